@@ -62,7 +62,7 @@ class BadInput(RemitError):
 
 
 class NotAnId(BadInput):
-    """What should be an id, or a part of one, can be none."""
+    """Text in place of an id, or of a part of one, that cannot be an id."""
 
 
 class TooLarge(BadInput):

@@ -38,7 +38,7 @@ class Threads:
         self._idle = 0
 
     async def run(self, work: Callable[..., T], *given: Any) -> T:
-        """Who stops waiting before it was begun gets nothing done."""
+        """Run work in a thread; a caller that is cancelled before it began cancels it."""
         future: Future[T] = Future()
         self._jobs.put((future, work, given))
         with self._lock:

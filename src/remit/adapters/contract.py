@@ -91,7 +91,7 @@ class Adapter(Described, ABC):
 
     @classmethod
     def reader(cls) -> Reader:
-        """What turns the lines that its program prints into what people read. A new one for each
+        """Parser of the program's output lines into a transcript for people. A new one for each
         run, and for each reading of it; it may remember what it read."""
         return Reader()
 

@@ -97,7 +97,7 @@ class Transcript:
         return self._finished(self._meanings(stream, lines, at), at)
 
     def end(self, at: Micros | None = None) -> list[Entry]:
-        """What is left when nothing more comes."""
+        """Entries that were held back until the end of the output."""
         left, self._open = self._open, {}
         found: list[Entry] = []
         for stream, parts in left.items():

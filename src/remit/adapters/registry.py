@@ -66,7 +66,7 @@ class Registry(Plugins["Adapter"]):
         return validation.validate(self.get(type_).Config, config)
 
     def reader(self, type_: str | None) -> Reader:
-        """What turns the log of a run into what people read; of an adapter that is gone, or that
+        """Parser of a run's log into a transcript for people; of an adapter that is gone, or that
         fails at it, the log is shown as it is."""
         from remit.adapters.reading import Reader
 

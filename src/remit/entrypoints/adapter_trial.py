@@ -24,8 +24,8 @@ async def tried(
     agent: str | None = None,
     try_out: bool = False,
 ) -> tuple[Check, Tried | None]:
-    """What it finds here, with these settings or with those of an agent; with `try_out`, also what
-    one small request to whoever serves its model says."""
+    """Result of an adapter's check on this machine, with these settings or those of an agent; with
+    `try_out`, also the answer of its model to one small request."""
     company_id, settings = await app.gate(who, overview.may_test, company=company, agent=agent)
     if settings is not None:
         if config is not None or settings["adapter_type"] != adapter:

@@ -103,7 +103,8 @@ class Room:
         self._of[who] += size
 
     def _admit(self) -> None:
-        """Those whose turn it is. Who waits for its own share to be free holds up nobody else."""
+        """Admit requests in the order of arrival. One that waits for its caller's share holds up no
+        other caller."""
         for place in list(self._waiting):
             who, size, turn = place
             if turn.done() or self._of[who] + size > self._of_one:

@@ -35,10 +35,10 @@ async def of(app: App, adapter: object, config: object) -> Warned | None:
 
 
 async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
-    """What an agent is answered that hired somebody, with a warning if there is one.
+    """Answer to an agent that hired somebody, with a warning if there is one.
 
-    Whoever is run as its boss works as that does; and no program is started here because an agent
-    named it.
+    A hire with its boss's adapter works as the boss does; and no program is started here because an
+    agent named it.
     """
     adapter, config = described.get("adapter_type"), described.get("adapter_config")
     if adapter is None or "command" in (config or {}):

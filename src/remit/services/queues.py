@@ -52,7 +52,7 @@ def companies_due(name: str, due: Statement[C]) -> Verb[[], list[str]]:
 
 
 def due_here(ctx: Context, due: Statement[C]) -> list[C]:
-    """What is due in the company of the call."""
+    """Rows that are due in the company of the call."""
     rows = ctx.tx.all(due, limit=MOST_AT_ONCE)
     return [one for one in rows if one.company_id == ctx.company]
 

@@ -133,7 +133,7 @@ class _Search(Generic[S]):
         return found
 
     def _next(self, first: int, done: int, taken: int, state: S) -> list[tuple[int, int, int, Any]]:
-        """What may come next is whatever was called before the first of the others ended."""
+        """Calls that may come next: those that began before the first of the others ended."""
         candidates, end = [], None
         for index in range(first, len(self.known)):
             began, ended, operation = self.known[index]

@@ -113,7 +113,7 @@ def read(path: Path) -> Scenario:
 
 
 def load(path: Path) -> object:
-    """What a file of a story says, before anything is made of it."""
+    """Contents of a scenario file, not interpreted yet."""
     import yaml
 
     try:

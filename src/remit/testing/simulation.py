@@ -272,7 +272,7 @@ class Simulation:
     # ── working ─────────────────────────────────────────────────────────────────────────────
 
     def ready(self) -> list[str]:
-        """Who would be started now."""
+        """Agents that would be started now."""
         return [one.agent_id for one in self.ask(run_queue.ready, caller=as_system())]
 
     def turn(self, agent: str) -> bool:
@@ -320,7 +320,7 @@ class Simulation:
         return True
 
     def refused(self, agent: str, refusal: RemitError) -> None:
-        """What a worker does when an agent that was woken may not be started."""
+        """Refusal of a start, as a worker handles it."""
         with contextlib.suppress(RemitError):
             if refusal.reason == limits.REACHED:
                 self.do(limits.hold, caller=as_system(), agent=agent)
@@ -337,11 +337,11 @@ class Simulation:
         return any(self.turn(agent) for agent in ready)
 
     def tick(self) -> None:
-        """What the clock brings: mail for later, schedules, what nobody decided in time."""
+        """Timers that are due: deferred mail, schedules, expired approvals."""
         self.do_async(self.app.clockwork.tick())
 
     def sweep(self) -> None:
-        """What repairs whatever was forgotten."""
+        """Run the repairs: leases of the dead, wrong times, agents that nobody woke."""
         # Nobody works between two turns, so whoever holds something then is gone.
         for run, until in self.ask(run_queue.held, caller=as_system()).items():
             with contextlib.suppress(Conflict):
@@ -387,7 +387,7 @@ class Simulation:
         return [_letter(one) for one in found]
 
     def reports(self, member: Member) -> list[Member]:
-        """Those directly below it who are known here."""
+        """Direct reports that the simulation knows."""
         found = self.ask(agents.listing, company=self.company, limit=1000)
         below = [one["id"] for one in found if one["reports_to"] == member.id]
         return [self.members[one] for one in below if one in self.members]

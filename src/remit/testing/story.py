@@ -175,7 +175,7 @@ class Player:
         return True
 
     def _wrong(self, step: Step) -> str:
-        """What is not as the step has it."""
+        """The first difference from what the step expects; empty when there is none."""
         if "only" in step and (count := len(self._at(step["only"]))) != 1:
             return f"There should be one {step['only']}, and there are {count}."
         for path, wanted in step.get("expect", {}).items():

@@ -96,7 +96,7 @@ class World:
     # ── agents ──────────────────────────────────────────────────────────────────────────────
 
     def _play(self, turn: Turn) -> None:
-        """What an agent does in a run: by chance, from all that agents can do."""
+        """Random actions of an agent in a run, from all that agents can do."""
         chance = self.chance
         self._receive(turn)
         for _ in range(chance.randint(0, 3)):
@@ -251,7 +251,7 @@ class World:
             self.sent.add(arrived)
 
     def op_carry(self, _: Op) -> None:
-        """What is in line for the outside is carried there, with more or less luck."""
+        """Deliver the outbox, with random failures."""
         system = as_system()
         for message, epoch in self.sim.ask(outbox.expired, system):
             self.sim.do(outbox.take_over, system, message=message, epoch=epoch)
@@ -394,7 +394,7 @@ class World:
         return self.sim.do(verb, Caller(self.sim.board.token, key), **given)
 
     def check_sent(self) -> None:
-        """Whatever was said to be sent is there, and whatever came to somebody was seen."""
+        """Check that each message that was sent is stored, and each that arrived was seen."""
 
         def look(tx: Transaction) -> set[str]:
             return {row[0] for row in tx.execute("SELECT id FROM messages", {}).fetchall()}

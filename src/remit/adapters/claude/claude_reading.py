@@ -82,7 +82,7 @@ class ClaudeReader(reading.JsonReader):
             yield Entry(EntryKind.DENIED, text, tool_name(event.get("tool_name")), call)
 
     def _result(self, event: Mapping[str, Any]) -> Iterator[Entry]:
-        """What it says was said before, and how it ended is known; but all denials are in it."""
+        """Denials, which the last line lists; its text was said before and its end is known."""
         for one in map(mapping, sequence(event.get("permission_denials"))):
             yield from self._denies(one, "")
 
@@ -110,5 +110,5 @@ def tool_name(given: object) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """What Claude tells its model about a call in a mark of its own, without the mark."""
+    """Error text of a tool call without the tags that Claude puts around it."""
     return text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")

@@ -57,7 +57,7 @@ def version_of(program: str, environment: Environment) -> str | None:
 
 
 def said_by(program: str, arguments: Sequence[str], environment: Environment) -> str | None:
-    """What a program prints when it is started like this; None unless it ends well and in time.
+    """Output of a program that is started like this; None unless it ends well and in time.
 
     It is started with an empty folder as its home and without the environment's secrets.
     """

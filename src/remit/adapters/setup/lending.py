@@ -41,7 +41,7 @@ class Lent:
 
     @property
     def hidden(self) -> list[str]:
-        """What must not be seen: the keys, and passwords that stand in addresses."""
+        """Values to redact: the keys, and passwords that stand in addresses."""
         return [*self.keys.values(), *_passwords(self.beside.values())]
 
 

@@ -144,7 +144,7 @@ async def _exchange(
 
 
 def _trusted(scheme: str, beside: Mapping[str, str]) -> ssl.SSLContext | bool:
-    """What the programs trust too; the system's own otherwise."""
+    """TLS context with the certificates that the programs trust, or the system's own."""
     if scheme == "http":
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and takes no time to load
     files = [beside[name] for name in CERTIFICATES if name in beside]

@@ -49,7 +49,7 @@ def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, An
 
 
 def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator[dict[str, Any]]:
-    """What a stream says, each once, whatever happens to the connection; until it says its end.
+    """Events of a stream, each once and across lost connections, until the stream ends.
 
     `number` is the field by which it is asked to go on after `last`.
     """

@@ -218,7 +218,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Whoever started us may have closed some; then nothing is read or written there."""
+    """Replace standard streams that the parent process closed by /dev/null."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115

@@ -131,7 +131,8 @@ class Session:
         return str(named["id"])
 
     def agent_named(self, name: str) -> dict[str, Any] | None:
-        """Who has the name, or had it last: names of those who are gone may be given again."""
+        """Agent with this name, or the last one that had it: names of terminated agents may be
+        reused."""
         key = name_key(name.removeprefix("agent:"))
         named = [one for one in self.agents_ever if name_key(one["name"]) == key]
         return max(named, key=lambda one: (one["status"] != "terminated", one["id"]), default=None)
@@ -347,7 +348,7 @@ class Group(click.Group):
         return super().list_commands(ctx)
 
     def _add_declared(self) -> None:
-        """What verbs declare joins what is written here, when somebody looks."""
+        """Add the commands that verbs declare, on the first look-up."""
         if not self._complete:
             from remit.entrypoints.cli.declared import commands_of
 

@@ -27,7 +27,7 @@ def lock_file(settings: Settings) -> Path:
 
 
 def holder(settings: Settings) -> Holder:
-    """Whom the lock file names, provided that this process really has the lock."""
+    """Process that the lock file names, provided that it really has the lock."""
     try:
         lines = lock_file(settings).read_text().splitlines()
     except (OSError, UnicodeDecodeError):

@@ -108,7 +108,7 @@ class DeclaredRoute(Route):
 
     @cached_property
     def parameters(self) -> type[BaseModel]:
-        """What stands in the address: path and query."""
+        """Model of the parameters in the address: path and query."""
         return model(
             self.operation_name("Parameters"),
             BaseModel,
@@ -133,7 +133,7 @@ class DeclaredRoute(Route):
 
     @cached_property
     def _beside(self) -> list[str]:
-        """What the verb says beside an agent."""
+        """Fields that the verb answers beside those of an agent."""
         own = get_type_hints(shapes.AgentShape).keys()
         return [key for key in get_type_hints(self.answer) if key not in own]
 
@@ -227,7 +227,7 @@ async def whole(app: App, who: Caller, changed: dict[str, Any]) -> dict[str, Any
 def _checked(
     kind: type[BaseModel], given: Any, clearable: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[Any]]:
-    """What a model makes of something, by parameter, and what is wrong with it."""
+    """Validated values by parameter, and the errors of the model."""
     try:
         checked = kind.model_validate(given)
     except ValidationError as error:

@@ -240,7 +240,7 @@ class Endpoint:
 
 @dataclass
 class _Exchange:
-    """What the SDK's kernel may do besides answering: nothing, there is only this answer."""
+    """Dispatcher for the SDK's kernel that sends nothing besides the one answer."""
 
     request_id: RequestId
     message_metadata: ServerMessageMetadata
@@ -397,7 +397,7 @@ def _success(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _passed_on(answer: dict[str, Any]) -> dict[str, Any]:
-    """What another server answered. Only what every client understands, and nothing about us."""
+    """Answer of another server. Only what every client understands, and nothing about us."""
     known = ("content", "structuredContent", "isError")
     passed = {key: answer[key] for key in known if key in answer}
     _json(passed)

@@ -215,7 +215,7 @@ class Upstream:
 
     @property
     def complaint(self) -> str:
-        """What it printed beside its messages, for who runs this instance."""
+        """Error output of the server, for the operator of this instance."""
         return self.known.out_of(self._program.complaint) if self._program is not None else ""
 
     @contextlib.asynccontextmanager
@@ -250,7 +250,7 @@ class Upstream:
 
 
 async def _to_the_end(program: Program) -> None:
-    """Whatever happens meanwhile, it does not stay behind."""
+    """End a program completely, even when the caller is cancelled meanwhile."""
     ending = asyncio.ensure_future(program.end())
     while not ending.done():
         with contextlib.suppress(asyncio.CancelledError):

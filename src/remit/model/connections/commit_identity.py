@@ -1,4 +1,4 @@
-"""Who a commit of an agent is by: the agent is its author, and a person answers for it.
+"""Identity of an agent's commits: the agent is the author, and a person answers for it.
 
 What the agent's own commit claims counts for nothing: its author, its committer, its signature and
 every trailer that names somebody are replaced by what the company says.

@@ -68,7 +68,7 @@ class Folder:
 
     @property
     def search(self) -> list[str]:
-        """What it adds to PATH."""
+        """Folders that it adds to PATH."""
         assert self.path is not None
         return [str(PurePosixPath(self.path, one)) for one in json.loads(self.programs)]
 

@@ -266,7 +266,7 @@ def view(number: int, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
 
 
 def denials(denied: Iterable[Mapping[str, Any]]) -> str:
-    """What a run was denied, in a few words: "3 denied: Bash, Write"; nothing if nothing was."""
+    """Denials of a run in a few words: "3 denied: Bash, Write"; nothing if nothing was."""
     found = list(denied)
     count = sum(one["count"] for one in found)
     return f"{count} denied: {', '.join(one['tool'] for one in found)}" if count else ""

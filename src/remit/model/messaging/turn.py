@@ -72,7 +72,7 @@ def _render(letter: Letter) -> str:
 
 
 def barred(text: str) -> str:
-    """What somebody wrote, each line behind a bar: none of it can stand where only Remit speaks."""
+    """Quoted text, each line behind a bar: none of it can stand where only Remit speaks."""
     return "".join(f"{_BAR}{_printable(line)}\n" for line in text.splitlines() or [""])
 
 

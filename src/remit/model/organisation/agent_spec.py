@@ -171,12 +171,12 @@ class Field:
 
     @property
     def empty(self) -> Any:
-        """What null stands for, as it is written outside."""
+        """Value that null stands for, as it is written outside."""
         return _EMPTY.get(self.holds)
 
     @property
     def default(self) -> Any:
-        """What a new agent has of which nothing is said; a role cannot be taken away later."""
+        """Default for a new agent; a role cannot be taken away later."""
         return AgentRole.GENERAL.value if self.holds is Holds.ROLE else self.empty
 
     @property

@@ -186,7 +186,7 @@ def permissions(given: object) -> str:
 
 
 def can_create_agents(stored: str) -> bool | None:
-    """What was said about hiring; None when nothing was."""
+    """Setting for hiring; None where there is none."""
     if stored == "{}":
         return None
     value: Any = json.loads(stored).get(CAN_CREATE_AGENTS)

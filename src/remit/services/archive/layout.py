@@ -216,7 +216,7 @@ def _without_secrets(agent: Agent, field: Field) -> tuple[Any, list[str]]:
 
 
 def _read_described(fields: Fields, field: Field) -> Any:
-    """What was left out is its default."""
+    """Description of an agent; fields that were left out have their defaults."""
     if field.holds is Holds.DOCUMENT:
         return _document(fields, field.name)
     if field.holds is Holds.ADAPTER:

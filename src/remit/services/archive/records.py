@@ -137,7 +137,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Boss:
-    """Whom an agent reports to: another, or a person."""
+    """Boss of an agent: another agent, or a person."""
 
     key: str = "boss"
 

@@ -39,7 +39,7 @@ def admit(ctx: Context, *, kind: str, digest: str) -> None:
 
 @query("channels.posted")
 def posted(ctx: Context, *, kind: str, binding: str) -> dict[str, object]:
-    """What is needed to read what the outside of a binding posts; it has to prove itself."""
+    """Settings and key to read a post of a binding's outside, which has to prove itself."""
     system_only(ctx)
     found = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
     if found is None or found.adapter_type != kind or found.removed_at is not None or found.held:

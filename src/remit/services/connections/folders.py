@@ -126,7 +126,7 @@ def mount(
 def listing(
     ctx: Context, *, company: CompanyRef | None = None, after: str = "", limit: int = 100
 ) -> list[shapes.FolderShape]:
-    """What runs are shown beside their workspace, home and the system."""
+    """Folders that runs are shown beside their workspace, home and the system."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, repos.CONFIGURING, on="folders")
     found = ctx.tx.all(statements.FOLDERS, after=after, limit=limit)
@@ -235,7 +235,8 @@ def _add(ctx: Context, made: Folder) -> shapes.FolderShape:
 
 
 def _refuse_overlap(ctx: Context, path: str, kind: FolderKind) -> None:
-    """What one agent writes is no other's folder, and no tool chain: it would be its programs."""
+    """Refuse a folder that overlaps one that another agent writes, or a tool chain: it could change
+    the other's programs."""
     for other in ctx.tx.all(statements.PLACES):
         both_read = kind is FolderKind.TOOLS and other.kind is FolderKind.TOOLS
         if other.path is not None and not both_read and overlap(path, other.path):

@@ -176,14 +176,14 @@ def _digest(ctx: Context, person: Person) -> int:
 
 
 def _mark(ctx: Context, person: Person) -> int:
-    """What was shown in a chat and has been dealt with since is marked there."""
+    """Mark posts in chats as settled when what they are about was dealt with."""
     about = {"company": ctx.company, "user": person.user, "limit": _MOST_SHOWN}
     shown = ctx.tx.all(statements.CHANGEABLE, **about)
     return sum(notice_posts.mark(ctx, notice, person.needs) for notice in shown)
 
 
 def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
-    """What a person leaves undecided for too long is told to the next who can decide it."""
+    """Escalate undecided items: after too long, the next person who can decide is told."""
     if not person.rules.escalate_minutes:
         return 0
     deputies = [told[user] for user in _deputies(ctx, person) if user in told]
@@ -202,7 +202,7 @@ def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
 
 
 def _deputies(ctx: Context, person: Person) -> list[str]:
-    """Whom a person named, or the other members of the board, from the one that came after."""
+    """Deputies of a person: the one they named, or the other board members, next in line first."""
     if person.rules.escalate_to:
         return [person.rules.escalate_to]
     members = ctx.tx.all(people.MEMBERS, company=ctx.company, after="", limit=_MOST_PEOPLE)

@@ -98,7 +98,7 @@ def change(
 
 @query("notice_rules.news")
 def news(ctx: Context) -> list[shapes.NewsShape]:
-    """What awaits the calling person, and whether their browser is to tell of it now."""
+    """Items that await the calling person, and whether their browser is to notify of each now."""
     items = needs_you.listing.body(ctx)
     known: dict[str, Rules] = {}
     found: list[shapes.NewsShape] = []

@@ -198,7 +198,7 @@ def dead(ctx: Context, message: Message) -> ChannelDelivery | None:
 
 
 def held_back(ctx: Context, message: Message) -> ChannelDelivery | None:
-    """What waits for its time and can be taken back."""
+    """Deferred delivery of a message, which can be taken back."""
     found = of(ctx, message)
     waits = found is not None and found.status is DeliveryStatus.QUEUED
     return found if found is not None and waits and found.deliver_at > ctx.now else None
@@ -219,8 +219,8 @@ def discard(ctx: Context, found: ChannelDelivery) -> None:
 
 
 def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:
-    """What an agent said that has not gone out awaits a person when the binding is gone. Answers
-    what had not been begun, so that it certainly did not arrive."""
+    """Mark unsent messages of an agent as dead when the binding is gone. Answers those that were
+    never tried, which certainly did not arrive."""
     unsent = []
     for found in ctx.tx.all(statements.UNFINISHED_OF, agent=agent, kind=kind):
         _QUEUE.close(ctx, found.message_id, DeliveryStatus.DEAD, GONE)

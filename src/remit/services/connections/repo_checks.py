@@ -115,7 +115,7 @@ def remove_check(
 def listing(
     ctx: Context, *, company: CompanyRef | None = None, repo: _RepoName
 ) -> list[shapes.RepoCheckShape]:
-    """What is run on each change that is proposed to a repository."""
+    """Checks that run on each change that is proposed to a repository."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, repos.CONFIGURING, on=f"repo:{repo_name(repo)}")
     return [repos.view_check(one) for one in checks.read(repos.named(ctx, repo).checks)]

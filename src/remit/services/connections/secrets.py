@@ -112,7 +112,7 @@ def remove(ctx: Context, *, company: str | None, name: object) -> shapes.Removed
 
 
 def require_all(ctx: Context, names: list[str]) -> None:
-    """Whatever names a secret names one that is there."""
+    """Refuse names of secrets that do not exist."""
     for name in names:
         _named(ctx, name)
 

@@ -83,7 +83,7 @@ class TrialShape(TypedDict):
 
 
 class RepoCheckShape(TypedDict):
-    """What is run on each proposal to a repository."""
+    """Check that runs on each proposal to a repository."""
 
     name: str
     command: str

@@ -68,7 +68,7 @@ def check_keys(path: str, value: Mapping[Any, Any], keys: tuple[str, ...]) -> No
 
 @contextmanager
 def at(path: str, keys: tuple[str, ...] = ()) -> Iterator[None]:
-    """Whatever is wrong here says where in the file it is."""
+    """Prefix errors with their place in the file."""
     try:
         yield
     except RemitError as error:

@@ -218,7 +218,8 @@ def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
 
 
 def _by_board(ctx: Context, grant: Grant) -> bool:
-    """What came by mail, by authorship or from another agent is not the file's to change."""
+    """Whether the board gave it: grants by mail, by authorship or from another agent are not the
+    file's to change."""
     given = grant.granted_by_user is not None and grant.scope_id is not None
     return given and grant.live(ctx.now)
 

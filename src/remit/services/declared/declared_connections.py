@@ -108,7 +108,7 @@ def _mcp_server(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, l
 
 
 def _as_it_was(wish: dict[str, object], found: McpServer | None) -> dict[str, object]:
-    """What was shown as taken out and comes back like that stays what it was."""
+    """Wished settings, in which values that come back redacted are those that are stored."""
     if found is None:
         return wish
     kept = {key: restore(wish[key], found.settings) for key in ("env", "headers") if wish[key]}
@@ -171,7 +171,7 @@ def _folder(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[
 
 
 def _mount(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
-    """What runs see is known by its path and for whom it is, and said as a whole."""
+    """Mount a folder: known by its path and its agent, and declared as a whole."""
     given = fitting(folders.mount, entry)
     path = folder_path(given["path"])
     agent = None if "agent" not in given else _working(ctx, given["agent"])

@@ -221,7 +221,7 @@ def _example(ctx: Context, setup: Account) -> dict[str, Any] | None:
 
 @command("accounts.checked", FOR_REMIT)
 def checked(ctx: Context, *, account: str, usable: bool, cause: str = "") -> Answer:
-    """What a worker found when it looked at a broken set-up; for that worker."""
+    """Report of a worker's check of a broken set-up; for that worker."""
     found = ctx.tx.one(statements.ACCOUNT, account=AccountId(account))
     if found is None:
         raise NotFound("There is no such account.")

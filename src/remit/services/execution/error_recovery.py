@@ -45,7 +45,7 @@ def to_check(ctx: Context) -> list[Broken]:
 
 @command("mending.checked", FOR_REMIT)
 def checked(ctx: Context, *, agent: str, usable: bool, cause: str = "") -> shapes.EndedShape:
-    """What a worker found when it looked at the adapter of an agent in `error`."""
+    """Report of a worker's check of the adapter of an agent in `error`."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
     if found.status is not AgentStatus.ERROR:

@@ -216,7 +216,7 @@ class Material:
 
 @logged("job_work.material")
 def material(ctx: Context, *, job: str, epoch: int) -> Material:
-    """What a worker has to know to carry a job out; what is read for it is read by its sender."""
+    """Input of a job for its worker; files are read with the rights of the sender."""
     found = _held(ctx, job, epoch)
     agent = _sender(ctx, found)
     if (over := ledger.used_up(ctx, agent.id)) is not None:

@@ -149,7 +149,7 @@ def show(ctx: Context, *, run: str) -> shapes.RunWithDenialsShape:
 
 @query("runs.log")
 def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> shapes.RunLogShape:
-    """What a run printed, from a place on; and whether there may be more to come."""
+    """Log of a run from a place on, and whether there may be more to come."""
     found = entered(ctx, run)
     require_look(ctx, found.agent_id, f"run:{found.id}")
     pieces = ctx.tx.all(statements.LOG, run=found.id, after=after, limit=limit)

@@ -37,7 +37,7 @@ def of_run(ctx: Context, run: Run, agent: Agent) -> str:
 
 
 def boss(ctx: Context, agent: Agent) -> dict[str, object]:
-    """Whom an agent works for: another agent, or a person."""
+    """Boss of an agent: another agent, or a person."""
     above = lookup.agent_row(ctx, agent.boss_id or "")
     if above is not None:
         return {"kind": "agent", "name": above.name, "outcome": above.id}

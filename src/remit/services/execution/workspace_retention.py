@@ -34,7 +34,7 @@ def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[Ended]:
 
 @query("leftovers.purged", FOR_REMIT)
 def purged(ctx: Context, *, agents: Sequence[str]) -> list[str]:
-    """Those of the agents that are gone for good; for Remit itself."""
+    """Retained workspaces of purged agents; for Remit itself."""
     return _purged(ctx, agents)
 
 

@@ -207,7 +207,7 @@ def altered(approval: Approval) -> Decision:
 
 
 def check_seen(approval: Approval, seen: int | None) -> None:
-    """Who decides about an approval saw what it is about now."""
+    """Compare the revision that the decider saw with the current one."""
     if seen is not None and seen != approval.revision:
         raise stale(
             f"It was revised meanwhile: you saw revision {seen}, it is at {approval.revision}.",
@@ -362,7 +362,7 @@ def tell(
 
 
 def boss_address(agent: Agent) -> str:
-    """Whom to write to about an agent: its boss, an agent or a person."""
+    """Address of an agent's boss, an agent or a person."""
     return f"agent:{agent.boss_id}" if agent.boss_id else f"user:{agent.boss_user_id}"
 
 

@@ -185,7 +185,7 @@ def listing(
 
 @query("approvals.show", AsRoute("GET /approvals/{id}", "show_approval"))
 def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
-    """What is asked for, all its revisions, and the comments on it."""
+    """An approval: its payload, all its revisions, and the comments on it."""
     found = _require(ctx, Action.APPROVAL_READ, approval)
     return {
         **_view(ctx, found),
@@ -384,14 +384,14 @@ def _keep_note(ctx: Context, approval: Approval) -> None:
 def comments(
     ctx: Context, *, approval: ApprovalRef, after: str = "", limit: int = 100
 ) -> list[shapes.CommentShape]:
-    """What was said about it, oldest first."""
+    """Comments on an approval, oldest first."""
     found = _require(ctx, Action.APPROVAL_READ, approval)
     return _comments(ctx, found, after, limit)
 
 
 @query("approvals.history")
 def history(ctx: Context, *, approval: str, limit: int = 200) -> list[shapes.HappeningShape]:
-    """What happened to it, oldest first; the newest of it when that is very much."""
+    """Events of an approval, oldest first; the newest of them when there are very many."""
     found = _require(ctx, Action.APPROVAL_READ, approval)
     newest = ctx.tx.all(event_log.NEWEST_ON, resource=f"approval:{found.id}", limit=limit)
     return [views.happening(event) for event in reversed(newest) if event.allowed]

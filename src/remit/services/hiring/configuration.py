@@ -203,7 +203,7 @@ def propose(
 def revisions(
     ctx: Context, *, agent: AgentRef, before: int = NEWEST, limit: int = 100
 ) -> list[shapes.ConfigRevisionShape]:
-    """What an agent's configuration was, newest first, each with what it changed."""
+    """Revisions of an agent's configuration, newest first, each with its changes."""
     found = lookup.agent_anywhere(ctx, agent)
     _require_reading(ctx, found)
     before = min(before, NEWEST)
@@ -214,7 +214,7 @@ def revisions(
 
 @query("configuration.compare")
 def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[shapes.DifferenceShape]:
-    """What differs between two revisions; also that a secret does, and not what it was or is."""
+    """Differences between two revisions; that a secret changed, never its value."""
     found = lookup.agent_anywhere(ctx, agent)
     _require_reading(ctx, found)
     was, now = (

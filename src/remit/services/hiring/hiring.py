@@ -201,7 +201,7 @@ def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegati
 
 
 def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
-    """Whom the new agent reports to; an agent hires below itself."""
+    """Boss of the new agent; an agent hires below itself."""
     if ctx.actor.kind is not ActorKind.AGENT:
         return lookup.agent(ctx, reports_to) if reports_to else None
     boss = lookup.agent(ctx, reports_to or ctx.actor.id)

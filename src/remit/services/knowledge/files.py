@@ -185,7 +185,7 @@ def read(
 
 @query("files.show", AsRoute("GET /files/{id}", "show_file"))
 def show(ctx: Context, *, file: FileRef) -> shapes.FileWithLinksShape:
-    """What may be known about a file; what it links to only by those who may read it."""
+    """Metadata of a file; its links only for those who may read it."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_SEE, found)
     linking = ctx.tx.all(statements.BACKLINKS, file=found.id, limit=200, **lookup.visibility(ctx))
@@ -231,7 +231,7 @@ def history(
 def accesses(
     ctx: Context, *, file: FileRef, before: int = LAST, limit: int = 100
 ) -> list[shapes.AccessShape]:
-    """Who read and wrote the file, newest first."""
+    """Access log of a file, newest first."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_AUDIT, found)
     return [

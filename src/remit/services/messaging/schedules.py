@@ -90,7 +90,7 @@ preview = preview_of("schedules.preview", add)
 
 
 def destination(ctx: Context, whose: Agent, to: object) -> str:
-    """Whom an agent writes to, so that it stays the same when names change hands."""
+    """Address of a schedule by id, so that it stays the same when names change hands."""
     address = parse_address(f"agent:{whose.id}" if to is None else to)
     return mail.written(address, _as(ctx, whose, lambda: mail.receivers_of(ctx, address)))
 

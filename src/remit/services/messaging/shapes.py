@@ -96,7 +96,7 @@ class ListedMessageShape(NamedMessageShape):
 
 
 class FollowedMessageShape(ListedMessageShape, LetterStateShape, BodyShape):
-    """What the calling person wrote, and what became of it."""
+    """Letter of the calling person, and its result."""
 
 
 class ReadMessageShape(ListedMessageShape, BodyShape):
@@ -193,7 +193,7 @@ class KeptOutcomeShape(TitledShape):
 
 
 class TakenBackShape(EndedShape):
-    """What ended with a wish."""
+    """Everything that ended with a wish."""
 
     letters: list[EndedLetterShape]
     outcomes: list[EndedOutcomeShape]

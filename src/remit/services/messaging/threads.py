@@ -67,7 +67,7 @@ def inbox_of(
     after: tuple[str, int] = ("", 0),
     limit: int = 100,
 ) -> list[shapes.ReceivedMessageShape]:
-    """What waits for an agent, or all that came, as somebody with the right to look sees it."""
+    """Mail of an agent, unread or all, for somebody with the right to look."""
     found = lookup.agent_anywhere(ctx, agent)
     return _inbox_of(ctx, found.id, everything, after[1], limit)
 
@@ -94,7 +94,7 @@ def listing(
     limit: int = 100,
     sent: Annotated[bool, Help("What the calling person wrote, and what became of it.")] = False,
 ) -> list[shapes.ListedMessageShape | shapes.FollowedMessageShape]:
-    """What was sent in a company, as far as the caller may see it, newest first."""
+    """Messages of a company, as far as the caller may see them, newest first."""
     lookup.company_of_caller(ctx, company)
     if sent:
         return [*_sent_by_me(ctx, before, limit)]
@@ -128,7 +128,7 @@ def show(ctx: Context, *, message: MessageRef) -> shapes.MessageInFullShape:
 
 @query("threads.trace", AsRoute("GET /messages/{id}/trace", "trace_message"))
 def trace(ctx: Context, *, message: MessageRef) -> shapes.TraceShape:
-    """What became of a letter from a person: its state, runs, outcomes, hires and replies."""
+    """Trace of a letter from a person: its state, runs, outcomes, hires and replies."""
     found = lookup.find(ctx, letters.MESSAGE, message)
     letters.require_reading(ctx, found)
     traced = _trace(ctx, found)

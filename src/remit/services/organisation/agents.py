@@ -424,7 +424,7 @@ def submit_log(
         bool, Help("You have more to do: start you again at once", model=True)
     ] = False,
 ) -> Answer:
-    """What a run did, in its own words; it becomes part of the agent's activity log.
+    """Summary of a run in its own words, for the agent's activity log.
 
     With `go_on` it has more to do and wants to be started again at once.
     """

@@ -109,7 +109,7 @@ def go(
 
 @query("halts.listing", AsRoute("GET /companies/{companyId}/halts", "list_halts", page="id"))
 def listing(ctx: Context, *, company: CompanyRef | None = None) -> list[shapes.ListedHaltShape]:
-    """What is stopped, the company's own halt first; of a part, what covers it or lies in it."""
+    """Halts, the company's own first; of a part, those that cover it or lie in it."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
     found = ctx.tx.all(statements.HALTS)

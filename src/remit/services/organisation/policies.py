@@ -35,7 +35,7 @@ from remit.store.organisation import governance as statements
     AsCommand("policy show"),
 )
 def show(ctx: Context, *, company: CompanyRef | None = None) -> shapes.PolicyShape:
-    """What each permission level bundles, and how many agents have it."""
+    """Permission levels: their permissions, and how many agents have each."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.POLICY_READ, on=f"company:{ctx.company}")
     return _view(ctx, permissions.current(ctx))

@@ -65,7 +65,7 @@ class MovedOutcomeShape(TitledShape):
 
 
 class TerminationShape(TypedDict):
-    """Who and what ended with an agent."""
+    """Everybody and everything that ended with an agent."""
 
     agents_ended: list[NamedShape]
     outcomes_closed: list[TitledShape]
@@ -109,7 +109,7 @@ class OrganisedAgentShape(TypedDict):
 
 
 class PastPlaceShape(TypedDict):
-    """Whom an agent reported to at a time."""
+    """Boss of an agent at a time."""
 
     id: str
     name: str
@@ -120,7 +120,7 @@ class PastPlaceShape(TypedDict):
 
 
 class LogEntryShape(TypedDict):
-    """What a run said that it did."""
+    """Entry of an activity log: a run's own words."""
 
     at: Moment
     run_id: str | None

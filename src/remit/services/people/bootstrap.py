@@ -31,7 +31,7 @@ def first_start(ctx: Context, *, token: str, adapter_type: str) -> Answer:
 
 @command("bootstrap.renew_board_token", FOR_REMIT)
 def renew_board_token(ctx: Context, *, token: str) -> Answer:
-    """Whoever owns the instance's home folder owns the instance: let them in again."""
+    """New board token for the owner of the instance's home folder, who owns the instance."""
     user = ctx.tx.one(people.FIRST_OPERATOR)
     assert user is not None, "an instance has an operator from its first start"
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=1)

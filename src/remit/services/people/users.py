@@ -122,7 +122,7 @@ def listing(
 
 @query("users.me", AsRoute("GET /me", "show_caller"))
 def me(ctx: Context) -> shapes.CallerShape:
-    """Who the token says the caller is."""
+    """The caller, as the token says."""
     return {
         "kind": ctx.actor.kind.value,
         "id": ctx.actor.id,
@@ -230,7 +230,7 @@ def revoke_token(
     AsRoute("GET /companies/{companyId}/users/{user}/tokens", "list_tokens", page="id"),
 )
 def tokens(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> list[shapes.TokenShape]:
-    """Those of a person, as far as they are this company's to decide about."""
+    """Tokens of a person, as far as they are this company's to decide about."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_READ, on=f"user:{user}")
     found = member(ctx, user)
@@ -249,8 +249,8 @@ def revoke(ctx: Context, token: Token) -> bool:
 
 
 def origin(ctx: Context) -> Token | None:
-    """What a person came with, none for Remit itself; for a session the token that it goes back to,
-    as far as that is known."""
+    """Token that a person called with, none for Remit itself; for a session the token that it goes
+    back to, as far as that is known."""
     if ctx.caller is None or ctx.caller.system:
         return None
     if ctx.caller.account is not None:

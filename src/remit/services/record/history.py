@@ -33,7 +33,7 @@ def grants_at(
 
 @query("history.org_at")
 def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPlaceShape]:
-    """Who reported to whom at a time."""
+    """The tree of agents as it was at a time."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="org")
     found: list[shapes.PastPlaceShape] = []

@@ -87,8 +87,8 @@ def events(
     before: int | None = None,
     limit: int = 50,
 ) -> dict[str, object]:
-    """What happened, newest first: of one kind (`file`, `file.write`), by one actor, refused, with
-    words in it or in the name of what it is about, from a time on, until a time.
+    """Events, newest first: of one kind (`file`, `file.write`), by one actor, refused, with words
+    in it or in the name of what it is about, from a time on, until a time.
 
     `before` of the answer is where to go on: there may be more, also when nothing was found in the
     stretch that was gone through.

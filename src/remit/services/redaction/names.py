@@ -17,7 +17,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 class Says(Enum):
-    """What a name says about its value."""
+    """Meaning of a name for the value behind it."""
 
     NOTHING = "nothing"
     SECRET = "secret"  # noqa: S105  # a word, not a password
@@ -129,7 +129,7 @@ _LONGEST_KEPT = 128
 
 
 def says(name: str) -> Says:
-    """What a name says about its value."""
+    """Meaning of a name for the value behind it."""
     return _kept(name) if len(name) <= _LONGEST_KEPT else _look(name)
 
 

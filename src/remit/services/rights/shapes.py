@@ -15,7 +15,7 @@ class GrantLimitsShape(TypedDict):
 
 
 class HeldShape(TypedDict):
-    """Who holds what, and how much of it."""
+    """Holder of a right, with its resource, level and mode."""
 
     holder_id: str
     resource: str
@@ -49,7 +49,7 @@ class RevokedGrantShape(TypedDict):
 
 
 class HoldersShape(TypedDict):
-    """Who was given something on a file."""
+    """Holders of grants on a file."""
 
     home_agent_id: str | None
     grants: list[GrantShape]

@@ -55,7 +55,7 @@ _DEEDS = {
 
 @query("portrait.show")
 def show(ctx: Context, *, agent: str) -> dict[str, object]:
-    """Who it is, whom it works for and with, what it does, and what the caller may."""
+    """Head of an agent's page: identity, boss, colleagues, work, and the allowed actions."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
     place = ctx.boss_chain(found.id)
@@ -122,7 +122,7 @@ def _hire_of(ctx: Context, agent: Agent) -> str | None:
 
 @query("portrait.overview")
 def overview(ctx: Context, *, agent: str) -> dict[str, object]:
-    """What it is there for, and how its last run went."""
+    """Mandate of an agent, and its last run."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.OUTCOME_READ, on=f"agent:{found.id}", home=found.id)
     last = ctx.tx.all(
@@ -141,7 +141,7 @@ def overview(ctx: Context, *, agent: str) -> dict[str, object]:
 
 @query("portrait.run_totals")
 def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
-    """What all runs of an agent came to."""
+    """Totals over all runs of an agent."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.OUTCOME_READ, on=f"agent:{found.id}", home=found.id)
     return ctx.tx.one(statements.RUN_TOTALS, agent=found.id) or {}
@@ -151,7 +151,7 @@ def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
 def correspondence(
     ctx: Context, *, agent: str, before: str = END_OF_IDS, limit: int = 50
 ) -> list[dict[str, object]]:
-    """What an agent sent and received, newest first; without the texts."""
+    """Mail of an agent in both directions, newest first; without the texts."""
     found = lookup.agent_anywhere(ctx, agent)
     place = ctx.boss_chain(found.id)
     ctx.require(Action.MESSAGE_READ, on=f"agent:{found.id}", home=found.id, place=place)
@@ -165,9 +165,9 @@ def correspondence(
 def rights(
     ctx: Context, *, agent: str, by_mail: bool = False, after: str = "", limit: int = 50
 ) -> dict[str, object]:
-    """What an agent holds, without what came with its mail, or that alone; and how much that is.
+    """Grants of an agent, without those of its mail or those alone; and their number.
 
-    The first page begins with what nobody had to give.
+    The first page begins with derived rights.
     """
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.GRANT_READ, over=found.id, target_boss=found.boss_id)
@@ -185,7 +185,7 @@ def rights(
 def roster(
     ctx: Context, *, company: str | None, limit: int = MOST_NAMED
 ) -> list[dict[str, object]]:
-    """Who works in the company, briefly, in the order of their names."""
+    """Agents of the company, briefly, by name."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.AGENT_READ, on="agents")
     return ctx.tx.all(statements.ROSTER, limit=limit)
@@ -195,7 +195,7 @@ def roster(
 def resources(
     ctx: Context, *, company: str | None, named: Iterable[str]
 ) -> dict[str, dict[str, str]]:
-    """What those are called that capabilities are about, as far as the caller may know of them."""
+    """Names of the resources of capabilities, as far as the caller may know of them."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     found: dict[str, dict[str, str]] = {}

@@ -89,7 +89,7 @@ def file(ctx: Context, *, file: str) -> dict[str, object]:
 
 @query("choices.holders", AsRoute("GET /files/{id}/holders", "list_holders"))
 def holders(ctx: Context, *, file: FileRef) -> shapes.HoldersShape:
-    """Who was given something on a file, for those who may know who read it."""
+    """Holders of grants on a file, for those who may read its access log."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_AUDIT, found)
     kind = ResourceKind.OUTCOME if found.kind is FileKind.OUTCOME else ResourceKind.KB_FILE

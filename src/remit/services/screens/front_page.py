@@ -39,7 +39,7 @@ _LONGEST_LINE: Final = 120
 
 @query("front.now")
 def now(ctx: Context, *, company: str | None, most: int = 12) -> dict[str, object]:
-    """Who works on what, who does not and why, and how many stand how."""
+    """Running agents with their work, idle ones with the reason, and counts by status."""
     company_dashboard.require_looking(ctx, company)
     everybody = standing.of_company(ctx)
     words = Counter(word for _, word in everybody.values())
@@ -183,7 +183,7 @@ def _month_limit(ctx: Context) -> int | None:
 
 @query("front.wishes")
 def wishes(ctx: Context, *, company: str | None, limit: int = 3) -> list[dict[str, object]]:
-    """What the calling person wished last, and what became of it; not what they answered."""
+    """Latest wishes of the calling person with their results; not their answers."""
     company_dashboard.require_looking(ctx, company)
     found: list[dict[str, object]] = []
     for wish in ctx.tx.all(wish_statements.NEWEST_OF_USER, user=ctx.actor.id, limit=10 * limit):

@@ -43,7 +43,7 @@ def names(
 
 @query("naming.titles")
 def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> dict[str, str]:
-    """What `outcome:…` and `kb_file:…` are called, as far as the caller may know."""
+    """Titles of `outcome:…` and `kb_file:…`, as far as the caller may know them."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     may_read = reader(ctx)

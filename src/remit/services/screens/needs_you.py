@@ -86,8 +86,8 @@ def listing(ctx: Context, *, company: str | None = None) -> list[shapes.Awaiting
 
 
 def here(ctx: Context) -> list[shapes.AwaitingShape]:
-    """What awaits the acting person in the company that was entered, each with its cause and the
-    command that deals with it."""
+    """Items that await the acting person in the company that was entered, each with its cause and
+    the command that deals with it."""
     items = _of_company(ctx)
     for item in items:
         item["cause"] = item.get("cause") or _CAUSES.get(item["kind"], "")

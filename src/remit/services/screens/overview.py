@@ -132,7 +132,7 @@ def may_test(
 
 @query("overview.offered")
 def offered(ctx: Context) -> frozenset[str]:
-    """What there is a use for in the hands of the calling agent, so that it is told of it."""
+    """Features that the calling agent has a use for, which decide the tools it is told of."""
     me = ctx.actor.agent_id
     if me is None:
         return frozenset({""})

@@ -159,7 +159,7 @@ def _view(line: _Line) -> dict[str, object]:
 
 @query("record.of_run")
 def of_run(ctx: Context, *, run: str) -> list[dict[str, object]]:
-    """What a run did that others can notice, oldest first; for who sees the whole record."""
+    """Effects of a run on others, oldest first; for readers of the whole record."""
     found = entered(ctx, run)
     require_look(ctx, found.agent_id, f"run:{found.id}")
     ctx.require(Action.EVENT_READ, on=f"run:{found.id}")

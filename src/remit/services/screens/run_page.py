@@ -34,7 +34,7 @@ _CONTINUED: Final = frozenset({"something is left to do", "something else is lef
 
 @query("run_page.occasions")
 def occasions(ctx: Context, *, company: str | None, runs: Iterable[str]) -> dict[str, str]:
-    """What each run was started for, in a few words: the letter, or the outcome."""
+    """Occasion of each run in a few words: the letter, or the outcome."""
     lookup.company_of_caller(ctx, company)
     sees, may_read = reader(ctx), outcome_reader(ctx)
     found: dict[str, str] = {}
@@ -62,7 +62,7 @@ def _occasion(ctx: Context, run: Run, may_read: Any) -> str:
 
 @query("run_page.totals")
 def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> dict[str, object]:
-    """What the runs come to that are looked for."""
+    """Totals over the runs that match the filters."""
     found = ctx.tx.one(statements.SOUGHT_TOTALS, **runs.sought(ctx, **wanted))
     assert found is not None
     return {

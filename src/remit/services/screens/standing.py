@@ -42,7 +42,7 @@ def of_company(ctx: Context) -> dict[str, tuple[Standing, str]]:
 
 
 def scope(ctx: Context) -> dict[str, object]:
-    """Whose: everybody's, or those of the part that the calling person has."""
+    """Scope of the calling person: the whole company, or their part of it."""
     part = ctx.membership.scope_agent_id if ctx.membership else None
     return {"everybody": part is None, "agent": part}
 

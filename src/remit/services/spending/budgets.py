@@ -32,7 +32,7 @@ OVER = "budget"
 
 @logged("budgets.spend", FOR_REMIT)
 def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, object]:
-    """What a run has taken so far, kept whatever becomes of it; answers what is left then."""
+    """Charge a run for what it has taken so far, whatever becomes of it; answers what is left."""
     found = entered(ctx, run)
     now = ledger.took(ctx, found, total)
     means = ledger.means(ctx, found.agent_id)

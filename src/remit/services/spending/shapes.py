@@ -47,7 +47,7 @@ class BudgetSideShape(ListedSideShape):
 
 
 class UsedLimitsShape(TypedDict):
-    """What holds for an agent, and how much of it is used today."""
+    """Limits of an agent, and how much of each is used today."""
 
     turns_per_run: int | None
     identical_calls: int | None

@@ -146,7 +146,7 @@ def finish_one(
 
 
 def _let_go_of_hire(ctx: Context, outcome: Outcome) -> None:
-    """Whoever was to be hired for it, and awaits approval, is not needed any more."""
+    """Withdraw the hire for an outcome that still awaits approval."""
     hired = ctx.tx.one(agent_statements.AGENT, agent=outcome.id)
     if hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
         deactivate(ctx, hired)
@@ -270,7 +270,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
 
 
 def _not_hired_elsewhere(ctx: Context, withdrawn: Sequence[Approval]) -> None:
-    """Whom somebody asked for goes with them, also where they have no say any more."""
+    """End pending hires whose request was withdrawn, also below others than the requester."""
     for approval in withdrawn:
         asked_for = ctx.tx.one(agent_statements.AGENT, agent=approval.agent_id or "")
         if (
@@ -365,7 +365,7 @@ def _left_over(
 
 
 def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any]) -> None:
-    """What goes on and belonged to an agent that is gone, goes to the boss above, if any."""
+    """Hand open outcomes of terminated agents to the boss above, if any."""
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
         if heir is not None:

@@ -401,7 +401,7 @@ def _would_end(ctx: Context, outcome: Outcome) -> list[shapes.NamedShape]:
 def history(
     ctx: Context, *, outcome: OutcomeRef, before: int, limit: int = 100
 ) -> list[shapes.NumberedHappeningShape]:
-    """What happened to an outcome, newest first."""
+    """Events of an outcome, newest first."""
     found = lookup.find(ctx, OUTCOME, outcome)
     require_outcome(ctx, Action.OUTCOME_READ, found)
     happened = ctx.tx.all(

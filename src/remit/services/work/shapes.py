@@ -47,7 +47,7 @@ class NotRestoredShape(TypedDict):
 
 
 class RestorationShape(TypedDict):
-    """Who and what came back with an outcome."""
+    """Everybody and everything that came back with an outcome."""
 
     agents_restored: list[NamedShape]
     not_restored: list[NotRestoredShape]
@@ -176,7 +176,7 @@ class DrawnOutcomeShape(BriefOutcomeShape):
 
 
 class PictureShape(TypedDict):
-    """What a drawing of outcomes shows; parts and blockers as pairs of ids."""
+    """Graph of outcomes; parts and blockers are pairs of ids."""
 
     company: str
     nodes: list[DrawnOutcomeShape]

@@ -138,7 +138,8 @@ def _refuse_instance(url: str) -> None:
 
 
 def _refuse_contents_of_others(blobs: BlobStore, pairs: set[Pair]) -> None:
-    """What is there already may be left by a restore that was cut off, or by the same instance."""
+    """Refuse a blob store with other contents; those of a restore that was cut off, or of the same
+    instance, are fine."""
     there = 0
     for pair in blobs.old(False, LAST):
         if pair in pairs:

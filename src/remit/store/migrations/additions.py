@@ -1,5 +1,5 @@
-"""What each revision since v0.1.0 added. The definitions stand once, in `remit.store.tables`; a
-revision makes its tables without what later revisions added."""
+"""Tables, columns and indexes that each revision since v0.1.0 added. The definitions stand once, in
+`remit.store.tables`; a revision makes its tables without what later revisions added."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -195,7 +195,7 @@ _it: sa.BindParameter[str] = bind("agent")
 
 
 def _revoke(*which: sa.ColumnElement[bool], **values: Any) -> Statement[None]:
-    """What was given of it ends, unless it ended before."""
+    """Revoke grants, without moving the time of those that were revoked before."""
     ended = sa.func.coalesce(grants.c.revoked_at, bind("now"))
     return change(sa.update(grants).where(*which).values(revoked_at=ended, **values))
 

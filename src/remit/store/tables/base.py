@@ -95,7 +95,7 @@ def partial_index(
 
 
 def polled(*looked_at: str) -> list[sa.Column[Any]]:
-    """What is looked after again and again by whoever holds the lease; see `Polled`."""
+    """Columns of a row that one worker at a time polls under a lease; see `Polled`."""
     return [
         *required(Time, "next_at"),
         *required(sa.Integer, "failures"),

@@ -56,7 +56,7 @@ def state(one: Entry) -> str:
 
 
 def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> None:
-    """Who, how long ago, and what about; as wide as the terminal and no wider."""
+    """Table of letters: sender, age and subject, at most as wide as the terminal."""
     if not entries:
         output.say(empty)
         return
@@ -221,7 +221,7 @@ def _ago(time: str) -> str:
 
 
 def _states(one: Entry) -> list[str]:
-    """What is worth saying about where it went."""
+    """States of a letter's deliveries that are worth showing."""
     found = []
     for delivery in one["deliveries"]:
         name = delivery["toName"]

@@ -120,7 +120,7 @@ def money(usd: float | None) -> str:
 
 
 def cost(run: dict[str, Any]) -> str:
-    """What it cost; whether that is an estimate, because it was cut off."""
+    """Cost of a run, marked where it is an estimate because the run was cut off."""
     shown = money(run["costUsd"])
     return f"about {shown} (estimated)" if shown and run["costEstimated"] else shown
 

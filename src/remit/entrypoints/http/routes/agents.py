@@ -95,7 +95,7 @@ def router(app: App) -> APIRouter:
     # The tool answers whose log it is; this is a list in pages.
     @routes.get("/agents/{id}/log")
     async def list_log(request: Request, agent: Id, page: Paged) -> Response:
-        """What its runs said they did, newest first."""
+        """Activity log of an agent: the words of its runs, newest first."""
         answer = await app.gate(
             caller(request),
             agents.read_log,

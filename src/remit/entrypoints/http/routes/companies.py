@@ -41,7 +41,8 @@ def router(app: App) -> APIRouter:
     # By hand: null is a setting of its own here, and what is left out is another.
     @routes.patch("/{companyId}/permission-policy")
     async def change_policy(request: Request, company: CompanyId, body: PolicyBody) -> Response:
-        """What is left out stays; whoever has the level gets what it gained and loses the rest."""
+        """Change permission levels; parts that are left out stay. Agents with a level gain and lose
+        with it at once."""
         given = body.model_dump(include=body.model_fields_set - {"level", "shipped", "version"})
         settings = {_SETTINGS.get(name, name): value for name, value in given.items()}
         if not settings and not body.shipped:

@@ -52,7 +52,7 @@ class ContentRoutes:
         ]
 
     def shortcut(self, scope: Scope) -> ASGIApp | None:
-        """What serves a request for content, without looking through all the routes.
+        """Handler of a request for content, found without a walk through all the routes.
 
         Errors are for the guard, which knows them all.
         """

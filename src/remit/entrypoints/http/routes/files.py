@@ -24,7 +24,7 @@ def router(app: App) -> APIRouter:
         page: Paged,
         query: Annotated[str, Query(max_length=500)] = "",
     ) -> Response:
-        """What the caller may know of: the newest, or with a query the best matches."""
+        """Files that the caller may know of: the newest, or with a query the best matches."""
         rows = await app.gate(
             caller(request),
             files.browse,

@@ -37,7 +37,7 @@ class HireBody(AgentBody):
 
 @describing(CONFIGURED, field_types.of_agent, new=False)
 class ConfigurationBody(Body):
-    """Those parts of a configuration that are to change."""
+    """Changes of a configuration; parts that are left out stay."""
 
     expected_revision: Annotated[
         int | None, Field(ge=1, le=configuration.NEWEST, description="The revision that was seen.")

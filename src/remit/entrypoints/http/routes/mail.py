@@ -57,7 +57,7 @@ def router(app: App) -> APIRouter:
 
     @routes.get("/agents/{id}/loose-ends")
     async def list_loose_ends(request: Request, agent: Id) -> Response:
-        """What an agent and everybody below it left open."""
+        """Loose ends of an agent and everybody below it."""
         found = await app.gate(caller(request), pending_items.loose_ends, agent=agent)
         return reply(found["loose_ends"])
 

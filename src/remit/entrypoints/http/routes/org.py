@@ -58,7 +58,7 @@ def router(app: App) -> APIRouter:
 
     @routes.get("/org")
     async def show_organisation(request: Request, company: CompanyId) -> Response:
-        """Who reports to whom, nested."""
+        """The tree of agents, nested."""
         rows = await app.gate(caller(request), agents.listing, company=company, limit=_ALL)
         return reply(nested(rows))
 

@@ -47,7 +47,8 @@ def router(app: App) -> APIRouter:
         entity_type: Annotated[Reference | None, Query(alias="entityType")] = None,
         entity_id: Annotated[Reference | None, Query(alias="entityId")] = None,
     ) -> Response:
-        """Who did what, newest first; with both `entityType` and `entityId`, about one thing."""
+        """Actions of everybody, newest first; with both `entityType` and `entityId`, about one
+        thing."""
         who, before = caller(request), page.before_number(LARGEST)
         if entity_type is not None and entity_id is not None:
             rows = await app.gate(
@@ -67,7 +68,7 @@ def router(app: App) -> APIRouter:
 
     @routes.get(in_company + "/adapters")
     async def list_adapters(request: Request, company: CompanyId) -> Response:
-        """What can run an agent here; also plugins that cannot be used, with the reason."""
+        """Adapters that can run an agent here; also unusable plugins, with the reason."""
         await app.gate(caller(request), configuration.may_read, company=company)
         found = await threads.CHECKS.run(_adapters)
         return reply(found)

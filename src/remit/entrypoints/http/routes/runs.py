@@ -60,7 +60,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         form: Annotated[Literal["raw", "transcript"], Query(alias="as")] = "raw",
         whole: bool = False,
     ) -> Response:
-        """What a run printed, oldest first.
+        """Output of a run, oldest first.
 
         With `follow=1` it comes as it is printed, as server-sent events, until the run ends;
         `Last-Event-ID`, or `after`, resumes behind the piece that was seen last. With
@@ -110,7 +110,7 @@ class _Pieces:
         self._app, self._who, self._run, self._seen = app, who, run, seen
 
     async def more(self) -> tuple[list[View], str | None]:
-        """What was not given yet; and how the run ended, when nothing more comes."""
+        """New lines of the log; and the end of the run, when nothing more comes."""
         answer = await self._app.gate(
             self._who, runs.log, run=self._run, after=self._seen, limit=PAGE
         )

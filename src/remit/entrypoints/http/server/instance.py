@@ -59,7 +59,7 @@ def router(app: App) -> APIRouter:
 
     @routes.get("/backups")
     async def list_backups(request: Request) -> Response:
-        """Those on the machine of the instance, the newest first."""
+        """Backups on the machine of the instance, the newest first."""
         return reply(await app.backups.listing(caller(request)))
 
     @routes.post("/backups", status_code=201)

@@ -31,7 +31,7 @@ Attached = Callable[[str], int]
 def build_tools(
     app: App, attached: Attached = lambda _: 0
 ) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-    """What the bearer of a token can call: everything; what is inside is decided there."""
+    """All tools that the bearer of a token can call; each decides for itself what it allows."""
     built = [
         declared_tools.build(app),
         *(tools.build(app) for tools in (kb_tools, outcome_tools, capability_tools)),
@@ -51,8 +51,8 @@ def build_listed(
     tools: Callable[[str], Awaitable[Sequence[Tool]]],
     more: Callable[[str], Awaitable[Sequence[Tool]]] | None = None,
 ) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-    """What the bearer of a token is told of: what each agent needs, and no more; `more` are tools
-    of other servers."""
+    """Tools that the bearer of a token is told of: those that each agent needs, and no more; `more`
+    are tools of other servers."""
 
     async def listed(token: str) -> Sequence[Tool]:
         offers = await app.gate(Caller(token), overview.offered)

@@ -18,7 +18,7 @@ def upgrade() -> None:
 
 
 def _name_as_then() -> None:
-    """What a later revision renamed or replaced."""
+    """Names that a later revision renamed or replaced."""
     op.execute("ALTER TABLE spending RENAME COLUMN day TO month")
     for table, column, condition in (
         ("outcomes", "deferred_until", "status = 'open' AND deferred_until IS NOT NULL"),

@@ -1,4 +1,4 @@
-"""What came after v0.1.0: halts, waits, submissions, accounts, wishes, notices and limits.
+"""Tables after v0.1.0: halts, waits, submissions, accounts, wishes, notices and limits.
 
 - Agents that idleness or failures switched off work again: no program puts an agent into `error`
   for that any more, so nothing would ever start them.

@@ -1,4 +1,4 @@
-"""What a token was made with, so that it ends no later. Of those of before nobody knows."""
+"""Origin of each token, so that it ends no later than that. Of older tokens it is not known."""
 
 from remit.store.migrations import additions
 

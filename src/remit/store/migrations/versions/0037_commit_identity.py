@@ -1,4 +1,4 @@
-"""Who commits for the agents of a company, and the key that commits are signed with."""
+"""Committer for the agents of a company, and the key that signs commits."""
 
 from remit.store.migrations import additions
 
