@@ -68,3 +68,10 @@ class EndedShape(TypedDict):
 
     id: str
     status: str
+
+
+class OfCompanyShape(TypedDict):
+    """Something of a company that is known by its name."""
+
+    company_id: str | None
+    name: str

@@ -69,7 +69,7 @@ def claim(
     return {"epoch": held.epoch, **about(found)}
 
 
-def about(binding: Binding) -> dict[str, object]:
+def about(binding: Binding) -> shapes.ConnectionShape:
     """Parts of a binding that a `Connection` is made of."""
     return {
         "binding": binding.id,
@@ -139,7 +139,7 @@ def listing(
 
 
 @query("receivers.worked_for")
-def worked_for(ctx: Context, *, limit: int) -> list[tuple[dict[str, object], str]]:
+def worked_for(ctx: Context, *, limit: int) -> list[tuple[shapes.ConnectionShape, str]]:
     """The conversations for which runs are at work now, each with its binding."""
     system_only(ctx)
     found = []

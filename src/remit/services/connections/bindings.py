@@ -29,7 +29,7 @@ from remit.model.messaging.channel import Binding, channel_kind
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.services import lookup, shapes, views
 from remit.services.chat import posts, receivers
-from remit.services.command import Answer, Context, command, query
+from remit.services.command import Context, command, query
 from remit.services.connections import outbox, secrets
 from remit.services.fields import AgentRef, CompanyRef, Help, OnlyAgent, Reference, Text
 from remit.services.redaction import REMOVED, without_secrets
@@ -229,7 +229,7 @@ def remove(
 
 
 @command("bindings.try_out")
-def try_out(ctx: Context, *, company: str | None, binding: str) -> Answer:
+def try_out(ctx: Context, *, company: str | None, binding: str) -> shapes.TestedBindingShape:
     """That the outside is asked whether it knows us; recorded, because that shows it a secret."""
     lookup.company_of_caller(ctx, company)
     found = _known(ctx, binding)
@@ -287,9 +287,9 @@ def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
     return None
 
 
-def end_all(ctx: Context, agent: Agent) -> dict[str, Any]:
+def end_all(ctx: Context, agent: Agent) -> shapes.EndedBindingsShape:
     """When an agent is gone, nobody reaches it. Answers what ended."""
-    ended: dict[str, Any] = {"bindings": {}, "unsent": []}
+    ended: shapes.EndedBindingsShape = {"bindings": {}, "unsent": []}
     for binding in ctx.tx.all(
         statements.BINDINGS,
         company=ctx.company,

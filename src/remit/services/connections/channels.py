@@ -38,7 +38,7 @@ def admit(ctx: Context, *, kind: str, digest: str) -> None:
 
 
 @query("channels.posted")
-def posted(ctx: Context, *, kind: str, binding: str) -> dict[str, object]:
+def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
     """Settings and key to read a post of a binding's outside, which has to prove itself."""
     system_only(ctx)
     found = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None

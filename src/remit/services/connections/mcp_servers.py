@@ -25,7 +25,7 @@ from remit.model.execution.run import RunStatus
 from remit.model.organisation.decision import Effect
 from remit.model.organisation.grant import INSTANCE_CONFIGURE, Level, Mode, Resource, ResourceKind
 from remit.services import lookup, shapes, views
-from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.connections import secrets
 from remit.services.execution import tool_changes
 from remit.services.fields import CompanyRef, Reference
@@ -155,7 +155,7 @@ def remove(
 
 
 @command("mcp_servers.try_out")
-def try_out(ctx: Context, *, company: str | None, name: object) -> Answer:
+def try_out(ctx: Context, *, company: str | None, name: object) -> shapes.OfCompanyShape:
     """That an operator has a server started to see its tools; recorded, because it runs it."""
     called = server_name(name)
     lookup.company_of_caller(ctx, company)

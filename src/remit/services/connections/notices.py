@@ -146,7 +146,7 @@ next_due, expired, under_way = _QUEUE.looks("notices")
 @logged("notices.claim")
 def claim(
     ctx: Context, *, notice: str, worker: str, lease: Micros = DELIVERY_LEASE
-) -> dict[str, object] | None:
+) -> shapes.ClaimedNoticeShape | None:
     """Set out to deliver a notice: what is needed for it. None when somebody else does, it has to
     wait, or what it is about does not need the person any more."""
     system_only(ctx)
@@ -178,7 +178,7 @@ def claim(
     }
 
 
-def _show(ctx: Context, notice: Notice, document: dict[str, object]) -> None:
+def _show(ctx: Context, notice: Notice, document: shapes.NoticeDocumentShape) -> None:
     """A chat has a queue of its own: from here on it is a post in that one."""
     post = notice_posts.show(ctx, notice, document)
     if post is None:
@@ -188,33 +188,56 @@ def _show(ctx: Context, notice: Notice, document: dict[str, object]) -> None:
     _QUEUE.close(ctx, notice.id, DeliveryStatus.DONE, "shown")
 
 
-def _document(ctx: Context, notice: Notice, needs: Needs) -> dict[str, object] | None:
+def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocumentShape | None:
     """Content of a notice, unless its item does not need the person any more."""
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
-    about: dict[str, object] = {"id": notice.id, "company": company.name if company else None}
+    name = company.name if company else None
     if notice.kind == TRIAL:
-        member = ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=notice.user_id)
-        since = views.time(notice.created_at)
-        trial = {"title": "This is a test", "cause": "You asked for it.", "next": ""}
-        about |= {"kind": TRIAL, "subject": notice.subject_id, "agent": None, "since": since}
-        return {**about, **trial} if member is not None else None
+        if ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=notice.user_id) is None:
+            return None
+        return {
+            "id": notice.id,
+            "company": name,
+            "kind": TRIAL,
+            "subject": notice.subject_id,
+            "title": "This is a test",
+            "agent": None,
+            "since": views.time(notice.created_at),
+            "cause": "You asked for it.",
+            "next": "",
+        }
     if notice.kind == DIGEST:
         told = ctx.tx.all(statements.IN_DIGEST, digest=notice.id)
         keys = [(one.kind, one.subject_id) for one in told]
         items = [_said(ctx, needs[key]) for key in keys if key in needs]
-        title = f"{plural(len(items), 'thing')} {'need' if len(items) > 1 else 'needs'} you"
-        summary = {"title": title, "cause": "", "next": "remit needs-you", "items": items}
-        since = views.time(notice.created_at)
-        about |= {"kind": DIGEST, "subject": notice.id, "agent": None, "since": since}
-        return {**about, **summary} if items else None
+        if not items:
+            return None
+        return {
+            "id": notice.id,
+            "company": name,
+            "kind": DIGEST,
+            "subject": notice.id,
+            "title": f"{plural(len(items), 'thing')} {'need' if len(items) > 1 else 'needs'} you",
+            "agent": None,
+            "since": views.time(notice.created_at),
+            "cause": "",
+            "next": "remit needs-you",
+            "items": items,
+        }
     item = needs.get((notice.kind, notice.subject_id))
     if item is None:
         return None
     late = ctx.tx.one(people.USER, user=notice.escalated_from) if notice.escalated_from else None
-    return {**about, **_said(ctx, item), "escalatedFrom": late.name if late else None}
+    document: shapes.NoticeDocumentShape = {
+        **_said(ctx, item),
+        "id": notice.id,
+        "company": name,
+        "escalatedFrom": late.name if late else None,
+    }
+    return document
 
 
-def _said(ctx: Context, item: shapes.AwaitingShape) -> dict[str, object]:
+def _said(ctx: Context, item: shapes.AwaitingShape) -> shapes.ToldItemShape:
     agent = lookup.agent_row(ctx, item["agent_id"]) if item["agent_id"] else None
     return {
         "kind": item["kind"],

@@ -106,7 +106,7 @@ next_due, expired, under_way = _QUEUE.looks("outbox")
 @logged("outbox.claim")
 def claim(
     ctx: Context, *, message: str, worker: str, lease: Micros = DELIVERY_LEASE
-) -> dict[str, object] | None:
+) -> shapes.ClaimedMessageShape | None:
     """Set out to deliver a message: what is needed for it. None when somebody else does, or its
     sender is stopped."""
     found = _QUEUE.entered(ctx, message)

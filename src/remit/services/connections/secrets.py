@@ -28,7 +28,7 @@ MOST = 10_000
 
 
 @query("secrets.may_change")
-def may_change(ctx: Context, *, company: str | None, name: object) -> dict[str, object]:
+def may_change(ctx: Context, *, company: str | None, name: object) -> shapes.OfCompanyShape:
     """Whether the caller may set this secret, asked before its value is stored anywhere."""
     called = secret_name(name)
     lookup.company_of_caller(ctx, company)

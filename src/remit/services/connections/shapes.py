@@ -277,3 +277,94 @@ class SigningKeyShape(TypedDict):
 class MadeSigningKeyShape(SigningKeyShape):
     place: str
     replaced: str | None
+
+
+class TestedBindingShape(TypedDict):
+    id: str
+    kind: str
+    held: bool
+
+
+class MakeableKeyShape(TypedDict):
+    company_id: str | None
+    secret: str
+
+
+class ConnectionShape(TypedDict):
+    """Parts of a binding that a `Connection` is made of."""
+
+    binding: str
+    company_id: str
+    adapter_type: str
+    adapter_config: dict[str, object]
+    adapter_token: str
+
+
+class CarriedFileShape(TypedDict):
+    """A file that goes out with a message, as it was when that was sent."""
+
+    id: str
+    sha256: str
+    size: int
+    description: str
+    is_text: bool
+
+
+class ParcelShape(TypedDict):
+    """A message as a channel delivers it."""
+
+    id: str
+    sender: str
+    address: str
+    conversation: str
+    subject: str
+    body: str
+    thread: str
+    reply_to: str | None
+    reply_to_outside: str | None
+    created_at: int
+    attempt: int
+    again: bool
+
+
+class ClaimedMessageShape(ConnectionShape):
+    epoch: int
+    files: list[CarriedFileShape]
+    parcel: ParcelShape
+
+
+class ToldItemShape(TypedDict):
+    """Something that needs a person, as a notice says it."""
+
+    kind: str
+    subject: str
+    title: str
+    agent: str | None
+    since: Moment | None
+    cause: str
+    next: str
+
+
+class NoticeDocumentShape(ToldItemShape):
+    id: str
+    company: str | None
+    #: Of a digest.
+    items: NotRequired[list[ToldItemShape]]
+    #: The person who did not decide in time.
+    escalatedFrom: NotRequired[str | None]  # as it is sent
+
+
+class ClaimedNoticeShape(TypedDict):
+    epoch: int
+    user_id: str
+    way: str
+    url: str | None
+    key: str | None
+    document: NoticeDocumentShape
+
+
+class EndedBindingsShape(TypedDict):
+    """Bindings that ended with an agent, each with its kind, and what had not gone out."""
+
+    bindings: dict[str, str]
+    unsent: list[str]

@@ -1,7 +1,6 @@
 """The key that a company signs its commits with: a secret that Remit makes itself."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from remit.authority import Action
 from remit.model.connections.secret import FILE
@@ -15,7 +14,7 @@ NAME = "commit-signing"
 
 
 @query("signing.may_make")
-def may_make(ctx: Context, *, company: str | None) -> dict[str, Any]:
+def may_make(ctx: Context, *, company: str | None) -> shapes.MakeableKeyShape:
     """Whether the caller may, asked before there is a key anywhere."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_CHANGE, on=f"company:{ctx.company}")

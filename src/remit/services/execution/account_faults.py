@@ -23,8 +23,8 @@ from remit.model.execution.job import Job
 from remit.model.execution.run import Run, RunStatus
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
-from remit.services import views
-from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services import shapes, views
+from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.execution import accounts, admission
 from remit.services.execution.error_recovery import Broken
 from remit.services.execution.running import entered
@@ -182,7 +182,7 @@ def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
 
 
 @command("accounts.answered", FOR_REMIT)
-def answered(ctx: Context, *, run: str) -> Answer:
+def answered(ctx: Context, *, run: str) -> shapes.AccountStateShape:
     """The provider answered a run that was to find out whether it does; for its worker."""
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
@@ -220,7 +220,9 @@ def _example(ctx: Context, setup: Account) -> dict[str, Any] | None:
 
 
 @command("accounts.checked", FOR_REMIT)
-def checked(ctx: Context, *, account: str, usable: bool, cause: str = "") -> Answer:
+def checked(
+    ctx: Context, *, account: str, usable: bool, cause: str = ""
+) -> shapes.AccountStateShape:
     """Report of a worker's check of a broken set-up; for that worker."""
     found = ctx.tx.one(statements.ACCOUNT, account=AccountId(account))
     if found is None:

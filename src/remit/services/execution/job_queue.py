@@ -21,7 +21,7 @@ from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.decision import deny
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.services import lookup, shapes, views
-from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.context import system_only
 from remit.services.execution import account_faults, admission, jobs
 from remit.services.execution.run_queue import LEASE_TIME, MOST_AT_ONCE, has_full_access
@@ -55,7 +55,9 @@ def next_due(ctx: Context) -> Micros | None:
 
 
 @command("job_work.claim")
-def claim(ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME) -> Answer:
+def claim(
+    ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME
+) -> shapes.ClaimedJobShape:
     """Take a job on; for one worker, the others are refused."""
     found = _entered(ctx, job)
     agent = _sender(ctx, found)

@@ -16,7 +16,7 @@ from remit.model.execution.run import Run, RunStatus, longest_pause
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.services import lookup, shapes
-from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.execution import admission, tool_changes, waking
 from remit.services.execution.run_endings import STOPPED, finish, release
 from remit.services.execution.running import begin, entered
@@ -77,7 +77,7 @@ def next_ready(ctx: Context) -> Following:
 @command("claiming.claim", FOR_REMIT)
 def claim(
     ctx: Context, *, agent: str, run: str, workspace: str, worker: str, lease: Micros = LEASE_TIME
-) -> Answer:
+) -> shapes.ClaimedRunShape:
     """Begin a run of an agent that has something to do; for one worker, the others are refused."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
@@ -167,7 +167,7 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> shapes.EndedShape:
 
 
 @command("claiming.sweep", FOR_REMIT)
-def sweep(ctx: Context, *, company: str) -> Answer:
+def sweep(ctx: Context, *, company: str) -> shapes.WokenShape:
     """Wake those in a company who have something to do and were not woken for it."""
     ctx.enter(company)
     ctx.require(Action.RUN_CHANGE, on=f"company:{company}")

@@ -85,7 +85,7 @@ def _fault(named: str | None) -> str | None:
 
 
 @query("run_reports.read", FOR_REMIT)
-def read(ctx: Context, *, run: str) -> dict[str, Any] | None:
+def read(ctx: Context, *, run: str) -> shapes.RunReportShape | None:
     """Report of a remote run, for the worker that waits; None as long as there is none.
 
     A run that somebody ended also has a reason, which is no report: whoever waits is cancelled,

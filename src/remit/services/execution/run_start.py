@@ -54,8 +54,8 @@ class Briefing:
     limits: Mapping[str, int | None]
     agent: Mapping[str, Any]
     company: shapes.CompanyShape
-    boss: Mapping[str, Any]
-    mandate: Mapping[str, str]
+    boss: shapes.BossShape
+    mandate: shapes.MandateShape
     situation: str
     full_access: bool
     injected: Sequence[McpServer]

@@ -11,7 +11,7 @@ from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.outcome import Look, Outcome, OutcomeKind
 from remit.services import lookup, shapes
-from remit.services.command import Answer, Context
+from remit.services.command import Context
 from remit.services.organisation import tree
 from remit.services.people import users
 from remit.store.engine.statement import row
@@ -32,7 +32,7 @@ def begin(
     worker: str | None,
     why: str,
     account: str | None = None,
-) -> Answer:
+) -> shapes.StartedRunShape:
     """Begin a run, for whatever is due to the agent now."""
     assert is_id(run)
     is_due = ctx.tx.all(due.DUE_OF, agent=agent.id, limit=MOST_DUE)

@@ -10,7 +10,7 @@ from remit.ids import END_OF_IDS, earliest_id
 from remit.model.execution.run import RunStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.services import lookup, shapes, views
-from remit.services.command import Answer, Context, command, query
+from remit.services.command import Context, command, query
 from remit.services.execution.run_endings import changed, clean, finish, release
 from remit.services.execution.running import begin, denials, entered, require_look
 from remit.services.fields import AgentRef, CompanyRef, Help, Moment
@@ -22,7 +22,7 @@ from remit.store.execution import runs as statements
 
 
 @command("runs.start")
-def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> Answer:
+def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> shapes.StartedRunShape:
     """Begin a run by hand. The database lets an agent have one at a time."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)

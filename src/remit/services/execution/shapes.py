@@ -9,6 +9,7 @@ from remit.model.execution.fault import Holds as FaultHolds
 from remit.model.execution.job import JobStatus
 from remit.model.execution.run import RunStatus
 from remit.model.execution.transcript import EntryKind
+from remit.services.people.shapes import NewTokenShape
 from remit.services.shape_basics import Moment
 
 
@@ -143,3 +144,62 @@ class AccountShape(TypedDict):
     jobs_waiting: int
     sentence: str
     step: str | None
+
+
+class AccountStateShape(TypedDict):
+    id: str
+    state: Annotated[str, AccountState]
+
+
+class StartedRunShape(NewTokenShape):
+    run_id: str
+
+
+class ClaimedRunShape(StartedRunShape):
+    #: Whether it is to find out if a closed account works again.
+    probe: bool
+    company_id: str
+    epoch: int
+    #: Up to where what woke the agent was seen.
+    seen: int
+    why: str
+
+
+class ClaimedJobShape(TypedDict):
+    id: str
+    epoch: int
+    agent_id: str
+    company_id: str
+
+
+class WokenShape(TypedDict):
+    woken: list[str]
+
+
+class RunReportShape(TypedDict):
+    """End of a run as a remote agent reported it."""
+
+    ok: bool
+    text: str
+    reason: str
+    error: str | None
+    fault: str | None
+    fault_until: int | None
+    session: str | None
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    cost_micros: int
+
+
+class BossShape(TypedDict):
+    #: `agent` or `user`.
+    kind: str
+    name: str
+    #: The mandate of an agent.
+    outcome: str | None
+
+
+class MandateShape(TypedDict):
+    title: str
+    purpose: str

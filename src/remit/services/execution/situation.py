@@ -10,7 +10,7 @@ from remit.model.execution.run import Run
 from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus, why_not_actionable
-from remit.services import lookup
+from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.services.knowledge import documents
 from remit.services.spending import ledger
@@ -36,7 +36,7 @@ def of_run(ctx: Context, run: Run, agent: Agent) -> str:
     return "\n".join(lines) + "\n"
 
 
-def boss(ctx: Context, agent: Agent) -> dict[str, object]:
+def boss(ctx: Context, agent: Agent) -> shapes.BossShape:
     """Boss of an agent: another agent, or a person."""
     above = lookup.agent_row(ctx, agent.boss_id or "")
     if above is not None:
@@ -45,7 +45,7 @@ def boss(ctx: Context, agent: Agent) -> dict[str, object]:
     return {"kind": "user", "name": user.name if user else "the board", "outcome": None}
 
 
-def mandate(ctx: Context, agent: Agent) -> dict[str, str]:
+def mandate(ctx: Context, agent: Agent) -> shapes.MandateShape:
     """The mandate of an agent, as its hirer wrote it."""
     outcome = ctx.tx.one(outcome_statements.OUTCOME, company=agent.company_id, outcome=agent.id)
     return {

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 from remit.model.organisation.approval import ApprovalStatus, ApprovalType
+from remit.services.execution.shapes import BossShape, MandateShape
 from remit.services.organisation.shapes import AgentShape
+from remit.services.people.shapes import CompanyShape
+from remit.services.rights.shapes import DerivedGrantShape, GrantShape
 from remit.services.shape_basics import DifferenceShape, Moment
 
 
@@ -80,3 +83,19 @@ class DeletedAgentShape(TypedDict):
     id: str
     deleted: bool
     approval_id: str
+
+
+class CreatedHelperShape(TypedDict):
+    agent: AgentShape
+    prompt: str
+
+
+class HirePreviewShape(TypedDict):
+    """An agent as a hire would make it."""
+
+    agent: AgentShape
+    boss: BossShape
+    company: CompanyShape
+    mandate: MandateShape
+    rights: list[GrantShape | DerivedGrantShape]
+    can: list[str]

@@ -14,8 +14,8 @@ from remit.model.organisation.approval import ApprovalType
 from remit.model.organisation.company import Company
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.text import clean_line
-from remit.services import lookup, views
-from remit.services.command import Answer, Context, approved, command
+from remit.services import lookup, shapes, views
+from remit.services.command import Context, approved, command
 from remit.services.hiring import agent_spec
 from remit.services.organisation import agents
 from remit.services.organisation.permissions import HIRING, hiring_facts
@@ -38,7 +38,7 @@ def create_agent(
     role: object = None,
     auto_reply: object = True,
     next_agent: object = "human",
-) -> Answer:
+) -> shapes.CreatedHelperShape:
     """A helper with a fixed form of answering. It is created when a person said yes, not before."""
     lookup.company_of_caller(ctx, None)
     called = agent_name(name)

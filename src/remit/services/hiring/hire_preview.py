@@ -1,11 +1,11 @@
 """A hire, tried out: who would come, what it would be told and may do; and nothing happens."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from remit.errors import BadInput
 from remit.model.organisation.principal import ActorKind, Principal
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Context, logged
 from remit.services.execution import situation
 from remit.services.governance import approvals
@@ -19,7 +19,9 @@ from remit.store.organisation import people
 
 
 @logged("hire_preview.preview")
-def preview(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> dict[str, Any]:
+def preview(
+    ctx: Context, *, company: str | None, asked: Mapping[str, Any]
+) -> shapes.HirePreviewShape:
     """The agent as it would be once somebody said yes, with its boss and its rights."""
     lookup.company_of_caller(ctx, company)
     if asked.get("outcome") is None:
@@ -40,8 +42,9 @@ def preview(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> d
     )
     with ctx.acting_as(itself):
         offered = overview.offered.body(ctx)
-    answer = {
-        "agent": {**views.agent(agent), "prompt": agent.prompt, "capabilities": agent.capabilities},
+    shown = {**views.agent(agent), "prompt": agent.prompt, "capabilities": agent.capabilities}
+    answer: shapes.HirePreviewShape = {
+        "agent": cast(shapes.AgentShape, shown),
         "boss": situation.boss(ctx, agent),
         "company": views.company(here),
         "mandate": situation.mandate(ctx, agent),

@@ -166,7 +166,7 @@ def describe(
 @logged("files.read")
 def read(
     ctx: Context, *, file: str, version: object = None, access: str = "read"
-) -> dict[str, Any]:
+) -> shapes.ReadableShape:
     """Leave to read a version, noted in the file's access log."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_READ, found)
@@ -328,7 +328,7 @@ def containing(
     letters: bool = False,
     before: str = END_OF_IDS,
     limit: int = 20,
-) -> dict[str, Any]:
+) -> shapes.FoundTextsShape:
     """Files whose newest text contains some words as they stand, newest first, and with `letters`
     the texts of messages as well; for people.
 
@@ -340,7 +340,7 @@ def containing(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
     looked = _newest(ctx, before, MOST_OPENED, letters)
-    found: list[dict[str, Any]] = []
+    found: list[shapes.FoundTextShape] = []
     place = before
     for file in looked:
         if len(found) == limit:
@@ -361,8 +361,8 @@ def containing(
                 # Ids are in the order of time: a text is sent once it is there.
                 sent = {"file": file.id, "since": file.id[:8]}
                 letter = ctx.tx.one(mail_statements.SENT_AS, **sent)
-            shown = {"excerpt": excerpt, "message_id": letter}
-            found.append({**views.file(file, level(ctx, file)), **shown})
+            view = views.file(file, level(ctx, file))
+            found.append({**view, "excerpt": excerpt, "message_id": letter})
     more = len(looked) == MOST_OPENED or len(found) == limit
     return {"files": found, "before": place if more and place != before else None}
 

@@ -57,3 +57,24 @@ class AccessShape(TypedDict):
     agent_id: str | None
     user_id: str | None
     run_id: str | None
+
+
+class ReadableShape(FileShape):
+    """A version of a file that the caller may read now."""
+
+    is_text: bool
+    current_version: int
+    #: Of the newest version of a document that Remit keeps.
+    heading: str | None
+
+
+class FoundTextShape(FileShape):
+    excerpt: str
+    #: The message whose text it is.
+    message_id: str | None
+
+
+class FoundTextsShape(TypedDict):
+    files: list[FoundTextShape]
+    #: Where to go on; None when all was gone through.
+    before: str | None

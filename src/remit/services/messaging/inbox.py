@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from remit.authority import Action
 from remit.clock import Micros, from_iso
@@ -87,7 +87,7 @@ def deliver(
 )
 def take(
     ctx: Context, *, limit: Annotated[int, Range(1, MOST_PER_TURN)] = MOST_PER_TURN
-) -> dict[str, Any]:
+) -> shapes.InboxShape:
     """The caller's mail, oldest first. A run takes it up; another caller only looks."""
     me = _require_inbox(ctx)
     run = ctx.actor.run_id
@@ -239,7 +239,7 @@ def _others_succeeded(ctx: Context, delivery: Delivery, since: RunId) -> bool:
     return found is not None
 
 
-def bury(ctx: Context, agent: AgentId) -> dict[str, Any]:
+def bury(ctx: Context, agent: AgentId) -> shapes.BuriedMailShape:
     """Mail for somebody who is gone awaits a person; whoever waited for a reply waits no more, and
     what else it was to decide goes to the next above. Answers what ended of its own."""
     from remit.services.messaging import escalation  # it rests on mail, which rests on this
@@ -395,7 +395,7 @@ def _message(ctx: Context, delivery: Delivery) -> Message:
     return found
 
 
-def _shown(ctx: Context, delivery: Delivery) -> dict[str, Any]:
+def _shown(ctx: Context, delivery: Delivery) -> shapes.TakenMessageShape:
     return {
         **letters.shown(ctx, _message(ctx, delivery)),
         "status": delivery.status.value,
@@ -405,7 +405,7 @@ def _shown(ctx: Context, delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _letter(shown: dict[str, Any]) -> Letter:
+def _letter(shown: shapes.TakenMessageShape) -> Letter:
     kind, _, place = shown["sender"].partition(":")
     # Who is linked is a person of the company, wherever they speak.
     outside = kind == "channel" and not shown["from_board"]

@@ -8,7 +8,8 @@ of it once more after a day.
 from remit.clock import DAY, Micros
 from remit.model.organisation.decision import BY_REMIT
 from remit.model.work.wait import Wait
-from remit.services.command import FOR_REMIT, Answer, Context, command
+from remit.services import shapes
+from remit.services.command import FOR_REMIT, Context, command
 from remit.services.messaging import escalation
 from remit.services.queues import companies_due, due_here
 from remit.services.work import waits
@@ -18,7 +19,7 @@ companies = companies_due("reminding.companies", statements.TO_REMIND)
 
 
 @command("reminding.remind", FOR_REMIT)
-def remind(ctx: Context, *, company: str) -> Answer:
+def remind(ctx: Context, *, company: str) -> shapes.RemindedShape:
     """Remind whoever is awaited in a company, each once for each interval."""
     ctx.enter(company)
     ctx.allow_by_rule(BY_REMIT)

@@ -15,7 +15,7 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.services import lookup, shapes, views
-from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.fields import Address, AgentRef, CompanyRef, Help, Moment, Subject, Text
 from remit.services.messaging import inbox, mail, visible_pages
 from remit.services.organisation import tree
@@ -132,7 +132,7 @@ def companies_due(ctx: Context) -> list[str]:
 
 
 @command("schedules.run_due")
-def run_due(ctx: Context, *, company: str) -> Answer:
+def run_due(ctx: Context, *, company: str) -> shapes.DueMailShape:
     """Deliver what has come due in a company, in order, each once."""
     assert ctx.actor.kind is ActorKind.SYSTEM
     ctx.enter(company)

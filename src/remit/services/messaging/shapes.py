@@ -247,3 +247,37 @@ class QuestionShape(TypedDict):
 
 class QuestionWithCycleShape(QuestionShape, CycleToldShape):
     pass
+
+
+class TakenMessageShape(LetterShape):
+    """A message that a run has taken up."""
+
+    status: Annotated[str, DeliveryStatus]
+    attempt: int
+    may_have_been_handled: bool
+    position: int | None
+
+
+class InboxShape(TypedDict):
+    messages: list[TakenMessageShape]
+    #: How many there are in all.
+    waiting: int
+
+
+class RemindedShape(TypedDict):
+    reminded: int
+
+
+class DueMailShape(TypedDict):
+    """How many deferred messages arrived, and how many schedules sent one."""
+
+    arrived: int
+    fired: int
+
+
+class BuriedMailShape(TypedDict):
+    """Mail that ended with an agent."""
+
+    letters: list[str]
+    #: With the time that each would have sent something next.
+    schedules: dict[str, int | None]

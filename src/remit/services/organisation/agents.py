@@ -19,7 +19,7 @@ from remit.model.text import LONGEST_LABEL, clean_line, name_key
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import LONGEST_TITLE, Outcome
 from remit.services import lookup, shapes, views
-from remit.services.command import Answer, Context, command, query
+from remit.services.command import Context, command, query
 from remit.services.execution import jobs, waking
 from remit.services.fields import AgentRef, Help, Limit, OfAnother, Reference, Remark, Text
 from remit.services.governance import approval_engine
@@ -423,7 +423,7 @@ def submit_log(
     go_on: Annotated[
         bool, Help("You have more to do: start you again at once", model=True)
     ] = False,
-) -> Answer:
+) -> shapes.SubmittedLogShape:
     """Summary of a run in its own words, for the agent's activity log.
 
     With `go_on` it has more to do and wants to be started again at once.
@@ -482,7 +482,7 @@ def keys(ctx: Context, *, agent: AgentRef) -> list[shapes.KeyShape]:
 
 
 @query("agents.keyed")
-def keyed(ctx: Context, *, company: str | None) -> list[dict[str, str]]:
+def keyed(ctx: Context, *, company: str | None) -> list[shapes.NamedShape]:
     """The agents that have a key that was not revoked, as far as the caller may look at them."""
     lookup.company_of_caller(ctx, company)
     scope = ctx.membership.scope_agent_id if ctx.membership else None

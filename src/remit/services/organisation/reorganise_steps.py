@@ -115,12 +115,8 @@ class Steps:
         )
 
     def close(self, outcome: Outcome) -> None:
-        revoked = outcome_ending.finish_one(
-            self._ctx,
-            outcome,
-            OutcomeStatus.CLOSED,
-            {"note": "the layer was removed", "evidence": [], "by": self._ctx.actor.address},
-        )
+        verdict = outcome_ending.verdict_of(self._ctx, "the layer was removed")
+        revoked = outcome_ending.finish_one(self._ctx, outcome, OutcomeStatus.CLOSED, verdict)
         self._ctx.record(
             "outcome.close", f"outcome:{outcome.id}", {"note": "the layer was removed"}
         )

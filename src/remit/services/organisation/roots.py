@@ -15,7 +15,7 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.text import name_key
 from remit.model.work.outcome import OutcomeStatus
-from remit.services import lookup
+from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Answer, Context, command, query
 from remit.services.governance import approval_engine
 from remit.services.hiring import agent_spec
@@ -55,7 +55,7 @@ def missing(ctx: Context) -> list[str]:
 
 
 @command("roots.restore", FOR_REMIT)
-def restore(ctx: Context, *, company: str) -> Answer:
+def restore(ctx: Context, *, company: str) -> shapes.RestoredRootShape:
     """Give a company its root back, and tell its board."""
     ctx.enter(company)
     restored = ensure(ctx)
@@ -64,7 +64,7 @@ def restore(ctx: Context, *, company: str) -> Answer:
     return restored
 
 
-def ensure(ctx: Context) -> Answer | None:
+def ensure(ctx: Context) -> shapes.RestoredRootShape | None:
     """Restore the root of the company if it is missing; answers what was done."""
     if ctx.tx.one(statements.WORKING_ROOT) is not None:
         return None

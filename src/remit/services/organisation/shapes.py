@@ -243,3 +243,15 @@ class ConfigRevisionShape(TypedDict):
     created_by_user_id: str | None
     created_at: Moment
     redacted: list[str]
+
+
+class SubmittedLogShape(TypedDict):
+    event_id: str
+    log_file_id: str
+
+
+class RestoredRootShape(TypedDict):
+    company_id: str
+    agent_id: str
+    name: str
+    sentence: str

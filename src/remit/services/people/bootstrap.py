@@ -1,9 +1,12 @@
 """The first start: a person, a company, its standing purpose and a root agent for it."""
 
+from typing import cast
+
 from remit.ids import TokenId, TokenKind, UserId, token_digest
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.principal import ActorKind, Principal, Token
-from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services import shapes
+from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.people import companies, users
 from remit.store.engine.statement import row
 from remit.store.organisation import people
@@ -19,18 +22,18 @@ def is_empty(ctx: Context) -> bool:
 
 
 @command("bootstrap.first_start", FOR_REMIT)
-def first_start(ctx: Context, *, token: str, adapter_type: str) -> Answer:
+def first_start(ctx: Context, *, token: str, adapter_type: str) -> shapes.FirstStartShape:
     """Set up an empty database; whoever holds the token is the board from then on."""
     board = users.new_user(ctx, FIRST_USER, operator=True)
     _store(ctx, board.id, token)
     # From here on the first user acts, so that every later "why" ends at a person.
     ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
     company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
-    return {"company": company, "user": board.name}
+    return {"company": cast(shapes.NewCompanyShape, company), "user": board.name}
 
 
 @command("bootstrap.renew_board_token", FOR_REMIT)
-def renew_board_token(ctx: Context, *, token: str) -> Answer:
+def renew_board_token(ctx: Context, *, token: str) -> shapes.LetInShape:
     """New board token for the owner of the instance's home folder, who owns the instance."""
     user = ctx.tx.one(people.FIRST_OPERATOR)
     assert user is not None, "an instance has an operator from its first start"

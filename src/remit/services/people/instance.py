@@ -6,8 +6,8 @@ Nothing of it belongs to one company; it is recorded in the first company of who
 from remit.authority import Action
 from remit.errors import NotFound
 from remit.model.organisation.principal import ActorKind
-from remit.services import lookup
-from remit.services.command import Answer, Context, command, query
+from remit.services import lookup, shapes
+from remit.services.command import Context, command, query
 from remit.store.organisation import people
 
 
@@ -18,7 +18,7 @@ def may_operate(ctx: Context, *, what: str) -> None:
 
 
 @command("instance.begin_backup")
-def begin_backup(ctx: Context, *, new_name: str) -> Answer:
+def begin_backup(ctx: Context, *, new_name: str) -> shapes.NamedBackupShape:
     """That an operator has a copy of everything written; `new_name` is what our side calls it."""
     _require(ctx, f"backup:{new_name}")
     ctx.record("backup.create", f"backup:{new_name}", {})
@@ -26,7 +26,7 @@ def begin_backup(ctx: Context, *, new_name: str) -> Answer:
 
 
 @command("instance.take_backup")
-def take_backup(ctx: Context, *, name: str) -> Answer:
+def take_backup(ctx: Context, *, name: str) -> shapes.NamedBackupShape:
     """That an operator takes a copy of everything along."""
     _require(ctx, f"backup:{name}")
     ctx.record("backup.download", f"backup:{name}", {})
@@ -34,7 +34,7 @@ def take_backup(ctx: Context, *, name: str) -> Answer:
 
 
 @command("instance.remove_backup")
-def remove_backup(ctx: Context, *, name: str) -> Answer:
+def remove_backup(ctx: Context, *, name: str) -> shapes.RemovedBackupShape:
     """That an operator deletes a copy."""
     _require(ctx, f"backup:{name}")
     ctx.record("backup.remove", f"backup:{name}", {})

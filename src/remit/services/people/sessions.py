@@ -6,7 +6,7 @@ from remit.ids import TokenKind, token_digest
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.principal import ActorKind, Principal, Token
 from remit.services import lookup, shapes, views
-from remit.services.command import Answer, Context, command, query
+from remit.services.command import Context, command, query
 from remit.services.people import users
 from remit.store.organisation import people
 
@@ -69,7 +69,7 @@ def _session(ctx: Context, made_with: Token | None = None) -> shapes.NewTokenSha
 
 
 @command("sessions.end")
-def end(ctx: Context, *, session: str) -> Answer:
+def end(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
     """End the session that the caller is using."""
     found = ctx.tx.one(people.IDENTITY, digest=token_digest(session))
     if found is None or found.user_id != ctx.actor.id:
@@ -81,7 +81,7 @@ def end(ctx: Context, *, session: str) -> Answer:
 
 
 @query("sessions.mine")
-def mine(ctx: Context) -> list[dict[str, object]]:
+def mine(ctx: Context) -> list[shapes.OwnSessionShape]:
     """The calling person's sessions that are still good, newest first."""
     person(ctx)
     this = _current(ctx)
@@ -92,7 +92,7 @@ def mine(ctx: Context) -> list[dict[str, object]]:
 
 
 @command("sessions.end_one")
-def end_one(ctx: Context, *, session: str) -> Answer:
+def end_one(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
     """End one of one's own sessions, wherever it is open; what it has open is told so."""
     allow_own(ctx)
     found = ctx.tx.one(people.TOKEN, token=session)
@@ -108,7 +108,7 @@ def end_one(ctx: Context, *, session: str) -> Answer:
 
 
 @command("sessions.end_others")
-def end_others(ctx: Context) -> Answer:
+def end_others(ctx: Context) -> shapes.EndedSessionsShape:
     """End every session of the caller but the one that asks, and links that were not used yet."""
     allow_own(ctx)
     this = _current(ctx)

@@ -151,3 +151,33 @@ class CallerShape(TypedDict):
     company_id: str | None
     run_id: str | None
     operator: bool
+
+
+class FirstStartShape(TypedDict):
+    company: NewCompanyShape
+    user: str
+
+
+class LetInShape(TypedDict):
+    """The person whose token was renewed."""
+
+    user: str
+
+
+class NamedBackupShape(TypedDict):
+    name: str
+
+
+class OwnSessionShape(TokenShape):
+    #: Whether the call came with it.
+    current: bool
+
+
+class EndedSessionShape(TypedDict):
+    id: NotRequired[str]
+    ended: bool
+
+
+class EndedSessionsShape(TypedDict):
+    #: How many.
+    ended: int

@@ -86,7 +86,7 @@ def events(
     until: Micros | None = None,
     before: int | None = None,
     limit: int = 50,
-) -> dict[str, object]:
+) -> shapes.FoundEventsShape:
     """Events, newest first: of one kind (`file`, `file.write`), by one actor, refused, with words
     in it or in the name of what it is about, from a time on, until a time.
 

@@ -89,3 +89,11 @@ class ActivityShape(TypedDict):
     reason: str
     details: dict[str, object]
     created_at: Moment
+
+
+class FoundEventsShape(TypedDict):
+    events: list[EventShape]
+    #: Where to go on; None when all was gone through.
+    before: int | None
+    #: The newest place in the record.
+    last: int

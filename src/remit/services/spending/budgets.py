@@ -13,7 +13,7 @@ from remit.model.execution.budget import Account, Kind, Reservation, Stop, shown
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
 from remit.services import lookup, shapes, views
-from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.execution import waking
 from remit.services.execution.running import entered, require_look
 from remit.services.fields import AgentRef, CompanyRef
@@ -31,7 +31,7 @@ OVER = "budget"
 
 
 @logged("budgets.spend", FOR_REMIT)
-def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, object]:
+def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> shapes.LeftShape:
     """Charge a run for what it has taken so far, whatever becomes of it; answers what is left."""
     found = entered(ctx, run)
     now = ledger.took(ctx, found, total)
@@ -48,7 +48,7 @@ def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> dict[str, obje
 
 
 @command("budgets.hold", FOR_REMIT)
-def hold(ctx: Context, *, agent: str) -> Answer:
+def hold(ctx: Context, *, agent: str) -> shapes.HeldAgentShape:
     """Keep an agent from being looked at that has nothing left to spend; for Remit itself."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)

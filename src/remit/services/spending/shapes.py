@@ -78,3 +78,19 @@ class ListedBudgetShape(TypedDict):
     reports_to: str | None
     money: ListedSideShape
     tokens: ListedSideShape
+
+
+class LeftShape(TypedDict):
+    """What a run may still take."""
+
+    #: By the kind of budget.
+    left: dict[str, int]
+    #: Why it may take nothing more, if so.
+    over: str | None
+    #: In millionths of a dollar, where the program has not said what it cost.
+    about_micros: int
+
+
+class HeldAgentShape(TypedDict):
+    agent_id: str
+    held: bool

@@ -6,7 +6,7 @@ finished outcome is closed, unless it is also part of something that goes on.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from remit.errors import Conflict
 from remit.ids import OutcomeId
@@ -14,6 +14,7 @@ from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalType
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.model.work.wait import SubmissionStatus
+from remit.services import shapes
 from remit.services.command import Context
 from remit.services.connections import bindings
 from remit.services.execution import jobs, tool_changes, waking
@@ -38,18 +39,13 @@ def finish_tree(
     root: Outcome,
     status: OutcomeStatus,
     note: str,
-    evidence: Sequence[dict[str, Any]] = (),
+    evidence: Sequence[shapes.EvidenceShape] = (),
 ) -> list[Agent]:
     """Finish an outcome, close what was only for it, and shut down whose mandate that was; answers
     who that is."""
     if root.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The outcome is {root.status.value} already.")
-    verdict = {
-        "note": note,
-        "evidence": list(evidence),
-        "by": ctx.actor.address,
-        "run_id": ctx.actor.run_id,
-    }
+    verdict = verdict_of(ctx, note, evidence)
     found = ctx.tx.all(statements.EDGES_TO_DESCENDANTS, outcome=root.id)
     edges = ((edge.parent_id, edge.child_id) for edge in found)
     closing = _left_over(ctx, root, handed_on(ctx, root), edges)
@@ -72,7 +68,7 @@ def finish_tree(
     )
     tool_changes.taken(ctx, revoked)
     _tell_of_part(ctx, root, status, note)
-    along = {**verdict, "note": f"closed with {root.title}", "evidence": []}
+    along = verdict_of(ctx, f"closed with {root.title}")
     for outcome in closing:
         gone_with_it = finish_one(ctx, outcome, OutcomeStatus.CLOSED, along)
         ctx.record(
@@ -80,7 +76,7 @@ def finish_tree(
             f"outcome:{outcome.id}",
             {"note": along["note"], "revoked": gone_with_it},
         )
-    _find_new_owners(ctx, gone, verdict)
+    _find_new_owners(ctx, gone)
     return gone
 
 
@@ -107,24 +103,27 @@ def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str)
 def close_all(ctx: Context, closing: Sequence[Outcome], note: str) -> list[Agent]:
     """Close these and nothing else, and shut down whose mandates are among them; answers who that
     is. Whoever calls sees to it that nothing of theirs goes on."""
-    verdict: dict[str, Any] = {
-        "note": note,
-        "evidence": [],
-        "by": ctx.actor.address,
-        "run_id": ctx.actor.run_id,
-    }
+    verdict = verdict_of(ctx, note)
     gone = shut_down(ctx, (outcome.id for outcome in closing if outcome.delegated))
     for outcome in closing:
         now = ctx.tx.one(statements.OUTCOME, outcome=outcome.id)
         if now is not None and now.status is OutcomeStatus.OPEN:
             tool_changes.taken(ctx, finish_one(ctx, now, OutcomeStatus.CLOSED, verdict))
             ctx.record("outcome.close", f"outcome:{outcome.id}", {"note": note})
-    _find_new_owners(ctx, gone, verdict)
+    _find_new_owners(ctx, gone)
     return gone
 
 
+def verdict_of(
+    ctx: Context, note: str, evidence: Sequence[shapes.EvidenceShape] = ()
+) -> shapes.VerdictShape:
+    """The verdict of the caller."""
+    by, run = ctx.actor.address, ctx.actor.run_id
+    return {"note": note, "evidence": list(evidence), "by": by, "run_id": run}
+
+
 def finish_one(
-    ctx: Context, outcome: Outcome, status: OutcomeStatus, verdict: dict[str, Any]
+    ctx: Context, outcome: Outcome, status: OutcomeStatus, verdict: shapes.VerdictShape
 ) -> list[str]:
     """End one outcome and every grant that was to last as long; answers their ids."""
     if not ctx.tx.run(
@@ -364,7 +363,7 @@ def _left_over(
     ]
 
 
-def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any]) -> None:
+def _find_new_owners(ctx: Context, gone: Sequence[Agent]) -> None:
     """Hand open outcomes of terminated agents to the boss above, if any."""
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
@@ -374,7 +373,7 @@ def _find_new_owners(ctx: Context, gone: Sequence[Agent], verdict: dict[str, Any
             waking.wake(ctx, heir, "it took over from somebody who is gone")
             continue
         owned = ctx.tx.all(statements.OWNED_BY, owner=agent.id, after="", limit=MOST_AT_ONCE)
-        nobody = {**verdict, "note": "nobody is left to work on it", "evidence": []}
+        nobody = verdict_of(ctx, "nobody is left to work on it")
         for outcome in owned:
             if outcome.status is OutcomeStatus.OPEN and outcome.kind is OutcomeKind.WORK:
                 finish_one(ctx, outcome, OutcomeStatus.CLOSED, nobody)

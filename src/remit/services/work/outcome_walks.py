@@ -111,7 +111,7 @@ def subtree(
 @query("graph.outline")
 def outline(
     ctx: Context, *, outcome: str, depth: int = 3, most: int = 200
-) -> list[dict[str, object]]:
+) -> list[shapes.OutlinedShape]:
     """The parts of an outcome as a list, each with how deep it is; at most so many.
 
     It costs what it shows, however much there is below. `more` says that parts were left out.
@@ -148,14 +148,14 @@ def _listed(
     parts: dict[str, list[Outcome]],
     depth: dict[OutcomeId, int],
     more: dict[str, str],
-) -> list[dict[str, object]]:
+) -> list[shapes.OutlinedShape]:
     """In the order in which it is read: each before its own parts."""
-    rows: list[dict[str, object]] = []
+    rows: list[shapes.OutlinedShape] = []
     waiting = list(reversed(parts.get(top, ())))
     while waiting:
         one = waiting.pop()
-        row = {**views.outcome(one, ctx.now), "depth": depth[one.id], "more": more.get(one.id)}
-        rows.append(row)
+        view = views.outcome(one, ctx.now)
+        rows.append({**view, "depth": depth[one.id], "more": more.get(one.id)})
         waiting += reversed(parts.get(one.id, ()))
     return rows
 

@@ -195,3 +195,36 @@ class ReclaimedShape(TypedDict):
     outcome: OutcomeShape
     agents: list[str]
     handover_file_id: str
+
+
+class OutlinedShape(OutcomeShape):
+    depth: int
+    #: `more` or `deeper`, where parts of it were left out.
+    more: str | None
+
+
+class EvidenceShape(TypedDict):
+    """A version of a file that shows something."""
+
+    id: str
+    version: int
+    hash: str
+
+
+class VerdictShape(TypedDict):
+    """Why an outcome ended, and who decided that."""
+
+    note: str
+    evidence: list[EvidenceShape]
+    by: str
+    run_id: str | None
+
+
+class ForgottenWaitShape(TypedDict):
+    """A wait of an agent that is gone, so that it can be taken up again."""
+
+    kind: Annotated[str, WaitKind]
+    subject: str
+    agent: str | None
+    user: str | None
+    outcomes: list[str]

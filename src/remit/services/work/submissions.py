@@ -21,9 +21,9 @@ def handed_in(ctx: Context, outcome: Outcome) -> Submission | None:
     return ctx.tx.one(statements.OPEN_SUBMISSION, outcome=outcome.id)
 
 
-def evidence(ctx: Context, files: Sequence[str]) -> list[dict[str, object]]:
+def evidence(ctx: Context, files: Sequence[str]) -> list[shapes.EvidenceShape]:
     """Files that the caller may read, each as it is now."""
-    seen = {}
+    seen: dict[str, shapes.EvidenceShape] = {}
     for reference in dict.fromkeys(files):
         file = lookup.file(ctx, reference)
         require_file(ctx, Action.FILE_READ, file)

@@ -5,7 +5,6 @@ for it meanwhile. Whatever decides it ends the wait in the same transaction, and
 """
 
 import json
-from typing import Any
 
 from remit.clock import Micros, to_iso
 from remit.errors import BadInput
@@ -213,9 +212,9 @@ def forget_moved(ctx: Context, agent: str) -> None:
     ctx.tx.run(statements.FORGET_ENDED_SUBMISSIONS, agent=agent)
 
 
-def forget_agent(ctx: Context, agent: str) -> list[dict[str, Any]]:
+def forget_agent(ctx: Context, agent: str) -> list[shapes.ForgottenWaitShape]:
     """It is gone, and waits for nothing. Answers what it had waited for."""
-    forgotten = []
+    forgotten: list[shapes.ForgottenWaitShape] = []
     for wait in ctx.tx.all(statements.WAITS_OF, agent=agent):
         held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
         for outcome in held_up:
