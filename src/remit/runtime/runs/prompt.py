@@ -40,7 +40,7 @@ def instructions(
     agent: Mapping[str, Any],
     boss: Mapping[str, Any],
     company: Mapping[str, Any],
-    mandate: Mapping[str, str],
+    mandate: Mapping[str, object],
     can: Collection[str] = (),
 ) -> str:
     """The same bytes for the same agent, whatever the run is about; `can` says what it may besides

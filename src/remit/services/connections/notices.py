@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 from remit.channels import registry
 from remit.clock import SECOND, Micros
@@ -228,13 +228,8 @@ def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocume
     if item is None:
         return None
     late = ctx.tx.one(people.USER, user=notice.escalated_from) if notice.escalated_from else None
-    document: shapes.NoticeDocumentShape = {
-        **_said(ctx, item),
-        "id": notice.id,
-        "company": name,
-        "escalatedFrom": late.name if late else None,
-    }
-    return document
+    said = {**_said(ctx, item), "escalatedFrom": late.name if late else None}
+    return cast(shapes.NoticeDocumentShape, {"id": notice.id, "company": name, **said})
 
 
 def _said(ctx: Context, item: shapes.AwaitingShape) -> shapes.ToldItemShape:
