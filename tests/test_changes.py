@@ -169,6 +169,25 @@ def test_one_branch_is_one_change_and_a_new_head_is_a_revision(company: Company)
     assert (held["change"]["head_commit"], held["identity"]["agent"]) == (NEXT, "author")
 
 
+@pytest.mark.requirement("FX-28", "FX-30")
+def test_commits_keep_the_words_that_they_were_shown_with(company: Company) -> None:
+    """The title and the description are the message of a merge, and who decides names commits."""
+    add_repo(company)
+    run = author(company)
+    first = propose(company, run, description="As agreed.")
+    company.call(company.board, reviews.approve, change=first["change"], head=HEAD, base=BASE)
+    for other in ({"title": "Free everything"}, {"description": "Closes #1"}):
+        with pytest.raises(Conflict, match="with another title or description"):
+            propose(company, run, **{"description": "As agreed.", **other})
+    propose(company, run, head=NEXT, title="Free everything")
+    with pytest.raises(Conflict, match="with another title or description"):
+        propose(company, run, title="Free everything")
+    propose(company, run, description="As agreed.")
+    shown = company.call(company.board, changes.show, change=first["change"])
+    assert (shown["title"], shown["description"]) == ("Mend it", "As agreed.")
+    assert shown["decision"]["is_current"], "it is what was approved"
+
+
 @pytest.mark.requirement("FX-28")
 def test_an_open_change_goes_into_the_branch_that_was_shown(company: Company) -> None:
     """Who decides names commits; those may lie the same way from another branch."""

@@ -4,6 +4,7 @@ The bytes of a proposal are a bundle in the knowledge base, which Remit made and
 verb is called: what it says about the proposal (`new_facts`) comes from our side.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -56,6 +57,7 @@ from remit.store.connections import forges as forge_statements
 from remit.store.connections import repos as repo_statements
 from remit.store.engine.statement import row
 from remit.store.organisation import people
+from remit.store.record import events as event_log
 from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
 
@@ -168,10 +170,9 @@ def propose(
     if before is not None:
         refuse_merging(ctx, before)
         _refuse_another_target(before, target)
+        _refuse_other_words(ctx, before, (head, base), (title, description))
     about = _outcome(ctx, outcome)
-    if before is not None and (before.head_commit, before.base_commit, before.target) == (
-        *(head, base, target),
-    ):
+    if before is not None and (before.head_commit, before.base_commit) == (head, base):
         bundle = before.bundle_id
     else:
         bundle = documents.create(
@@ -235,6 +236,7 @@ def propose(
             "outcome": made.outcome_id,
             "files": len(paths),
             "bundle": bundle,
+            "words": _digest(title, description),
         },
     )
     put_errand(ctx, made, Errand.PUBLISH)
@@ -290,6 +292,34 @@ def _refuse_another_target(change: Change, target: str) -> None:
             f"{change.remote_branch} is proposed for {change.target} already.",
             f"Propose it for {change.target}, take it back first, or choose another branch.",
         )
+
+
+def _refuse_other_words(
+    ctx: Context, change: Change, commits: tuple[str, str], words: tuple[str, str]
+) -> None:
+    """A title and a description become the message of a merge, and whoever decides names commits:
+    two commits have one title and one description, also when others were proposed in between."""
+    head, base = commits
+    said = ctx.tx.all(
+        event_log.DONE_ABOUT,
+        resource=f"change:{change.id}",
+        action="change.propose",
+        about=f'%"head":"{head}"%',
+    )
+    known = [json.loads(one.details) for one in said]
+    before = {one.get("words") for one in known if one["base"] == base} - {None}
+    if (change.head_commit, change.base_commit) == commits:
+        before.add(_digest(change.title, change.description))
+    if before - {_digest(*words)}:
+        raise Conflict(
+            "These commits are proposed already, with another title or description.",
+            "Leave it so, or commit something (`git commit --amend`) and propose that.",
+            code="other_words",
+        )
+
+
+def _digest(title: str, description: str) -> str:
+    return hashlib.sha256(json.dumps([title, description]).encode()).hexdigest()
 
 
 def _refuse_beside(ctx: Context, repo: Repo, author: str, place: str) -> None:

@@ -75,6 +75,14 @@ LAST_OF = _EVENTS.find(
     order=[events.c.seq.desc()],
     limit=1,
 )
+#: What was done to a thing, with such details.
+DONE_ABOUT = _EVENTS.find(
+    events.c.allowed == true(),
+    events.c.details.like(bind("about")),
+    company_id="company",
+    resource="resource",
+    action="action",
+)
 _pausing = and_(
     events.c.company_id == bind("company"),
     events.c.resource == bind("resource"),
