@@ -1,15 +1,19 @@
 """Agents that try to get something else into a repository, or out of it, than they may."""
 
 import asyncio
+import base64
 import contextlib
+import hashlib
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import remit
 from remit.errors import BadInput, Conflict, NotFound, RemitError, TooLarge, Unauthenticated
 from remit.model.connections.repo import Repo
-from remit.runtime.repos import proposals
+from remit.runtime.repos import proposals, secret_search
 from remit.runtime.repos.forges import without_orders
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.changes import changes
@@ -151,7 +155,7 @@ def test_what_a_lasting_copy_is_set_to_runs_nothing_outside_a_sandbox(
 def test_a_secret_in_words_or_names_is_refused_with_its_place(
     small: Company, remote: Remote
 ) -> None:
-    secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    secret = SECRET
     run = at_work(small, remote)
     commit(run, {"a.txt": "x\n"}, message=f"Mend\n\nWith {secret}")
     with pytest.raises(BadInput, match=r"The message of [0-9a-f]{12}, line 3"):
@@ -166,6 +170,205 @@ def test_a_secret_in_words_or_names_is_refused_with_its_place(
         with pytest.raises(BadInput, match="looks like a secret"):
             propose(small, run, branch="plain", **words)
     assert propose(small, run, branch="plain")["commit"]
+
+
+SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_secret_is_found_in_whatever_file_it_is(small: Company, remote: Remote) -> None:
+    """Also beyond the first megabyte, far out in a line, in UTF-16, and in what is no text."""
+    run = at_work(small, remote)
+    copy = run.workspace / "site"
+    zeros, far = b"\0" * 20, b"x = 1;" * 5000
+    tries = {
+        "line 150001": b"1,2,3,4\n" * 150_000 + SECRET.encode(),
+        "line 2": b"\n" + far + b' const key = "%s";' % SECRET.encode() + far,
+        "line 3": f"one\ntwo\npassword: {SECRET}\n".encode("utf-16"),
+        "byte 21": zeros + f"token {SECRET}".encode() + zeros,
+        "byte 22": b"\1" + zeros + f"token {SECRET}".encode("utf-16-le") + zeros,
+    }
+    for place, content in tries.items():
+        assert secret_search.in_file(content) == place
+    (copy / "data").write_bytes(tries["line 150001"])
+    commit(run, {})
+    with pytest.raises(BadInput, match="data, line 150001, looks like a secret"):
+        propose(small, run)
+    # Neither a program nor a large table is taken for one.
+    program, table = zeros + b"usage: %s --password=%s" + zeros, b"key,value,1234\n" * 10_000
+    assert secret_search.in_file(program) is None
+    assert secret_search.in_file(table) is None
+    assert secret_search.in_file(tries["line 3"], tries["line 3"]) is None, "it was there before"
+    assert secret_search.in_file(tries["byte 21"], tries["byte 21"] + zeros) is None
+
+
+_SECRETS = f"""
+password = "Summer2024x"
+"clientSecret": "q8RzT1vWxY3k",
+DB_PASSWORD=Summer2024x
+export API_KEY=8f14e45fceea167a5a36dedd4bea2543
+api_key: 8f14e45fceea167a5a36dedd4bea2543
+AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY
+connect("postgres://app:Summer2024x@db.example.org/shop")
+connect("postgres://{{user}}:Summer2024x@db.example.org/shop")
+curl --token 8f14e45fceea167a5a36dedd4bea2543
+headers = {{"Authorization": "Bearer 8f14e45fceea167a"}}
+kept = "{base64.b64encode(SECRET.encode()).decode()}"
+kept = "{SECRET.encode().hex()}"
+key = "8f14e45fceea167a5a36dedd4bea2543"
+"""
+_CODE = """
+found.sort(key=len, reverse=True)
+key = self.key
+lasttoken = token2_of(line)
+token = new_token(TokenKind.CHANNEL)
+tokens_cached: int = 12345678
+"secret": NAME,
+"session_id": session[:LONGEST_SESSION] if session else None,
+password = os.environ["DB_PASSWORD_2"]
+password: ${DB_PASSWORD_2}
+"token": "Enter the 6 digits that we sent you",
+secret = "openai-production-2"
+url = "https://{user}:{password}@example.org"
+url = f"https://bot:{quote(word)}@example.org"
+DATABASE=postgres://postgres:postgres@localhost:5432/test
+def crypt(word, salt=None):
+'HAVE_STRUCT_PASSWD_PW_GECOS': 1,
+password = "a plain word"
+keys = sorted(form.keys())
+adapter_token=token_digest(token),
+run --key-file=/etc/keys/server1.pem --password-stdin
+"""
+
+
+@pytest.mark.requirement("FX-28")
+@pytest.mark.parametrize(("lines", "refused"), [(_SECRETS, True), (_CODE, False)])
+def test_a_secret_is_told_from_a_program_that_speaks_of_one(lines: str, refused: bool) -> None:
+    for line in lines.strip().splitlines():
+        assert (secret_search.in_text(line) == 1) is refused, line
+
+
+@pytest.mark.requirement("FX-28")
+def test_no_file_of_ours_is_taken_for_a_secret() -> None:
+    """What is proposed is mostly programs: some of the largest that we have."""
+    found = sorted(Path(remit.__file__).parent.rglob("*.py"), key=lambda one: one.stat().st_size)
+    for file in found[-15:]:
+        assert secret_search.in_file(file.read_bytes()) is None, file
+
+
+@pytest.mark.requirement("FX-28")
+def test_links_that_lead_out_through_another_or_into_git_are_refused(
+    small: Company, remote: Remote
+) -> None:
+    """`a/..` is the folder above what `a` leads to, and not the one that `a` is in."""
+    run = at_work(small, remote)
+    copy = run.workspace / "site"
+    tries = {
+        "../here/../../etc": "leads out",
+        "./here/.././x": "leads out",
+        "a/../../..": "leads out",
+        "../.g\u200cit/config": "into .git",
+        ".git::$INDEX_ALLOCATION/config": "into .git",
+        "../GIT~1": "into .git",
+    }
+    for leads, said in tries.items():
+        git(copy, "checkout", "--quiet", "-B", "fix", "origin/main")
+        (copy / "here").symlink_to(".")
+        (copy / "deep").mkdir(exist_ok=True)
+        (copy / "deep" / "link").symlink_to(leads)
+        commit(run, {})
+        with pytest.raises(BadInput, match=f"deep/link is a symlink .*{said}"):
+            propose(small, run)
+    git(copy, "checkout", "--quiet", "-B", "fix", "origin/main")
+    (copy / "deep").mkdir()
+    (copy / "deep" / "link").symlink_to("../README.md")
+    commit(run, {})
+    assert propose(small, run)["commit"]
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_link_or_a_submodule_that_came_and_went_is_refused(
+    small: Company, remote: Remote
+) -> None:
+    """It would be in the history, which somebody may look at; also one that only a merge had."""
+    run = at_work(small, remote)
+    planted(run, "120000 blob BLOB\tlink", "100644 blob BLOB\tREADME.md")
+    copy = run.workspace / "site"
+    blob = git(copy, "hash-object", "-w", "--stdin", stdin="../../etc")
+    out = planted(run, f"120000 blob {blob}\tlink", "100644 blob BLOB\tREADME.md")
+    sub = f"160000 commit {remote.head()}\tlib"
+    for entry, said in ((f"120000 blob {blob}\tlink", "leads out"), (sub, "submodule")):
+        planted(run, entry, "100644 blob BLOB\tREADME.md")
+        tree = git(out, "rev-parse", "origin/main^{tree}")
+        for parents in (("-p", "fix"), ("-p", "fix", "-p", "origin/main")):
+            head = git(out, "commit-tree", *parents, "-m", "x", tree)
+        git(out, "update-ref", "refs/heads/fix", head)
+        with pytest.raises(BadInput, match=said):
+            propose(small, run)
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_copy_that_hides_a_part_of_its_history_is_refused(small: Company, remote: Remote) -> None:
+    """A bundle that builds on what we do not have, a shallow copy, and one that is elsewhere."""
+    run = at_work(small, remote)
+    copy = run.workspace / "site"
+    first = commit(run, {"a.txt": "one\n" * 100})
+    commit(run, {"a.txt": "one\n" * 100 + "two\n"})
+    git(copy, "update-ref", "refs/remotes/origin/known", first)
+    with pytest.raises(BadInput, match="git does not take the objects"):
+        propose(small, run)
+    git(copy, "update-ref", "-d", "refs/remotes/origin/known")
+    (copy / ".git" / "shallow").write_text(f"{first}\n")
+    made = propose(small, run)
+    shown = small.wait(small.app.reviews.diff(small.board, made["change"]))
+    assert (shown.files[0].path, shown.files[0].added) == ("a.txt", 101), "all of it, all the same"
+    (copy / ".git").rename(run.workspace / "moved")
+    (copy / ".git").write_text(f"gitdir: {remote.path}/.git\n")
+    with pytest.raises(RemitError, match="cannot read the branch"):
+        propose(small, run)
+
+
+@pytest.mark.requirement("FX-28")
+def test_a_few_bytes_that_stand_for_endless_ones_are_refused_at_once(
+    small: Company, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A difference that copies one megabyte 65,536 times: git would make it in memory."""
+    run = at_work(small, remote)
+    commit(run, {"a.txt": "one\n"})
+    read = proposals._inside
+
+    async def bomb(*args: Any) -> bytes:
+        said = await read(*args)
+        return said.partition(b"\n\n")[0] + b"\n\n" + delta_bomb() if "bundle" in args else said
+
+    monkeypatch.setattr(proposals, "_inside", bomb)
+    with pytest.raises(BadInput, match="git does not take the objects"):
+        propose(small, run)
+
+
+def delta_bomb(size: int = 1 << 20, copies: int = 1 << 16) -> bytes:
+    """A pack of two objects: a file, and another that is this one again and again."""
+    base = bytes(size)
+    name = hashlib.sha1(b"blob %d\0" % size + base, usedforsecurity=False).digest()
+    # Copy from 0, with the third byte of the length.
+    difference = _varint(size) + _varint(size * copies) + b"\xc0\x10" * copies
+    pack = b"PACK" + (2).to_bytes(4) + (2).to_bytes(4)
+    pack += _entry(3, size) + zlib.compress(base)
+    pack += _entry(7, len(difference)) + name + zlib.compress(difference)
+    return pack + hashlib.sha1(pack, usedforsecurity=False).digest()
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(0x80 | number & 0x7F)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _entry(kind: int, size: int) -> bytes:
+    first, rest = kind << 4 | size & 0x0F, size >> 4
+    return bytes([first | 0x80]) + _varint(rest) if rest else bytes([first])
 
 
 @pytest.mark.requirement("FX-28")

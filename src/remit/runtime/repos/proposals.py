@@ -10,9 +10,9 @@ agent, its name as author, and the names that the company wants beside it.
 
 import asyncio
 import os
-import posixpath
 import re
 import tempfile
+import unicodedata
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from remit.ids import Ids, random_name
 from remit.model.connections.change import LONGEST_PATH, branch_name
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo
-from remit.runtime.repos import git
+from remit.runtime.repos import git, secret_search
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.mirrors import CHECK_SECONDS, LOOK_SECONDS, Mirror
 from remit.runtime.repos.signing import Signer
@@ -38,7 +38,6 @@ from remit.services.command import Answer, Gate
 from remit.services.connections import folders
 from remit.services.identity import Caller
 from remit.services.knowledge.file_contents import Library
-from remit.services.redaction.document import text_without_secrets
 
 #: Of what a proposal brings: the stream, one file, all of them, and how many there are of each.
 LARGEST_BUNDLE = 32 << 20
@@ -50,14 +49,18 @@ MOST_PATHS = 5_000
 #: Of a list of files, in bytes: each commit may touch some of them again.
 _LONGEST_LIST = 16 << 20
 #: So much of a pack is read at once by a git whose memory is bounded.
-_SMALL = ("-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=128m")
-#: A larger file is not a text that somebody wrote.
-_LARGEST_SEARCHED = 1 << 20
+_SMALL = (
+    *("-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=128m"),
+    *("-c", "core.bigFileThreshold=1m", "-c", "pack.threads=2"),
+)
+#: A few bytes can stand for gigabytes, which are then refused for their size.
+_UNPACK_SECONDS = 120.0
 #: For git in the sandbox of an agent, which may have made its copy slow on purpose.
 _SANDBOX_SECONDS = 120.0
 _FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE = "100644", "100755", "120000", "160000", "000000"
 _BAD_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\]")
-_DOT_GIT = re.compile(r"(?i)^(\.git|git~\d+)[ .]*$")
+#: As Windows takes it, too; what other systems leave out of a name is left out before.
+_DOT_GIT = re.compile(r"(?i)^(\.git|git~\d+)[ .]*(:.*)?$")
 _IN = "refs/remit-in/head"
 #: One reference and what it builds on; nothing that is left out on purpose.
 _BUNDLE = re.compile(
@@ -299,17 +302,17 @@ class Quarantine:
         file = self._at / "in.bundle"
         await threads.FILES.run(file.write_bytes, stream)
         options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--force")
-        bounds: Any = {"seconds": CHECK_SECONDS, "most_memory": 4 << 30}
+        bounds: Any = {"seconds": _UNPACK_SECONDS, "most_memory": 1 << 30}
         try:
             # A fetch from a bundle checks nothing in git before 2.46, whatever it is told.
             await self._look(
-                *("-c", "core.bigFileThreshold=1m", "index-pack", "--stdin", "--fix-thin"),
+                *(*_SMALL, "index-pack", "--stdin", "--fix-thin"),
                 "--strict=badTimezone=ignore,badFilemode=error",
                 stdin=pack,
                 **bounds,
             )
             await self._look(
-                *("-c", "core.bigFileThreshold=1m", "fetch", *options, "--end-of-options"),
+                *(*_SMALL, "fetch", *options, "--end-of-options"),
                 *(str(file), f"{ref}:{_IN}"),
                 **bounds,
             )
@@ -358,11 +361,10 @@ class Quarantine:
             raise TooLarge(
                 f"It has more than {MOST_COMMITS} commits.", "Squash them, or propose less."
             )
-        changed = _entries(
-            await self._listed(
-                *("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, tip)
-            )
+        said = await self._listed(
+            *("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, tip)
         )
+        changed = {one.path: one for one in _entries(said)}
         if len(changed) > MOST_PATHS:
             raise _too_many()
         # Also what came and went again on the way: it would be in the history.
@@ -371,37 +373,36 @@ class Quarantine:
         if len(objects) > MOST_OBJECTS:
             raise TooLarge(f"It has more than {MOST_OBJECTS} objects.", "Propose less at once.")
         blobs = await self._sizes(objects)
-        for one in changed.values():
-            _check_path(one.path)
+        on_the_way = await self._touched_on_the_way(commits)
+        touched = {*changed, *(one.path for one in on_the_way)}
+        if len(touched) > MOST_PATHS:
+            raise _too_many()
+        for path in touched:
+            _check_path(path)
+            _refuse_secret("The name of a file", path)
+        for one in {*changed.values(), *on_the_way}:
             if one.mode == _SUBMODULE and one.mode + one.new != one.was + one.old:
                 raise _refused(one.path, "is a submodule, whose address nobody allowed")
             if one.mode not in (_FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE):
                 raise _refused(one.path, f"has the mode {one.mode}")
             if one.mode == _LINK:
                 await self._check_link(one)
-        touched = await self._touched_on_the_way(commits)
-        for path in {*changed, *touched}:
-            _check_path(path)
-            _refuse_secret("The name of a file", path)
         for commit in commits:
             raw = (await self._look("cat-file", "commit", commit)).decode(errors="replace")
             words = raw.partition("\n\n")[2]
             await threads.FILES.run(_refuse_secret, f"The message of {commit[:12]}", words)
         await self._check_secrets(changed, blobs)
-        return {*changed, *touched}
+        return touched
 
-    async def _touched_on_the_way(self, commits: list[str]) -> set[str]:
+    async def _touched_on_the_way(self, commits: list[str]) -> "list[Touched]":
         """The files of each commit. A list of objects would not do: it names one path of each."""
+        options = ("--root", "-r", "-c", "-z", "--raw", "--no-renames", "--no-abbrev")
         said = await self._listed(
-            *("diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-renames"),
-            "--no-commit-id",
+            *("diff-tree", "--stdin", *options, "--no-commit-id"),
             stdin="".join(f"{one}\n" for one in commits).encode(),
             seconds=CHECK_SECONDS,
         )
-        found = {_path(one) for one in said.split(b"\0") if one}
-        if len(found) > MOST_PATHS:
-            raise _too_many()
-        return found
+        return _entries(said)
 
     async def _sizes(self, objects: Mapping[str, str]) -> dict[str, str]:
         """The files among the objects, by id, with their paths; refuses what is too large."""
@@ -426,15 +427,18 @@ class Quarantine:
 
     async def _check_link(self, one: Touched) -> None:
         target = (await self._look("cat-file", "blob", one.new)).decode(errors="replace")
-        there = posixpath.normpath(posixpath.join(posixpath.dirname(one.path), target))
+        up, down = 0, [part for part in target.split("/") if part not in ("", ".")]
+        while down[:1] == [".."]:
+            up, down = up + 1, down[1:]
+        # What is above another link is not what the path says.
         if (
             target.startswith("/")
-            or there == ".."
-            or there.startswith("../")
+            or up > one.path.count("/")
+            or ".." in down
             or _BAD_IN_PATH.search(target)
         ):
             raise _refused(one.path, "is a symlink that leads out of the repository")
-        if any(_DOT_GIT.match(part) for part in there.split("/")):
+        if any(map(_is_dot_git, down)):
             raise _refused(one.path, "is a symlink into .git")
 
     async def _check_secrets(
@@ -443,23 +447,20 @@ class Quarantine:
         """Refuse what looks like a secret, with its place; what was there before is not new."""
         before = {one.new: one.old for one in changed.values() if one.was != _GONE}
         for name, path in blobs.items():
-            text = await self._text(name)
-            if text is None:
-                continue
-            old = await self._text(before[name]) if name in before else ""
-            line = await threads.FILES.run(_first_secret, text, old or "")
-            if line is not None:
+            content = await self._look("cat-file", "blob", name)
+            old = await self._before(before[name]) if name in before else b""
+            place = await threads.FILES.run(secret_search.in_file, content, old)
+            if place is not None:
                 raise BadInput(
-                    f"{path[:200]}, line {line}, looks like a secret.",
+                    f"{path[:200]}, {place}, looks like a secret.",
                     _NO_SECRETS,
-                    details={"path": path, "line": line},
+                    details={"path": path, "place": place},
                 )
 
-    async def _text(self, blob: str) -> str | None:
-        content = await self._look("cat-file", "blob", blob)
-        if len(content) > _LARGEST_SEARCHED or b"\0" in content[:8000]:
-            return None
-        return content.decode(errors="replace")
+    async def _before(self, blob: str) -> bytes:
+        """A file as it was, if it was not too large to be one now."""
+        size = int(await self._look("cat-file", "-s", blob))
+        return await self._look("cat-file", "blob", blob) if size <= LARGEST_BLOB else b""
 
     async def sign(self, tip: str, who: CommitIdentity, signer: Signer | None = None) -> str:
         """The same commits as Remit writes them; what our copy knows stays as it is."""
@@ -488,13 +489,15 @@ class Quarantine:
         return await threads.FILES.run(file.read_bytes)
 
 
-def _entries(raw: bytes) -> dict[str, Touched]:
+def _entries(raw: bytes) -> list[Touched]:
+    """What git lists of files: of a merge, each with as many colons as it has parents."""
     fields = raw.split(b"\0")[:-1]
-    found = {}
+    found = []
     for about, name in zip(fields[::2], fields[1::2], strict=True):
-        was, mode, old, new, _ = about.decode().removeprefix(":").split(" ")
-        path = _path(name)
-        found[path] = Touched(path, was, mode, old, new)
+        listed = about.decode().lstrip(":")
+        parents = len(about) - len(listed)
+        modes, ids = listed.split(" ")[: parents + 1], listed.split(" ")[parents + 1 : -1]
+        found.append(Touched(_path(name), modes[0], modes[-1], ids[0], ids[-1]))
     return found
 
 
@@ -509,8 +512,13 @@ def _check_path(path: str) -> None:
     parts = path.split("/")
     if len(path) > LONGEST_PATH or _BAD_IN_PATH.search(path) or path.startswith(("/", "-")):
         raise _refused(path, "has a name that is not taken")
-    if any(part in ("", ".", "..") or _DOT_GIT.match(part) for part in parts):
+    if any(part in ("", ".", "..") or _is_dot_git(part) for part in parts):
         raise _refused(path, "lies where git keeps its own")
+
+
+def _is_dot_git(part: str) -> bool:
+    seen = "".join(char for char in part if unicodedata.category(char) != "Cf")
+    return _DOT_GIT.match(seen) is not None
 
 
 def _too_many() -> TooLarge:
@@ -523,17 +531,9 @@ def _refused(path: str, why: str) -> BadInput:
 
 
 def _refuse_secret(what: str, text: str) -> None:
-    line = _first_secret(text, "")
+    line = secret_search.in_text(text)
     if line is not None:
         raise BadInput(f"{what}, line {line}, looks like a secret.", _NO_SECRETS)
-
-
-def _first_secret(text: str, before: str) -> int | None:
-    known = set(before.splitlines())
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and line not in known and text_without_secrets(line[:10_000])[1]:
-            return number
-    return None
 
 
 def _rewritten(raw: bytes, written: Mapping[str, str], who: CommitIdentity) -> bytes:

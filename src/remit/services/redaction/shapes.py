@@ -64,6 +64,11 @@ def cut(text: str) -> str:
     return text
 
 
+def has_certain(text: str) -> bool:
+    """Whether something in it has a shape that only secrets have."""
+    return _CERTAIN.search(text) is not None
+
+
 def is_random(text: str) -> bool:
     """Whether a part of the text is as long and as mixed as only a generated key is."""
     return any(_is_random_part(part) for part in re.split(r"[^A-Za-z0-9+=]+", text[:4096]))

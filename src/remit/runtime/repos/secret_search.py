@@ -1,0 +1,114 @@
+"""The search for secrets in what is proposed: every file, whatever its size, by its lines.
+
+What is taken out of exports would refuse every third file of a program here: `sort(key=len)` names
+a key. So a name alone counts for nothing. A line is refused for the shape of a secret, also in
+another writing, or for a value behind such a name that nobody would choose as a word.
+
+A file that is no text is searched for the shapes that nothing else has. What is compressed or
+encrypted is not looked into.
+"""
+
+import re
+from collections.abc import Iterator
+
+from remit.services.redaction import shapes
+from remit.services.redaction.names import Says, says
+from remit.services.redaction.text import is_label
+
+#: Of a line at once; what lies across two parts is whole in one of them.
+_PART = 8_000
+_OVERLAP = 1_000
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+#: What can be read in a file that is no text, each byte by itself or every second one.
+_READABLE = re.compile(rb"[\x20-\x7e\n]{12,}|(?:[\x20-\x7e\n]\0){12,}")
+
+
+#: Names that say password or token, and not only key, pin or salt.
+_STRONG = re.compile(
+    r"(?i)secret|passw|pwd|passphrase|passcode|token|credential|authori[sz]ation"
+    r"|(?:api|access|private|client|signing)[-_]?key"
+)
+#: name = "value", 'name': 'value', name => `value`
+_QUOTED = re.compile(
+    r"([A-Za-z_][\w.-]{0,63})[\"']?\s{0,8}(?::=|=>|[:=])\s{0,8}[rbuRBU]{0,2}"
+    r"([\"'`])([^\"'`\n]{8,4096})\2"
+)
+#: NAME=value and name: value, alone on a line, as in settings.
+_ALONE = re.compile(
+    r"[ \t-]{0,16}(?:export +|ENV +)?([\w.-]{1,64})[ \t]{0,8}([:=])[ \t]{0,8}([^\s\"'`]{8,4096})\s*"
+)
+#: --name value
+_FLAGGED = re.compile(r"(?<!\S)--?([A-Za-z][\w-]{1,63})[ =]{1,4}([^\s\"'`]{8,4096})")
+#: A password in an address that is filled in later, or is a word.
+_HARMLESS = re.compile(
+    r"(://[^/\s:@\"']{0,256}:)(?:[A-Za-z_*.-]{1,64}|[^/\s@\"']{0,256}[{}<>$%][^/\s@\"']{0,256})(?=@)"
+)
+_WORD = re.compile(r"\S{16,}")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+#: A name of a program, or a call, or a place that something else is put into.
+_EXPRESSION = re.compile(r"[A-Za-z_][\w.]*|.*[(){}\[\]<>$%].*")
+
+
+def in_text(text: str, before: str = "") -> int | None:
+    """The first line that looks like a secret, and was not there before."""
+    known = set(before.splitlines())
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and line not in known and any(map(_is_secret, _parts(line))):
+            return number
+    return None
+
+
+def in_file(content: bytes, before: bytes = b"") -> str | None:
+    """Where a file has something that looks like a secret, and had not before."""
+    text = _text(content)
+    if text is not None:
+        line = in_text(text, _text(before) or "")
+        return None if line is None else f"line {line}"
+    for found in _READABLE.finditer(content):
+        readable = found[0].replace(b"\0", b"")
+        if shapes.has_certain(readable.decode()) and readable not in before.replace(b"\0", b""):
+            return f"byte {found.start() + 1}"
+    return None
+
+
+def _text(content: bytes) -> str | None:
+    """None for what is no text."""
+    if content.startswith(_UTF16):
+        return content.decode("utf-16", errors="replace")
+    return None if b"\0" in content else content.decode(errors="replace")
+
+
+def _parts(line: str) -> Iterator[str]:
+    yield line[:_PART]
+    for at in range(_PART, len(line), _PART):
+        yield line[at - _OVERLAP : at + _PART]
+
+
+def _is_secret(line: str) -> bool:
+    line = _HARMLESS.sub(r"\1", line)
+    if shapes.cut(line) != line or any(
+        shapes.hides(word, shapes.has_certain) for word in _WORD.findall(line)
+    ):
+        return True
+    if not any(sign in line for sign in ":=-"):
+        return False
+    for found in _QUOTED.finditer(line):
+        if _opens(found[1], found[3]):
+            return True
+    alone = _ALONE.fullmatch(line)
+    if alone is not None and _opens(alone[1], alone[3], bare=not _VARIABLE.fullmatch(alone[1])):
+        return True
+    return any(_opens(found[1], found[2], bare=True) for found in _FLAGGED.finditer(line))
+
+
+def _opens(name: str, value: str, *, bare: bool = False) -> bool:
+    """Whether a value behind a name is one that opens something. What is `bare` may be a name of
+    the program itself."""
+    if says(name) is not Says.SECRET or value.count(" ") > 2 or "://" in value:
+        return False
+    if _EXPRESSION.fullmatch(value) and (bare or not value.isalnum()):
+        return False
+    if shapes.is_random(value):
+        return True
+    mixed = re.search("[0-9]", value) and re.search("[A-Za-z]", value)
+    return bool(mixed and _STRONG.search(name)) and not is_label(value)
