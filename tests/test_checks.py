@@ -1,7 +1,11 @@
 """Checks of what is proposed: run on the author's code, by the repository's command, once."""
 
+import contextlib
 import json
+import os
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import pytest
 
 from remit.errors import AwaitsApproval, BadInput, Conflict, NotFound, Refused
 from remit.model.connections import check as model
+from remit.runtime.runs import disk_use
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.changes import changes, checking, reviews
 from remit.services.connections import repo_checks, repos
@@ -19,10 +24,12 @@ from tests.change_stage import NEXT, add_repo, author, give, propose
 from tests.company import Answer, Company, Run
 from tests.git_remote import git
 from tests.governance import approve as approve_call
+from tests.mailing import send
 from tests.review_stage import Site
 from tests.working import eventually
 
 held = pytest.mark.skipif(not sandbox_policy.look().usable, reason="there is no sandbox here")
+NOBODY = 65534
 MAKEFILE = "test:\n\t@sh tests/run.sh\n"
 RUN = "grep -q 'a + b' app.py || { echo 'add() subtracts' >&2; exit 3; }\n"
 GOOD = {"app.py": "def add(a, b):\n    return a + b\n"}
@@ -81,6 +88,11 @@ def test_a_failed_check_comes_to_its_author_and_a_mended_one_passes(site: Site) 
     company.call(company.board, reviews.merge, **seen(mended))
     site.carry_out()
     assert site.shown(made["change"])["status"] == "merged"
+    # What passed is in the evidence that the author hands in.
+    ((merged,),) = company.sql("SELECT id FROM files WHERE description LIKE 'Merged: %'")
+    (passed,) = checks_of(company, mended)
+    expected = f"- check test: passed, kb_file:{passed['evidence_id']}\n"
+    assert expected.encode() in company.read(run.caller, merged)[1]
 
 
 @held
@@ -153,6 +165,40 @@ def test_a_check_that_fills_the_disk_is_ended(site: Site, monkeypatch: pytest.Mo
     assert found["state"] == "failed"
     _, evidence = company.read(run.caller, found["evidence_id"])
     assert b"wrote more than 16 MiB" in evidence
+
+
+@contextlib.contextmanager
+def somebody(place: Path) -> Iterator[None]:
+    """As somebody whom a closed folder keeps out, which it does not do to root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for one in (place, *place.rglob("*")):
+        os.chown(one, NOBODY, -1)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.requirement("FX-32")
+def test_what_is_hidden_on_the_disk_is_counted_and_left_as_it_was() -> None:
+    """Closed folders, one in the other, and a file that was removed and is open."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+        folder = Path(made)
+        (folder / "a" / "b").mkdir(parents=True)
+        for place in ("a/b/big", "a/big", "gone"):
+            (folder / place).write_bytes(b"x" * (1 << 20))
+        closed = {folder / "a" / "b": 0o300, folder / "a": 0o000}
+        for one, mode in closed.items():
+            one.chmod(mode)
+        with (folder / "gone").open("rb"), somebody(folder):
+            (folder / "gone").unlink()
+            assert disk_use.used([folder], [os.getpid()]) == 3 << 20
+            assert disk_use.used([folder], []) == 2 << 20
+        for one, mode in closed.items():
+            assert one.stat().st_mode & 0o777 == mode
 
 
 @held
@@ -241,8 +287,10 @@ def test_a_process_that_died_has_its_check_run_again_with_one_result(site: Site)
 # ── who may, and what is required ───────────────────────────────────────────────────────────────
 
 
-def finish(company: Company, code: int | None = 0, log: str = "") -> None:
-    for check, _ in company.call(as_system(), checking.ready):
+def finish(
+    company: Company, code: int | None = 0, log: str = "", *, most: int | None = None
+) -> None:
+    for check, _ in company.call(as_system(), checking.ready)[:most]:
         held = company.call(as_system(), checking.claim, check=check, worker="w")
         assert held is not None
         ended: dict[str, Any] = {"check": check, "epoch": held["epoch"], "code": code, "log": log}
@@ -279,6 +327,46 @@ def test_only_what_a_required_check_passed_is_merged(company: Company) -> None:
     company.call(company.board, reviews.merge, **seen(mended))
     with pytest.raises(Conflict, match="merged already"):
         company.call(company.board, checking.again, change=made["change"])
+
+
+@pytest.mark.requirement("FX-30", "BX-11")
+def test_an_author_hears_once_for_each_head_that_all_checks_passed(small: Company) -> None:
+    """And not at all where that changes nothing: a letter starts a run."""
+    add_repo(small)
+    run, found = author(small), "All checks passed: Mend it"
+    for name in ("test", "lint"):
+        name_check(small, check=name)
+    made = propose(small, run)
+    finish(small, 0, most=1)
+    assert count(small, run, found) == 0, "one of two"
+    finish(small, 0)
+    assert count(small, run, found) == 1
+    small.call(run.caller, checking.again, change=made["change"])
+    finish(small, 0)
+    assert count(small, run, found) == 1, "of this head it is known"
+    propose(small, run, head=NEXT)
+    finish(small, 0, most=1)
+    finish(small, 1)
+    assert count(small, run, found) == 1, "not all of them"
+    # Somebody decided already, or is awaited.
+    decided = propose(small, run)
+    small.call(small.board, reviews.approve, **seen(decided))
+    finish(small, 0)
+    assert count(small, run, found) == 1
+    about = small.call(run.caller, outcomes.create, parent=run.agent_id, title="Mend")
+    send(small, run.caller, "agent:ceo", "May I?", expects_reply=True, outcome=about["id"])
+    waits = {"branch": "other", "outcome": about["id"], "title": "Wait"}
+    propose(small, run, **waits)
+    finish(small, 0)
+    assert count(small, run, "All checks passed: Wait") == 0
+
+
+def count(company: Company, run: Run, subject: str) -> int:
+    asked = "SELECT count(*) FROM messages m JOIN deliveries d ON d.message_id = m.id"
+    ((found,),) = company.sql(
+        f"{asked} WHERE d.agent_id = ? AND m.subject = ?", run.agent_id, subject
+    )
+    return int(found)
 
 
 @pytest.mark.requirement("FX-30")

@@ -133,6 +133,30 @@ def test_a_merge_at_the_forge_is_evidence_and_a_closed_request_ends_the_change(
 
 
 @pytest.mark.requirement("FX-31")
+def test_the_author_hears_once_that_all_checks_of_the_forge_passed(github: ForgeStage) -> None:
+    author = github.author()
+    made, _ = github.proposed(author)
+    for name, good in (("unit", True), ("lint", None)):
+        github.forge.check(made["commit"], name, good)
+    github.look()
+    assert github.mail(author) == [], "one of two"
+    github.forge.check(made["commit"], "lint", True)
+    github.look()
+    (letter,) = github.mail(author)
+    assert letter.startswith("All checks passed: ")
+    assert "unit (at the forge), lint (at the forge)" in letter
+    github.forge.check(made["commit"], "late", True)
+    github.look()
+    assert github.mail(author) == [], "once for each head"
+    again, _ = github.proposed(author, files=BETTER)
+    github.look()
+    assert github.mail(author) == [], "what passed was about something else"
+    github.forge.check(again["commit"], "unit", True)
+    github.look()
+    assert len(github.mail(author)) == 1
+
+
+@pytest.mark.requirement("FX-31")
 def test_conflicts_come_to_the_author_once(github: ForgeStage) -> None:
     author = github.author()
     made, _ = github.proposed(author)

@@ -82,7 +82,7 @@ class Checker(Deliveries):
             raise Undelivered(error.said) from error
         except RemitError as error:
             raise Undelivered(error.sentence) from error
-        why = f"wrote more than {MOST_DISK >> 20} MiB" if ended.too_much else None
+        why = f"wrote more than {MOST_DISK >> 20} MiB, or hid how much" if ended.too_much else None
         return {"code": ended.code, "log": ended.heard.text, "cut": ended.heard.cut, "why": why}
 
     @asynccontextmanager

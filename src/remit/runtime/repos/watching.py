@@ -206,14 +206,13 @@ class Look:
                 request = None
         if request is None and not said and checks is None:
             return
-        seen = json.loads(change.request_seen or "{}")
         await self._do(
             requests.observe,
             **self._held,
             change=change.id,
             request=None if request is None else _plain(request),
             said=[await self._heard(forge, one) for one in said[: requests.MOST_SAID]],
-            checks=None if checks is None else await self._with_logs(forge, checks, seen),
+            checks=None if checks is None else await self._with_logs(forge, checks, change),
         )
 
     async def _heard(self, forge: Forge, one: Said) -> dict[str, Any]:
@@ -238,9 +237,10 @@ class Look:
         return self._pushers[login]
 
     async def _with_logs(
-        self, forge: Forge, checks: Sequence[ForgeCheck], seen: Mapping[str, Any]
+        self, forge: Forge, checks: Sequence[ForgeCheck], change: Change
     ) -> list[dict[str, Any]]:
-        """The ends of the logs of those that failed since the last look."""
+        """With the ends of the logs of those that failed since the last look."""
+        seen = json.loads(change.request_seen or "{}")
         before = {one["id"]: one["state"] for one in seen.get("checks", ())}
         found, asked = [], 0
         for one in checks:
@@ -254,7 +254,8 @@ class Look:
                     tail = f"(Its log is not to be had: {failed.sentence}.)\n{one.summary}"
             shown = asdict(one)
             del shown["log"]
-            found.append({**shown, "state": one.state.value, "tail": tail})
+            about = {"commit": change.published_commit, "state": one.state.value, "tail": tail}
+            found.append({**shown, **about})
         return found
 
     # ── issues ──────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,10 +11,12 @@ from pathlib import Path
 
 from remit import threads
 from remit.ids import Ids
-from remit.runtime.runs.processes import ChildProcess
-from remit.runtime.runs.retained_workspaces import size_of
+from remit.runtime.runs import disk_use
+from remit.runtime.runs.processes import ChildProcess, descendants
 from remit.runtime.sandbox import cgroups, sandbox_policy
 from remit.runtime.sandbox.mounts import View
+
+log = logging.getLogger(__name__)
 
 MOST_OUTPUT = 64 * 1024
 #: Between two looks at how much a command wrote.
@@ -72,7 +75,7 @@ async def run(
     )
     draining = asyncio.create_task(_drain(child))
     ending = asyncio.create_task(child.wait())
-    filling = asyncio.create_task(_filled({folder, home}, disk))
+    filling = asyncio.create_task(_filled({folder, home}, child.pid, disk))
     code: int | None = None
     try:
         await asyncio.wait({ending, filling}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -91,18 +94,28 @@ async def run(
     return Ended(code, heard, too_much)
 
 
-async def _filled(folders: Iterable[Path], most: int | None) -> None:
-    """Wait until they hold so much; for ever, if they may hold whatever they like."""
+async def _filled(folders: Iterable[Path], process: int, most: int | None) -> None:
+    """Wait until a program uses so much, or hides how much; for ever, if it may use whatever it
+    likes."""
     if most is None:
         await asyncio.Event().wait()
         return
     while True:
         begun = time.monotonic()
-        held = [await threads.FILES.run(size_of, folder, most, True) for folder in folders]
-        if sum(held) > most:
+        try:
+            if await threads.FILES.run(_used, folders, process) > most:
+                return
+        except OSError as error:
+            log.warning("a command is ended: its disk cannot be counted (%s)", error.strerror)
+            return
+        except disk_use.Hidden:
             return
         # A folder that takes long to look at is looked at less often.
         await asyncio.sleep(max(_LOOK_SECONDS, 10 * (time.monotonic() - begun)))
+
+
+def _used(folders: Iterable[Path], process: int) -> int:
+    return disk_use.used(folders, descendants(process))
 
 
 async def _drain(child: ChildProcess) -> None:

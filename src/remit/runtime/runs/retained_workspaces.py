@@ -8,7 +8,6 @@ alone, so nothing is lost or kept for ever by a crash.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 from pathlib import Path
@@ -127,26 +126,21 @@ class RetainedWorkspaces:
         return self._sizes[run]
 
 
-#: What may become of a folder that is looked at while a program works in it.
-_PASSING = (FileNotFoundError, PermissionError)
-
-
-def size_of(folder: Path, most: int, changing: bool = False) -> int:
-    """About how much a folder takes; more than `most` when that cannot be told. In one that is
-    `changing` something may go while it is looked at."""
+def size_of(folder: Path, most: int) -> int:
+    """About how much a folder takes in which nobody works; more than `most` when that cannot be
+    told."""
     total = entries = 0
     pending = [os.fspath(folder)]
     try:
         while pending:
-            passing = contextlib.suppress(*(_PASSING if changing else ()))
-            with passing, os.scandir(pending.pop()) as found:
+            with os.scandir(pending.pop()) as found:
                 for entry in found:
                     entries += 1
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
                     else:
                         total += entry.stat(follow_symlinks=False).st_blocks * 512
-            if entries > _MOST_ENTRIES and not changing:
+            if entries > _MOST_ENTRIES:
                 return most + 1
     except OSError:  # too deep, or closed to its owner
         return most + 1

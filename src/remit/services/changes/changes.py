@@ -557,6 +557,11 @@ def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
         f"Merged into {change.target} of {repo_of(ctx, change).name} by {by}.\n\n"
         f"- commit: {commit}\n- proposed: {change.head_commit}\n- from: {change.base_commit}\n"
         f"- change: {change.id}\n"
+        + "".join(
+            f"- check {one.name}: {one.state}, kb_file:{one.evidence_id}\n"
+            for one in checks.of_change(ctx, change)
+            if one.evidence_id is not None
+        )
     )
     evidence = documents.create(
         ctx,

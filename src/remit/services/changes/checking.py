@@ -1,7 +1,7 @@
 """Running checks: leased, run again after a crash, and each with one result.
 
 What came of one is evidence of its author's, and says so. A failed one comes to the author as mail
-with the end of what it printed, and makes what the change is for due.
+with the end of what it printed, and makes what the change is for due; that all passed comes once.
 """
 
 import json
@@ -18,7 +18,7 @@ from remit.model.messaging.mail import DeliveryStatus
 from remit.model.organisation.grant import Level
 from remit.model.work.file import FileKind
 from remit.services import shapes
-from remit.services.changes import changes, checks
+from remit.services.changes import changes, checks, passing
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.fields import ChangeRef
 from remit.services.knowledge import documents
@@ -173,6 +173,8 @@ def delivered(
             f"Files that match {kept} were taken from the base.",
             [evidence.id],
         )
+    else:
+        passing.tell(ctx, change)
     return answer
 
 

@@ -26,7 +26,7 @@ from remit.model.connections.change import (
 )
 from remit.model.connections.forge import CheckState, RequestState, Verdict
 from remit.model.messaging.turn import barred
-from remit.services.changes import changes, errands, texts, watches
+from remit.services.changes import changes, errands, passing, texts, watches
 from remit.services.command import FOR_REMIT, Answer, Context, command, logged
 from remit.store.connections import changes as change_statements
 from remit.store.connections import forges as statements
@@ -85,6 +85,8 @@ def observe(
         changes.tell_author(ctx, found, f"{subject}: {found.title}", text)
     if request is not None:
         _ended(ctx, found, request)
+    if checks is not None:
+        passing.tell(ctx, ctx.tx.existing(change_statements.CHANGE, change=change))
     return {"change": change, "news": len(told)}
 
 
