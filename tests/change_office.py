@@ -8,6 +8,7 @@ agents are programs in the sandbox; git and the API of the forge are served by t
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -37,17 +38,21 @@ from tests.organisation import problems
 from tests.review_stage import Checkout
 from tests.runtime_stage import Life, Stage
 from tests.ssh_remote import ssh
+from tests.test_archive import export
 
 SECONDS = 180.0
 #: A verb or a request, the moment, and which of them.
 End = tuple[str, str, int]
 TITLE = "Adding is wrong"
+#: Works on the repository at the forge, and may push.
+LEAD = "lead"
+HOOK = "hook-s3cret-of-the-forge"
 LOST = "^A run failed$| does not get on$"
 CHECK = 'python3 -B -c "import app; assert app.add(2, 3) == 5, app.add(2, 3)"'
 #: As `tests.kills.PROGRAM`, through the tools. Each run finds out where things are and goes on.
 PROGRAM = r"""
 import json, os, re, socket, subprocess, sys
-role, title = sys.argv[1:3]
+role, title, reviewed, sought = sys.argv[1:5]
 host, port = os.environ["REMIT_URL"].removeprefix("http://").split(":")
 TEXTS = ["def add(a, b):\n    return %s\n" % how for how in ("a - b", "b - a", "a + b")]
 TEXTS += [TEXTS[-1].replace("\n", '\n    "Both together."\n', 1)]
@@ -84,6 +89,8 @@ def propose(place, outcome=None):
     about = {"outcome_id": outcome} if outcome is not None else {}
     call("repo_propose", name="site", branch="fix", title="Add, do not subtract", **about)
 def ask():
+    if reviewed == "there":
+        return
     (mine,) = call("repo_status")["changes"]
     if mine["status"] == "open":
         about = {"subject": "Please judge", "body": mine["id"] + " at " + mine["head"]}
@@ -113,6 +120,25 @@ def ceo(letter, subject, body):
     if subject.startswith("To judge") and found:
         call("outcome_complete", id=found[1], note="I saw the commit.",
             idempotency_key="accept-" + letter)
+def look_for_credentials():
+    # Spelled backwards, so that it is not found in what it is given itself.
+    secrets, looked = [one[::-1].encode() for one in sought.split()], 0
+    places = [os.environ["HOME"], os.getcwd(), "/tmp", "/run", "/etc", "/var/tmp", "/dev/shm"]
+    found = [os.path.join(at, one) for place in places for at, _, names in os.walk(place)
+        for one in names]
+    found += ["/proc/%s/%s" % (pid, one) for pid in os.listdir("/proc") if pid.isdigit()
+        for one in ("environ", "cmdline", "mountinfo")]
+    for place in found:
+        try:
+            if os.path.isfile(place) and os.path.getsize(place) < 1 << 22:
+                with open(place, "rb") as file:
+                    content = file.read()
+                looked += 1
+                if any(one in content for one in secrets):
+                    print("LEA" + "KED:", place, flush=True)
+        except OSError:
+            pass
+    print("LOOK" + "ED:", looked, flush=True)
 print(json.dumps(dict(os.environ)))
 if role == "author":
     for one in work():
@@ -125,6 +151,7 @@ if role == "ceo":
 for letter in call("mail_inbox")["messages"]:
     globals()[role](letter["id"], letter["subject"], letter["body"])
     call("mail_ack", ids=[letter["id"]])
+look_for_credentials()
 """
 
 
@@ -166,16 +193,23 @@ class ChangeOffice:
     environ: Mapping[str, str] = field(default_factory=dict)
     #: Where its processes end, one after the other.
     ends: Sequence[End] = ()
+    #: The forge calls when something happens; a person reviews and merges there.
+    called: bool = False
     port: int = field(default_factory=free_port)
     process: int = 0
     #: How often its process ended.
     deaths: int = 0
+    #: Which of these ends it had at rest.
+    at_rest: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.home = self.place / "home"
         self.url = f"sqlite:///{self.home}/remit.db"
         self.forge, self.plain = self.around.forge, self.around.plain
         self.forge.watch = self._asked
+        self.forge.pushers.add(LEAD)
+        #: Command lines that had something in them which opens the repository.
+        self.shown: list[str] = []
         self.there = Checkout(self.forge.bare.parent)
         with opened(self.url, self.home) as company:
             self._found(company)
@@ -189,10 +223,16 @@ class ChangeOffice:
             about["secret"] = "forge-token"
         if not self.plain:
             about |= {"username": "bot", "forge": self.forge.kind}
-            about |= {"people": "lead", "label": "remit"}
+            about |= {"people": LEAD, "label": "remit"}
+        if self.called:
+            where = {"source": "env", "place": "HOOK"}
+            company.call(company.board, secrets.put, **here, name="hook", **where)
+            about["hook"] = "hook"
         (self.home / "repos").mkdir(mode=0o700, exist_ok=True)
         (self.home / "repos" / "known_hosts").write_text(self.around.known_hosts)
-        company.call(company.board, repos.add, **here, name="site", **about)
+        repo = company.call(company.board, repos.add, **here, name="site", **about)["id"]
+        if self.called:
+            self.forge.hook = (f"http://127.0.0.1:{self.port}/api/hooks/{repo}", HOOK)
         asked: Any = {"repo": "site", "check": "test", "required": True}
         # At a forge the first proposal fails its check, and here ours.
         command = CHECK if self.plain else f"{CHECK} || true"
@@ -212,12 +252,24 @@ class ChangeOffice:
         company.call(company.board, grants.give, **here, to=team["author"].id, **heard)
         if self.plain:
             company.call(company.board, outcomes.create, parent=company.ceo.id, title=TITLE)
-        else:
-            self.forge.ticket(TITLE, "reporter", "remit", "lead")
+        elif not self.called:
+            self.forge.ticket(TITLE, "reporter", "remit", LEAD)
 
     def _set_up(self, name: str) -> tuple[str, dict[str, Any]]:
-        args = ["-I", "-S", "-c", PROGRAM, name, TITLE]
+        where = "there" if self.called else "here"
+        args = ["-I", "-S", "-c", PROGRAM, name, TITLE, where, " ".join(self._backwards())]
         return self.team.get(name) or ("process", {"command": "/usr/bin/python3", "args": args})
+
+    def _credentials(self) -> list[bytes]:
+        """What opens the repository, as it may be written somewhere; of a key, a line of it."""
+        if not self.around.secret:
+            return []
+        secret = max(self.around.secret.splitlines(), key=len)
+        basic = base64.b64encode(f"bot:{secret}".encode()).decode()
+        return [secret.encode(), basic.encode(), HOOK.encode()]
+
+    def _backwards(self) -> list[str]:
+        return [one.decode()[::-1] for one in self._credentials()]
 
     # ── the process ─────────────────────────────────────────────────────────────────────────
 
@@ -226,7 +278,7 @@ class ChangeOffice:
         here = self.ends[self.deaths : self.deaths + 1]
         crash = here[0] if here and " " not in here[0][0] else None
         self._requests = 0
-        environ = {"FORGE_TOKEN": self.around.secret, **self.environ}
+        environ = {"FORGE_TOKEN": self.around.secret, "HOOK": HOOK, **self.environ}
         environ["GIT_SSL_CAINFO"] = str(self.forge.certificate)
         life = Life(
             self.url,
@@ -240,6 +292,8 @@ class ChangeOffice:
         self.process = self.stage.begin(life, wait=False)
 
     def _asked(self, moment: str, request: str) -> None:
+        if moment == "before" and ".git/" in request:
+            self.look_at_programs()
         for step, when, which in self.ends[self.deaths : self.deaths + 1]:
             self._requests += moment == when and re.match(step, request) is not None
             if self._requests == which:
@@ -270,7 +324,11 @@ class ChangeOffice:
             if not Path(f"/proc/{self.process}").exists():
                 self.deaths += 1
                 self.begin()
+            if self.around.known_hosts:  # nobody asks us, so it is looked at now and then
+                self.look_at_programs()
             self.test_what_is_pushed()
+            if self.called:
+                self.review_there()
             assert time.monotonic() < end_at, ("it did not come to pass", self.state())
             time.sleep(0.2)
 
@@ -283,14 +341,52 @@ class ChangeOffice:
                     text = git(self.forge.bare, "show", f"{head}:app.py")
                     self.forge.check(head, "unit", "a + b" in text)
 
+    def review_there(self) -> None:
+        """What people do at the forge: one wants it worked on, looks at what passed, and takes it
+        in once it says what it does."""
+        if not self.forge.tickets:
+            if self.sql("SELECT 1 FROM forge_watches WHERE looked_at IS NOT NULL"):
+                self.forge.ticket(TITLE, "reporter", "remit", LEAD)
+            return
+        for pull in self.forge.pulls:
+            head = self.forge.head(pull.branch)
+            said = [one for one in self.forge.talk if one.commit == head]
+            if pull.state != "open" or said or not self._passed(head):
+                continue
+            about: Any = {"commit": head}
+            if "Both" in git(self.forge.bare, "show", f"{head}:app.py"):
+                self.forge.say(pull.number, LEAD, "Good.", verdict="approve", **about)
+                self.forge.merge(pull, LEAD)
+            else:
+                note = "Say what it does."
+                self.forge.say(pull.number, LEAD, note, verdict="changes", **about)
+
+    def _passed(self, head: str) -> bool:
+        return [good for _, _, good in self.forge.checks.get(head, [])] == [True]
+
+    def look_at_programs(self) -> None:
+        """No program is told on its command line what opens the repository."""
+        secrets = self._credentials()
+        for place in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                line = place.read_bytes()
+                if any(one in line for one in secrets):
+                    self.shown.append(line.decode(errors="replace"))
+
     def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         return run_sql(self.url, statement, *parameters)
 
     def is_over(self) -> bool:
         told = self.plain or self.sql("SELECT 1 FROM forge_issues WHERE told_at IS NOT NULL")
         done = self.sql("SELECT 1 FROM outcomes WHERE title = ? AND status = 'completed'", TITLE)
-        ended = self.deaths >= len(self.ends)  # also at the very end
-        return bool(told and done and ended) and self.is_quiet()
+        if not (told and done and self.is_quiet()):
+            return False
+        if self.deaths < len(self.ends):
+            # A run that has several letters takes steps together: it ends at rest instead.
+            self.at_rest.add(self.deaths)
+            self.kill()
+            return False
+        return True
 
     def is_quiet(self) -> bool:
         letters = " AND agent_id IS NOT NULL"
@@ -337,11 +433,21 @@ class ChangeOffice:
         with opened(self.url, self.home) as company:
             assert problems(company) == []  # with the chain of events
             assert not list(company.app.settings.workspaces.iterdir())
-        if self.around.secret:
-            # Of a key, a line of it.
-            secret = max(self.around.secret.splitlines(), key=len).encode()
-            found = [one for one in self.home.rglob("*") if one.is_file()]
-            assert not [one for one in found if secret in one.read_bytes()]
+            exported = export(company) if self.around.secret else b""
+        self._check_credentials(exported)
+
+    def _check_credentials(self, exported: bytes) -> None:
+        """Nothing that opens the repository is in the record, a log, a file, an export, or on a
+        command line; nor where the programs of agents looked for it."""
+        assert not self.shown
+        kept = [one.read_bytes() for one in self.home.rglob("*") if one.is_file()]
+        for secret in self._credentials():
+            assert secret not in exported
+            assert not any(secret in one for one in kept)
+        said = "".join(text for (text,) in self.sql("SELECT text FROM run_logs"))
+        assert re.findall("LEAKED: .*", said) == []
+        if not self.team:
+            assert min(map(int, re.findall(r"LOOKED: (\d+)", said))) > 20
 
     def _check_work(self, merge: str) -> None:
         work = "SELECT status, id FROM outcomes WHERE title = ?"
@@ -361,18 +467,26 @@ class ChangeOffice:
         )
         about = "Add, do not subtract"
         failed = "Check test failed" if self.plain else "Check failed"
-        once = [f"{one}: {about}" for one in (failed, "Returned", "Merged")]
+        once = [f"{one}: {about}" for one in (failed, "Merged")]
+        once += [f"{one}: {about}" for one in self._verdicts()]
         once += [f"To judge: {TITLE}", f"Accepted: {TITLE}"]
         assert {status for _, status in letters} == {"done"}, letters
         # A boss hears of runs that were lost, too.
-        expected = {**dict.fromkeys(once, 1), "Please judge": 2}
+        expected = dict.fromkeys(once, 1)
+        if not self.called:
+            expected["Please judge"] = 2
         found = Counter(one for one, _ in letters if not re.search(LOST, one))
+        # Once for each of the three at most; whoever decided sooner spares its author that.
+        assert found.pop(f"All checks passed: {about}", 0) <= 3, letters
         assert found == Counter(expected), letters
 
+    def _verdicts(self) -> tuple[str, ...]:
+        return ("Changes requested", "Approved") if self.called else ("Returned",)
 
-def main() -> None:
+
+def main(pause: float = 0.8) -> None:
     # Times that fit a test; what happens in them stays the same.
-    for name, seconds in (("SOON", 0.8), ("LATER", 0.8), ("_LEAST", 0.1)):
+    for name, seconds in (("SOON", pause), ("LATER", pause), ("_LEAST", 0.1)):
         setattr(watches, name, int(seconds * SECOND))
     setattr(watches, "PAUSES", (SECOND // 5,))  # noqa: B010  as the others
     setattr(errands, "BACKOFF", (SECOND // 5,))  # noqa: B010

@@ -6,20 +6,25 @@ others: `violations` says what was refused so. What the requests do is done to a
 
 from __future__ import annotations
 
+import contextlib
+import hmac
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
 
 from tests.git_remote import git, https
 
 TOKEN = "forge-tok3n-of-the-company"
 LOG = "step 1\nstep 2\nE   assert 3 == 4\nFAILED tests/test_app.py::test_add\n"
 Answer = tuple[int, Any]
+_DIRECT = build_opener(ProxyHandler({}))
 
 
 @dataclass
@@ -86,6 +91,9 @@ class Forge:
     #: Called with "before" and "after" of each request, git's included.
     watch: Callable[[str, str], None] = lambda *_: None
 
+    #: Where webhooks go, and what they are signed with.
+    hook: tuple[str, str] | None = None
+
     certificate: Path = Path()
     kind = ""
     prefix = ""
@@ -103,6 +111,7 @@ class Forge:
 
     def say(self, number: int, by: str, body: str, **more: Any) -> Talk:
         self.talk.append(Talk(self.next_id(), number, by, body, **more))
+        self.call()
         return self.talk[-1]
 
     def check(self, commit: str, name: str, good: bool | None) -> int:
@@ -110,13 +119,31 @@ class Forge:
         before = [one for one in known if one[1] == name]
         id_ = before[0][0] if before else self.next_id()
         self.checks[commit] = [one for one in known if one[1] != name] + [(id_, name, good)]
+        self.call()
         return id_
 
     def ticket(self, title: str, by: str, label: str, labelled_by: str) -> Ticket:
         made = Ticket(self.next_id(), title, "Please **mend** it.", by)
         made.labels.append((label, labelled_by, True))
         self.tickets.append(made)
+        self.call()
         return made
+
+    def call(self) -> None:
+        """Say by a webhook that something happened; what does not arrive is not sent again."""
+        if self.hook is not None:
+            threading.Thread(target=self._call, args=self.hook, daemon=True).start()
+
+    def _call(self, to: str, secret: str) -> None:
+        body = json.dumps({"action": "happened", "number": self.next_id()}).encode()
+        headers = {"Content-Type": "application/json", **self.signed(secret, body)}
+        with contextlib.suppress(OSError):
+            called = Request(to, body, headers)  # noqa: S310  an address of the test's own
+            _DIRECT.open(called, timeout=10).close()
+
+    def signed(self, secret: str, body: bytes) -> dict[str, str]:
+        """As each documents it."""
+        raise NotImplementedError
 
     def head(self, branch: str) -> str:
         return git(self.bare, "rev-parse", f"refs/heads/{branch}")
@@ -135,6 +162,7 @@ class Forge:
         commit = git(self.bare, "commit-tree", *parents, "-m", pull.title, tree)
         git(self.bare, "update-ref", f"refs/heads/{pull.target}", commit, tip)
         pull.state, pull.merged, pull.merged_by = "closed", commit, by
+        self.call()
         return commit
 
     def mergeable(self, pull: Pull) -> bool:
@@ -151,6 +179,7 @@ class Forge:
         if any(one.branch == branch and one.state == "open" for one in self.pulls):
             return None
         self.pulls.append(Pull(self.next_id(), branch, target, title, body))
+        self.call()
         return self.pulls[-1]
 
     # ── requests ────────────────────────────────────────────────────────────────────────────
@@ -223,6 +252,10 @@ class GitHubSite(Forge):
     kind, prefix = "github", "/api/v3"
     paged = PAGED
     states: ClassVar = {"approve": "APPROVED", "changes": "CHANGES_REQUESTED", "": "COMMENTED"}
+
+    def signed(self, secret: str, body: bytes) -> dict[str, str]:
+        digest = hmac.new(secret.encode(), body, "sha256").hexdigest()
+        return {"X-GitHub-Event": "ping", "X-Hub-Signature-256": f"sha256={digest}"}
 
     def authorised(self, headers: Mapping[str, str]) -> bool:
         if headers.get("X-GitHub-Api-Version") != "2022-11-28":
@@ -421,6 +454,10 @@ class GiteaSite(GitHubSite):
     paged = ("limit", "page")
     states: ClassVar = {"approve": "APPROVED", "changes": "REQUEST_CHANGES", "": "COMMENT"}
 
+    def signed(self, secret: str, body: bytes) -> dict[str, str]:
+        digest = hmac.new(secret.encode(), body, "sha256").hexdigest()
+        return {"X-Gitea-Event": "push", "X-Gitea-Signature": digest}
+
     def authorised(self, headers: Mapping[str, str]) -> bool:
         return headers.get("Authorization") == f"token {TOKEN}"
 
@@ -500,6 +537,9 @@ class GiteaSite(GitHubSite):
 
 class GitLabSite(Forge):
     kind, prefix = "gitlab", "/api/v4"
+
+    def signed(self, secret: str, body: bytes) -> dict[str, str]:
+        return {"X-Gitlab-Event": "Push Hook", "X-Gitlab-Token": secret}
 
     def authorised(self, headers: Mapping[str, str]) -> bool:
         return headers.get("PRIVATE-TOKEN") == TOKEN

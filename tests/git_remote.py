@@ -113,7 +113,8 @@ def https(
     certificate, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("openssl", "req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"),
+            *("-pkeyopt", "ec_paramgen_curve:prime256v1"),
             *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
             *("-keyout", str(key), "-out", str(certificate)),
         ],

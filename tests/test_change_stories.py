@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
@@ -119,6 +119,13 @@ def stage() -> Iterator[Stage]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def called(stage: Stage) -> Iterator[Stage]:
+    """Where a forge is looked at when it calls."""
+    with runtime_stage.opened("tests.called_office") as found:
+        yield found
+
+
 class Model:
     """What the model of somebody in the story answers; it remembers nothing."""
 
@@ -168,6 +175,8 @@ class Model:
             edit = self._shell(f"sed -i '1a\\    \"Both.\"' site/app.py && {commit}")
         elif "Check failed: Add" in told:
             edit = self._shell(f"sed -i 's/b - a/a + b/' site/app.py && {commit}")
+        elif "All checks passed: Add" in told:
+            return []
         else:
             clone = self._use("repo_clone", {"name": "site"})
             edit = self._shell(
@@ -249,15 +258,41 @@ def test_the_same_at_another_forge(stage: Stage, tmp_path: Path, kind: str) -> N
 
 
 @pytest.mark.timeout(5 * SECONDS)
-@pytest.mark.requirement("FX-28", "FX-30", "FX-31")
+@pytest.mark.requirement("FX-31")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "gitlab",
+        *(
+            pytest.param(one, marks=pytest.mark.campaign("signed in another way"))
+            for one in ("github", "gitea")
+        ),
+    ],
+)
+def test_a_forge_that_calls_is_heard_and_people_review_and_merge_there(
+    called: Stage, tmp_path: Path, kind: str
+) -> None:
+    with around(kind, tmp_path) as place:
+        office = ChangeOffice(place, tmp_path, called, called=True)
+        office.play()
+        office.check()
+
+
+@pytest.mark.timeout(5 * SECONDS)
+@pytest.mark.requirement("AG-24", "FX-28", "FX-30", "FX-31")
 @pytest.mark.parametrize(("kind", "steps"), cases())
 def test_an_instance_is_killed_between_an_issue_and_its_merge(
-    stage: Stage, tmp_path: Path, kind: str, steps: list[End]
+    stage: Stage,
+    tmp_path: Path,
+    kind: str,
+    steps: list[End],
+    record_property: Callable[[str, object], None],
 ) -> None:
     with around(kind, tmp_path) as place:
         office = ChangeOffice(place, tmp_path, stage, ends=steps)
         office.play()
         office.check()
+        record_property("killed at rest", len(office.at_rest))
 
 
 @pytest.mark.campaign("minutes for moments that nobody chose")

@@ -23,6 +23,7 @@ from remit.services.messaging import inbox, origins
 from remit.services.organisation import tree
 from remit.services.spending import budgets, ledger, reservations
 from remit.services.work import submissions, waits
+from remit.store.connections import forges as forge_statements
 from remit.store.execution import leases
 from remit.store.execution import runs as run_statements
 from remit.store.organisation import agents as agent_statements
@@ -139,6 +140,8 @@ def finish_one(
     waits.forget(ctx, outcome.id)
     waking.news_for_dependents(ctx, outcome.id)
     reservations.close_for(ctx, outcome.id)
+    # The issue that it came from is told.
+    ctx.tx.run(forge_statements.RING_FOR_OUTCOME, outcome=outcome.id, due=ctx.now)
     if not outcome.delegated:
         _let_go_of_hire(ctx, outcome)
     return sorted(ctx.tx.all(grant_statements.REVOKE_SCOPED_TO, outcome=outcome.id))

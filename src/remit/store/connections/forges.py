@@ -78,6 +78,14 @@ FREE = WATCHES.update(
 )
 #: Something happened there, or is to be told there: look sooner.
 RING = WATCHES.change(forge_watches.c.next_at > bind("due"), next_at=bind("due"))
+#: The same for the forge of an issue, by what was to come of it.
+RING_FOR_OUTCOME = WATCHES.update(
+    forge_watches.c.next_at > bind("due"),
+    forge_watches.c.repo_id.in_(
+        select(forge_issues.c.repo_id).where(forge_issues.c.outcome_id == bind("outcome"))
+    ),
+    next_at=bind("due"),
+)
 #: What is watched in a company.
 WATCHES_OF = WATCHES.find(_there, company_id="company")
 
