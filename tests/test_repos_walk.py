@@ -91,6 +91,8 @@ def test_the_walk_leads_from_a_repository_to_a_merged_change(tmp_path: Path) -> 
     assert [who for who, _ in blocks if who != "sh"] == ["author", "author", "reviewer"]
     assert said["reviewer"].startswith("pending_approval"), "it asks before it merges"
     assert "failed" in said["remit change show CHANGE"]
+    assert any("Next: remit grant give AGENT repo:shop" in one for one in said.values())
+    assert not any("repo:test" in one for one in said.values()), "test is a check"
     assert "Check test failed" in said["remit inbox --agent author"]
     assert "Add, do not subtract" in said["remit change list --status merged"]
     assert re.search(r"Author: author .*Remit-Change: ", said["git -C work log -1"], re.DOTALL)

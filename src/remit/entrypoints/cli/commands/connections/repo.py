@@ -72,4 +72,7 @@ def _draw(_: Session, one: dict[str, Any]) -> None:
 
 
 repo.draw = _draw
-repo.more = lambda one: [f"Next: remit grant give AGENT repo:{one['name']} read"]
+# A check has a name, too, and nobody is given one.
+repo.more = lambda one: (
+    [f"Next: remit grant give AGENT repo:{one['name']} read"] if "url" in one else []
+)
