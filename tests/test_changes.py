@@ -51,7 +51,8 @@ def test_files_and_branches_limit_what_may_be_proposed(company: Company) -> None
     "path",
     [
         *(".github/workflows/ci.yml", ".GitHub/x", ".gitlab-ci.yml", ".gitea/a", ".forgejo/a"),
-        *(".githooks/pre-commit", "Jenkinsfile"),
+        *(".githooks/pre-commit", "Jenkinsfile", ".lfsconfig"),
+        *(".github", ".GitHooks"),  # a link may stand in their place
     ],
 )
 def test_what_a_forge_executes_needs_a_grant_that_names_it(small: Company, path: str) -> None:

@@ -27,6 +27,10 @@ EXECUTED_BY_FORGES = (
     *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".lefthook/**"),
     *("appveyor.yml", ".appveyor.yml", ".semaphore/**", ".teamcity/**", ".tekton/**"),
     *(".build.yml", ".builds/**", "bitrise.yml", ".mergify.yml", ".mergify/**"),
+    *("azure-pipelines.yaml", "cloudbuild.yaml", "buildspec.yml", ".cirrus.star", ".drone.star"),
+    *(".drone.jsonnet", ".devcontainer/**", ".gitpod.yml"),
+    # Where the contents of large files go to and come from.
+    ".lfsconfig",
     # Who has to agree to what.
     *("codeowners", "docs/codeowners"),
 )
@@ -95,8 +99,12 @@ def _fits(text: str, segment: str) -> bool:
 
 
 def is_executed(path: str) -> bool:
-    """Whether a forge would run what is at this path."""
-    return any(matches(path.casefold(), one) for one in EXECUTED_BY_FORGES)
+    """Whether a forge would run what is at this path; or below it, where a link may lead to."""
+    small = path.casefold()
+    return any(
+        matches(small, one) or small == one.removesuffix(f"/{_ANYTHING_BELOW}")
+        for one in EXECUTED_BY_FORGES
+    )
 
 
 def names_executed(pattern: str) -> bool:
