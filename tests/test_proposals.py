@@ -322,7 +322,11 @@ def test_what_is_too_large_is_refused(
     small: Company, remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = at_work(small, remote)
-    commit(run, {"big.bin": "x" * 5000})
+    commit(run, {"big.bin": "x" * 5000}, message="Much " * 1000)
+    monkeypatch.setattr(proposals, "LARGEST_COMMIT", 1000)
+    with pytest.raises(TooLarge, match=r"The commit [0-9a-f]{12} is too large"):
+        propose(small, run)
+    monkeypatch.setattr(proposals, "LARGEST_COMMIT", 1 << 20)
     monkeypatch.setattr(proposals, "LARGEST_BLOB", 1000)
     with pytest.raises(TooLarge, match=r"big.bin is too large"):
         propose(small, run)

@@ -39,9 +39,11 @@ from remit.services.connections import folders
 from remit.services.identity import Caller
 from remit.services.knowledge.file_contents import Library
 
-#: Of what a proposal brings: the stream, one file, all of them, and how many there are of each.
+#: Of what a proposal brings: the stream, one file, one commit with its message, all of them, and
+#: how many there are of each.
 LARGEST_BUNDLE = 32 << 20
 LARGEST_BLOB = 16 << 20
+LARGEST_COMMIT = 1 << 20
 LARGEST_TOTAL = 64 << 20
 MOST_COMMITS = 250
 MOST_OBJECTS = 50_000
@@ -413,14 +415,14 @@ class Quarantine:
             name, kind, size = line.split()
             if kind not in ("blob", "tree", "commit"):
                 raise BadInput(f"It brings a {kind}.", "Propose commits only.")
-            if kind != "blob":
-                continue
             total += int(size)
-            found[name] = objects[name]
-            if int(size) > LARGEST_BLOB or total > LARGEST_TOTAL:
+            if kind == "blob":
+                found[name] = objects[name]
+            most = {"blob": LARGEST_BLOB, "commit": LARGEST_COMMIT}.get(kind, LARGEST_TOTAL)
+            if int(size) > most or total > LARGEST_TOTAL:
                 raise TooLarge(
-                    f"{objects[name][:200]} is too large: at most {LARGEST_BLOB >> 20} MiB each, "
-                    f"all of them {LARGEST_TOTAL >> 20} MiB.",
+                    f"{objects[name][:200] or f'The {kind} {name[:12]}'} is too large: at most "
+                    f"{most >> 20} MiB each, all together {LARGEST_TOTAL >> 20} MiB.",
                     "Keep large files elsewhere.",
                 )
         return found
