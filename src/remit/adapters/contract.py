@@ -31,6 +31,7 @@ Environment = Mapping[str, str]
 
 #: Inside the class, `type` is something else.
 _Model = type[BaseModel]
+_Reader = type[Reader]
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Adapter(Described, ABC):
     #: Whether its agents are elsewhere, and call back from there with the token of their run. The
     #: token of any other run is good only in this process and in the programs that it started.
     remote: ClassVar[bool] = False
+    #: What makes a transcript for people of the lines that its program prints.
+    reads_with: ClassVar[_Reader] = Reader
     #: Where, in the workspace, its program looks for skills; None when it knows none.
     skills_folder: ClassVar[str | None] = None
 
@@ -93,7 +96,7 @@ class Adapter(Described, ABC):
     def reader(cls) -> Reader:
         """Parser of the program's output lines into a transcript for people. A new one for each
         run, and for each reading of it; it may remember what it read."""
-        return Reader()
+        return cls.reads_with()
 
     @classmethod
     def agent_configuration_doc(cls) -> str:

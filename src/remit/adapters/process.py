@@ -34,12 +34,23 @@ class ProcessConfig(RunSettings):
     )
 
 
+class AnswerReader(Reader):
+    """The answer is a JSON object; what people want to read is its text."""
+
+    def read(self, line: str) -> Iterable[Entry]:
+        said = program_answer.parse(line).get("text") if line.startswith("{") else None
+        if isinstance(said, str) and said != line:
+            return (Entry(EntryKind.SAID, said),)
+        return super().read(line)
+
+
 class Process(Adapter):
     """Starts a program for each run. It gets the task as JSON on its standard input, answers as
     JSON on its standard output, and can call Remit with REMIT_URL and REMIT_TOKEN."""
 
     type = "process"
     Config = ProcessConfig
+    reads_with = AnswerReader
     background = True
     safety = (
         (
@@ -96,10 +107,6 @@ class Process(Adapter):
             return Check(True, "The program is expected in the workspace of a run.", "", facts)
         return Check(True, f"The program is {program}.", "", facts)
 
-    @classmethod
-    def reader(cls) -> Reader:
-        return AnswerReader()
-
     async def run(self, context: RunContext) -> RunResult:
         config: ProcessConfig = context.config
         child = await context.start(
@@ -120,16 +127,6 @@ class Process(Adapter):
             sentence = f"The program {config.command!r} is not there, or cannot be executed."
             return replace(result, reason="program", error=sentence, fault=Fault.SETUP)
         return result
-
-
-class AnswerReader(Reader):
-    """The answer is a JSON object; what people want to read is its text."""
-
-    def read(self, line: str) -> Iterable[Entry]:
-        said = program_answer.parse(line).get("text") if line.startswith("{") else None
-        if isinstance(said, str) and said != line:
-            return (Entry(EntryKind.SAID, said),)
-        return super().read(line)
 
 
 def _was_not_started(command: str, complaint: str) -> bool:

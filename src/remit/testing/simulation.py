@@ -64,18 +64,18 @@ class Letter:
     may_have_been_handled: bool = False
 
 
+@dataclass(eq=False)
 class Turn:
-    """One run of an agent: what it has to do with, and what it can do."""
+    """One run of an agent: its input, and what it can do."""
 
-    def __init__(self, sim: Simulation, agent: Member, run: str, token: str) -> None:
-        self.sim = sim
-        self.agent = agent
-        self.run = run
-        self.token = token
-        #: What came and is to be dealt with; the end of a good run counts it as dealt with.
-        self.mail: list[Letter] = []
-        #: What it says last.
-        self.words = ""
+    sim: Simulation
+    agent: Member
+    run: str
+    token: str
+    #: What came and is to be dealt with; the end of a good run counts it as dealt with.
+    mail: list[Letter] = field(default_factory=list)
+    #: What it says last.
+    words: str = ""
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool as a model would; ToolRefused with its code when it is refused."""

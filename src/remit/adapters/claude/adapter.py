@@ -7,7 +7,6 @@ from pydantic import Field
 from remit.adapters.claude import claude_cli, claude_lending
 from remit.adapters.claude.claude_reading import ClaudeReader
 from remit.adapters.contract import Adapter, Check, Environment
-from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import ModelSettings, Program, RunSettings, ToolName, optional
 from remit.adapters.setup import probe
@@ -114,6 +113,7 @@ class Claude(Adapter):
     }
 
     # Claude looks there only when it reads the settings of the project too.
+    reads_with = ClaudeReader
     skills_folder: ClassVar[str | None] = ".claude/skills"
 
     def check(
@@ -153,10 +153,6 @@ class Claude(Adapter):
                 beside=lent.beside,
             )
         )
-
-    @classmethod
-    def reader(cls) -> Reader:
-        return ClaudeReader()
 
     async def run(self, context: RunContext) -> RunResult:
         login = _PROGRAM.login(context.config, context.credentials)

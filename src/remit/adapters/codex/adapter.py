@@ -7,7 +7,6 @@ from pydantic import Field
 from remit.adapters.codex import codex_cli
 from remit.adapters.codex.codex_reading import CodexReader
 from remit.adapters.contract import Adapter, Check, Environment
-from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import PricedSettings, Program, RunSettings, optional
 from remit.adapters.setup import probe
@@ -102,6 +101,7 @@ class Codex(Adapter):
         },
     }
 
+    reads_with = CodexReader
     skills_folder: ClassVar[str | None] = ".agents/skills"
 
     def check(
@@ -145,10 +145,6 @@ class Codex(Adapter):
                 beside=lent.beside,
             )
         )
-
-    @classmethod
-    def reader(cls) -> Reader:
-        return CodexReader()
 
     async def run(self, context: RunContext) -> RunResult:
         login = _PROGRAM.login(context.config, context.credentials)

@@ -343,6 +343,23 @@ class Group(click.Group):
 
         return keep
 
+    def shows(
+        self,
+        plural: str,
+        reference: str,
+        find: Callable[[Session, str], str],
+        draw: Callable[[Session, dict[str, Any]], None],
+        words: str,
+    ) -> None:
+        """Add `show`: one thing by a reference, which `find` makes an id of."""
+
+        @self.command("show", help=words)
+        @click.argument("id_", metavar=reference)
+        @pass_session
+        def show(session: Session, id_: str) -> None:
+            answer = session.client.get(path(plural, find(session, id_)))
+            session.show(answer, lambda one: draw(session, one))
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._add_declared()
         return super().list_commands(ctx)

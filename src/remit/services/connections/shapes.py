@@ -310,27 +310,11 @@ class CarriedFileShape(TypedDict):
     is_text: bool
 
 
-class ParcelShape(TypedDict):
-    """A message as a channel delivers it."""
-
-    id: str
-    sender: str
-    address: str
-    conversation: str
-    subject: str
-    body: str
-    thread: str
-    reply_to: str | None
-    reply_to_outside: str | None
-    created_at: int
-    attempt: int
-    again: bool
-
-
 class ClaimedMessageShape(ConnectionShape):
     epoch: int
     files: list[CarriedFileShape]
-    parcel: ParcelShape
+    #: Fields of a channel's `Parcel`.
+    parcel: dict[str, object]
 
 
 class ToldItemShape(TypedDict):

@@ -2,16 +2,10 @@
 
 from typing import Any
 
-import click
-
 from remit.entrypoints.cli import references
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output, run_view
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.options import Group, Session
 from remit.ids import short
-
-id_argument = click.argument("id_", metavar="ID")
-
 
 job = Group("job", help="Background jobs of agents.")
 
@@ -32,40 +26,30 @@ def _row(session: Session, one: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-@job.command()
-@id_argument
-@pass_session
-def show(session: Session, id_: str) -> None:
-    """Show one job; what was asked and answered is mail, see `remit read`."""
-    target = path("jobs", job_id(session, id_))
-    found = session.client.get(target)
-
-    def draw(one: dict[str, Any]) -> None:
-        output.fields(
-            {
-                "id": one["id"],
-                "agent": session.agent_name(one["agentId"]),
-                "status": one["status"],
-                "error": one["error"],
-                "waits for": one["waitsFor"],
-                "message": one["messageId"],
-                "answer": one["answerId"],
-                "asked for": output.when(one["createdAt"]),
-                "due": output.when(one["dueAt"]),
-                "started": output.when(one["startedAt"]),
-                "ended": output.when(one["completedAt"]),
-                "took": _took(one),
-                "attempts": one["attempts"],
-                "adapter": one["adapterType"],
-                "worker": one["worker"],
-                "tokens in": one["tokensIn"],
-                "tokens out": one["tokensOut"],
-                "from cache": one["tokensCached"],
-                "cost": run_view.money(one["costUsd"]),
-            }
-        )
-
-    session.show(found, draw)
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    output.fields(
+        {
+            "id": one["id"],
+            "agent": session.agent_name(one["agentId"]),
+            "status": one["status"],
+            "error": one["error"],
+            "waits for": one["waitsFor"],
+            "message": one["messageId"],
+            "answer": one["answerId"],
+            "asked for": output.when(one["createdAt"]),
+            "due": output.when(one["dueAt"]),
+            "started": output.when(one["startedAt"]),
+            "ended": output.when(one["completedAt"]),
+            "took": _took(one),
+            "attempts": one["attempts"],
+            "adapter": one["adapterType"],
+            "worker": one["worker"],
+            "tokens in": one["tokensIn"],
+            "tokens out": one["tokensOut"],
+            "from cache": one["tokensCached"],
+            "cost": run_view.money(one["costUsd"]),
+        }
+    )
 
 
 def _took(one: dict[str, Any]) -> str:
@@ -74,3 +58,9 @@ def _took(one: dict[str, Any]) -> str:
 
 def job_id(session: Session, text: str) -> str:
     return references.picked(session, text, "job", "See `remit job list`.")
+
+
+job.shows(
+    *("jobs", "ID", job_id, _draw),
+    "Show one job; what was asked and answered is mail, see `remit read`.",
+)

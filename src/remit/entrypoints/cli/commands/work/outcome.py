@@ -84,13 +84,10 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
     session.show(forest, draw)
 
 
-@outcome.command()
-@id_argument
-@pass_session
-def show(session: Session, id_: str) -> None:
-    """Show one outcome: why, how, and what happened to it."""
-    answer = session.client.get(path("outcomes", view.outcome_id(session, id_)))
-    session.show(answer, lambda one: view.draw_whole(session, one))
+outcome.shows(
+    *("outcomes", "ID", view.outcome_id, view.draw_whole),
+    "Show one outcome: why, how, and what happened to it.",
+)
 
 
 @outcome.command()

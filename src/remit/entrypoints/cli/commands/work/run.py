@@ -33,13 +33,10 @@ def list_(session: Session, live: bool, agent: str | None, limit: int, watch: bo
     )
 
 
-@run.command()
-@id_argument
-@pass_session
-def show(session: Session, id_: str) -> None:
-    """Show one run, or the newest of an agent."""
-    found = session.client.get(path("runs", run_view.run_id(session, id_)))
-    session.show(found, lambda one: run_view.draw(session, one))
+run.shows(
+    *("runs", "ID|AGENT", run_view.run_id, run_view.draw),
+    "Show one run, or the newest of an agent.",
+)
 
 
 @run.command()
