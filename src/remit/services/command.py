@@ -24,7 +24,18 @@ from remit.ids import CompanyId, Ids
 from remit.model.event import canonical
 from remit.services.context import Context, Denied, Kind, approved
 from remit.services.identity import Caller, identify
-from remit.services.verbs import FOR_REMIT, Answer, P, R, Verb, command, logged, query, verb_named
+from remit.services.verbs import (
+    FOR_REMIT,
+    Answer,
+    Arguments,
+    P,
+    R,
+    Verb,
+    command,
+    logged,
+    query,
+    verb_named,
+)
 from remit.store.blob_store.blobs import BlobStore
 from remit.store.engine.database import Database, Transaction
 from remit.store.engine.errors import RowConflict
@@ -124,7 +135,7 @@ class Gate:
         The caller is identified once; each query is decided as it would be alone, and each refusal
         is recorded, which takes a write of its own.
         """
-        refused: list[tuple[Verb[..., Any], tuple[Any, ...], dict[str, Any]]] = []
+        refused: list[tuple[Verb[..., Any], tuple[Any, ...], Arguments]] = []
 
         def look(tx: Transaction) -> T:
             now = self.clock.now()
@@ -177,7 +188,7 @@ class Gate:
         return self._open(reply)
 
     def _work(
-        self, caller: Caller, verb: Verb[P, R], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, caller: Caller, verb: Verb[P, R], args: tuple[Any, ...], kwargs: Arguments
     ) -> Callable[[Transaction], _Reply[R]]:
         digest = _digest(verb, args, kwargs) if caller.key is not None else ""
         return lambda tx: self._execute(tx, caller, verb, digest, args, kwargs)
@@ -189,7 +200,7 @@ class Gate:
         verb: Verb[P, R],
         digest: str,
         args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        kwargs: Arguments,
     ) -> _Reply[R]:
         now = self.clock.now()
         actor = identify(tx, caller, now)
@@ -301,7 +312,7 @@ def checked_key(key: str) -> str:
     return key
 
 
-def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: Arguments) -> str:
     """The digest of a request. Values that our side picked (`new_id`, `new_files`) are not part of
     it."""
     asked = {name: value for name, value in kwargs.items() if not name.startswith("new_")}

@@ -9,7 +9,7 @@ are cleaned before the verb sees them:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import NoneType, UnionType
@@ -268,4 +268,5 @@ def _field(
     if origin in (list, Sequence):
         entries = _field(name.removesuffix("s"), inner[0], (), inspect.Parameter.empty)
         return Field(name, list, marks, entries, optional, default)
-    return Field(name, dict if origin is dict else kind, marks, None, optional, default)
+    is_document = origin in (dict, Mapping)
+    return Field(name, dict if is_document else kind, marks, None, optional, default)

@@ -17,6 +17,7 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
     overload,
 )
 
@@ -112,7 +113,7 @@ def _shows(hint: Any) -> Callable[[Any], Any]:
         return time
     if any(isinstance(mark, type) and issubclass(mark, Enum) for mark in choices):
         return _by_value
-    if any(get_origin(choice) in (dict, list) for choice in choices):
+    if any(get_origin(choice) in (dict, list) or is_typeddict(choice) for choice in choices):
         return _read
     return _as_it_is
 

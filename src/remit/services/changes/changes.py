@@ -150,7 +150,7 @@ def propose(
     head: str,
     outcome: str | None = None,
     new_id: str,
-    new_stored: Mapping[str, Any],
+    new_stored: documents.Stored,
     new_facts: Mapping[str, Any],
 ) -> shapes.ProposedShape:
     """Take a proposal in: a new change, or another head of the one that is open for its branch."""

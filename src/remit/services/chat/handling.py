@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from remit.errors import Conflict, NotFound, Unavailable
 from remit.ids import FileId
@@ -250,7 +250,7 @@ def _file(ctx: Context, said: Said, stored: Mapping[str, Any]) -> FileId:
         "",
         home=said.binding.agent_id,
         file_id=stored["id"],
-        stored=stored,
+        stored=cast(documents.Stored, stored),
     )
     return made.id
 

@@ -58,7 +58,8 @@ def add(
     company: CompanyRef | None,
     agent: AgentRef,
     kind: Annotated[str, Text(40), Help("The kind of channel, such as webhook.")],
-    config: Annotated[dict[str, Any], Help("As the channel's documentation says.")] | None = None,
+    config: Annotated[dict[str, object], Help("As the channel's documentation says.")]
+    | None = None,
     replace: Annotated[bool, Help("It may be there already; it gets a new token.")] = False,
 ) -> shapes.NewBindingShape:
     """Bind an agent to a channel; `replace` says anew how, with a new token."""

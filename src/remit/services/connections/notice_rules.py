@@ -45,7 +45,7 @@ def change(
     *,
     company: CompanyRef | None = None,
     routes: Annotated[
-        dict[str, Any],
+        Mapping[str, object],
         Help("By kind, `all` or `escalated`: a list of ways; null for the usual ones again."),
     ]
     | None = None,

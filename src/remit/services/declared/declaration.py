@@ -12,7 +12,7 @@ from typing import Any
 from remit.errors import BadInput, RemitError
 from remit.services import shapes
 from remit.services.command import Context
-from remit.services.verbs import Verb
+from remit.services.verbs import Arguments, Verb
 
 MOST_ENTRIES = 1000
 
@@ -85,7 +85,7 @@ def text(path: str, entry: Entry, key: str) -> str:
     return str(entry[key])
 
 
-def fitting(verb: Verb[..., Any], given: Entry) -> dict[str, Any]:
+def fitting(verb: Verb[..., Any], given: Entry) -> Arguments:
     """Arguments of a verb that a file says, as other callers' are when they come to it."""
     found = {}
     for key, value in given.items():

@@ -4,7 +4,6 @@ others would meet, too, opened by the first good answer. A broken set-up is look
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any
 
 from remit.authority import Action
 from remit.clock import Micros
@@ -203,7 +202,7 @@ def to_check(ctx: Context, *, worker: str) -> list[Broken]:
     ]
 
 
-def _example(ctx: Context, setup: Account) -> dict[str, Any] | None:
+def _example(ctx: Context, setup: Account) -> dict[str, object] | None:
     """A configuration that depends on the set-up; None when nobody does any more."""
     assert setup.worker is not None
     for text in ctx.tx.all(
@@ -212,7 +211,7 @@ def _example(ctx: Context, setup: Account) -> dict[str, Any] | None:
         adapter=setup.adapter_type,
         limit=accounts.MOST,
     ):
-        config: dict[str, Any] = json.loads(text)
+        config: dict[str, object] = json.loads(text)
         made = setup_for(setup.company_id, setup.adapter_type, config, setup.worker, ctx.now)
         if made.id == setup.id:
             return config

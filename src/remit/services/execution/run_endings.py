@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 from remit.clock import MINUTE, next_month
 from remit.errors import Conflict
@@ -31,7 +31,7 @@ from remit.model.execution.run import (
 )
 from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import Agent, AgentStatus
-from remit.services import lookup
+from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.services.execution import account_faults, tool_changes, waking
 from remit.services.governance import approval_engine
@@ -58,7 +58,7 @@ _QUOTED = 500
 _PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
 
 
-def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) -> None:
+def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape) -> None:
     """End a run, and see to the mail that it took up."""
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value):
         raise Conflict("The run has ended already.")
@@ -91,7 +91,7 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: Mapping[str, Any]) 
     )
 
 
-def _fault(ended: RunStatus, report: Mapping[str, Any], over_budget: bool) -> Fault | None:
+def _fault(ended: RunStatus, report: shapes.RunEndShape, over_budget: bool) -> Fault | None:
     """The fault of a run that did not end well; None if it did."""
     if ended in ENDED_WELL:
         return None
@@ -117,7 +117,7 @@ def release(
     run: Run,
     ended: RunStatus,
     seen: int | None,
-    report: Mapping[str, Any],
+    report: shapes.RunEndShape,
     progress: bool = True,
 ) -> None:
     """Let go of the agent, and say when to look at it again."""
@@ -221,7 +221,7 @@ def _is_newer(lease: Lease, seen: int | None) -> bool:
     return seen is not None and lease.wake_seq > seen
 
 
-def _over_budget(ctx: Context, run: Run, report: Mapping[str, Any]) -> ledger.Means | None:
+def _over_budget(ctx: Context, run: Run, report: shapes.RunEndShape) -> ledger.Means | None:
     """The holder of the budget that ended a run; a run that its own settings ended failed like any
     other."""
     if report.get("exit_reason") != budgets.OVER:
@@ -229,7 +229,7 @@ def _over_budget(ctx: Context, run: Run, report: Mapping[str, Any]) -> ledger.Me
     return ledger.used_up(ctx, run.agent_id)
 
 
-def _over_limit(ctx: Context, report: Mapping[str, Any]) -> Reached | None:
+def _over_limit(ctx: Context, report: shapes.RunEndShape) -> Reached | None:
     """The limit of the company's money that ended a run."""
     return limits.money_reached(ctx) if report.get("exit_reason") == budgets.OVER else None
 
@@ -314,16 +314,16 @@ def _is_due(ctx: Context, agent: Agent) -> bool:
     return ctx.tx.one(leases.HAS_WORK, agent=agent.id) is not None
 
 
-def clean(report: Mapping[str, Any]) -> dict[str, Any]:
+def clean(report: Mapping[str, object]) -> shapes.RunEndShape:
     """A program's report about itself, as far as it can be stored."""
-    cleaned: dict[str, Any] = {}
+    cleaned: dict[str, object] = {}
     for name, value in report.items():
         if isinstance(value, str):
             whole = value[:LONGEST_REPORT].replace("\0", "\ufffd")
             cleaned[name] = whole.encode(errors="replace").decode()
         elif isinstance(value, int):
             cleaned[name] = min(max(int(value), 0), MOST_COUNTED)
-    return cleaned
+    return cast(shapes.RunEndShape, cleaned)
 
 
 def _tell_boss(ctx: Context, agent: Agent, subject: str, text: str) -> None:

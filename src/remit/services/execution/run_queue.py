@@ -160,7 +160,10 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> shapes.EndedShape:
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
     _LEASES.seize(ctx, (found.agent_id, found.epoch), until)
-    known = {"exit_reason": "lost", "error": f"its worker {found.worker} was not heard of any more"}
+    known: shapes.RunEndShape = {
+        "exit_reason": "lost",
+        "error": f"its worker {found.worker} was not heard of any more",
+    }
     finish(ctx, found, RunStatus.LOST, known)
     release(ctx, found, RunStatus.LOST, None, known)
     return {"id": run, "status": RunStatus.LOST.value}

@@ -3,8 +3,6 @@
 It says so once, with the token of the run. The worker that began the run waits for it and ends it.
 """
 
-from typing import Any
-
 from remit.clock import from_iso
 from remit.errors import BadInput, Conflict, NotFound
 from remit.model.execution.fault import Fault
@@ -57,7 +55,7 @@ def submit(
     if not all(0 <= number <= MOST for number in numbers.values()):
         raise BadInput("What a run took is not below zero.")
     ledger.took(ctx, found, numbers)
-    told: dict[str, Any] = {
+    told: shapes.RunEndShape = {
         "session_id": session[:LONGEST_SESSION] if session else None,
         "final_response": text[:LONGEST_TEXT] or None,
         "context_length": None,

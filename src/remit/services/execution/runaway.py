@@ -44,7 +44,8 @@ def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
     """End a run that makes the same call again and again; for Remit itself."""
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
-    known = {"exit_reason": REPETITION, "error": error, "fault": RUNAWAY[REPETITION].value}
+    fault = RUNAWAY[REPETITION].value
+    known: shapes.RunEndShape = {"exit_reason": REPETITION, "error": error, "fault": fault}
     progress = changed(ctx, found)
     finish(ctx, found, RunStatus.FAILED, known)
     release(ctx, found, RunStatus.FAILED, None, known, progress)

@@ -51,9 +51,8 @@ def end(
     known = clean(report or {})
     # Last words are no progress: who has nothing else to show could go on saying them for ever.
     progress = changed(ctx, found)
-    if ended is RunStatus.COMPLETED and known.get("final_response"):
-        agent = lookup.known_agent(ctx, found.agent_id)
-        final_reply.deliver(ctx, agent, found, known["final_response"])
+    if ended is RunStatus.COMPLETED and (words := known.get("final_response")):
+        final_reply.deliver(ctx, lookup.known_agent(ctx, found.agent_id), found, words)
     finish(ctx, found, ended, known)
     if ended is RunStatus.COMPLETED:
         wishes.after_run(ctx, found)
@@ -101,7 +100,7 @@ def listing(
         since=since,
         until=until,
     )
-    wanted["before"] = min(wanted["before"], before)
+    wanted["before"] = min(str(wanted["before"]), before)
     found = ctx.tx.all(statements.SOUGHT, limit=limit, **wanted)
     denied = denials(ctx, found)
     return [{**views.run(one), "denied": denied.get(one.id, [])} for one in found]
@@ -117,7 +116,7 @@ class Sought(TypedDict, total=False):
     until: str | None
 
 
-def sought(ctx: Context, **wanted: Unpack[Sought]) -> dict[str, Any]:
+def sought(ctx: Context, **wanted: Unpack[Sought]) -> dict[str, object]:
     """The parameters of a statement about runs, once it is clear that the caller may look."""
     agent, status = wanted.get("agent"), wanted.get("status") or ""
     since, until = wanted.get("since"), wanted.get("until")

@@ -203,3 +203,19 @@ class BossShape(TypedDict):
 class MandateShape(TypedDict):
     title: str
     purpose: str
+
+
+class RunEndShape(TypedDict, total=False):
+    """End of a run, as its adapter reports it."""
+
+    session_id: str | None
+    final_response: str | None
+    context_length: int | None
+    exit_reason: str | None
+    error: str | None
+    fault: str | None
+    fault_until: int | None
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    cost_micros: int

@@ -272,7 +272,9 @@ def resubmit(
     ctx: Context,
     *,
     approval: ApprovalRef,
-    payload: Annotated[dict[str, Any], Help("What is to be different; the rest stays", model=True)]
+    payload: Annotated[
+        dict[str, object], Help("What is to be different; the rest stays", model=True)
+    ]
     | None = None,
 ) -> shapes.ApprovalShape:
     """Submit again what was sent back to you for revision."""

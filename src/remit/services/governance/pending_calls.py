@@ -28,6 +28,7 @@ from remit.services.command import (
     verb_named,
 )
 from remit.services.governance import approval_engine
+from remit.services.verbs import Arguments
 from remit.store.organisation import governance as statements
 
 #: How long a parked call waits before it is given up.
@@ -96,7 +97,7 @@ def _is_older_form_of(verb: Verb[..., Any], digest: str, approval: Approval) -> 
         return False
 
 
-def _stored_call(approval: Approval) -> tuple[Verb[..., Any], dict[str, Any]]:
+def _stored_call(approval: Approval) -> tuple[Verb[..., Any], Arguments]:
     """The verb that is waiting, and its arguments as they are named now."""
     payload = json.loads(approval.payload)
     verb = verb_named(payload["verb"])

@@ -163,7 +163,7 @@ def propose(
     *,
     agent: Annotated[AgentRef, Help("Somebody below you", model=True)],
     changes: Annotated[
-        dict[str, Any], Help("Such as prompt, title, adapterType, adapterConfig", model=True)
+        Mapping[str, object], Help("Such as prompt, title, adapterType, adapterConfig", model=True)
     ],
     reason: Remark = "",
     expected_revision: Annotated[int, Range(1, NEWEST)] | None = None,

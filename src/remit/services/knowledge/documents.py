@@ -6,7 +6,6 @@ overwritten through the knowledge base.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import shapes
 from remit.services.command import Context
 from remit.store.blob_store.blobs import EMPTY
+from remit.store.blob_store.spool import Content
 from remit.store.engine.statement import renewed, row
 from remit.store.record import events as event_log
 from remit.store.work import files as statements
@@ -30,7 +30,7 @@ _SHOWN_ENTRIES = 200
 #: Greater than the number of any event.
 _NEWEST = (1 << 62) - 1
 
-Stored = Mapping[str, Any]
+Stored = shapes.StoredShape
 
 
 def store(ctx: Context, file_id: str, text: str) -> Stored:
@@ -39,7 +39,10 @@ def store(ctx: Context, file_id: str, text: str) -> Stored:
         return {"sha256": EMPTY, "size": 0, "is_text": True, "links": ()}
     with ctx.blobs.receive(_LARGEST) as spool:
         spool.write(text.encode())
-        content = ctx.blobs.put(file_id, spool)
+        return stored_as(ctx.blobs.put(file_id, spool))
+
+
+def stored_as(content: Content) -> Stored:
     return {
         "sha256": content.sha256,
         "size": content.size,
@@ -88,8 +91,15 @@ def create(
 def rewrite(ctx: Context, file: File, text: str) -> File:
     """The next version of a document that only Remit writes."""
     stored = store(ctx, file.id, text)
-    content: dict[str, Any] = {**stored, "links": len(stored["links"])}
-    advance(ctx, file, replace(file, version=file.version + 1, **content))
+    new = replace(
+        file,
+        version=file.version + 1,
+        sha256=stored["sha256"],
+        size=stored["size"],
+        is_text=stored["is_text"],
+        links=len(stored["links"]),
+    )
+    advance(ctx, file, new)
     written = ctx.tx.existing(statements.FILE, file=file.id)
     add_version(ctx, written, stored["links"])
     return written

@@ -16,9 +16,9 @@ from remit.errors import BadInput, RemitError
 from remit.ids import Ids, is_id
 from remit.services.command import Answer, Gate, Verb
 from remit.services.identity import Caller
-from remit.services.knowledge import files
+from remit.services.knowledge import documents, files
 from remit.services.messaging import mail
-from remit.services.verbs import R
+from remit.services.verbs import Arguments, R
 from remit.services.work import outcomes
 from remit.store.blob_store.blobs import SMALL, BlobStore, Content, LocalBlobs, Spool, SweepReport
 from remit.store.engine.database import Transaction
@@ -58,7 +58,7 @@ class Library:
         if not _is_small(source):
             await self.gate(caller, files.may_create, company=company)
         new_id = self._ids.new()
-        asked: dict[str, Any] = {
+        asked: Arguments = {
             "company": company,
             "description": description,
             "unlisted": unlisted,
@@ -71,13 +71,13 @@ class Library:
     ) -> Answer:
         if not (is_id(file) and _is_small(source)):
             file = await self._writable(caller, file, version, sha256)
-        asked: dict[str, Any] = {"file": file, "seen_version": version, "seen_hash": sha256}
+        asked: Arguments = {"file": file, "seen_version": version, "seen_hash": sha256}
         return await self._store(file, source, partial(self._commit, caller, files.write, **asked))
 
     async def _commit(
         self, caller: Caller, verb: Verb[..., Answer], content: Content, **asked: Any
     ) -> Answer:
-        return await self.gate(caller, verb, **asked, **_stored(content))
+        return await self.gate(caller, verb, **asked, **documents.stored_as(content))
 
     async def create_outcome(self, caller: Caller, **asked: Any) -> Answer:
         return await self.call(caller, outcomes.create, **asked)
@@ -106,14 +106,14 @@ class Library:
                 body="",
                 body_hash=content.sha256,
                 new_id=new_id,
-                new_stored=_stored(content),
+                new_stored=documents.stored_as(content),
                 **asked,
             )
 
         return await self._store(new_id, body, commit)
 
     async def _with_text(
-        self, caller: Caller, verb: Verb[..., R], name: str, text: str, asked: dict[str, Any]
+        self, caller: Caller, verb: Verb[..., R], name: str, text: str, asked: Arguments
     ) -> R:
         """Run a verb that makes a file of a text, with the text stored beforehand."""
         if not text:
@@ -122,7 +122,12 @@ class Library:
 
         async def commit(content: Content) -> R:
             return await self.gate(
-                caller, verb, **{name: text}, new_id=new_id, new_stored=_stored(content), **asked
+                caller,
+                verb,
+                **{name: text},
+                new_id=new_id,
+                new_stored=documents.stored_as(content),
+                **asked,
             )
 
         try:
@@ -168,9 +173,9 @@ class Library:
             return stream.read()
         return await self.run(stream.read)
 
-    async def keep(self, file_id: str, content: bytes) -> dict[str, object]:
+    async def keep(self, file_id: str, content: bytes) -> documents.Stored:
         """Make bytes of our own durable; what names them is committed next."""
-        return _stored(await self.run(self._put, file_id, content))
+        return documents.stored_as(await self.run(self._put, file_id, content))
 
     async def content(self, file_id: str, sha256: str) -> bytes:
         """Bytes of our own."""
@@ -252,12 +257,3 @@ def _is_small(source: Source) -> bool:
     Bytes that were refused are orphans and swept, so a look costs more than it saves.
     """
     return isinstance(source, bytes) and len(source) <= SMALL
-
-
-def _stored(content: Content) -> dict[str, object]:
-    return {
-        "sha256": content.sha256,
-        "size": content.size,
-        "is_text": content.is_text,
-        "links": content.links,
-    }

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
-from remit.authority import Action
+from remit.authority import Action, GivenFacts
 from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.ids import END_OF_IDS, AgentId, FileId, is_id
 from remit.model.organisation.decision import Effect
@@ -77,7 +77,7 @@ def create(
     ctx.tx.run(statements.INSERT_FILE, **row(new))
     _add_version(ctx, new, links)
     index(ctx, new.id, description)
-    details: dict[str, Any] = {"description": description, "version": 1, "hash": sha256}
+    details: dict[str, object] = {"description": description, "version": 1, "hash": sha256}
     if ctx.actor.agent_id is not None:
         details["grant"] = grants.give_by_rule(ctx, ctx.actor.agent_id, new.id, Level.WRITE).id
     ctx.record("file.create", f"kb_file:{new.id}", details)
@@ -369,7 +369,7 @@ def containing(
 
 def level(ctx: Context, file: File) -> Level:
     """The one level the caller has on a file; what needs an approval counts as had."""
-    held: dict[str, Any] = {}
+    held: GivenFacts = {}
     if ctx.actor.kind is ActorKind.AGENT and file.kind is not FileKind.OUTCOME:
         held["held"] = tuple(ctx.held(ctx.actor.id, kb_file(file.id)))
     for wanted, action in ((Level.WRITE, Action.FILE_WRITE), (Level.READ, Action.FILE_READ)):
@@ -446,7 +446,7 @@ def _note_access(ctx: Context, file: FileId, access: Access, version: int) -> No
 def index(ctx: Context, file: FileId, description: str) -> None:
     """Let a file be found by the words of its description."""
     words = " ".join(search_words(description)[:MOST_INDEXED_WORDS])
-    parameters: dict[str, Any] = {"file": file, "words": words}
+    parameters: dict[str, object] = {"file": file, "words": words}
     if ctx.tx.dialect is SQLITE:
         row = ctx.tx.one(statements.SEARCH_ROW, file=file)
         if row is None:

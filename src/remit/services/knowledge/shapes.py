@@ -78,3 +78,13 @@ class FoundTextsShape(TypedDict):
     files: list[FoundTextShape]
     #: Where to go on; None when all was gone through.
     before: str | None
+
+
+class StoredShape(TypedDict):
+    """Contents that are durable before the row that names them is committed."""
+
+    sha256: str
+    size: int
+    is_text: bool
+    #: Ids of the files that a text links to.
+    links: tuple[str, ...]

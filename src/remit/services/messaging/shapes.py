@@ -10,6 +10,7 @@ from remit.model.messaging.question import QuestionStatus
 from remit.model.messaging.schedule import ScheduleStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.model.work.outcome import OutcomeStatus
+from remit.services.rights.shapes import CapabilityRequestShape
 from remit.services.shape_basics import CycleToldShape, EndedShape, Moment, NamedShape, TitledShape
 
 
@@ -30,7 +31,7 @@ class MessageShape(TypedDict):
     file_id: str
     attachments: list[str]
     question_id: str | None
-    request: dict[str, object] | None
+    request: CapabilityRequestShape | None
     origin_id: str | None
     mark: str | None
     #: Who spoke, when it came through a channel that says so.

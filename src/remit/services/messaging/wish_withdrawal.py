@@ -258,7 +258,7 @@ def _letters(ctx: Context, letter: Message) -> list[Message]:
 
 def _end_runs(ctx: Context, runs: list[Run], ended: shapes.TakenBackShape) -> None:
     """As a stop ends them: what else they took up returns uncounted."""
-    known = {
+    known: shapes.RunEndShape = {
         "exit_reason": run_endings.STOPPED,
         "error": f"{_by(ctx)} took back the wish that it was about",
     }

@@ -6,7 +6,6 @@ Remit sends the result. What cannot be answered like that stays open, and its se
 """
 
 import json
-from typing import Any
 
 from remit.clock import Micros, to_iso
 from remit.errors import RemitError
@@ -25,7 +24,7 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
-from remit.services import lookup
+from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Context, logged
 from remit.services.messaging import letters, mail, origins
 from remit.services.queues import MOST_AT_ONCE, companies_due, due_here
@@ -83,15 +82,12 @@ def end(ctx: Context, letter: str, why: str) -> None:
 
 def is_under_way(ctx: Context, letter: str) -> bool:
     """Return whether something of a letter is unread, unfinished or unanswered."""
-    about: dict[str, Any] = {"message": letter}
+    questions = ctx.tx.all(statements.QUESTIONS_OF, message=letter)
     return bool(
-        ctx.tx.all(statements.UNREAD_OF, **about)
-        or any(one.status is OutcomeStatus.OPEN for one in _made(ctx, letter))
-        or any(
-            one.status is QuestionStatus.OPEN
-            for one in ctx.tx.all(statements.QUESTIONS_OF, **about)
-        )
-        or ctx.tx.all(statements.UNFINISHED_JOBS_OF, **about)
+        ctx.tx.all(statements.UNREAD_OF, message=letter)
+        or any(outcome.status is OutcomeStatus.OPEN for outcome in _made(ctx, letter))
+        or any(question.status is QuestionStatus.OPEN for question in questions)
+        or ctx.tx.all(statements.UNFINISHED_JOBS_OF, message=letter)
     )
 
 
@@ -169,16 +165,18 @@ def _may_still_write(ctx: Context, last: Outcome) -> bool:
     return ago < (_LONGEST_GRACE if going_on else GRACE)
 
 
-def _verdict(outcome: Outcome) -> dict[str, Any]:
-    return dict(json.loads(outcome.verdict)) if outcome.verdict else {}
+def _verdict(outcome: Outcome) -> shapes.VerdictShape | None:
+    return json.loads(outcome.verdict) if outcome.verdict else None
 
 
 def _judged_by(outcome: Outcome) -> str:
-    return str(_verdict(outcome).get("by"))
+    verdict = _verdict(outcome)
+    return "" if verdict is None else verdict["by"]
 
 
 def _ended_by(ctx: Context, outcome: Outcome) -> Run | None:
-    run = _verdict(outcome).get("run_id")
+    verdict = _verdict(outcome)
+    run = None if verdict is None else verdict.get("run_id")
     return None if run is None else ctx.tx.one(run_statements.RUN, run=RunId(run))
 
 
@@ -287,16 +285,14 @@ def _send_result(ctx: Context, wish: Wish, letter: Message, made: list[Outcome])
         )
     for outcome in made:
         verdict = _verdict(outcome)
-        note = f": {verdict['note']}" if verdict.get("note") else "."
+        note = f": {verdict['note']}" if verdict and verdict["note"] else "."
         at = to_iso(outcome.finished_at or ctx.now)
         lines.append(
             f"- {outcome.status.value} at {at}: {outcome.title} (outcome:{outcome.id}){note}"
         )
-        for file in verdict.get("evidence") or ():
-            lines.append(f"  evidence: kb://{file['id']}")
-            evidence.append(file["id"])
-        if not verdict.get("evidence"):
-            lines.append("  without evidence")
+        shown = verdict["evidence"] if verdict else []
+        lines += [f"  evidence: kb://{file['id']}" for file in shown] or ["  without evidence"]
+        evidence += [file["id"] for file in shown]
     attached = [
         file
         for file in dict.fromkeys(evidence)

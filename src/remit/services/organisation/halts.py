@@ -235,7 +235,8 @@ def _end_work(ctx: Context, top: Agent | None) -> shapes.EndedByHaltShape:
     of_jobs = statements.RUNNING_JOBS_IN if top is None else statements.RUNNING_JOBS_BELOW
     under_way = statements.CHECKS_UNDER_WAY_IN if top is None else statements.CHECKS_UNDER_WAY_BELOW
     runs, jobs = ctx.tx.all(of_runs, **here), ctx.tx.all(of_jobs, **here)
-    why = {"exit_reason": STOPPED, "error": f"stopped by {ctx.actor.name or ctx.actor.address}"}
+    by = ctx.actor.name or ctx.actor.address
+    why: shapes.RunEndShape = {"exit_reason": STOPPED, "error": f"stopped by {by}"}
     for run in runs:
         run_endings.finish(ctx, run, RunStatus.LOST, why)
         run_endings.release(ctx, run, RunStatus.LOST, None, why)

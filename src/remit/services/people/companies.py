@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
@@ -155,7 +155,8 @@ def change(
     ]
     | None = None,
     limits: Annotated[
-        dict[str, Any], Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.')
+        Mapping[str, object],
+        Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.'),
     ]
     | None = None,
     expected: Mapping[str, object] | None = None,

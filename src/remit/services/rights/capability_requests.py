@@ -4,8 +4,7 @@ The agent waits meanwhile with what it needs the capability for.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from remit.authority import Action, holding
 from remit.errors import BadInput, Conflict
@@ -48,7 +47,11 @@ def request_capability(
         raise BadInput("Agents ask for capabilities.", "Grant it to the agent instead.")
     ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
     about = waits.own(lookup.find(ctx, OUTCOME, outcome), me.id) if outcome else None
-    request: dict[str, object] = {"agent": me.id, "resource": str(wanted), "level": level}
+    request: shapes.CapabilityRequestShape = {
+        "agent": me.id,
+        "resource": str(wanted),
+        "level": level,
+    }
     message = mail.post(
         ctx,
         to=f"agent:{me.boss_id}" if me.boss_id else "board",
@@ -107,7 +110,7 @@ def refuse_request(
 
 
 def _tell(
-    ctx: Context, message: Message, asked: Mapping[str, Any], verdict: str, text: str
+    ctx: Context, message: Message, asked: shapes.CapabilityRequestShape, verdict: str, text: str
 ) -> None:
     """Answer who asked for a capability."""
     subject = f"{verdict}: {asked['level']} on {asked['resource']}"[:LONGEST_SUBJECT]
@@ -115,23 +118,25 @@ def _tell(
     mail.post(ctx, to=to, text=f"{text}\n", subject=subject, reply_to=message)
 
 
-def _open_request(ctx: Context, text: str) -> tuple[Message, dict[str, Any]]:
+def _open_request(ctx: Context, text: str) -> tuple[Message, shapes.CapabilityRequestShape]:
     message = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, text))
     if message.request is None:
         raise BadInput("That message asks for nothing.", "Name a capability request.")
-    asked: dict[str, Any] = json.loads(message.request)
+    asked: shapes.CapabilityRequestShape = json.loads(message.request)
     _check_undecided(asked)
     return message, asked
 
 
-def _check_undecided(asked: Mapping[str, Any]) -> None:
+def _check_undecided(asked: shapes.CapabilityRequestShape) -> None:
     if "grant" in asked:
         raise Conflict("It was granted already.", "Look at the agent's capabilities.")
     if "refused" in asked:
         raise Conflict("It was refused already.", "Grant the capability directly.")
 
 
-def _settle(ctx: Context, message: Message, settled: dict[str, object], word: str) -> None:
+def _settle(
+    ctx: Context, message: Message, settled: shapes.CapabilityRequestShape, word: str
+) -> None:
     if not ctx.tx.run(
         statements.SETTLE_REQUEST,
         message=message.id,
@@ -149,7 +154,7 @@ def met(ctx: Context, holder: Agent) -> None:
         if wait.kind is not WaitKind.CAPABILITY:
             continue
         message = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=wait.subject_id)
-        asked = json.loads(message.request or "{}")
+        asked: shapes.CapabilityRequestShape = json.loads(message.request or "{}")
         resource = parse_resource(asked["resource"])
         level = parse_level(asked["level"], resource.kind)
         held = ctx.held(holder.id, resource)

@@ -54,3 +54,14 @@ class HoldersShape(TypedDict):
     home_agent_id: str | None
     grants: list[GrantShape]
     more: bool
+
+
+class CapabilityRequestShape(TypedDict):
+    """Capability that a message asks for."""
+
+    agent: str
+    resource: str
+    level: Annotated[str, Level]
+    #: When it was given, or why not.
+    grant: NotRequired[str]
+    refused: NotRequired[str]
