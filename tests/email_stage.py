@@ -146,8 +146,11 @@ class MailStage:
 
     def bring(self, message: EmailMessage) -> None:
         """As the receiving server puts it into the mailbox."""
+        self.bring_raw(message.as_bytes(policy=policy.SMTP))
+
+    def bring_raw(self, raw: bytes) -> None:
         with self.mailbox() as client:
-            client.append("INBOX", message.as_bytes(policy=policy.SMTP))
+            client.append("INBOX", raw)
 
 
 _COUNT = iter(range(1, 1 << 30))

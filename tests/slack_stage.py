@@ -4,6 +4,7 @@ methods, arguments and places, wrong tokens, blocks and lengths are refused as S
 import asyncio
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -58,6 +59,10 @@ class SlackServer:
     failures: list[str] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    #: Those of whom it says nothing.
+    untold: set[str] = field(default_factory=set)
+    #: Of each message, whether its links are called to be previewed.
+    unfurled: list[bool] = field(default_factory=list)
     loop: asyncio.AbstractEventLoop | None = None
     count: int = 0
 
@@ -72,6 +77,8 @@ class SlackServer:
         for held in (self.messages, self.files, self.pending, self.failures, self.calls):
             held.clear()
         self.acknowledged.clear()
+        self.unfurled.clear()
+        self.untold.clear()
 
     # ── the Web API ─────────────────────────────────────────────────────────────────────────────
 
@@ -105,6 +112,8 @@ class SlackServer:
         return {"url": f"{self.url.replace('http', 'ws')}/socket?ticket=1"}
 
     def users_info(self, given: dict[str, Any]) -> dict[str, Any]:
+        if given["user"] in self.untold:
+            return {"error": "user_not_visible"}
         name = given["user"].lower()
         return {"user": {"id": given["user"], "name": name, "profile": {"real_name": "Ann A."}}}
 
@@ -116,6 +125,8 @@ class SlackServer:
         message |= {"user": BOT_USER, "bot_id": "B0", "blocks": _read(given.get("blocks"))}
         message |= {"thread_ts": given.get("thread_ts"), "metadata": _read(given.get("metadata"))}
         self.messages.append(message)
+        asked = [str(given.get(f"unfurl_{what}", True)) for what in ("links", "media")]
+        self.unfurled.append(any(one.lower() not in ("0", "false") for one in asked))
         return {"ts": message["ts"], "channel": given["channel"]}
 
     def chat_update(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -136,13 +147,27 @@ class SlackServer:
     def conversations_history(self, given: dict[str, Any]) -> dict[str, Any]:
         there = [one for one in self.messages if one["channel"] == given["channel"]]
         found = [one for one in there if one["ts"] >= given.get("oldest", "")]
-        return _page([one for one in reversed(found) if not one.get("thread_ts")], given)
+        return self._page([one for one in reversed(found) if not one.get("thread_ts")], given)
 
     def conversations_replies(self, given: dict[str, Any]) -> dict[str, Any]:
         there = [one for one in self.messages if one["channel"] == given["channel"]]
-        return _page(
+        return self._page(
             [one for one in there if given["ts"] in (one["ts"], one.get("thread_ts"))], given
         )
+
+    def _page(self, found: list[dict[str, Any]], given: dict[str, Any]) -> dict[str, Any]:
+        """Some of them, as Slack tells of them: links are marked, files are described."""
+        begin, limit = int(given.get("cursor") or 0), int(given.get("limit") or 100)
+        more = str(begin + limit) if begin + limit < len(found) else ""
+        told = [
+            {
+                **one,
+                "text": re.sub(r"https?://[^\s<>]+", r"<\g<0>>", one["text"]),
+                "files": [self.files[id_][0] for id_ in one.get("files", [])],
+            }
+            for one in found[begin : begin + limit]
+        ]
+        return {"messages": told, "response_metadata": {"next_cursor": more}}
 
     def files_info(self, given: dict[str, Any]) -> dict[str, Any]:
         if given["file"] not in self.files:
@@ -335,15 +360,6 @@ def connection(server: SlackServer, **config: Any) -> Connection:
 def _buttons(message: dict[str, Any]) -> list[dict[str, Any]]:
     blocks = message.get("blocks") or []
     return [one for block in blocks if block["type"] == "actions" for one in block["elements"]]
-
-
-def _page(found: list[dict[str, Any]], given: dict[str, Any]) -> dict[str, Any]:
-    begin, limit = int(given.get("cursor") or 0), int(given.get("limit") or 100)
-    more = str(begin + limit) if begin + limit < len(found) else ""
-    return {
-        "messages": found[begin : begin + limit],
-        "response_metadata": {"next_cursor": more},
-    }
 
 
 def _read(value: Any) -> Any:

@@ -14,6 +14,7 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -32,10 +33,10 @@ KNOWN: dict[str, set[str]] = {
     "getWebhookInfo": set(),
     "setMyCommands": {"commands"},
     "getUpdates": {"offset", "limit", "timeout", "allowed_updates"},
-    "sendMessage": _TO | {"text"},
+    "sendMessage": _TO | {"text", "link_preview_options"},
     "sendDocument": _TO | {"document", "caption"},
     "sendMediaGroup": {*_TO, "media"} - {"reply_markup"},
-    "editMessageText": {"chat_id", "message_id", "text", "reply_markup"},
+    "editMessageText": {*("chat_id", "message_id", "text", "reply_markup", "link_preview_options")},
     "deleteMessage": {"chat_id", "message_id"},
     "sendChatAction": {"chat_id", "message_thread_id", "action"},
     "getFile": {"file_id"},
@@ -113,8 +114,8 @@ class Telegram:
 
     def seen(self, chat: int = ANN) -> list[dict[str, Any]]:
         """What the bot said there, oldest first."""
-        found = sorted(self.messages.items())
-        return [one for (where, _), one in found if where == chat and one["from"]["id"] == BOT]
+        said = [(key, one) for key, one in list(self.messages.items()) if key[0] == chat]
+        return [one for _, one in sorted(said, key=itemgetter(0)) if one["from"]["id"] == BOT]
 
     # ── the Bot API ─────────────────────────────────────────────────────────────────────────
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from remit.channels.email import taken_by
 from remit.runtime.delivery.connecting import Connector
 from remit.runtime.delivery.intake import IntakeLoop
 from remit.runtime.delivery.notifier import Notifier
@@ -116,7 +117,7 @@ def bring(chat: Chat, mail: MailStage, *messages: Any) -> None:
 
     def taken() -> bool:
         with mail.mailbox() as client:
-            return not client.search(["UNKEYWORD", "RemitTaken"])
+            return not client.search(["UNKEYWORD", taken_by(ADDRESS)])
 
     chat.hear(taken)
 

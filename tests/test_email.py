@@ -1,15 +1,18 @@
 """E-mail as a channel, against a real mailbox and a real server: who is heard, and who is not."""
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from remit.channels import mail_text
 from remit.channels.contract import Incoming, Undelivered, Unreachable
-from remit.channels.email import Email, composed, incoming
+from remit.channels.email import Email, composed, incoming, taken_by
 from remit.testing import channels
 from tests.email_stage import ADDRESS, ANN, SERVER, EmailStand, MailStage, serving, written
 
@@ -194,13 +197,104 @@ def test_agents_share_a_mailbox_and_none_takes_what_is_anothers(stage: MailStage
 
 
 @pytest.mark.requirement("FX-24")
+def test_an_email_to_two_agents_is_heard_by_both(stage: MailStage) -> None:
+    bob = "agents+bob@agents.example"
+    stage.bring(written("For you two", to=f"{ADDRESS}, {bob}"))
+    assert [one.text for one in heard(stage, 1)] == ["For you two"]
+    stand = EmailStand(stage)
+    stand.connection = stage.connection(address=bob)
+    found = asyncio.run(channels.received(EMAIL, stand, 1))
+    assert [one.text for one in found] == ["For you two"]
+
+
+async def until_heard(stage: MailStage, text: str) -> list[Incoming]:
+    found: list[Incoming] = []
+    async with aclosing(EMAIL.receive(stage.connection())) as coming:
+        async for said in coming:
+            if any(one.text == text for one in found):
+                break  # resumed, so it is marked
+            found += said
+    return found
+
+
+def head_of(raw: bytes) -> bytes:
+    return raw.partition(b"\n\n")[0].replace(b"Content-Type", b"X-Type")
+
+
+#: Each would stop a parser, or keep it busy for minutes.
+BOMBS: dict[str, Callable[[bytes], bytes]] = {
+    "a long head": lambda raw: b"X: " + b"a,<" * 500_000 + b"\n" + raw,
+    "many addresses": lambda raw: raw.replace(b"To: ", b"To: " + b"(" * 200_000, 1),
+    "comments in comments": lambda raw: (
+        b"Authentication-Results: %s; x %s%s\n" % (SERVER.encode(), b"(" * 30_000, b")" * 30_000)
+        + raw
+    ),
+    "parts in parts": lambda raw: (
+        head_of(raw)
+        + b"".join(
+            b'\nContent-Type: multipart/mixed; boundary="%d"\n\n--%d' % (number, number)
+            for number in range(2000)
+        )
+    ),
+    "many parts": lambda raw: (
+        head_of(raw) + b'\nContent-Type: multipart/mixed; boundary="x"\n\n' + b"--x\n\n" * 100_000
+    ),
+    "HTML that never ends": lambda raw: (
+        raw.replace(b"text/plain", b"text/html") + b"<!--<![CDATA[<a " * 100_000
+    ),
+    "a broken sender": lambda raw: raw.replace(b"From: ", b"From: =?utf-8?q?=00=0A?= <@>,", 1),
+    "no charset": lambda raw: raw.replace(b"utf-8", b"utf-\xff\x00"),
+}
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_an_email_that_cannot_be_read_keeps_nobody_else_waiting(
+    bomb: str, stage: MailStage
+) -> None:
+    stage.bring_raw(BOMBS[bomb](written("Boom").as_bytes()))
+    stage.bring(written("Hello"))
+    begun = time.process_time()
+    found = asyncio.run(until_heard(stage, "Hello"))
+    assert time.process_time() - begun < 5
+    assert found[-1].text == "Hello"
+    with stage.mailbox() as client:
+        assert client.search(["UNKEYWORD", taken_by(ADDRESS)]) == []
+
+
+@pytest.mark.requirement("FX-25")
+@pytest.mark.parametrize(
+    "sender",
+    [
+        f"=?utf-8?q?=3C{ANN.replace('@', '=40')}=3E?= <eve@evil.example>",
+        f"=?utf-8?q?{ANN.replace('@', '=40')}=2C?= <eve@evil.example>",
+        f'"{ANN}" <eve@evil.example>',
+        f"eve@evil.example ({ANN})",
+        f"{ANN} <eve@evil.example>",
+        f"<{ANN}> <eve@evil.example>",
+        f"{ANN}, eve@evil.example",
+        f"Ann <{ANN}>\r\nFrom: eve@evil.example",
+        f"people: {ANN}, eve@evil.example;",
+        f"eve@evil.example\0<{ANN}>",
+    ],
+)
+def test_who_names_somebody_else_is_not_them(sender: str, stage: MailStage) -> None:
+    """Whatever the receiving server made of it; here it says nothing about whom it vouched for."""
+    raw = written("Pay me", auth="dmarc=pass").as_bytes()
+    raw = raw.replace(f"From: Ann <{ANN}>".encode(), f"From: {sender}".encode())
+    with contextlib.suppress(mail_text.Unreadable):
+        said = incoming(raw, stage.config(), "1.1")
+        assert said is None or said.sender.id == "eve@evil.example", said
+
+
+@pytest.mark.requirement("FX-24")
 def test_what_is_not_heard_is_taken_once_and_keeps_nothing_waiting(stage: MailStage) -> None:
     stage.bring(written("Spam", auth=None))
     stage.bring(written("Away", **{"Auto-Submitted": "auto-replied"}))
     stage.bring(written("Hello"))
     assert [one.text for one in heard(stage, 1)] == ["Hello"]
     with stage.mailbox() as client:
-        assert client.search(["UNKEYWORD", "RemitTaken"]) == []
+        assert client.search(["UNKEYWORD", taken_by(ADDRESS)]) == []
 
 
 @pytest.mark.requirement("FX-24")

@@ -117,6 +117,38 @@ def test_what_may_have_got_there_is_looked_for_before_it_is_sent_again(
 
 
 @pytest.mark.requirement("FX-24")
+def test_files_with_the_same_words_are_told_apart_and_known_by_slacks_own_spelling(
+    server: SlackServer,
+) -> None:
+    stand = SlackStand(server)
+    one: Any = {"body": "Look at this.", "files": [Attachment("a.txt", "text/plain", b"one")]}
+    other: Any = {**one, "files": [Attachment("a.txt", "text/plain", b"another")]}
+    for number, parcel in enumerate((one, other), 1):
+        asyncio.run(SLACK.deliver(channels.parcel(stand, f"p-{number}", again=True, **parcel)))
+    assert len(server.messages) == 2, "the second was taken for the first"
+    asyncio.run(SLACK.deliver(channels.parcel(stand, "p-2", again=True, **other)))
+    assert len(server.messages) == 2
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize("body", ["See https://evil.example/?q=x", "https://x.example " * 3000])
+@pytest.mark.parametrize("files", [False, True])
+def test_slack_calls_no_link_that_an_agent_writes(
+    body: str, files: bool, server: SlackServer
+) -> None:
+    """It is told so for a message, and cannot be told so for files: there it sees none."""
+    stand = SlackStand(server)
+    more: Any = {"files": [Attachment("a.txt", "text/plain", b"one")]} if files else {}
+    asyncio.run(SLACK.deliver(channels.parcel(stand, body=body, **more)))
+    [shown] = stand.shown()
+    if shown.files:
+        assert "://" not in shown.text
+        assert shown.files[0] == body
+    else:
+        assert (shown.text, server.unfurled) == (body, [False])
+
+
+@pytest.mark.requirement("FX-24")
 def test_a_rate_limit_says_how_long_to_wait(server: SlackServer) -> None:
     server.failures.append("busy")
     with pytest.raises(Undelivered) as busy:
@@ -137,6 +169,23 @@ def test_wrong_tokens_are_said_and_not_repeated(server: SlackServer) -> None:
         assert "wrong" not in failed.value.sentence
         with pytest.raises(Undelivered, match=said):
             asyncio.run(SLACK.deliver(channels.parcel(stand, key=key)))
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_crowd_is_asked_for_by_name_once_each_and_heard_though_slack_does_not_tell(
+    server: SlackServer,
+) -> None:
+    stand = SlackStand(server)
+
+    async def heard() -> list[Incoming]:
+        for number in range(6):
+            await asyncio.to_thread(server.says, "Hi", user=f"U{number % 3}")
+        return await channels.received(SLACK, stand, 6)
+
+    server.untold.add("U1")
+    found = asyncio.run(heard())
+    assert [one.sender.name for one in found[:3]] == ["Ann A. (@u0)", "U1", "Ann A. (@u2)"]
+    assert server.calls.count("users.info") == 3
 
 
 @pytest.mark.requirement("FX-24")

@@ -91,6 +91,18 @@ def test_what_may_be_there_already_says_so_when_it_is_sent_again(telegram: Teleg
     assert shown.text.startswith("(sent again")
 
 
+@pytest.mark.requirement("FX-24")
+def test_telegram_is_told_not_to_call_the_links_that_an_agent_writes(telegram: Telegram) -> None:
+    """A preview would tell whoever owns the address what the agent put into it."""
+    stand = TelegramStand(telegram)
+    link = "https://evil.example/?q=what-only-the-agent-knows"
+    outside = asyncio.run(CHANNEL.deliver(channels.parcel(stand, body=link)))
+    assert outside is not None
+    asyncio.run(CHANNEL.edit(channels.parcel(stand, body=f"{link}-either"), outside))
+    told = [given.get("link_preview_options") for _, given in telegram.calls]
+    assert told == [{"is_disabled": True}] * 2
+
+
 def test_no_failure_shows_the_token(telegram: Telegram) -> None:
     stand = TelegramStand(telegram)
     wrong = replace(stand.connection, key=b"123456:" + b"B" * 35)

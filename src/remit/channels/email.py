@@ -6,7 +6,9 @@ in the mailbox, so nothing is kept here, and a process that was killed finds wha
 
 import asyncio
 import contextlib
+import hashlib
 import importlib.util
+import logging
 import ssl
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -37,8 +39,11 @@ from remit.threads import alone
 if TYPE_CHECKING:
     from imapclient import IMAPClient
 
-#: Set on what was stored, where the mailbox takes words of ours.
+log = logging.getLogger(__name__)
+
+#: Begins the word that is set on what was stored, where the mailbox takes words of ours.
 TAKEN = "RemitTaken"
+_SEEN = "\\Seen"
 #: What lies in the mailbox for longer than this was not meant for an agent.
 OLDEST_DAYS = 30
 SECONDS = 30.0
@@ -265,16 +270,17 @@ def is_allowed(address: str, allow: Sequence[str]) -> bool:
 
 def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
     """An e-mail as a message to the agent; None for what is not to be heard by anybody."""
-    message = mail_text.parse(raw)
-    author = mail_text.sender(message)
+    head = mail_text.head(raw)
+    author = mail_text.sender(head)
     if (
         author is None
         or author.address == config.address
         or mail_text.plain_address(author.address) is None
-        or mail_text.why_automatic(message) is not None
-        or not mail_text.is_authentic(message, config.authserv_id)
+        or mail_text.why_automatic(head) is not None
+        or not mail_text.is_authentic(head, config.authserv_id)
     ):
         return None
+    message = mail_text.parse(raw)  # strangers are sent away before this
     domain = config.address.rpartition("@")[2]
     ours = [one for one in mail_text.ids_answered(message) if one.endswith(f".remit@{domain}>")]
     return Incoming(
@@ -345,7 +351,8 @@ def _new(
 ) -> list[tuple[int, Incoming | None]]:
     """New e-mails at the agent's address, the oldest first."""
     since = (_EPOCH + timedelta(microseconds=SystemClock().now(), days=-OLDEST_DAYS)).date()
-    fresh = ["UNKEYWORD", TAKEN] if _mark(client, config) == TAKEN else ["UNSEEN"]
+    mark = _mark(client, config)
+    fresh = ["UNSEEN"] if mark == _SEEN else ["UNKEYWORD", mark]
     named: list[Any] = []
     for header in mail_text.ADDRESSED_BY:
         one = ["HEADER", header, config.address]
@@ -355,10 +362,16 @@ def _new(
     found: list[tuple[int, Incoming | None]] = []
     for number, size in _sizes(client, sorted(numbers)[:MOST_AT_ONCE]):
         raw = _raw(client, number) if size <= LARGEST else b""
-        if raw and not mail_text.is_for(mail_text.parse(raw), config.address):
-            passed.add(number)
-            continue
-        found.append((number, incoming(raw, config, f"{validity}.{number}") if raw else None))
+        try:
+            if raw and not mail_text.is_for(mail_text.head(raw), config.address):
+                passed.add(number)
+                continue
+            said = incoming(raw, config, f"{validity}.{number}") if raw else None
+        except Exception as error:
+            # Of the parser, or of ours: one e-mail must not keep the others from being read.
+            log.warning("an e-mail cannot be read (%s)", type(error).__name__)
+            said = None
+        found.append((number, said))
     return found
 
 
@@ -383,13 +396,19 @@ def _validity(client: "IMAPClient", config: EmailConfig) -> int:
 
 
 def _take(client: "IMAPClient", config: EmailConfig, numbers: Sequence[int]) -> None:
-    client.add_flags(numbers, [_mark(client, config), "\\Seen"])
+    client.add_flags(numbers, [_mark(client, config), _SEEN])
+
+
+def taken_by(address: str) -> str:
+    """The word for what an agent took: an e-mail to two agents is for each of them."""
+    return f"{TAKEN}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
 
 
 def _mark(client: "IMAPClient", config: EmailConfig) -> str:
     """A word of ours, or that it was seen where the mailbox takes no words."""
     flags = client.select_folder(config.folder).get(b"PERMANENTFLAGS", ())
-    return TAKEN if b"\\*" in flags or TAKEN.encode() in flags else "\\Seen"
+    word = taken_by(config.address)
+    return word if b"\\*" in flags or word.encode() in flags else _SEEN
 
 
 def _idle(client: "IMAPClient") -> bool:

@@ -7,25 +7,51 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email import policy
 from email.errors import MessageError
-from email.headerregistry import Address
+from email.headerregistry import Address, AddressHeader
 from email.message import EmailMessage
-from email.parser import BytesParser
+from email.parser import BytesHeaderParser, BytesParser
 from email.utils import getaddresses
 from html.parser import HTMLParser
 
 #: Where the address of an agent may stand; the last two are written by the receiving server.
 ADDRESSED_BY = ("To", "Cc", "Delivered-To", "X-Original-To")
+_HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _IDS = re.compile(r"<[^<>\s]{3,180}>")
 _COMMENT = re.compile(r"\([^()]*\)")
 _SIGNATURE = re.compile(r"^-- ?$", re.MULTILINE)
 #: What mail programs put above the text that they quote.
 _ATTRIBUTION = re.compile(r"\n[^\n>]{0,200}:[ \t]*\n+(?=>)")
+#: Reading a head or nested parts takes longer than they are long, so both are bounded.
+LARGEST_HEAD = 64 * 1024
+MOST_BOUNDARIES = 200
+#: Lines that may begin a part; those of a long patch do not reach it.
+MOST_DASHES = 20_000
+#: Of a text as HTML; more of it than an agent is given.
+_LARGEST_HTML = 256 * 1024
+_LONGEST_RESULTS = 4096
 _SKIPPED = frozenset({"script", "style", "head", "title"})
 _BREAKS = frozenset({"p", "div", "br", "li", "tr", "h1", "h2", "h3", "blockquote"})
 
 
+class Unreadable(ValueError):
+    """An e-mail that nobody wrote with a program for mail."""
+
+
 def parse(raw: bytes) -> EmailMessage:
+    """The whole of it. Raises `Unreadable`."""
+    head(raw)
+    if raw.lower().count(b"boundary") > MOST_BOUNDARIES or raw.count(b"\n--") > MOST_DASHES:
+        raise Unreadable("it has too many parts")
     return BytesParser(EmailMessage, policy=policy.default).parsebytes(raw)
+
+
+def head(raw: bytes) -> EmailMessage:
+    """Its headers alone, which do not take long. Raises `Unreadable`."""
+    end = _HEAD_ENDS.search(raw)
+    above = raw if end is None else raw[: end.start()]
+    if len(above) > LARGEST_HEAD:
+        raise Unreadable("its head is too long")
+    return BytesHeaderParser(EmailMessage, policy=policy.default).parsebytes(above)
 
 
 @dataclass(frozen=True)
@@ -39,9 +65,15 @@ class From:
 
 
 def sender(message: EmailMessage) -> From | None:
-    """The claimed author; None unless that is one person with one address."""
+    """The claimed author; None unless that is one person with one address, however it is read.
+
+    Programs read what is badly written in different ways, and the receiving server may have
+    vouched for somebody else than we would see.
+    """
+    raw = [str(value) for name, value in message.raw_items() if name.lower() == "from"]
     found = _addresses(message, "From")
-    if len(message.get_all("From", [])) != 1 or len(found) != 1:
+    read_otherwise = [address.lower() for _, address in getaddresses(raw)]
+    if len(raw) != 1 or len(found) != 1 or read_otherwise != [found[0][1]]:
         return None
     name, address = found[0]
     return From(address, " ".join(name.split())[:100] or address)
@@ -145,7 +177,7 @@ def text(message: EmailMessage, *, answers: bool) -> str:
     except (LookupError, MessageError, UnicodeError):
         return ""
     if part is not None and part.get_content_type() == "text/html":
-        content = _plain(content)
+        content = _plain(content[:_LARGEST_HTML])
     written = str(content).replace("\r\n", "\n").replace("\0", "")
     if answers:
         written = _without_quote(written)
@@ -177,8 +209,15 @@ def plain_address(text: str) -> str | None:
 
 
 def _addresses(message: EmailMessage, header: str) -> list[tuple[str, str]]:
-    values = [str(value) for value in message.get_all(header, [])]
-    return [(name, address.lower()) for name, address in getaddresses(values) if "@" in address]
+    """Each name and address. Names are decoded after they were told from the addresses, or who
+    encodes an address as a name would have two."""
+    found: list[tuple[str, str]] = []
+    for value in message.get_all(header, []):
+        if isinstance(value, AddressHeader):
+            found += [(one.display_name, one.addr_spec) for one in value.addresses]
+        else:
+            found += getaddresses([str(value)])
+    return [(name, address.lower()) for name, address in found if "@" in address]
 
 
 @dataclass(frozen=True)
@@ -191,6 +230,8 @@ class _Result:
 def _results(header: str) -> tuple[str, list[_Result]] | None:
     """Who says so, and what: `server; dkim=pass header.d=example.org; …`."""
     plain, before = " ".join(header.split()), ""
+    if len(plain) > _LONGEST_RESULTS:
+        return None
     while plain != before:  # comments may stand within comments
         plain, before = _COMMENT.sub(" ", plain), plain
     if "(" in plain or ")" in plain or '"' in plain:

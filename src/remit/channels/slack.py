@@ -38,12 +38,17 @@ T = TypeVar("T")
 SECONDS = 20
 #: Slack cuts a text that is longer, after what has to be escaped in it was.
 LONGEST_TEXT = 38_000
+#: So much of what goes as a file is seen at once.
+_EXCERPT = 1000
+#: In every address that Slack makes a link of.
+_LINKS = "://"
 #: Of one part of a message with buttons.
 _LONGEST_PART = 2_900
 _MOST_PARTS = 40
 #: Nothing that came is said so often: all is well.
 _QUIET_SECONDS = 20.0
 _MOST_AT_ONCE = 50
+_MOST_NAMES = 10_000
 _EVENT = "remit_message"
 #: Looked through for what may be there already: so many at once, in so many requests.
 _LOOK_BACK = 200
@@ -124,11 +129,8 @@ class Slack(Channel):
         """One message, which is there whole or not at all; with files it cannot be edited."""
         web, _ = _clients(parcel)
         channel, thread = _place(parcel)
-        text, files = escaped(parcel.body), list(parcel.files)
-        if len(text) > LONGEST_TEXT:
-            text = f"{escaped(parcel.body[:1000])}\n… (all of it is in the file)"
-            files.insert(0, Attachment("message.txt", "text/plain", parcel.body.encode()))
-        there = await _found(web, parcel, channel, thread, text) if parcel.again else None
+        text, files = _written(parcel)
+        there = await _found(web, parcel, channel, thread, text, files) if parcel.again else None
         if there is not None:
             return f"{channel}:{there}"
         if files:
@@ -199,12 +201,11 @@ class Slack(Channel):
             silent = 0
             while True:
                 requests = await _batch(coming)
-                said = []
-                for request in requests:
-                    one = understood(request.type, request.payload, connection.config, bot)
-                    if one is not None:
-                        said.append(await _named(web, names, one))
-                yield said
+                found = (
+                    understood(request.type, request.payload, connection.config, bot)
+                    for request in requests
+                )
+                yield await _named(web, names, [one for one in found if one is not None])
                 for request in requests:
                     # Slack sends again what is not acknowledged; stored it is by now.
                     await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
@@ -325,6 +326,18 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
+    """The text as Slack takes it, and the files. What is too long goes as a file, and so does a
+    link beside files: there Slack calls what it previews, and so would tell a stranger what an
+    agent put into the address. Without files it is told not to."""
+    text, files = escaped(parcel.body), list(parcel.files)
+    if len(text) <= LONGEST_TEXT and not (files and _LINKS in text):
+        return text, files
+    excerpt = escaped(parcel.body[:_EXCERPT])
+    text = f"{'' if _LINKS in excerpt else excerpt}\n… (all of it is in the file)".strip()
+    return text, [Attachment("message.txt", "text/plain", parcel.body.encode()), *files]
+
+
 def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
     """Only a message with buttons has any."""
     if not parcel.buttons:
@@ -364,9 +377,16 @@ def _place(parcel: Parcel) -> tuple[str, str | None]:
 
 
 async def _found(
-    web: Any, parcel: Parcel, channel: str, thread: str | None, text: str
+    web: Any,
+    parcel: Parcel,
+    channel: str,
+    thread: str | None,
+    text: str,
+    files: Sequence[Attachment],
 ) -> str | None:
-    """What may have got there before: by the id that it carries, or with files by its text."""
+    """What may have got there before: by the id that it carries, or with files, which carry none,
+    by its text, and their names and sizes."""
+    sent = [(one.name, len(one.content)) for one in files]
     asked: dict[str, Any] = {"channel": channel, "limit": _LOOK_BACK, "include_all_metadata": True}
     asked["oldest"] = f"{max(parcel.created_at // SECOND - 60, 0)}.000000"
     look = web.conversations_replies if thread else web.conversations_history
@@ -376,9 +396,9 @@ async def _found(
         for message in answer.get("messages", []):
             about = message.get("metadata") or {}
             known = about.get("event_type") == _EVENT and about["event_payload"]["id"] == parcel.id
-            if known or (
-                message.get("files") and message.get("bot_id") and message["text"] == text
-            ):
+            there = [(one.get("name"), one.get("size")) for one in message.get("files") or []]
+            same = there == sent and plain(message["text"], "") == plain(text, "")
+            if known or (there and message.get("bot_id") and same):
                 return str(message["ts"])
         asked["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
         if not asked["cursor"]:
@@ -434,15 +454,21 @@ async def _batch(coming: asyncio.Queue[Any]) -> list[Any]:
     return found
 
 
-async def _named(web: Any, names: dict[str, str], said: Incoming) -> Incoming:
-    """With the name of who spoke; without one if Slack does not tell."""
-    user = said.sender.name
-    if user not in names:
+async def _named(web: Any, names: dict[str, str], said: Sequence[Incoming]) -> list[Incoming]:
+    """With the names of who spoke. Each is asked for once, together with the others, so that a
+    crowd is not waited for one by one; who Slack does not tell of is called by their id."""
+
+    async def ask(user: str) -> None:
+        names[user] = user
         with contextlib.suppress(Undelivered):
             known = (await _asked(web.users_info(user=user)))["user"]
             shown = (known.get("profile") or {}).get("real_name") or known.get("real_name")
             names[user] = f"{shown or known.get('name')} (@{known.get('name')})"
-    return replace(said, sender=replace(said.sender, name=names.get(user, user)))
+
+    if len(names) > _MOST_NAMES:
+        names.clear()
+    await asyncio.gather(*map(ask, {one.sender.name for one in said} - set(names)))
+    return [replace(one, sender=replace(one.sender, name=names[one.sender.name])) for one in said]
 
 
 def _is_slacks(url: str, server: str | None) -> bool:

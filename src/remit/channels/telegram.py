@@ -138,8 +138,8 @@ class Telegram(Channel):
             to = _to(parcel.conversation)
             to |= {"reply_parameters": _answering(parcel), "request_timeout": _SECONDS}
             if not files and len(text) <= _MOST_TEXT:
-                sent = await bot.send_message(text=text, reply_markup=_keyboard(parcel), **to)
-                return _id(sent)
+                shown = {"reply_markup": _keyboard(parcel), **_without_previews()}
+                return _id(await bot.send_message(text=text, **shown, **to))
             named = [(one.name, one.content) for one in files]
             if len(text) > _MOST_CAPTION:
                 named.insert(0, ("message.txt", text.encode()))
@@ -164,6 +164,7 @@ class Telegram(Channel):
                 message_id=int(message),
                 reply_markup=_keyboard(parcel),
                 request_timeout=_SECONDS,
+                **_without_previews(),
             )
 
     async def withdraw(self, connection: Connection, conversation: str, outside: str) -> None:
@@ -383,6 +384,14 @@ def _keyboard(parcel: Parcel) -> Any:
             for row in parcel.buttons
         ]
     )
+
+
+def _without_previews() -> dict[str, Any]:
+    """Telegram calls an address that it previews, so whoever has an agent write one would be told
+    what stands in it although nobody opened it. Captions have no previews."""
+    from aiogram.types import LinkPreviewOptions
+
+    return {"link_preview_options": LinkPreviewOptions(is_disabled=True)}
 
 
 async def _offer(bot: Bot, connection: Connection) -> None:

@@ -17,6 +17,11 @@ from remit.channels.contract import Channel, Parcel, Undelivered
 from remit.clock import SECOND, Micros, to_iso
 
 _LARGEST_ANSWER = 64 * 1024
+_GONE, _TOO_MANY, _UNAVAILABLE = 410, 429, 503
+_BUSY = (_TOO_MANY, _UNAVAILABLE)
+#: In seconds, where none are said, and at most.
+_USUAL_PATIENCE = 30.0
+_LONGEST_PATIENCE = 3600
 
 
 class WebhookConfig(Config):
@@ -135,7 +140,19 @@ async def post(
     except OSError as error:
         raise Undelivered(f"nobody took it ({error})"[:300]) from error
     if not 200 <= answer.status < 300:
-        raise Undelivered(f"it was answered with {answer.status}")
+        raise Undelivered(
+            f"it was answered with {answer.status}",
+            for_good=answer.status == _GONE,
+            retry_after=_patience(answer),
+        )
+
+
+def _patience(answer: guarded_http.Answer) -> float | None:
+    """The seconds that whoever asks for patience wants."""
+    asked = answer.headers.get("retry-after", "").strip()
+    if answer.status not in _BUSY or not (asked.isdecimal() or answer.status == _TOO_MANY):
+        return None
+    return float(min(int(asked[:9]), _LONGEST_PATIENCE)) if asked.isdecimal() else _USUAL_PATIENCE
 
 
 def document(parcel: Parcel) -> bytes:
