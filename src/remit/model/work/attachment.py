@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MOST_INCOMING = 10
 LARGEST_INCOMING = 20 * 1024 * 1024
+LONGEST_FILE_NAME = 120
 
 #: How the contents of a type begin; a type without a beginning has none that is always there.
 _BEGINNINGS: dict[str, tuple[bytes, ...]] = {

@@ -19,7 +19,8 @@ from remit.services.queues import Held
 
 log = logging.getLogger(__name__)
 
-#: That all is well is written down this often when nothing comes.
+#: That all is well is written down this often when nothing comes; as often it is looked whether the
+#: secret is still the same.
 HEARD_SECONDS = 10.0
 #: A conversation is told this often that somebody works for it.
 STATE_SECONDS = 4.0
@@ -67,11 +68,16 @@ class Receivers(Polling):
         await uninterrupted(self._ended(held, **more))
 
     async def _receive(self, held: Held, claimed: dict[str, Any]) -> None:
+        while await self._listen(held, claimed):
+            log.info("listening to %s begins anew: its secret changed", claimed["adapter_type"])
+
+    async def _listen(self, held: Held, claimed: dict[str, Any]) -> bool:
+        """Listen until the channel stops; True if that is because the secret is another by now."""
         binding, epoch = held
         channel = self._connector.channel(claimed)
         connection = await self._connector.connection(claimed)
         clock = asyncio.get_running_loop().time
-        heard = float("-inf")
+        heard, looked = float("-inf"), clock()
         async with aclosing(channel.receive(connection)) as coming:
             # What was yielded is stored before the channel goes on and tells the outside so.
             async for said in coming:
@@ -83,6 +89,11 @@ class Receivers(Polling):
                 if clock() - heard >= HEARD_SECONDS:
                     await self._do(receivers.heard, binding=binding, epoch=epoch)
                     heard = clock()
+                if clock() - looked >= HEARD_SECONDS:
+                    looked = clock()
+                    if (await self._connector.connection(claimed)).key != connection.key:
+                        return True
+        return False
 
     async def _show_states(self) -> None:
         """Nothing depends on it, so whatever goes wrong is left."""

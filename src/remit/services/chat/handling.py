@@ -116,7 +116,9 @@ def handle_outside(
         _reply(ctx, said, f"This account is linked to {name} now. /help says what you can do here.")
         why = "linked"
     elif not said.document["heard"]:
-        why = "not heard"  # nor answered: nobody learns that somebody reads
+        # Nor answered: nobody learns that somebody reads.
+        ctx.record("chat.unheard", f"binding:{said.binding.id}", {"who": said.sender["name"]})
+        why = "not heard"
     elif said.document["tapped"] or commands.parse(said.text):
         here = {"binding": said.binding.id, "conversation": said.conversation}
         if (ctx.tx.one(statements.SHOWING_HERE, **here) or 0) < MOST_TOLD:  # else others are told

@@ -15,14 +15,15 @@ from dataclasses import asdict
 from typing import Any
 
 from remit.channels import registry
-from remit.channels.contract import Incoming
+from remit.channels.contract import Incoming, IncomingFile
 from remit.clock import DAY, MINUTE, SECOND
 from remit.errors import BadInput
 from remit.model.messaging.channel import LARGEST_TEXT, LONGEST_OUTSIDE_ID, Binding, is_conversation
 from remit.model.messaging.chat import LONGEST_LABEL, Intake, LinkedAccount
 from remit.model.messaging.mail import LONGEST_SUBJECT, DeliveryStatus
 from remit.model.organisation.decision import BY_REMIT
-from remit.services.chat import receivers
+from remit.model.work.attachment import LONGEST_FILE_NAME, MOST_INCOMING
+from remit.services.chat import accounts, receivers
 from remit.services.command import Context, logged
 from remit.services.context import system_only
 from remit.services.queues import Deliveries
@@ -60,7 +61,15 @@ def document_of(said: Incoming) -> dict[str, object]:
     kept["text"] = _cut(said.text, LARGEST_TEXT)
     kept["subject"] = _line(said.subject, LONGEST_SUBJECT)
     kept["sender"]["name"] = _line(said.sender.name, LONGEST_LABEL) or said.sender.id
+    # One more than is taken, so that it is said of it that it was left out.
+    kept["files"] = [_file(one) for one in said.files[: MOST_INCOMING + 1]]
     return kept
+
+
+def _file(file: IncomingFile) -> dict[str, object]:
+    """A file is called by its sender, and stands in a message that an agent reads."""
+    name = _line(file.name, LONGEST_FILE_NAME) or "file"
+    return {**asdict(file), "name": name, "media_type": _line(file.media_type, LONGEST_FILE_NAME)}
 
 
 def kept(said: Incoming) -> dict[str, object] | None:
@@ -98,6 +107,8 @@ def store(
         who = f"{one['sender']['id']} {one['sender']['sure']}"
         if who not in known:
             known[who] = account_of(ctx, bound, one) is not None
+        if not (known[who] or one["heard"] or accounts.code_in(one["text"])):
+            continue  # such as mail of strangers, who are many and are not answered either
         lane = _lane(one, known[who])
         if lane not in counts:
             counts[lane] = ctx.tx.one(statements.COUNT_LANE, binding=binding, lane=lane) or 0
@@ -183,7 +194,8 @@ def tidy(ctx: Context) -> None:
 
 
 def _cut(text: str, most: int) -> str:
-    raw = text.encode(errors="replace")
+    """At most so many bytes of it, and none of them NUL, with which it would be no text."""
+    raw = text.replace("\0", "").encode(errors="replace")
     return raw[:most].decode(errors="ignore")
 
 

@@ -41,6 +41,7 @@ _WORDS: Final = {
     "change.tell": ("told the forge what an author says in", "tell the forge about"),
     "chat.flood": ("held back messages of", "hold back messages of"),
     "chat.refused": ("turned away", "turn away"),
+    "chat.unheard": ("passed over what a stranger wrote to", "pass over what a stranger wrote to"),
     "chat.unlinked": ("heard from somebody unknown in", "hear from somebody unknown in"),
     "chat.use": ("used", "use"),
     "check.put_back": ("requeued", "requeue"),
