@@ -1,8 +1,9 @@
 """An instance whose agent is talked to from a chat, made to be killed, or flooded.
 
-The instance is a process that does what `remit up` does; the other side is the stand-in of Telegram
-or Slack, or a mailbox of Dovecot. The agent is a program in the sandbox: it answers each letter in
-the chat it came from, once, and asks a question when it is told to.
+The instance is a process that does what `remit up` does, or two that do what `remit serve` and
+`remit worker` do; the other side is the stand-in of Telegram or Slack, or a mailbox of Dovecot. The
+agent is a program in the sandbox: it answers each letter in the chat it came from, once, and asks a
+question when it is told to.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from remit.services.connections import bindings, notice_rules, secrets
+from remit.store.engine.migrate import is_sqlite
 from tests import email_stage, runtime_stage, slack_stage
 from tests.chat_stage import linked
 from tests.company import opened, run_sql
@@ -30,6 +32,10 @@ from tests.telegram_server import Telegram
 from tests.working import program
 
 SECONDS = 120.0
+#: Longer than any attempt here takes; beside others nobody knows sooner that a process is gone.
+CHAT_LEASE = 8.0
+#: Called where runs are started, by the run and for it.
+VERBS_OF_RUNS = ("claiming.claim", "mail.send", "inbox.acknowledge", "runs.end")
 #: As `tests.kills.PROGRAM`, for letters of chats.
 PROGRAM = r"""
 import json, os, socket, sys
@@ -147,13 +153,17 @@ class ChatOffice:
     outside: Outside
     home: Path
     stage: Stage
+    #: The database; SQLite unless it is said.
+    url: str = ""
+    #: What its processes do: the commands of these names.
+    kinds: Sequence[str] = ("up",)
     port: int = field(default_factory=free_port)
-    process: int = 0
-    #: How often it ended by its own hand.
-    deaths: int = 0
+    processes: dict[str, int] = field(default_factory=dict)
+    #: Which of them ended by their own hand.
+    deaths: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.url = f"sqlite:///{self.home}/remit.db"
+        self.url = self.url or f"sqlite:///{self.home}/remit.db"
         self.home.mkdir(exist_ok=True)
         (self.home / "remit.toml").write_text("\n".join(self.outside.settings) + "\n")
         (self.home / "chat.secret").write_text(self.outside.secret)
@@ -185,33 +195,47 @@ class ChatOffice:
                 conversation=self.outside.conversation,
             )
 
-    # ── the process ─────────────────────────────────────────────────────────────────────────
+    # ── the processes ───────────────────────────────────────────────────────────────────────
 
     def begin(self, crash: tuple[str, str, int] | None = None, *, wait: bool = True) -> None:
+        """Begin them all; the one that gets there ends itself."""
+        for kind in self.kinds:
+            self._begin(kind, crash if kind == self.place_of(crash) else None, wait=wait)
+
+    def place_of(self, crash: tuple[str, str, int] | None) -> str:
+        """The process that calls the verb."""
+        return self.kinds[-1] if crash and crash[0] in VERBS_OF_RUNS else self.kinds[0]
+
+    def _begin(
+        self, kind: str, crash: tuple[str, str, int] | None = None, *, wait: bool = True
+    ) -> None:
         environ = {name: os.environ[name] for name in ("SSL_CERT_FILE",) if name in os.environ}
         life = Life(
             self.url,
             str(self.home),
-            kind="up",
-            port=self.port,
+            kind=kind,
+            port=0 if kind == "worker" else self.port,
             lease_seconds=LEASE,
+            chat_lease_seconds=None if is_sqlite(self.url) else CHAT_LEASE,
             pause_seconds=PAUSE,
             crash=crash,
             environ=environ,
         )
-        self.process = self.stage.begin(life, wait=wait)
+        self.processes[kind] = self.stage.begin(life, wait=wait)
 
     def end(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.process, signal.SIGKILL)
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def until(self, look: Callable[[], object], seconds: float = SECONDS) -> None:
-        """Look until it is so; an instance that ended itself is begun anew, without that."""
+        """Look until it is so; a process that ended itself is begun anew, without that."""
         end_at = time.monotonic() + seconds
         while not look():
-            if not Path(f"/proc/{self.process}").exists():
-                self.deaths += 1
-                self.begin()
+            for kind, process in self.processes.items():
+                if not Path(f"/proc/{process}").exists():
+                    self.deaths.append(kind)
+                    self._begin(kind)
             assert time.monotonic() < end_at, ("it did not come to pass", self.outside.seen())
             time.sleep(0.05)
 

@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import remit.app
 import remit.runtime.runs.worker
 from remit.app import App
 from remit.clock import SECOND
@@ -46,6 +47,8 @@ class Life:
     #: "bare" is a worker that nobody can call; the others are the commands of that name.
     kind: str = "bare"
     port: int = 0
+    #: Of what goes to chats and comes from them; None is as it is.
+    chat_lease_seconds: float | None = None
     #: How long an agent waits after a failure; None is as it is.
     pause_seconds: float | None = None
     #: As if on another machine: it cannot end what others left on this one.
@@ -160,6 +163,10 @@ def _be(life: Life) -> None:
         asyncio.run(_live(life))
         return
     _put(serve, "Worker", partial(Worker, lease=int(life.lease_seconds * SECOND)))
+    if life.chat_lease_seconds is not None:
+        lease = int(life.chat_lease_seconds * SECOND)
+        for name in ("Outbox", "Posts", "IntakeLoop", "Receivers"):
+            _put(remit.app, name, partial(getattr(remit.app, name), lease=lease))
     where = settings(life.url, Path(life.home))
     if life.kind == "worker":
         work.run(where, name=life.name, slots=life.slots, ready=_ready, log_to_stderr=False)

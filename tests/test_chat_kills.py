@@ -1,4 +1,5 @@
-"""An instance is killed at every point between hearing, keeping, running, answering and editing.
+"""An instance is killed at every point between hearing, keeping, running, answering and editing:
+all of it, or one of the two processes that it may consist of, on both databases.
 
 Nothing is lost and nothing is shown twice; except in Telegram, whose Bot API knows no repeats: what
 was sent in the moment of the kill is sent again, and says so.
@@ -14,6 +15,7 @@ import pytest
 
 from tests import email_stage, runtime_stage, slack_stage, telegram_server
 from tests.chat_office import ChatOffice, InEmail, InSlack, InTelegram, Outside
+from tests.postgres import Cluster
 from tests.runtime_stage import Stage
 
 #: By what happens: the verb that keeps it, and which of its calls. The list of what awaits Ann, the
@@ -34,14 +36,21 @@ VERBS = (
 LISTED = "What you can decide here follows"
 MOMENTS = ("before", "inside", "after")
 POINTS = [(verb, moment, which) for verb, which in VERBS for moment in MOMENTS]
+#: By name: the processes of an instance, and whether its database is PostgreSQL. SQLite is for one.
+SHAPES = {
+    "alone": (("up",), False),
+    "postgresql": (("up",), True),
+    "apart": (("serve", "worker"), True),
+}
 #: What `make test` tries; the rest is the campaign.
 FEW = {
-    ("telegram", "outbox.delivered", "inside", 1),
-    ("telegram", "intake.store", "after", 1),
-    ("slack", "outbox.delivered", "before", 1),
-    ("email", "chat.handle", "inside", 1),
+    ("alone", "telegram", "outbox.delivered", "inside", 1),
+    ("alone", "telegram", "intake.store", "after", 1),
+    ("alone", "slack", "outbox.delivered", "before", 1),
+    ("alone", "email", "chat.handle", "inside", 1),
+    ("apart", "telegram", "mail.send", "after", 1),
 }
-WHOLE = pytest.mark.campaign("every other point of the same way, in every channel")
+WHOLE = pytest.mark.campaign("every other point of the same way, in every channel and shape")
 SECONDS = 300
 
 
@@ -71,7 +80,8 @@ def outside(request: pytest.FixtureRequest) -> Iterator[Outside]:
 
 def cases() -> list[Any]:
     return [
-        pytest.param(kind, *point, marks=() if (kind, *point) in FEW else WHOLE)
+        pytest.param(shape, kind, *point, marks=() if (shape, kind, *point) in FEW else WHOLE)
+        for shape in SHAPES
         for kind in ("telegram", "slack", "email")
         for point in POINTS
         # An e-mail that was sent is not edited.
@@ -81,11 +91,23 @@ def cases() -> list[Any]:
 
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("FX-24", "FX-26")
-@pytest.mark.parametrize(("outside", "verb", "moment", "which"), cases(), indirect=["outside"])
+@pytest.mark.parametrize(
+    ("shape", "outside", "verb", "moment", "which"), cases(), indirect=["outside"]
+)
 def test_an_instance_is_killed_between_hearing_and_editing(
-    stage: Stage, tmp_path: Path, outside: Outside, verb: str, moment: str, which: int
+    stage: Stage,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    shape: str,
+    outside: Outside,
+    verb: str,
+    moment: str,
+    which: int,
 ) -> None:
-    office = ChatOffice(outside, tmp_path / "home", stage)
+    kinds, shared = SHAPES[shape]
+    cluster: Cluster | None = request.getfixturevalue("postgres_cluster") if shared else None
+    url = cluster.migrated_database() if cluster else ""
+    office = ChatOffice(outside, tmp_path / "home", stage, url, kinds)
     office.begin((verb, moment, which), wait=False)
     try:
         outside.say("One.")
@@ -103,9 +125,9 @@ def test_an_instance_is_killed_between_hearing_and_editing(
         office.until(lambda: office.deaths)  # also at the very end
     finally:
         office.end()
-    assert office.deaths == 1, "it was not killed there"
+    assert office.deaths == [office.place_of((verb, moment, which))], "it was not killed there"
     heard = office.sql("SELECT count(*) FROM messages WHERE channel IS NOT NULL")
-    answers = office.sql("SELECT count(*) FROM messages WHERE address LIKE 'channel:%'")
+    answers = office.sql("SELECT count(*) FROM messages WHERE address LIKE ?", "channel:%")
     assert (heard, answers) == ([(2,)], [(1,)])
     assert len(office.sql("SELECT id FROM questions")) == 1
     # In Telegram whatever was being sent may be there twice, and the second says so.
