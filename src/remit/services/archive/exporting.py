@@ -21,10 +21,10 @@ from remit.errors import NotFound, Unavailable
 from remit.model.event import Event
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
-from remit.services import lookup
+from remit.services import lookup, shapes
 from remit.services.archive import channels, governance, layout, mail, setup, tar
 from remit.services.archive.text import dump, line, with_prose
-from remit.services.command import Answer, Context, command, query
+from remit.services.command import Context, command, query
 from remit.services.knowledge.file_contents import PIECE
 from remit.store.blob_store.blobs import BlobStore
 from remit.store.messaging.mail import DELIVERIES_OF
@@ -41,7 +41,7 @@ _EVENTS_AT_ONCE = 1_000
 
 
 @command("exporting.begin")
-def begin(ctx: Context, *, company: str) -> Answer:
+def begin(ctx: Context, *, company: str) -> shapes.ExportedShape:
     """Leave to take a whole company along; that it was taken is part of its record."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")

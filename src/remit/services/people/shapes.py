@@ -181,3 +181,7 @@ class EndedSessionShape(TypedDict):
 class EndedSessionsShape(TypedDict):
     #: How many.
     ended: int
+
+
+class ExportedShape(TypedDict):
+    id: str | None

@@ -2,7 +2,7 @@
 whoever looks may see and do there. Nothing here is tried, so nothing is refused."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from remit.authority import Action
 from remit.errors import BadInput, NotFound
@@ -12,7 +12,7 @@ from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.approval import ApprovalType
 from remit.model.organisation.grant import Resource, ResourceKind, parse_resource
 from remit.model.work.file import FileKind
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import situation
 from remit.services.messaging import letters
@@ -121,7 +121,7 @@ def _hire_of(ctx: Context, agent: Agent) -> str | None:
 
 
 @query("portrait.overview")
-def overview(ctx: Context, *, agent: str) -> dict[str, object]:
+def overview(ctx: Context, *, agent: str) -> shapes.AgentOverviewShape:
     """Mandate of an agent, and its last run."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.OUTCOME_READ, on=f"agent:{found.id}", home=found.id)
@@ -150,7 +150,7 @@ def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
 @query("portrait.correspondence")
 def correspondence(
     ctx: Context, *, agent: str, before: str = END_OF_IDS, limit: int = 50
-) -> list[dict[str, object]]:
+) -> list[shapes.CorrespondenceShape]:
     """Mail of an agent in both directions, newest first; without the texts."""
     found = lookup.agent_anywhere(ctx, agent)
     place = ctx.boss_chain(found.id)
@@ -164,7 +164,7 @@ def correspondence(
 @query("portrait.rights")
 def rights(
     ctx: Context, *, agent: str, by_mail: bool = False, after: str = "", limit: int = 50
-) -> dict[str, object]:
+) -> shapes.HeldRightsShape:
     """Grants of an agent, without those of its mail or those alone; and their number.
 
     The first page begins with derived rights.
@@ -184,11 +184,11 @@ def rights(
 @query("portrait.roster")
 def roster(
     ctx: Context, *, company: str | None, limit: int = MOST_NAMED
-) -> list[dict[str, object]]:
+) -> list[shapes.BriefAgentShape]:
     """Agents of the company, briefly, by name."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.AGENT_READ, on="agents")
-    return ctx.tx.all(statements.ROSTER, limit=limit)
+    return cast(list[shapes.BriefAgentShape], ctx.tx.all(statements.ROSTER, limit=limit))
 
 
 @query("portrait.resources")

@@ -71,7 +71,7 @@ def outcome(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeChoicesShape:
 
 
 @query("choices.file")
-def file(ctx: Context, *, file: str) -> dict[str, object]:
+def file(ctx: Context, *, file: str) -> shapes.FileChoicesShape:
     """With a file: read, write, and look at who read it."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_SEE, found)

@@ -12,7 +12,7 @@ from remit.ids import RunId
 from remit.model.execution import transcript
 from remit.model.execution.budget import CENT
 from remit.model.execution.run import Run
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.messaging import letter_trace
 from remit.services.messaging.wishes import first_words
@@ -38,7 +38,7 @@ _LONGEST_LINE: Final = 120
 
 
 @query("front.now")
-def now(ctx: Context, *, company: str | None, most: int = 12) -> dict[str, object]:
+def now(ctx: Context, *, company: str | None, most: int = 12) -> shapes.FrontShape:
     """Running agents with their work, idle ones with the reason, and counts by status."""
     company_dashboard.require_looking(ctx, company)
     everybody = standing.of_company(ctx)
@@ -72,8 +72,8 @@ def now(ctx: Context, *, company: str | None, most: int = 12) -> dict[str, objec
     }
 
 
-def _line(ctx: Context, one: Standing, word: str) -> dict[str, object]:
-    line: dict[str, object] = {
+def _line(ctx: Context, one: Standing, word: str) -> shapes.StandingShape:
+    line: shapes.StandingShape = {
         "agent_id": one.id,
         "name": one.name,
         "title": one.title or one.role,
@@ -82,9 +82,12 @@ def _line(ctx: Context, one: Standing, word: str) -> dict[str, object]:
         "run_id": one.run_id,
         "since": views.time(one.started_at or one.failing_since),
         "agents": 1,
+        "doing": "",
+        "last": "",
+        "cost_micros": None,
     }
     if not ctx.decide(Action.OUTCOME_READ, home=one.id).allowed:
-        return {**line, "doing": "", "last": "", "cost_micros": None}
+        return line
     if one.run_id is not None:
         run = ctx.tx.existing(run_statements.RUN, run=one.run_id)
         return {
@@ -94,7 +97,7 @@ def _line(ctx: Context, one: Standing, word: str) -> dict[str, object]:
             "cost_micros": run.cost_micros,
         }
     agent = lookup.known_agent(ctx, one.id)
-    return {**line, "doing": idleness.reason(ctx, agent)[1], "last": "", "cost_micros": None}
+    return {**line, "doing": idleness.reason(ctx, agent)[1]}
 
 
 def work_of(ctx: Context, run: RunId) -> str:
@@ -126,7 +129,7 @@ def _last_words(ctx: Context, run: Run) -> str:
 
 
 @query("front.trend")
-def trend(ctx: Context, *, company: str | None, back: str = "14d") -> dict[str, object]:
+def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.TrendShape:
     """Runs, failures and money by hours or days, and what today and this month came to."""
     company_dashboard.require_looking(ctx, company)
     if back not in RANGES:
@@ -182,10 +185,10 @@ def _month_limit(ctx: Context) -> int | None:
 
 
 @query("front.wishes")
-def wishes(ctx: Context, *, company: str | None, limit: int = 3) -> list[dict[str, object]]:
+def wishes(ctx: Context, *, company: str | None, limit: int = 3) -> list[shapes.WishShape]:
     """Latest wishes of the calling person with their results; not their answers."""
     company_dashboard.require_looking(ctx, company)
-    found: list[dict[str, object]] = []
+    found: list[shapes.WishShape] = []
     for wish in ctx.tx.all(wish_statements.NEWEST_OF_USER, user=ctx.actor.id, limit=10 * limit):
         letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
         if letter.reply_to is not None or len(found) == limit:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from remit.authority import Action
 from remit.clock import month_of
-from remit.services import lookup
+from remit.services import lookup, shapes
 from remit.services.command import Context, query
 from remit.services.organisation import idleness
 from remit.services.screens import front_page, standing
@@ -16,7 +16,7 @@ MOST_ASKED: Final = 30
 
 
 @query("org_page.lines")
-def lines(ctx: Context, *, company: str | None) -> dict[str, dict[str, object]]:
+def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.OrganisationLineShape]:
     """By agent, in the part of the company that the caller sees; `at` is when it began to work or
     worked last."""
     lookup.company_of_caller(ctx, company)

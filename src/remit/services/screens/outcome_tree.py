@@ -7,7 +7,7 @@ from typing import Final
 from remit.authority import Action
 from remit.ids import END_OF_IDS, AgentId
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.subjects import OUTCOME, reader, require_outcome
 from remit.services.work import submissions, waits
@@ -32,7 +32,7 @@ def page(
     root: str | None = None,
     ended: bool = False,
     limit: int = MOST_ROWS,
-) -> dict[str, object]:
+) -> shapes.TreePageShape:
     """The tree from the top, or below one outcome; what has ended only if asked for.
 
     Level by level, so that what is left out is deepest; each row says how many are.
@@ -66,7 +66,7 @@ def page(
             shown |= {child.id: depth for child in new[:room]}
             below += new[:room]
         level = below
-    rows = []
+    rows: list[shapes.TreeRowShape] = []
     waiting = list(reversed(tops[:limit]))
     while waiting:
         one = waiting.pop()
@@ -87,10 +87,10 @@ def page(
 @query("outcome_tree.picture")
 def picture(
     ctx: Context, *, company: str | None, root: str | None = None, ended: bool = False, limit: int
-) -> dict[str, object]:
+) -> shapes.DrawnTreeShape:
     """The same for a drawing: its upper levels, with what connects them."""
     found = page.body(ctx, company=company, root=root, ended=ended, limit=limit)
-    rows = {row["id"]: row for row in found["rows"]}
+    rows: dict[str, shapes.TreeRowShape] = {row["id"]: row for row in found["rows"]}
     names = {row["owner_id"]: lookup.agent_row(ctx, row["owner_id"]) for row in rows.values()}
 
     def pairs(statement: Statement[company_dump.Named]) -> list[list[str]]:
@@ -149,7 +149,7 @@ def _tops(ctx: Context, root: str | None, ended: bool) -> list[Outcome]:
     return tops[::-1]
 
 
-def _row(ctx: Context, one: Outcome) -> dict[str, object]:
+def _row(ctx: Context, one: Outcome) -> shapes.StandingOutcomeShape:
     held = ctx.tx.all(wait_statements.WAITS_OF_OUTCOME, outcome=one.id) if one.open_waits else []
     return {
         **views.outcome(one, ctx.now),
@@ -178,7 +178,7 @@ def state(ctx: Context, one: Outcome) -> str:
     return "ready"
 
 
-def judge(ctx: Context, one: Outcome) -> dict[str, str | None]:
+def judge(ctx: Context, one: Outcome) -> shapes.JudgeShape:
     """Judge of an outcome: the boss of its owner, an agent or a person."""
     owner = lookup.agent_row(ctx, AgentId(one.owner_id))
     agent, user = submissions.judge_of(one, owner) if owner is not None else (None, None)

@@ -9,7 +9,7 @@ from remit.clock import HOUR, Micros
 from remit.model.event import Event
 from remit.model.execution.run import Run
 from remit.model.organisation.principal import ActorKind
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution.running import entered, require_look
 from remit.services.record import search
@@ -55,7 +55,7 @@ def page(
     until: Micros | None = None,
     before: int | None = None,
     limit: int = 50,
-) -> dict[str, object]:
+) -> shapes.RecordPageShape:
     """The record newest first: people's deeds one by one, runs as one line each with their
     effects, and an agent's runs that came to nothing as one line for each hour.
 
@@ -146,7 +146,7 @@ def _key(line: _Line) -> tuple[Any, ...]:
     return ("idle", run.agent_id, hour, run.status, run.error)
 
 
-def _view(line: _Line) -> dict[str, object]:
+def _view(line: _Line) -> shapes.RecordLineShape:
     return {
         "at": views.time(line.at),
         "first": views.time(line.first),
@@ -158,9 +158,9 @@ def _view(line: _Line) -> dict[str, object]:
 
 
 @query("record.of_run")
-def of_run(ctx: Context, *, run: str) -> list[dict[str, object]]:
+def of_run(ctx: Context, *, run: str) -> list[shapes.EventShape]:
     """Effects of a run on others, oldest first; for readers of the whole record."""
     found = entered(ctx, run)
     require_look(ctx, found.agent_id, f"run:{found.id}")
     ctx.require(Action.EVENT_READ, on=f"run:{found.id}")
-    return [dict(views.event(one)) for one in _effects(ctx, found.id, MOST_COUNTED)]
+    return [views.event(one) for one in _effects(ctx, found.id, MOST_COUNTED)]

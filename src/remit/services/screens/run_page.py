@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final, Unpack
 
 from remit.model.execution.run import Run
-from remit.services import lookup, views
+from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import runs
 from remit.services.execution.running import reader
@@ -61,7 +61,7 @@ def _occasion(ctx: Context, run: Run, may_read: Any) -> str:
 
 
 @query("run_page.totals")
-def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> dict[str, object]:
+def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunTotalsShape:
     """Totals over the runs that match the filters."""
     found = ctx.tx.one(statements.SOUGHT_TOTALS, **runs.sought(ctx, **wanted))
     assert found is not None
@@ -74,7 +74,7 @@ def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> dict[str, object]:
 
 
 @query("run_page.spans")
-def spans(ctx: Context, **wanted: Unpack[runs.Sought]) -> dict[str, object]:
+def spans(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunSpansShape:
     """When the runs that are looked for began and ended, newest first, and who they were of."""
     asked = runs.sought(ctx, **wanted)
     found = ctx.tx.all(statements.SPANS, limit=MOST_SPANS + 1, **asked)

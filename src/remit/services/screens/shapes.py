@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
-from remit.services.execution.shapes import JobShape
-from remit.services.messaging.shapes import QuestionShape, ScheduleShape
-from remit.services.shape_basics import Moment
+from remit.model.execution.run import RunStatus
+from remit.model.organisation.agent import AgentStatus
+from remit.services.execution.shapes import JobShape, RunShape
+from remit.services.messaging.shapes import (
+    LetterStateShape,
+    MessageShape,
+    QuestionShape,
+    ScheduleShape,
+)
+from remit.services.record.shapes import EventShape
+from remit.services.rights.shapes import DerivedGrantShape, GrantShape
+from remit.services.shape_basics import Moment, Role
+from remit.services.work.shapes import OutcomeShape, WaitShape
 
 
 class DashboardShape(TypedDict):
@@ -101,3 +111,189 @@ class AdapterShape(TypedDict):
 class AdapterInFullShape(AdapterShape):
     text: str
     base_tools: BaseToolsShape
+
+
+class StandingShape(TypedDict):
+    """An agent in a line of the front page."""
+
+    agent_id: str
+    name: str
+    title: str
+    #: How it stands, and the class that this is drawn with.
+    word: str
+    looks: str
+    run_id: str | None
+    since: Moment | None
+    #: How many stand like it that the line tells of.
+    agents: int
+    doing: str
+    last: str
+    cost_micros: int | None
+
+
+class FrontShape(TypedDict):
+    agents: int
+    words: dict[str, int]
+    listed: list[StandingShape]
+    not_listed: int
+
+
+class TodayShape(TypedDict):
+    runs: int
+    failed: int
+    micros: int
+
+
+class TrendShape(TypedDict):
+    """Bars of a chart, oldest first; times and money in millionths."""
+
+    range: str
+    began: list[int]
+    span: int
+    runs: list[int]
+    failed: list[int]
+    money: list[int]
+    today: TodayShape
+    month_micros: int
+    day_limit: int | None
+    month_limit: int | None
+
+
+class WishShape(LetterStateShape):
+    thread_id: str
+    subject: str
+
+
+class AgentOverviewShape(TypedDict):
+    mandate: OutcomeShape
+    last_run: RunShape | None
+    state_version: int
+    state_size: int
+    state_updated_at: Moment | None
+
+
+class CorrespondenceShape(MessageShape):
+    #: Whether the caller may read the text.
+    readable: bool
+
+
+class HeldRightsShape(TypedDict):
+    given: list[GrantShape]
+    by_rule: list[DerivedGrantShape]
+    #: How many came with mail.
+    by_mail: int
+
+
+class BriefAgentShape(TypedDict):
+    id: str
+    name: str
+    role: Role
+    title: str
+    status: Annotated[str, AgentStatus]
+
+
+class JudgeShape(TypedDict):
+    agent_id: str | None
+    user_id: str | None
+
+
+class StandingOutcomeShape(OutcomeShape):
+    #: In a word; see `outcome_tree.state`.
+    state: str
+    waits: list[WaitShape]
+    judge: JudgeShape | None
+
+
+class TreeRowShape(StandingOutcomeShape):
+    depth: int
+    parts_done: int
+    parts: int
+    #: How many parts are not shown.
+    hidden: int
+    opens: bool
+
+
+class TreePageShape(TypedDict):
+    rows: list[TreeRowShape]
+    cut_off: bool
+
+
+class DrawnRowShape(TreeRowShape):
+    owner: str
+
+
+class DrawnTreeShape(TypedDict):
+    """Upper levels of the tree; parts and blockers are pairs of ids."""
+
+    company: str
+    nodes: list[DrawnRowShape]
+    parts: list[list[str]]
+    blockers: list[list[str]]
+    cut_off: bool
+
+
+class RecordLineShape(TypedDict):
+    at: Moment
+    first: Moment
+    events: list[EventShape]
+    effects: int
+    times: int
+    run: RunShape | None
+
+
+class RecordPageShape(TypedDict):
+    lines: list[RecordLineShape]
+    #: Where to go on.
+    before: int | None
+    #: The newest place in the record.
+    last: int
+
+
+class RunTotalsShape(TypedDict):
+    runs: int
+    failed: int
+    cost_usd: float
+    tokens: int
+
+
+class RunSpanShape(TypedDict):
+    id: str
+    agent_id: str
+    status: Annotated[str, RunStatus]
+    started_at: int
+    ended_at: int | None
+    cost_usd: float
+
+
+class RunSpansShape(TypedDict):
+    spans: list[RunSpanShape]
+    cut_off: bool
+    now: Moment
+
+
+class OrganisationLineShape(TypedDict):
+    """An agent in the drawing of the organisation."""
+
+    id: str
+    name: str
+    title: str | None
+    role: Role
+    status: Annotated[str, AgentStatus]
+    reports_to: str | None
+    word: str
+    kind: str
+    why: str
+    #: The worst word of its branch, and the class that this is drawn with.
+    worst: str
+    worst_kind: str
+    bad_below: int
+    spent: int
+    spent_below: int
+    #: When it began to work, or worked last.
+    at: int | None
+
+
+class FileChoicesShape(TypedDict):
+    read: bool
+    write: bool
+    audit: bool
