@@ -360,6 +360,16 @@ class Group(click.Group):
             answer = session.client.get(path(plural, find(session, id_)))
             session.show(answer, lambda one: draw(session, one))
 
+    def removes(self, plural: str, words: str, said: Callable[[dict[str, Any]], str]) -> None:
+        """Add `remove`: takes one thing of the company away by its name."""
+
+        @self.command("remove", help=words)
+        @click.argument("name")
+        @pass_session
+        def remove(session: Session, name: str) -> None:
+            gone = session.client.send("DELETE", session.under_company(plural, name))
+            session.show(gone, lambda one: output.say(said(one)))
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._add_declared()
         return super().list_commands(ctx)

@@ -16,7 +16,7 @@ from remit.services.messaging.shapes import (
 from remit.services.record.shapes import EventShape
 from remit.services.rights.shapes import DerivedGrantShape, GrantShape
 from remit.services.shape_basics import Moment, Role
-from remit.services.work.shapes import OutcomeShape, WaitShape
+from remit.services.work.shapes import GraphShape, OutcomeShape, WaitShape
 
 
 class DashboardShape(TypedDict):
@@ -222,14 +222,10 @@ class DrawnRowShape(TreeRowShape):
     owner: str
 
 
-class DrawnTreeShape(TypedDict):
-    """Upper levels of the tree; parts and blockers are pairs of ids."""
+class DrawnTreeShape(GraphShape):
+    """Upper levels of the tree."""
 
-    company: str
     nodes: list[DrawnRowShape]
-    parts: list[list[str]]
-    blockers: list[list[str]]
-    cut_off: bool
 
 
 class RecordLineShape(TypedDict):

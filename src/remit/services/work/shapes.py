@@ -175,15 +175,18 @@ class DrawnOutcomeShape(BriefOutcomeShape):
     owner: str
 
 
-class PictureShape(TypedDict):
+class GraphShape(TypedDict):
     """Graph of outcomes; parts and blockers are pairs of ids."""
 
     company: str
-    nodes: list[DrawnOutcomeShape]
     parts: list[list[str]]
     blockers: list[list[str]]
-    most: int
     cut_off: bool
+
+
+class PictureShape(GraphShape):
+    nodes: list[DrawnOutcomeShape]
+    most: int
 
 
 class DelegatedShape(HireShape):

@@ -39,17 +39,11 @@ def sync(session: Session, name: str | None) -> None:
     )
 
 
-@repo.command()
-@click.argument("name")
-@pass_session
-def remove(session: Session, name: str) -> None:
-    """Forget a repository, its copy and every capability on it."""
-    gone = session.client.send("DELETE", session.under_company("repos", name))
-
-    def draw(one: dict[str, Any]) -> None:
-        output.say(f"{one['name']} is removed; {len(one['revoked'])} grants ended with it.")
-
-    session.show(gone, draw)
+repo.removes(
+    "repos",
+    "Forget a repository, its copy and every capability on it.",
+    lambda one: f"{one['name']} is removed; {len(one['revoked'])} grants ended with it.",
+)
 
 
 def _draw(_: Session, one: dict[str, Any]) -> None:

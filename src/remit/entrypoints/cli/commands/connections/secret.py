@@ -85,13 +85,11 @@ def list_(session: Session, limit: int) -> None:
     )
 
 
-@secret.command()
-@click.argument("name")
-@pass_session
-def remove(session: Session, name: str) -> None:
-    """Forget a secret; a value that the instance kept is deleted."""
-    gone = session.client.send("DELETE", session.under_company("secrets", name))
-    session.show(gone, lambda one: output.say(f"{one['name']} is forgotten."))
+secret.removes(
+    "secrets",
+    "Forget a secret; a value that the instance kept is deleted.",
+    lambda one: f"{one['name']} is forgotten.",
+)
 
 
 def _where(one: dict[str, Any]) -> str:
