@@ -291,8 +291,12 @@ def _server(
             token = _token(context)
             if admit is not None:  # what is wrong can be repeated as well
                 await admit(token, call.name, call.arguments or {})
-            tool = await find(token, call.name) if find is not None else None
-            tool = tool or _find(await tools(token), call.name)
+            ours = await tools(token)
+            tool = next((one for one in ours if one.name == call.name), None)
+            if tool is None and find is not None:
+                tool = await find(token, call.name)
+            if tool is None:
+                raise _no_tool(call.name, ours)
             checked = await bodies.apart(_size(context), validate, tool, call.arguments or {})
             answer = await tool.call(token, checked)
             if tool.schema is not None:
@@ -345,12 +349,9 @@ def _size(context: ServerRequestContext[dict[str, Any], Any]) -> int:
     return size
 
 
-def _find(tools: Sequence[Tool], name: str) -> Tool:
-    for tool in tools:
-        if tool.name == name:
-            return tool
+def _no_tool(name: str, tools: Sequence[Tool]) -> NotFound:
     likely = closest(name, (tool.name for tool in tools))
-    raise NotFound(
+    return NotFound(
         f"There is no tool {name[:60]!r} for you.",
         f"Call {' or '.join(likely)}." if likely else "List the tools and choose one.",
     )
