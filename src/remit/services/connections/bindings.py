@@ -233,17 +233,17 @@ def remove(
 def try_out(ctx: Context, *, company: str | None, binding: str) -> shapes.TestedBindingShape:
     """That the outside is asked whether it knows us; recorded, because that shows it a secret."""
     lookup.company_of_caller(ctx, company)
-    found = _known(ctx, binding)
-    ctx.require(Action.BINDING_CHANGE, on=f"binding:{found.id}", home=found.agent_id)
-    ctx.record("binding.test", f"binding:{found.id}", _about(found))
-    return {"id": found.id, "kind": found.adapter_type, "held": found.held}
+    bound = _known(ctx, binding)
+    ctx.require(Action.BINDING_CHANGE, on=f"binding:{bound.id}", home=bound.agent_id)
+    ctx.record("binding.test", f"binding:{bound.id}", _about(bound))
+    return {"id": bound.id, "kind": bound.adapter_type, "held": bound.held}
 
 
 def _known(ctx: Context, binding: str) -> Binding:
-    found = ctx.tx.one(statements.BINDING, company=ctx.company, binding=binding)
-    if found is None or not is_id(binding):
+    bound = ctx.tx.one(statements.BINDING, company=ctx.company, binding=binding)
+    if bound is None or not is_id(binding):
         raise NotFound("There is no such binding here.", "See `remit bind list`.")
-    return found
+    return bound
 
 
 def end(ctx: Context, binding: Binding) -> list[MessageId]:

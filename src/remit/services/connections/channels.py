@@ -41,10 +41,10 @@ def admit(ctx: Context, *, kind: str, digest: str) -> None:
 def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
     """Settings and key to read a post of a binding's outside, which has to prove itself."""
     system_only(ctx)
-    found = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
-    if found is None or found.adapter_type != kind or found.removed_at is not None or found.held:
+    bound = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
+    if bound is None or bound.adapter_type != kind or bound.removed_at is not None or bound.held:
         raise unproven()
-    return receivers.about(found)
+    return receivers.about(bound)
 
 
 def unproven() -> Unauthenticated:

@@ -160,9 +160,9 @@ def try_out(ctx: Context, *, company: str | None, name: object) -> shapes.OfComp
     called = server_name(name)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
-    found = _named(ctx, called)
-    ctx.record("mcp_server.test", f"mcp_server:{called}", {"version": found.version})
-    return {"company_id": found.company_id, "name": found.name}
+    server = _named(ctx, called)
+    ctx.record("mcp_server.test", f"mcp_server:{called}", {"version": server.version})
+    return {"company_id": server.company_id, "name": server.name}
 
 
 @logged("mcp_servers.try_new")

@@ -52,9 +52,9 @@ def put(
     at = parse_place(from_, place if new_place is None else new_place)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.SECRET_CHANGE, on=f"secret:{called}")
-    found = ctx.tx.one(statements.SECRET_NAMED, name=called)
-    if found is None:
-        made = Secret(
+    secret = ctx.tx.one(statements.SECRET_NAMED, name=called)
+    if secret is None:
+        new = Secret(
             SecretId(ctx.ids.new()),
             from_,
             at,
@@ -64,13 +64,13 @@ def put(
             created_at=ctx.now,
             updated_at=ctx.now,
         )
-        ctx.tx.run(statements.INSERT_SECRET, **row(made))
+        ctx.tx.run(statements.INSERT_SECRET, **row(new))
     else:
-        ctx.tx.run(statements.MOVE_SECRET, secret=found.id, new_source=from_, new_place=at)
+        ctx.tx.run(statements.MOVE_SECRET, secret=secret.id, new_source=from_, new_place=at)
     now = _named(ctx, called)
     accounts.try_secret(ctx, called)
     ctx.record("secret.set", f"secret:{called}", {"source": from_, "version": now.version})
-    return {**view(now), "replaced": None if found is None else found.place}
+    return {**view(now), "replaced": None if secret is None else secret.place}
 
 
 @query("secrets.listing")
@@ -89,7 +89,7 @@ def remove(ctx: Context, *, company: str | None, name: object) -> shapes.Removed
     called = secret_name(name)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.SECRET_CHANGE, on=f"secret:{called}")
-    found = _named(ctx, called)
+    secret = _named(ctx, called)
     for server in ctx.tx.all(server_statements.SERVERS, after="", limit=MOST):
         if called in named_in(server.templates.values()):
             raise Conflict(
@@ -106,9 +106,9 @@ def remove(ctx: Context, *, company: str | None, name: object) -> shapes.Removed
         raise Conflict(
             "Commits are signed with it.", "Set another key, or none, with `remit company set`."
         )
-    ctx.tx.run(statements.REMOVE_SECRET, secret=found.id)
-    ctx.record("secret.remove", f"secret:{called}", {"source": found.source})
-    return {"name": called, "removed": True, "replaced": found.place}
+    ctx.tx.run(statements.REMOVE_SECRET, secret=secret.id)
+    ctx.record("secret.remove", f"secret:{called}", {"source": secret.source})
+    return {"name": called, "removed": True, "replaced": secret.place}
 
 
 def require_all(ctx: Context, names: list[str]) -> None:
@@ -118,12 +118,12 @@ def require_all(ctx: Context, names: list[str]) -> None:
 
 
 def _named(ctx: Context, name: str) -> Secret:
-    found = ctx.tx.one(statements.SECRET_NAMED, name=name)
-    if found is None:
+    secret = ctx.tx.one(statements.SECRET_NAMED, name=name)
+    if secret is None:
         raise NotFound(
             f"There is no secret {name!r} here.", f"Register it with `remit secret set {name}`."
         )
-    return found
+    return secret
 
 
 view = views.view_of(Secret, shapes.SecretShape, place=shown_place)

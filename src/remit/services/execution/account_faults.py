@@ -183,10 +183,10 @@ def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
 @command("accounts.answered", FOR_REMIT)
 def answered(ctx: Context, *, run: str) -> shapes.AccountStateShape:
     """The provider answered a run that was to find out whether it does; for its worker."""
-    found = entered(ctx, run)
-    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
-    account = _probed_by(ctx, found)
-    if found.status is not RunStatus.RUNNING or account is None or not account.is_held:
+    probing = entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=probing.agent_id)
+    account = _probed_by(ctx, probing)
+    if probing.status is not RunStatus.RUNNING or account is None or not account.is_held:
         raise Conflict("The account is open already, or another run tries it.")
     _open(ctx, account)
     return {"id": account.id, "state": "open"}
@@ -223,18 +223,18 @@ def checked(
     ctx: Context, *, account: str, usable: bool, cause: str = ""
 ) -> shapes.AccountStateShape:
     """Report of a worker's check of a broken set-up; for that worker."""
-    found = ctx.tx.one(statements.ACCOUNT, account=AccountId(account))
-    if found is None:
+    setup = ctx.tx.one(statements.ACCOUNT, account=AccountId(account))
+    if setup is None:
         raise NotFound("There is no such account.")
-    ctx.enter(found.company_id)
+    ctx.enter(setup.company_id)
     ctx.allow_by_rule(BY_REMIT)
-    found = ctx.tx.existing(statements.ACCOUNT, account=AccountId(account))
-    if not found.is_held or found.kind is not Holds.SETUP:
+    setup = ctx.tx.existing(statements.ACCOUNT, account=AccountId(account))
+    if not setup.is_held or setup.kind is not Holds.SETUP:
         raise Conflict("It is no broken set-up any more.")
     if usable:
-        _open(ctx, found, proved=False)
-        return {"id": found.id, "state": "open"}
-    after = closed(found, Fault.SETUP, None, cause or found.cause or "", ctx.now, probed=True)
-    _tell_once(ctx, found, after)
-    ctx.record("account.check", f"account:{found.id}", {"usable": False, "cause": after.cause})
-    return {"id": found.id, "state": after.state.value}
+        _open(ctx, setup, proved=False)
+        return {"id": setup.id, "state": "open"}
+    after = closed(setup, Fault.SETUP, None, cause or setup.cause or "", ctx.now, probed=True)
+    _tell_once(ctx, setup, after)
+    ctx.record("account.check", f"account:{setup.id}", {"usable": False, "cause": after.cause})
+    return {"id": setup.id, "state": after.state.value}

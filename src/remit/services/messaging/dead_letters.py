@@ -20,9 +20,9 @@ from remit.store.messaging import mail as statements
 @command("waiting.revive", AsRoute("POST /messages/{id}/revive", "revive_message"))
 def revive(ctx: Context, *, message: MessageRef) -> shapes.EndedShape:
     """Put a dead letter back in line, after somebody looked at it."""
-    found = _each_dead(ctx, message, outbox.revive, inbox.revive)
-    ctx.record("message.revive", f"message:{found.id}", {})
-    return {"id": found.id, "status": "queued"}
+    letter = _each_dead(ctx, message, outbox.revive, inbox.revive)
+    ctx.record("message.revive", f"message:{letter.id}", {})
+    return {"id": letter.id, "status": "queued"}
 
 
 @query(
@@ -79,10 +79,10 @@ def _revivable(ctx: Context) -> list[Delivery]:
 @command("waiting.discard", AsRoute("POST /messages/{id}/discard", "discard_message"))
 def discard(ctx: Context, *, message: MessageRef) -> shapes.EndedShape:
     """A person has seen a dead letter and lets it rest."""
-    found = _each_dead(ctx, message, outbox.discard, inbox.discard)
-    wishes.end(ctx, found.id, "discarded")
-    ctx.record("message.discard", f"message:{found.id}", {})
-    return {"id": found.id, "status": "cancelled"}
+    letter = _each_dead(ctx, message, outbox.discard, inbox.discard)
+    wishes.end(ctx, letter.id, "discarded")
+    ctx.record("message.discard", f"message:{letter.id}", {})
+    return {"id": letter.id, "status": "cancelled"}
 
 
 def _each_dead(
@@ -93,12 +93,12 @@ def _each_dead(
 ) -> Message:
     """Treat every dead delivery of a letter, outside and inside, for whoever has a say over its
     receiver, or its sender if it was for a channel: supervision, not mail."""
-    found = lookup.find(ctx, _DEAD_LETTER, text)
-    if not _supervises(ctx, found):
-        letters.require_reading(ctx, found)
-    dead = _dead(ctx, found)
-    receiver = dead[0].agent_id if dead else found.sender_agent_id
-    ctx.require(Action.AGENT_CONTROL, on=f"message:{found.id}", over=receiver)
+    letter = lookup.find(ctx, _DEAD_LETTER, text)
+    if not _supervises(ctx, letter):
+        letters.require_reading(ctx, letter)
+    dead = _dead(ctx, letter)
+    receiver = dead[0].agent_id if dead else letter.sender_agent_id
+    ctx.require(Action.AGENT_CONTROL, on=f"message:{letter.id}", over=receiver)
     if not dead:
         raise Conflict("It is not a dead letter.")
     for delivery in dead:
@@ -106,7 +106,7 @@ def _each_dead(
             outside(ctx, delivery)
         else:
             inside(ctx, delivery)
-    return found
+    return letter
 
 
 def _dead(ctx: Context, message: Message) -> list[Delivery | ChannelDelivery]:

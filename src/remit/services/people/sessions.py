@@ -29,15 +29,15 @@ def create_link(ctx: Context) -> shapes.NewTokenShape:
 @command("sessions.redeem")
 def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
     """Exchange a link for a session; whoever holds the link is its user, once."""
-    found = ctx.tx.one(people.LOGIN_BY_DIGEST, digest=token_digest(link))
-    user = found and ctx.tx.one(people.USER, user=found.user_id)
+    token = ctx.tx.one(people.LOGIN_BY_DIGEST, digest=token_digest(link))
+    user = token and ctx.tx.one(people.USER, user=token.user_id)
     if (
-        found is None
+        token is None
         or not user
-        or found.expires_at is None
-        or ctx.now >= found.expires_at
+        or token.expires_at is None
+        or ctx.now >= token.expires_at
         # Of several who come with it at the same moment, one finds it unused.
-        or not ctx.tx.run(people.REVOKE_TOKEN, token=found.id)
+        or not ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
     ):
         raise Unauthenticated(
             "This link was used already or has expired.",
@@ -45,7 +45,7 @@ def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
         )
     ctx.actor = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
     allow_own(ctx)
-    source = found.made_with and ctx.tx.one(people.TOKEN, token=found.made_with)
+    source = token.made_with and ctx.tx.one(people.TOKEN, token=token.made_with)
     return _session(ctx, source or None)
 
 
@@ -71,11 +71,11 @@ def _session(ctx: Context, made_with: Token | None = None) -> shapes.NewTokenSha
 @command("sessions.end")
 def end(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
     """End the session that the caller is using."""
-    found = ctx.tx.one(people.IDENTITY, digest=token_digest(session))
-    if found is None or found.user_id != ctx.actor.id:
+    identity = ctx.tx.one(people.IDENTITY, digest=token_digest(session))
+    if identity is None or identity.user_id != ctx.actor.id:
         raise NotFound("There is no such session.")
     allow_own(ctx)
-    ctx.tx.run(people.REVOKE_BY_DIGEST, digest=found.digest)
+    ctx.tx.run(people.REVOKE_BY_DIGEST, digest=identity.digest)
     ctx.record("session.end", f"user:{ctx.actor.id}", {})
     return {"ended": True}
 
@@ -86,8 +86,8 @@ def mine(ctx: Context) -> list[shapes.OwnSessionShape]:
     person(ctx)
     this = _current(ctx)
     return [
-        {**views.token(found), "current": this is not None and found.id == this.id}
-        for found in ctx.tx.all(people.SESSIONS_OF_USER, user=ctx.actor.id, limit=MOST_LISTED)
+        {**views.token(token), "current": this is not None and token.id == this.id}
+        for token in ctx.tx.all(people.SESSIONS_OF_USER, user=ctx.actor.id, limit=MOST_LISTED)
     ]
 
 
@@ -95,16 +95,16 @@ def mine(ctx: Context) -> list[shapes.OwnSessionShape]:
 def end_one(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
     """End one of one's own sessions, wherever it is open; what it has open is told so."""
     allow_own(ctx)
-    found = ctx.tx.one(people.TOKEN, token=session)
+    token = ctx.tx.one(people.TOKEN, token=session)
     if (
-        found is None
-        or found.kind is not TokenKind.SESSION
-        or found.user_id != ctx.actor.id
-        or not ctx.tx.run(people.REVOKE_TOKEN, token=found.id)
+        token is None
+        or token.kind is not TokenKind.SESSION
+        or token.user_id != ctx.actor.id
+        or not ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
     ):
         raise NotFound("There is no such session.", "It may have ended already.")
-    ctx.record("session.end", f"user:{ctx.actor.id}", {"session": found.id})
-    return {"id": found.id, "ended": True}
+    ctx.record("session.end", f"user:{ctx.actor.id}", {"session": token.id})
+    return {"id": token.id, "ended": True}
 
 
 @command("sessions.end_others")

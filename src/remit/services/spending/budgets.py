@@ -50,17 +50,17 @@ def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> shapes.LeftSha
 @command("budgets.hold", FOR_REMIT)
 def hold(ctx: Context, *, agent: str) -> shapes.HeldAgentShape:
     """Keep an agent from being looked at that has nothing left to spend; for Remit itself."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
-    over = ledger.used_up(ctx, found.id)
+    holder = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{holder.id}", home=holder.id)
+    over = ledger.used_up(ctx, holder.id)
     if over is None:
-        waking.wake(ctx, found.id, "there is something to spend again")
-        ctx.record("agent.wake", f"agent:{found.id}", {"agents": [found.id]}, BY_REMIT)
+        waking.wake(ctx, holder.id, "there is something to spend again")
+        ctx.record("agent.wake", f"agent:{holder.id}", {"agents": [holder.id]}, BY_REMIT)
     else:
-        ctx.tx.run(statements.PUT_OFF, agent=found.id, due=next_month(ctx.now))
-        if not put_on_hold(ctx, found, over):
-            ctx.record("budget.stop", f"agent:{found.id}", _details(over), BY_REMIT)
-    return {"agent_id": found.id, "held": over is not None}
+        ctx.tx.run(statements.PUT_OFF, agent=holder.id, due=next_month(ctx.now))
+        if not put_on_hold(ctx, holder, over):
+            ctx.record("budget.stop", f"agent:{holder.id}", _details(over), BY_REMIT)
+    return {"agent_id": holder.id, "held": over is not None}
 
 
 def put_on_hold(ctx: Context, agent: Agent, over: Means) -> bool:
