@@ -16,6 +16,7 @@ from remit.entrypoints.cli import process
 from remit.entrypoints.cli.drawing import letters
 from remit.settings import load
 from remit.testing import ScriptedAgent
+from tests.http_client import Client
 from tests.test_cli import Home, only, refused, remit
 
 __all__ = ["only", "remit"]  # fixtures
@@ -497,6 +498,20 @@ def test_a_message_is_answered_by_its_id(staffed: Home, boss: Home) -> None:
     assert boss.json("inbox")[-1]["body"] == "And soon."
     assert boss.json("inbox")[-1]["subject"] == "Re: Plan"
     refused(staffed("reply", "01234567-89ab-7def-8123-456789abcdef", "x"), 3, "")
+
+
+def test_an_agent_answers_a_chat_there_and_a_person_answers_the_agent(
+    staffed: Home, boss: Home
+) -> None:
+    place = "https://chat.example.org/a"
+    token = staffed.json("bind", "add", "boss", "webhook", "--to", place)["token"]
+    said = {"id": "m-1", "conversation": "room-7", "body": "Are you there?"}
+    outside = Client(staffed.json("status")["url"], token)
+    outside.must("POST", "/api/channels/webhook", said)
+    (letter,) = boss.json("inbox")
+    assert boss.json("reply", letter["id"], "Yes.")["to"] == "channel:webhook:room-7"
+    staffed.json("reply", letter["id"], "Be kind.")
+    assert boss.json("inbox")[-1]["body"] == "Be kind."
 
 
 @pytest.mark.requirement("FX-51")

@@ -94,8 +94,11 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
 
     The answer goes to who wrote it or, if that was you, to who it went to."""
     found = session.client.get(path("messages", letters.message_id(session, id_)))
-    mine = f"user:{session.client.get(path('me'))['id']}"
-    away = found["sender"] == mine or found["sender"].startswith("channel:")
+    me = session.client.get(path("me"))
+    mine = f"{me['kind']}:{me['id']}"
+    # From a chat to somebody else: only who it came to can answer there.
+    overheard = found["sender"].startswith("channel:") and found["to"] != mine
+    away = found["sender"] == mine or overheard
     to = found["to"] if away else found["sender"]
     if to == "system":
         raise BadInput("Remit wrote it, and reads no answers.", "Write to an agent: remit send.")
