@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,7 @@ def written(
     message["To"] = to
     message["Subject"] = more.pop("Subject", "Hello")
     message["Message-ID"] = more.pop("Message-ID", f"<m{next(_COUNT)}@{domain}>")
+    message["Date"] = more.pop("Date", format_datetime(datetime.datetime.now(datetime.UTC)))
     for name, value in more.items():
         message[name] = value
     message.set_content(text)

@@ -6,13 +6,16 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
 from remit.channels import mail_text
 from remit.channels.contract import Incoming, Undelivered, Unreachable
-from remit.channels.email import Email, composed, incoming, taken_by
+from remit.channels.email import OLDEST_DAYS, Email, composed, incoming, taken_by
+from remit.services.chat import intake
 from remit.testing import channels
 from tests.email_stage import ADDRESS, ANN, SERVER, EmailStand, MailStage, serving, written
 
@@ -128,13 +131,51 @@ def test_strangers_are_marked_so_that_only_linked_people_among_them_are_heard(
 def test_the_same_mail_twice_is_one_and_the_same_id_for_another_text_is_not(
     stage: MailStage,
 ) -> None:
-    first = written("Pay 5", **{"Message-ID": "<a@people.example>"})
-    copy = written("Pay 5", **{"Message-ID": "<a@people.example>"})
+    same = {"Message-ID": "<a@people.example>", "Date": format_datetime(datetime.now(UTC))}
+    first, copy = written("Pay 5", **same), written("Pay 5", **same)
     copy["Received"] = "by another way"
-    other = written("Pay 500", **{"Message-ID": "<a@people.example>"})
+    other = written("Pay 500", **same)
     ids = [said.id for one in (first, copy, other) if (said := reads(one, stage)) is not None]
     assert len(ids) == 3
     assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.requirement("FX-25", "FX-26")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: raw.replace(b"Subject: Hello", b"SUBJECT:   Hello  "),
+        lambda raw: raw.replace(b"Subject: Hello", b"Subject:\n Hello"),
+        lambda raw: raw.replace(b"/stop all", b"/stop \t all  \n\n\n"),
+        lambda raw: raw.replace(b"\n", b"\r\n"),
+        lambda raw: b"Received: by another way\n" + raw,
+        lambda raw: raw.replace(b"To: agents+ada", b"Cc: eve@evil.example\nTo: agents+ada"),
+    ],
+)
+def test_who_sends_anothers_signed_email_again_says_nothing_new(
+    change: Callable[[bytes], bytes], stage: MailStage
+) -> None:
+    """Whatever a signature lets them change; it came, so it comes no more."""
+    raw = written("/stop all").as_bytes()
+    assert change(raw) != raw
+    first, again = (incoming(one, stage.config(), "1.1") for one in (raw, change(raw)))
+    assert first is not None
+    assert again is None or again.id == first.id
+
+
+@pytest.mark.requirement("FX-25", "FX-26")
+def test_an_old_email_and_one_to_somebody_else_are_nobodys_word(stage: MailStage) -> None:
+    """Signed once by their author, and sent to the agent by whoever has them."""
+    now = datetime.now(UTC)
+    days = timedelta(days=OLDEST_DAYS)
+    for written_at in (now - days - timedelta(hours=1), now + timedelta(days=2)):
+        assert reads(written("/stop all", Date=format_datetime(written_at)), stage) is None
+    assert reads(written("/stop all", Date="yesterday"), stage) is None
+    assert timedelta(microseconds=intake.KEEP) > days, "it would be forgotten, and heard again"
+    passed_on = written("Yes, do it.", to="bob@people.example", **{"Delivered-To": ADDRESS})
+    said = reads(passed_on, stage)
+    assert said is not None
+    assert (said.sender.sure, said.direct) == (False, False)
 
 
 @pytest.mark.requirement("FX-24")

@@ -264,12 +264,20 @@ def composed(parcel: Parcel) -> EmailMessage:
     return message
 
 
+def _now() -> datetime:
+    return _EPOCH + timedelta(microseconds=SystemClock().now())
+
+
 def is_allowed(address: str, allow: Sequence[str]) -> bool:
     return address in allow or f"@{address.rpartition('@')[2]}" in allow
 
 
 def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
-    """An e-mail as a message to the agent; None for what is not to be heard by anybody."""
+    """An e-mail as a message to the agent; None for what is not to be heard by anybody.
+
+    A signed e-mail can be sent again by whoever has it. So it has to be younger than what is
+    remembered, and with its author's authority it speaks to those whom the author named.
+    """
     head = mail_text.head(raw)
     author = mail_text.sender(head)
     if (
@@ -278,6 +286,7 @@ def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
         or mail_text.plain_address(author.address) is None
         or mail_text.why_automatic(head) is not None
         or not mail_text.is_authentic(head, config.authserv_id)
+        or not mail_text.is_recent(head, _now(), timedelta(days=OLDEST_DAYS))
     ):
         return None
     message = mail_text.parse(raw)  # strangers are sent away before this
@@ -286,7 +295,11 @@ def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
     return Incoming(
         id=mail_text.id_of(message, raw),
         conversation=author.address,
-        sender=Sender(author.address, f"{author.name} <{author.address}>"),
+        sender=Sender(
+            author.address,
+            f"{author.name} <{author.address}>",
+            sure=mail_text.is_written_to(head, config.address),
+        ),
         text=mail_text.text(message, answers=bool(ours)),
         subject=" ".join(str(message.get("Subject", "")).split()),
         reply_to=ours[0] if ours else None,
@@ -350,7 +363,7 @@ def _new(
     client: "IMAPClient", config: EmailConfig, passed: set[int]
 ) -> list[tuple[int, Incoming | None]]:
     """New e-mails at the agent's address, the oldest first."""
-    since = (_EPOCH + timedelta(microseconds=SystemClock().now(), days=-OLDEST_DAYS)).date()
+    since = (_now() - timedelta(days=OLDEST_DAYS)).date()
     mark = _mark(client, config)
     fresh = ["UNSEEN"] if mark == _SEEN else ["UNKEYWORD", mark]
     named: list[Any] = []

@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from email import policy
 from email.errors import MessageError
 from email.headerregistry import Address, AddressHeader
@@ -15,6 +16,8 @@ from html.parser import HTMLParser
 
 #: Where the address of an agent may stand; the last two are written by the receiving server.
 ADDRESSED_BY = ("To", "Cc", "Delivered-To", "X-Original-To")
+#: Headers that every signature of an e-mail covers.
+_SIGNED = ("from", "date", "subject", "message-id")
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _IDS = re.compile(r"<[^<>\s]{3,180}>")
 _COMMENT = re.compile(r"\([^()]*\)")
@@ -83,6 +86,11 @@ def is_for(message: EmailMessage, address: str) -> bool:
     return any(
         found == address for header in ADDRESSED_BY for _, found in _addresses(message, header)
     )
+
+
+def is_written_to(message: EmailMessage, address: str) -> bool:
+    """Whether its author named the address; who passes it on can name it elsewhere."""
+    return any(found == address for name in ("To", "Cc") for _, found in _addresses(message, name))
 
 
 def has_other_readers(message: EmailMessage, address: str) -> bool:
@@ -154,19 +162,29 @@ def ids_answered(message: EmailMessage) -> list[str]:
 
 def id_of(message: EmailMessage, raw: bytes) -> str:
     """The same whenever the same e-mail comes. Its own id alone is whatever its sender says."""
-    digest = hashlib.sha256(raw_of_content(raw)).hexdigest()[:16]
+    digest = hashlib.sha256(signed_content(message, raw)).hexdigest()[:16]
     named = _IDS.search(str(message.get("Message-ID", "")))
     return f"{named[0]}#{digest}" if named else f"#{digest}"
 
 
-def raw_of_content(raw: bytes) -> bytes:
-    """Without what servers add on the way, so that a second copy is known as one."""
-    for end in (b"\r\n\r\n", b"\n\n"):
-        head, found, body = raw.partition(end)
-        if found:
-            lines = re.findall(rb"(?im)^(?:from|to|date|subject|message-id):[^\n]*", head)
-            return b"\n".join([*sorted(line.strip() for line in lines), body])
-    return raw
+def signed_content(message: EmailMessage, raw: bytes) -> bytes:
+    """What a signature covers, without what may change under it (RFC 6376, 3.4: blanks, line ends
+    and folds): who sends an e-mail of somebody else anew can change that, and no more."""
+    named = ((name.lower(), " ".join(str(value).split())) for name, value in message.raw_items())
+    lines = sorted(f"{name}:{value}" for name, value in named if name in _SIGNED)
+    end = _HEAD_ENDS.search(raw)
+    body = re.sub(rb"[ \t]+", b" ", b"" if end is None else raw[end.end() :])
+    plain = b"\n".join(line.rstrip() for line in body.splitlines()).rstrip()
+    return "\n".join(lines).encode(errors="replace") + b"\n\n" + plain
+
+
+def is_recent(message: EmailMessage, now: datetime, most: timedelta) -> bool:
+    """Whether it says that it was written lately; that is signed, and when it came is not."""
+    said = getattr(message.get("Date"), "datetime", None)
+    if said is None:
+        return False
+    written = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
+    return now - most <= written <= now + timedelta(days=1)
 
 
 def text(message: EmailMessage, *, answers: bool) -> str:

@@ -40,8 +40,8 @@ LEASE = 3 * MINUTE
 MOST_IN_LANE = 10_000
 #: How often something is tried that breaks whoever deals with it.
 BACKOFF = (5 * SECOND, MINUTE)
-#: No outside sends something again after this.
-KEEP = 7 * DAY
+#: Nothing counts that an outside sends again after this; an e-mail does so for thirty days.
+KEEP = 40 * DAY
 MOST_STORED = 200
 _QUEUE = Deliveries(
     statements.INTAKE,
