@@ -180,7 +180,7 @@ def signed_content(message: EmailMessage, raw: bytes) -> bytes:
 
 def is_recent(message: EmailMessage, now: datetime, most: timedelta) -> bool:
     """Whether it says that it was written lately; that is signed, and when it came is not."""
-    said = getattr(message.get("Date"), "datetime", None)
+    said: datetime | None = getattr(message.get("Date"), "datetime", None)
     if said is None:
         return False
     written = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
