@@ -23,6 +23,8 @@ from tests.git_remote import git, https
 
 TOKEN = "forge-tok3n-of-the-company"
 LOG = "step 1\nstep 2\nE   assert 3 == 4\nFAILED tests/test_app.py::test_add\n"
+#: Whoever has no account any more.
+GHOST = "Ghost"
 Answer = tuple[int, Any]
 _DIRECT = build_opener(ProxyHandler({}))
 
@@ -486,6 +488,9 @@ class GiteaSite(GitHubSite):
     def _all(self, _: dict[str, Any]) -> Answer:
         return 200, [self.shown(one) for one in self.pulls]
 
+    def _user(self, login: str) -> dict[str, Any]:
+        return {**super()._user(login), "id": -1} if login == GHOST else super()._user(login)
+
     def _reviews(self, asked: dict[str, Any]) -> Answer:
         lined = any(one.path for one in self._of(asked))
         status, found = super()._reviews(asked)
@@ -652,7 +657,7 @@ class GitLabSite(Forge):
 
     def _member(self, asked: dict[str, Any]) -> Answer:
         login = self.people[int(asked["number"]) - 1]
-        level = {**dict.fromkeys(self.pushers, 30), "guest": 10}.get(login)
+        level = {**dict.fromkeys(self.pushers, 30), "guest": 10, GHOST: 0}.get(login)
         if level is None:
             return 404, {"message": "404 Not found"}
         return 200, {"id": int(asked["number"]), "username": login, "access_level": level}

@@ -24,7 +24,7 @@ from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.change_stage import give
 from tests.company import Company
-from tests.forge_server import TOKEN
+from tests.forge_server import GHOST, TOKEN
 from tests.forge_stage import BETTER, ForgeStage, staged
 from tests.git_remote import git
 from tests.http_client import serving as http
@@ -130,6 +130,26 @@ def test_a_merge_at_the_forge_is_evidence_and_a_closed_request_ends_the_change(
     letters = github.mail(author)
     assert any("Merged: " in one and str(commit) in one for one in letters)
     assert any("Closed: " in one for one in letters)
+
+
+@pytest.mark.requirement("FX-31")
+@pytest.mark.parametrize("kind", ["gitlab", "gitea"])
+def test_a_verdict_alone_is_heard_and_who_is_gone_is_nobody(
+    kind: str, small: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gitea counts the comments of a review, and numbers who is gone below zero; GitLab has a
+    level that is nothing."""
+    with staged(kind, small, tmp_path, monkeypatch, people="lead") as stage:
+        author = stage.author()
+        made, pull = stage.proposed(author)
+        stage.forge.say(pull.number, GHOST, "I was here.")
+        about: dict[str, Any] = {"verdict": "changes", "commit": made["commit"]}
+        stage.forge.say(pull.number, "lead", "Say what it does.", **about)
+        stage.look()
+        assert stage.problem() is None
+        (letter,) = stage.mail(author)
+        assert letter.startswith("Changes requested: ")
+        assert "I was here." not in letter
 
 
 @pytest.mark.requirement("FX-31")

@@ -269,6 +269,12 @@ def maybe_number(value: Any, *path: str) -> int | None:
     return None if at(value, *path) is None else number(value, *path)
 
 
+def amount(value: Any, *path: str) -> int:
+    """A number that may be nothing; whatever is below that, or missing, is nothing."""
+    found = at(value, *path)
+    return found if isinstance(found, int) and found > 0 else 0
+
+
 def link(value: Any, *path: str) -> str:
     """An address for people to follow, or nothing."""
     found = text(value, *path, most=2000)

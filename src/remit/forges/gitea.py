@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from remit.forges.api import at, many, maybe_number, number, text
+from remit.forges.api import amount, at, many, number, text
 from remit.forges.github import LONGEST_BODY, GitHub, comment, maybe_commit, person, status_check
 from remit.forges.github import issue as issue_of
 from remit.model.connections.change import MergeMethod
@@ -41,7 +41,7 @@ class Gitea(GitHub):
         reviews = await self._new(place)
         found = [*filter(None, map(self._review, reviews))]
         for one in reviews:
-            if text(one, "state") in self.verdicts and maybe_number(one, "comments_count"):
+            if text(one, "state") in self.verdicts and amount(one, "comments_count"):
                 of_review = await self.api.get(f"{place}/{_id(one)}/comments")
                 found += map(self._of_line, many(of_review))
         talk = await self._new(f"{self.at}/issues/{number}/comments")

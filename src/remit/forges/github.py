@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from remit.forges.api import Api, ForgeFailed, at, link, many, maybe_number, number, text
+from remit.forges.api import Api, ForgeFailed, amount, at, link, many, maybe_number, number, text
 from remit.model.connections.change import MergeMethod
 from remit.model.connections.forge import (
     CheckState,
@@ -250,7 +250,7 @@ def person(one: Any, *path: str) -> Person:
     """The account; removed ones are nobody."""
     found = at(one, *path)
     login = text(found, "login") or text(found, "username")
-    return Person(login or "nobody", maybe_number(found, "id") or 0)
+    return Person(login or "nobody", amount(found, "id"))
 
 
 def comment(one: Any) -> Said:

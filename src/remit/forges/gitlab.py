@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from remit.forges.api import Api, ForgeFailed, at, link, many, maybe_number, number, text
+from remit.forges.api import Api, ForgeFailed, amount, at, link, many, maybe_number, number, text
 from remit.forges.github import LONGEST_BODY, commit, maybe_commit, person
 from remit.model.connections.change import MergeMethod
 from remit.model.connections.forge import (
@@ -119,7 +119,7 @@ class GitLab:
             if failed.status == 404:
                 return False
             raise
-        return (maybe_number(found, "access_level") or 0) >= _DEVELOPER
+        return amount(found, "access_level") >= _DEVELOPER
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────
 
