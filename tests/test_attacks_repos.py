@@ -418,15 +418,18 @@ def test_neither_a_request_nor_a_comment_gives_orders_to_the_forge(
     """GitLab does what a line says that begins with a slash, with the rights of our account."""
     with staged("gitlab", small, tmp_path, monkeypatch) as stage:
         author = stage.author()
-        made, pull = stage.proposed(author, description="Mend.\n/merge\n@bot merge")
-        small.call(author.caller, changes.comment, change=made["change"], body="/approve\nDone.")
+        made, pull = stage.proposed(author, description="Mend: key=len.\n/merge\n@bot merge")
+        said = f"/approve\nDone with {SECRET}."
+        small.call(author.caller, changes.comment, change=made["change"], body=said)
         stage.look()
+        assert "Mend: key=len." in pull.body, "it is no secret"
         told = [pull.body, *(one.body for one in stage.forge.talk)]
         assert len(told) == 2
         for text in told:
             assert "/" in text
             assert not any(line.startswith("/") for line in text.splitlines())
             assert "@bot" not in text
+            assert SECRET not in text
 
 
 @pytest.mark.requirement("FX-31")

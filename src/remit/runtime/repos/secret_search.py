@@ -11,7 +11,7 @@ encrypted is not looked into.
 import re
 from collections.abc import Iterator
 
-from remit.services.redaction import shapes
+from remit.services.redaction import shapes, text_without_secrets
 from remit.services.redaction.names import Says, says
 from remit.services.redaction.text import is_label
 
@@ -56,6 +56,11 @@ def in_text(text: str, before: str = "") -> int | None:
         if line.strip() and line not in known and any(map(_is_secret, _parts(line))):
             return number
     return None
+
+
+def without(text: str) -> str:
+    """A text as it is, or if there is a secret in it without all that may be one."""
+    return text if in_text(text) is None else text_without_secrets(text)[0]
 
 
 def in_file(content: bytes, before: bytes = b"") -> str | None:
