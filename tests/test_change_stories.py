@@ -259,16 +259,8 @@ def test_the_same_at_another_forge(stage: Stage, tmp_path: Path, kind: str) -> N
 
 @pytest.mark.timeout(5 * SECONDS)
 @pytest.mark.requirement("FX-31")
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "gitlab",
-        *(
-            pytest.param(one, marks=pytest.mark.campaign("signed in another way"))
-            for one in ("github", "gitea")
-        ),
-    ],
-)
+@pytest.mark.parametrize("kind", ["github", "gitlab", "gitea"])
+@pytest.mark.campaign("the whole story of what test_forges shows of a call and a review")
 def test_a_forge_that_calls_is_heard_and_people_review_and_merge_there(
     called: Stage, tmp_path: Path, kind: str
 ) -> None:

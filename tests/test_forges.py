@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import HOUR, MINUTE
+from remit.clock import HOUR, MINUTE, SECOND
 from remit.errors import BadInput, Conflict, Unauthenticated
 from remit.forges import api
 from remit.model.connections.forge import ForgeKind
@@ -669,6 +669,30 @@ def test_a_webhook_is_a_reason_to_look_if_it_is_signed(
     for _ in range(3):
         rings(good)
         assert not looked()
+
+
+@pytest.mark.requirement("FX-31")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_review_comes_to_the_author_when_the_forge_calls(
+    kind: str, small: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", "hook-s3cret")
+    here: dict[str, Any] = {"company": small.id, "name": "hook", "source": "env", "place": "HOOK"}
+    small.call(small.board, secrets.put, **here)
+    with staged(kind, small, tmp_path, monkeypatch, people="lead", hook="hook") as stage:
+        author = stage.author()
+        made, pull = stage.proposed(author)
+        stage.look()
+        stage.later(10 * SECOND)
+        about: dict[str, Any] = {"verdict": "changes", "commit": made["commit"]}
+        stage.forge.say(pull.number, "lead", "Say what it does.", **about)
+        assert small.wait(stage.app.watcher.tick()) == 0, "nobody looks by itself yet"
+        ((repo,),) = small.sql("SELECT id FROM repos")
+        headers = stage.forge.signed("hook-s3cret", BODY)
+        small.wait(stage.app.forges.rung(small.app.gate, repo, headers, BODY))
+        assert small.wait(stage.app.watcher.tick()) == 1
+        (letter,) = stage.mail(author)
+        assert letter.startswith("Changes requested: ")
 
 
 def test_a_webhook_comes_over_http_without_a_token_of_ours(tmp_path: Path) -> None:
