@@ -277,8 +277,8 @@ class Channel(Described, ABC):
         return getattr(config, "secret_ref", None) if self.receives else None
 
     def realm(self, config: Any) -> str:
-        """Who vouches for senders. A person linked in one realm is nobody in another, so it has to
-        name whatever the maker of a binding chooses that could lie about who spoke."""
+        """Authority that vouches for senders. A person linked in one realm is nobody in another, so
+        it has to name whatever the maker of a binding chooses that could lie about who spoke."""
         del config
         return ""
 

@@ -487,7 +487,7 @@ async def _hang_up(smtp: Any, transport: Any = None) -> None:
 
 
 def _refused(error: Any) -> Undelivered:
-    """What the server said is not repeated: it may quote what it was given."""
+    """Refusal without the server's own words, which may quote what it was given."""
     if error.code < 500:
         return Undelivered(f"the server is busy ({error.code})", retry_after=BUSY_SECONDS)
     return Undelivered(f"the server refused it ({error.code})", for_good=True)

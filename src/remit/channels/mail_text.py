@@ -246,7 +246,8 @@ class _Result:
 
 
 def _results(header: str) -> tuple[str, list[_Result]] | None:
-    """Who says so, and what: `server; dkim=pass header.d=example.org; …`."""
+    """Results of an authentication header, with who says so: `server; dkim=pass
+    header.d=example.org; …`."""
     plain, before = " ".join(header.split()), ""
     if len(plain) > _LONGEST_RESULTS:
         return None

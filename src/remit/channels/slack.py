@@ -407,7 +407,7 @@ async def _found(
 
 
 def _clients(connection: Connection, failure: type[Exception] = Undelivered) -> tuple[Any, str]:
-    """Who speaks, and the token of who listens."""
+    """Client that speaks with the bot's token, and the token that listens."""
     from slack_sdk.web.async_client import AsyncWebClient
 
     words = connection.key.decode("utf-8", "replace").split()

@@ -465,7 +465,7 @@ def _tap(tapped: CallbackQuery) -> Incoming | None:
 
 
 def _sender(message: Message) -> Sender:
-    """Who hides behind a group or a channel is nobody that could be known."""
+    """Sender of a message; one who hides behind a group or a channel stays unknown."""
     if message.sender_chat is not None or message.from_user is None:
         chat = message.sender_chat or message.chat
         return Sender(f"chat:{chat.id}", chat.title or "a group", sure=False)

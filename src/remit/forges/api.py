@@ -242,7 +242,7 @@ def many(value: Any) -> Sequence[Any]:
 
 
 def at(value: Any, *path: str) -> Any:
-    """What lies there; None where nothing does."""
+    """Value at a path; None where there is none."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value

@@ -224,7 +224,7 @@ class GitHub:
         return [issue(one) for one in found if at(one, "pull_request") is None]
 
     async def labelled_by(self, number: int, label: str) -> str | None:
-        """Who set a label that is there now."""
+        """Person who set a label that is there now."""
         by = None
         for one in await self.api.pages(f"{self.at}/issues/{number}/events", **self.per_page):
             if text(one, "label", "name").lower() == label.lower():

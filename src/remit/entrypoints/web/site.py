@@ -169,7 +169,7 @@ class Visit:
 
     @property
     def awaiting_keys(self) -> str:
-        """What awaits the visitor, for the script that tells of what is new."""
+        """Keys of items that await the visitor, for the script that notifies of new ones."""
         found = (self._awaits or [])[-MOST_KEYS:]
         return " ".join(f"{item['kind']}:{item['id']}" for item in found)
 

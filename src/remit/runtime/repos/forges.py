@@ -82,7 +82,7 @@ class Forges:
 
 
 def signature(kind: ForgeKind, headers: Mapping[str, str]) -> str:
-    """What a webhook is signed with, as each forge documents it; empty when it is not."""
+    """Signature of a webhook, as each forge documents it; empty when there is none."""
     said = {name.lower(): value for name, value in headers.items()}
     if kind is ForgeKind.GITLAB:
         return said.get("x-gitlab-token", "")
@@ -101,8 +101,8 @@ def is_signed(kind: ForgeKind, secret: bytes, headers: Mapping[str, str], body: 
 
 
 def without_orders(text: str) -> str:
-    """What an agent says, for a forge: the account that we say it with may do more than the agent,
-    so nothing in it is an order to the forge or calls a program that obeys that account."""
+    """Text of an agent for a forge: the account that we say it with may do more than the agent, so
+    nothing in it is an order to the forge or calls a program that obeys that account."""
     return _CALLS.sub("@\u200b", _ORDERS.sub(r"\1\\/", _LINE_ENDS.sub("\n", text)))
 
 

@@ -492,7 +492,7 @@ class Quarantine:
 
 
 def _entries(raw: bytes) -> list[Touched]:
-    """What git lists of files: of a merge, each with as many colons as it has parents."""
+    """Entries of git's list of files: of a merge, each with as many colons as it has parents."""
     fields = raw.split(b"\0")[:-1]
     found = []
     for about, name in zip(fields[::2], fields[1::2], strict=True):

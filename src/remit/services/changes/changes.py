@@ -110,8 +110,8 @@ def prepare(
 
 @query("changes.for_clone")
 def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> Answer:
-    """What the copy of a run needs besides the repository: who commits in it, and what its agent
-    proposed under the name that it asks for."""
+    """Input of a run's copy besides the repository: who commits in it, and what its agent proposed
+    under the name that it asks for."""
     lookup.company_of_caller(ctx, None)
     ctx.require(Action.COMPANY_READ, on="changes")
     me = lookup.agent_row(ctx, ctx.actor.agent_id or "")
@@ -247,8 +247,7 @@ def propose(
 
 
 def _outcome(ctx: Context, named: str | None) -> Outcome | None:
-    """What a proposal is for: an open outcome of the author's, or the only one that its run is
-    for."""
+    """Outcome of a proposal: an open one of the author's, or the only one that its run is for."""
     author = ctx.actor.agent_id or ""
     if named is not None:
         return waits.own(lookup.find(ctx, OUTCOME, named), author)[0]
@@ -257,7 +256,7 @@ def _outcome(ctx: Context, named: str | None) -> Outcome | None:
 
 
 def identity(ctx: Context, agent: str) -> Answer:
-    """Who a commit of an agent is by: the agent, for a person."""
+    """Identity of an agent's commits: the agent, for a person."""
     found = lookup.agent_row(ctx, agent)
     company = ctx.tx.one(people.COMPANY, company=ctx.company)
     assert found is not None
@@ -286,7 +285,7 @@ def refuse_merging(ctx: Context, change: Change) -> None:
 
 
 def _refuse_another_target(change: Change, target: str) -> None:
-    """Whoever decides names commits, and was shown which branch they go into."""
+    """Refuse a changed target: deciders name commits, and were shown the branch."""
     if change.target != target:
         raise Conflict(
             f"{change.remote_branch} is proposed for {change.target} already.",
@@ -710,7 +709,7 @@ _view = views.view_of(
 
 
 def _view_outside(value: ChangeComment) -> str | None:
-    """Who said it at the forge; the words of those who are not heard are nobody's orders."""
+    """Author of a comment at the forge; words of those who are not heard are nobody's orders."""
     if value.outside_author is None:
         return None
     return value.outside_author if value.heard else f"{value.outside_author} (from outside)"

@@ -59,7 +59,7 @@ _QUEUE = Deliveries(
     ),
 )
 def of(ctx: Context, *, change: ChangeRef) -> list[shapes.ChangeCheckShape]:
-    """What was run on a change as it is proposed now, and what came of it."""
+    """Checks of a change as it is proposed now, with their results."""
     found = changes.required(ctx, change, Action.CHANGE_READ)
     own = [checks.view(one) for one in checks.of_change(ctx, found)]
     return [*own, *checks.at_forge(found)]

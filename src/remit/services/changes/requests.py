@@ -65,7 +65,7 @@ def observe(
     said: Sequence[Mapping[str, Any]],
     checks: Sequence[Mapping[str, Any]] | None,
 ) -> Answer:
-    """What the forge says about a request by now; None is as before."""
+    """State of a request at the forge; None is as before."""
     watches.held(ctx, repo, epoch)
     found = ctx.tx.existing(change_statements.CHANGE, change=change)
     if found.repo_id != repo or found.status is not ChangeStatus.OPEN:

@@ -203,7 +203,7 @@ def _decide(ctx: Context, change: Change, decision: ChangeDecision, note: str) -
 
 @query("reviews.material")
 def material(ctx: Context, *, change: str) -> dict[str, object]:
-    """What our side needs to show what a change does, to somebody who may see it."""
+    """Input for showing the diff of a change to somebody who may see it."""
     found = changes.required(ctx, change, Action.CHANGE_READ)
     return {
         "change": row(found),

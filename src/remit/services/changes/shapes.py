@@ -162,7 +162,7 @@ class FileDiffShape(TypedDict):
 
 
 class DiffShape(TypedDict):
-    """What a change does to files, as far as it is shown."""
+    """Diff of a change, as far as it is shown."""
 
     base: str
     head: str

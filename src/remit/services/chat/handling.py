@@ -178,7 +178,7 @@ def _by_person(
 
 
 def _command(ctx: Context, said: Said, account: LinkedAccount, name: str, words: str) -> str:
-    """What shows more than a room may see is answered where only that person reads."""
+    """Carry out a command; answers that a room may not see go to the person's own conversation."""
     chosen = commands.COMMANDS[name]
     conversation = said.conversation
     if chosen.private and not said.document["direct"]:
@@ -272,7 +272,7 @@ def _answered(ctx: Context, said: Said) -> Message | None:
 
 
 def _refuse_flood(ctx: Context, said: Said) -> None:
-    """Whoever writes faster than the agent reads waits in their own line."""
+    """Refuse mail of a sender who writes faster than the agent reads."""
     agent = said.binding.agent_id
     here = ctx.tx.one(statements.UNREAD_FROM, agent=agent, channel=said.address) or 0
     waiting = ctx.tx.one(mail_statements.COUNT_WAITING, agent=agent) or 0

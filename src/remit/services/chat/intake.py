@@ -136,8 +136,8 @@ def store(
 
 
 def _lane(one: Mapping[str, Any], known: bool) -> str:
-    """Who speaks, and where; all who are not known in a place are one. Who is known comes first,
-    by the first letter."""
+    """Lane of a message: sender and place; all unknown senders in a place share one. Who is known
+    comes first, by the first letter."""
     named = f"{one['conversation']} {one['sender']['id']}" if known else one["conversation"]
     return ("k" if known else "u") + hashlib.sha256(named.encode()).hexdigest()[:32]
 

@@ -149,8 +149,8 @@ def refresh(ctx: Context, subject: str, by: str = "") -> int:
 
 
 def _marked(ctx: Context, shown: str, approval: Approval) -> str:
-    """What was shown, with what became of it. It is not put together anew, because whoever reads
-    it there may see less than whoever decided."""
+    """Post with the result of its item. It is not put together anew, because whoever reads it there
+    may see less than whoever decided."""
     asked = shown.partition(_MARK)[0]
     if approval.status is ApprovalStatus.PENDING:
         if _revision(approval) in asked and asked == shown:

@@ -165,6 +165,6 @@ put_back = _QUEUE.puts_back("posts", "post.put_back")
 
 
 def bury(ctx: Context, binding: Binding) -> None:
-    """What a binding that is gone has not shown is shown no more."""
+    """Cancel unshown posts of a binding that is gone."""
     for found in ctx.tx.all(statements.UNSHOWN, binding=binding.id):
         _QUEUE.close(ctx, found.id, DeliveryStatus.CANCELLED, GONE)

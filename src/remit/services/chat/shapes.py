@@ -1,4 +1,4 @@
-"""What views of linked accounts and receivers look like."""
+"""Shapes of linked accounts and receivers."""
 
 from __future__ import annotations
 

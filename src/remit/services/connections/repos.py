@@ -309,7 +309,7 @@ def use(ctx: Context, *, name: str, ref: str | None = None, place: str | None = 
 
 @query("repos.forged", FOR_REMIT)
 def forged(ctx: Context, *, limit: int = 100) -> list[Answer]:
-    """Those with a forge around them."""
+    """Repositories with a forge."""
     return [row(one) for one in ctx.tx.all(statements.FORGED, limit=limit)]
 
 

@@ -81,7 +81,7 @@ class ListedBudgetShape(TypedDict):
 
 
 class LeftShape(TypedDict):
-    """What a run may still take."""
+    """Budget that is left for a run."""
 
     #: By the kind of budget.
     left: dict[str, int]

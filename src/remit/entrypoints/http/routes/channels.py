@@ -83,7 +83,7 @@ def router(app: App) -> APIRouter:
     # The outside's own words, so it is no part of the interface that is described.
     @routes.post("/channels/{kind}/{binding}", include_in_schema=False)
     async def take_post(request: Request, kind: str, binding: str) -> Response:
-        """What the outside of a binding posts; it is answered when that is stored."""
+        """Post of a binding's outside; answered when it is stored."""
         claimed = await app.gate(as_system(), channels.posted, kind=kind, binding=binding)
         channel = app.connector.channel(claimed)
         connection = await app.connector.connection(claimed)

@@ -127,7 +127,7 @@ def _read(body: bytes, field: ModelField) -> Any:
 
 
 def _as_json(scope: Scope) -> Scope:
-    """Whatever type the body declares, JSON is what it has to be here."""
+    """Declare the body as JSON, whatever type the client declared."""
     headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
     return {**scope, "headers": [*headers, (b"content-type", json_document.JSON.encode())]}
 

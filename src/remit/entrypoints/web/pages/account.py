@@ -104,7 +104,7 @@ async def set_webhook(visit: Visit) -> Done | Page:
 
 
 async def set_rules(visit: Visit) -> Done:
-    """What the form does not say is not so any more."""
+    """Set all rules of the form; those that it leaves out are off."""
     visit.enter(visit.form.text("company"))
     form = visit.form
     routes: dict[str, list[str] | None] = {}

@@ -77,7 +77,7 @@ async def control(visit: Visit) -> Done:
 
 
 async def _came_to(visit: Visit, name: str, said: str) -> str:
-    """What was done; and what keeps the agent from working all the same."""
+    """Result of a form, and the reason why the agent cannot work all the same."""
     if visit.form.text("verb") not in ("wake", "resume", "start", "restart"):
         return said
     shown = await visit.site.app.gate(visit.who, agent_page.show, agent=visit.argument("agent"))

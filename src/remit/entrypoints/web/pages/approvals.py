@@ -127,7 +127,7 @@ async def comment(visit: Visit) -> Done:
 
 
 async def resubmit(visit: Visit) -> Done:
-    """What a person asked for is submitted again by a person."""
+    """Submit again, for requests of people."""
     payload = read_json(visit.form.text("payload") or "{}", "payload")
     if not isinstance(payload, dict):
         raise BadInput("payload: must be an object.", "Write it as a JSON object.")
@@ -167,7 +167,7 @@ def _everybody(one: Mapping[str, Any]) -> Iterable[str | None]:
 
 
 def _again(visit: Visit, one: Mapping[str, Any]) -> str | None:
-    """What somebody of the board can submit again, when a person asked and it was sent back."""
+    """Document that the board can submit again, when a person's request was sent back."""
     if one["status"] != "revision_requested" or not one["requested_by_user_id"]:
         return None
     payload = one["payload"]

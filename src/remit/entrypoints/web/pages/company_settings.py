@@ -203,7 +203,7 @@ async def retry(visit: Visit) -> Done:
 
 
 def back(visit: Visit) -> Response:
-    """What a form answered is shown once; whoever comes back looks at the settings."""
+    """Redirect to the settings: the answer of a form is shown once."""
     entered(visit)
     return RedirectResponse(f"/companies/{visit.company_id}/settings", 303)
 

@@ -127,7 +127,7 @@ async def cancel(visit: Visit) -> Done:
 
 
 def _other(visit: Visit, last: dict[str, Any]) -> str:
-    """Whom an answer goes to: who wrote last, or, if that was oneself, who it went to.
+    """Receiver of an answer: who wrote last, or, if that was oneself, who it went to.
 
     People do not write to channels, so they write to the agent that is bound to it.
     """

@@ -70,7 +70,7 @@ def show(visit: Visit) -> Page:
 
 
 def back(visit: Visit) -> Response:
-    """What a form showed is shown once."""
+    """Redirect to the tree: the answer of a form is shown once."""
     if visit.problem is not None:
         raise visit.problem
     return RedirectResponse(visit.link("/org"), 303)

@@ -140,7 +140,7 @@ async def change(visit: Visit) -> Done:
 
 
 def ended_with_it(done: Mapping[str, Any]) -> str:
-    """Who ended because an outcome was accepted, and the way back."""
+    """Agents that ended with an accepted outcome, and the way back."""
     names = [agent["name"] for agent in done.get("agents_ended", ())]
     if not names:
         return ""
@@ -149,7 +149,7 @@ def ended_with_it(done: Mapping[str, Any]) -> str:
 
 
 def _back_again(done: Mapping[str, Any]) -> str:
-    """Who works again because a verdict was taken back, and who does not."""
+    """Agents that work again because a verdict was taken back, and those that do not."""
     names = [agent["name"] for agent in done.get("agents_restored", ())]
     work = f" {', '.join(names)} {'works' if len(names) == 1 else 'work'} again." if names else ""
     gone = [f"{one['name']} stays ended: {one['why']}." for one in done.get("not_restored", ())]
@@ -157,8 +157,8 @@ def _back_again(done: Mapping[str, Any]) -> str:
 
 
 def _declared() -> Iterator[tuple[str, Callable[[Visit], Awaitable[Done]]]]:
-    """What a verb declares as something to do with an outcome, with a line to say afterwards. The
-    fields of its form are called `NAME_PARAMETER`."""
+    """Action on an outcome that a verb declares, with a line to say afterwards. The fields of its
+    form are called `NAME_PARAMETER`."""
     for verb, route in declared(AsRoute):
         said = next((one.said for one in verb.surfaces if isinstance(one, AsCommand)), "")
         if said and route.address.startswith("POST /outcomes/{id}/"):

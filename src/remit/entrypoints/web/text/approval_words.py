@@ -43,7 +43,7 @@ _DECIDED: Final = {"approved": "approved it", "rejected": "rejected it", "cancel
 
 
 def text(value: object) -> str:
-    """What an agent wrote into a request need not be what belongs there."""
+    """Text of a request; empty where an agent wrote something else."""
     return value if isinstance(value, str) else ""
 
 

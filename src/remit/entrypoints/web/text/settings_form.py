@@ -195,7 +195,7 @@ def of_verb(
     labels: Mapping[str, str] | None = None,
     needed: Iterable[str] = (),
 ) -> list[Setting]:
-    """What a call of a verb is given, all but what the page knows; first what has to be.
+    """Form fields of a verb's parameters, without those that the page knows; required ones first.
 
     A parameter that the verb can do without and a page cannot is `needed`.
     """
@@ -311,7 +311,7 @@ def written(of: str | Sequence[Setting], config: Mapping[str, Any]) -> dict[str,
 
 
 def _flat(config: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
-    """What is inside of another by its whole key; what is empty there cannot be said in fields."""
+    """Nested values by their whole key; empty ones cannot be said in fields."""
     inner = {key.partition(".")[0] for key in known if "." in key}
     found: dict[str, Any] = {}
     for key, value in config.items():
@@ -358,7 +358,7 @@ def wrong(key: str, what: str) -> BadInput:
 
 
 def problems(details: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with which setting, by its key, and by the key of what it is inside of."""
+    """Errors by the key of their setting, and by the key of the setting around it."""
     found: dict[str, str] = {}
     for path, what in (details.get("problems") or {}).items():
         inner = str(path).removeprefix(_ROOT).lstrip(".")

@@ -31,7 +31,7 @@ class Range:
 
     @property
     def query(self) -> dict[str, str]:
-        """What an address has to say about it."""
+        """Query parameters of the range."""
         return {"range": self.name, "from": self.first, "to": self.last}
 
     @property

@@ -163,8 +163,8 @@ def _named(at: Micros, span: Micros) -> str:
 
 
 def news(visit: Visit) -> Response:
-    """What awaits the visitor, for a browser that tells of it while nobody looks at a page; what
-    their rules hold back is there to be known, and not to be told."""
+    """Items that await the visitor, for a browser that tells of it while nobody looks at a page;
+    what their rules hold back is there to be known, and not to be told."""
     found = [
         {
             "key": f"{item['kind']}:{item['id']}",
@@ -320,7 +320,7 @@ async def raise_limit(visit: Visit) -> Done:
 
 
 async def raise_budget(visit: Visit) -> Done:
-    """What an agent may spend in a month, where it is seen to be used up."""
+    """Raise an agent's monthly budget, where it is seen to be used up."""
     amount = number_or_none(visit.form.text("to"), "to")
     tokens = visit.form.text("kind") == "tokens"
     name, factor = ("budgetMonthlyTokens", 1) if tokens else ("budgetMonthlyCents", 100)

@@ -72,7 +72,7 @@ def _found(visit: Visit, sought: str, inside: bool) -> Page:
 
 
 def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Those that have all words, and those with the agent that was meant."""
+    """Actions whose names have all words, and those for the agent that was meant."""
     company = visit.company["id"] if visit.company else ""
     wanted = sought.lower().split()
     found = [

@@ -49,7 +49,7 @@ async def show(visit: Visit, findings: Any = None) -> Page:
 
 
 def back(_: Visit) -> Response:
-    """What was found is shown once; whoever comes back looks again."""
+    """Redirect to the page: findings are shown once, and looked for again."""
     return RedirectResponse("/instance", 303)
 
 
