@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import time
 from http.client import HTTPConnection
@@ -54,6 +56,50 @@ INTERVIEWS = """# Forty readers
 - 31 read before they sleep, and want **less light**
 - 22 lose their place when they change devices
 - 9 would pay for a shared shelf
+"""
+BEFORE = """def resume(reader, devices):
+    \"\"\"Where a reader goes on.\"\"\"
+    return devices[0].place
+
+
+def finished(reader):
+    return reader.place == reader.book.pages
+"""
+AFTER = """def resume(reader, devices):
+    \"\"\"Where a reader goes on: the place that was kept last, on whichever device.\"\"\"
+    kept = [device.place for device in devices if device.place is not None]
+    if not kept:
+        return reader.book.first
+    return sorted(kept)[-1]
+
+
+def finished(reader):
+    return reader.place.page == reader.book.pages
+"""
+#: An engineer without a model: it takes a copy, commits, and proposes.
+PROPOSES = """
+import json, os, subprocess, urllib.request
+def call(tool, **given):
+    said = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    said["params"] = {"name": tool, "arguments": given}
+    head = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    head |= {"MCP-Protocol-Version": "2025-06-18"}
+    head |= {"Authorization": "Bearer " + os.environ["REMIT_TOKEN"]}
+    address, data = os.environ["REMIT_URL"] + "/mcp", json.dumps(said).encode()
+    asked = urllib.request.Request(address, data, head)
+    answer = json.load(urllib.request.urlopen(asked))["result"]
+    assert not answer.get("isError"), answer
+def git(*words):
+    subprocess.run(["git", "-C", "reader", *words], check=True)
+call("repo_clone", name="reader")
+git("checkout", "--quiet", "-b", "keep-the-place")
+open("reader/place.py", "w").write(AFTER)
+open("reader/NEWS.md", "a").write("- The place is kept when a phone is changed.\\n")
+git("commit", "--quiet", "--all", "--message", "Keep the place between devices")
+call("repo_propose", name="reader", branch="keep-the-place",
+    title="Keep the place when a reader changes devices",
+    description="**22 of 40 readers** lose their place. The last place that was kept counts, "
+    "wherever it was kept.")
 """
 
 
@@ -124,6 +170,7 @@ class Company:
         self._talk()
         self._work()
         self._struggle()
+        self._propose()
         self._be_busy()
 
     def _hire_everybody(self) -> None:
@@ -280,6 +327,45 @@ class Company:
                 break
             time.sleep(0.5)
         time.sleep(2)
+
+    def _propose(self) -> None:
+        """A change to a repository, with a comment, that waits to be judged."""
+        work, bare = self.folder / "reader", self.folder / "reader.git"
+        work.mkdir()
+        (work / "place.py").write_text(BEFORE)
+        (work / "NEWS.md").write_text("# News\n\n- Less light in the evening.\n")
+        who = {"GIT_AUTHOR_NAME": "Tomas", "GIT_AUTHOR_EMAIL": "tomas@lantern.example"}
+        who |= {"GIT_COMMITTER_NAME": "Tomas", "GIT_COMMITTER_EMAIL": "tomas@lantern.example"}
+        for words in (
+            ("init", "--quiet", "--initial-branch=main"),
+            ("add", "--all"),
+            ("commit", "--quiet", "--message", "Begin"),
+            ("clone", "--quiet", "--bare", ".", str(bare)),
+        ):
+            subprocess.run(["git", *words], cwd=work, env={**os.environ, **who}, check=True)
+        self.call("POST", self.here("repos"), {"name": "reader", "url": str(bare)})
+        program = f"AFTER = {AFTER!r}\n{PROPOSES}"
+        asked = {"name": "Kai", "role": "engineer", "title": "Apps", "adapterType": "scripted"}
+        made = self.call("POST", self.here("agents"), {**asked, "reportsTo": self.ids["Tomas"]})
+        author = made.get("agent", made)["id"]
+        grant = {"to": f"agent:{author}", "resource": "repo:reader", "level": "propose"}
+        self.call("POST", self.here("grants"), grant)
+        config = {"command": sys.executable, "args": ["-c", program]}
+        changed = {"adapterType": "process", "adapterConfig": config}
+        self.call("PATCH", f"/api/agents/{author}", changed)
+        self.call("POST", self.here("messages"), {"to": "agent:Kai", "body": "Keep the place."})
+        found: list[dict[str, Any]] = []
+        for _ in range(120):
+            found = self.call("GET", self.here("changes"))
+            if found:
+                break
+            time.sleep(0.5)
+        if not found:
+            raise SystemExit("No change was proposed.")
+        self.change = found[0]["id"]
+        comment = {"body": "What if two devices kept it in the same second?", "path": "place.py"}
+        comment |= {"line": 6, "side": "new", "head": found[0]["head"]}
+        self.call("POST", f"/api/changes/{self.change}/comments", comment)
 
     def _struggle(self) -> None:
         """A run that did not go smoothly; its program only repeats what a real one printed."""

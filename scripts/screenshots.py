@@ -1,12 +1,13 @@
 """Pictures of every page, wide and on a phone, by day and by night: `make screenshots`.
 
-They are for whoever works on the pages, in build/screenshots; two of them are for the README. Three
+They are in build/screenshots, for the work on the pages; two of them are for the README. Three
 companies are shown: one that works, a new one, and one of a thousand agents, most of which stand
-still.
+still. Names of pages take those alone: `scripts/screenshots.py first agent --company thousand`.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import re
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pictured_company import Company, earlier_runs, thousand_agents
@@ -30,7 +31,7 @@ SIZES = {"wide": (1440, 900), "large": (1920, 1080), "phone": (390, 844)}
 #: The README is read at half that size.
 KEPT_SIZE = (1280, 860)
 SET_UP = (
-    *("adapters", "secrets", "mcp-servers", "repositories", "channels", "folders"),
+    *("adapters", "secrets", "mcp-servers", "repositories", "checks", "channels", "folders"),
     *("schedules", "budgets", "jobs", "keys"),
 )
 TABS = ("work", "mail", "runs", "rights", "configuration")
@@ -42,7 +43,9 @@ PAGES = {
     "account": "/account",
     "setup": "/setup",
     **{f"setup-{one}": f"/setup/{one}" for one in SET_UP},
+    "levels": "/companies/{company}/levels",
     "new-secret": "/setup/secrets/new",
+    "new-channel": "/setup/channels/new",
     "new-schedule": "/setup/schedules/new",
     "settings": "/companies/{company}/settings",
     "person": "/companies/{company}/people/{user}",
@@ -56,6 +59,8 @@ PAGES = {
     "agent": "/agents/{agent}",
     **{f"agent-{one}": f"/agents/{{agent}}?tab={one}" for one in TABS},
     "terminate": "/agents/{agent}/terminate",
+    "update": "/agents/{agent}/update",
+    "state-document": "/agents/{agent}/state",
     "hire": "/hire",
     "approvals": "/approvals",
     "approval": "/approvals/{approval}",
@@ -68,6 +73,8 @@ PAGES = {
     "file-edit": "/files/{file}/edit",
     "changes": "/files/{file}?version=2&against=1",
     "proposals": "/changes",
+    "review": "/changes/{change}",
+    "review-split": "/changes/{change}?view=split",
     "mail": "/inbox",
     "letter": "/inbox/{letter}",
     "runs": "/runs",
@@ -81,43 +88,42 @@ PAGES = {
 }
 #: For the README: the name of a picture, what is preferred to it if it is there, by day or night.
 README = (("first", (), "light"), ("approval", ("organisation",), "dark"))
-#: Of the other companies: what differs most.
-OTHERS = (
-    *("/", "/setup", "/org", "/org?view=chart", "/outcomes", "/outcomes?view=graph"),
-    *("/files", "/inbox", "/runs", "/runs?view=timeline", "/events", "/search?q=part"),
-)
+COMPANIES = ("working", "new", "thousand")
+#: What is in a company before its instance starts.
+FILLED_BY = {"working": earlier_runs, "thousand": thousand_agents}
 
 
 def main() -> int:
-    with (
-        tempfile.TemporaryDirectory(prefix="remit-pictures-") as home,
-        tempfile.TemporaryDirectory(prefix="remit-programs-") as programs,
-    ):
-        earlier_runs(Path(home))
-        with _instance(home) as url, _browser() as browser:
-            company = Company(url, _board(home), Path(programs))
-            company.make()
-            addresses = _addresses(company)
-            _tail(home, company.troubled)
-            state = _signed_in(browser, company.call("POST", "/api/login-links")["url"])
-            taken = _take(browser, url, addresses, state)
-            _keep(browser, url, addresses, state, taken)
-    for name, fill in (("new", None), ("thousand", thousand_agents)):
-        with tempfile.TemporaryDirectory(prefix="remit-pictures-") as home:
-            if fill is not None:
-                fill(Path(home))
+    wanted = _arguments()
+    pages = {name: PAGES[name] for name in wanted.pages or PAGES}
+    taken: list[str] = []
+    for name in wanted.company or COMPANIES:
+        with (
+            tempfile.TemporaryDirectory(prefix="remit-pictures-") as home,
+            tempfile.TemporaryDirectory(prefix="remit-programs-") as programs,
+        ):
+            if name in FILLED_BY:
+                FILLED_BY[name](Path(home))
             with _instance(home) as url, _browser() as browser:
-                link = Company(url, _board(home), Path(home)).call("POST", "/api/login-links")[
-                    "url"
-                ]
-                pages = {f"{name}-{_named(one)}": one for one in OTHERS}
-                taken += _take(browser, url, pages, _signed_in(browser, link))
+                company = Company(url, _board(home), Path(programs))
+                known = _made(company, home) if name == "working" else _found(company)
+                addresses = _addresses(pages, known)
+                state = _signed_in(browser, company.call("POST", "/api/login-links")["url"])
+                before = "" if name == "working" else f"{name}-"
+                named = {f"{before}{one}": address for one, address in addresses.items()}
+                taken += _take(browser, url, named, state, wanted.size or list(SIZES))
+                if name == "working" and {usual for usual, _, _ in README} <= addresses.keys():
+                    _keep(browser, url, addresses, state, taken)
     print(f"{len(taken)} pages in {PICTURES.relative_to(ROOT)}")
     return 0
 
 
-def _named(address: str) -> str:
-    return re.sub(r"\W+", "-", address).strip("-") or "first"
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Take pictures of pages.")
+    parser.add_argument("pages", nargs="*", choices=[*PAGES, []], metavar="PAGE")
+    parser.add_argument("--company", action="append", choices=COMPANIES)
+    parser.add_argument("--size", action="append", choices=list(SIZES))
+    return parser.parse_args()
 
 
 def _board(home: str) -> str:
@@ -134,8 +140,11 @@ def _tail(home: str, run: str) -> None:
     (PICTURES / "troubled-run.txt").write_text(told.stdout + told.stderr)
 
 
-def _addresses(company: Company) -> dict[str, str]:
-    known = {
+def _made(company: Company, home: str) -> dict[str, str]:
+    """What the places in addresses stand for in the company that works."""
+    company.make()
+    _tail(home, company.troubled)
+    return {
         "company": company.id,
         "agent": company.ids["Lena"],
         "approval": company.hire["id"],
@@ -144,10 +153,31 @@ def _addresses(company: Company) -> dict[str, str]:
         "run": company.run,
         "troubled": company.troubled,
         "event": company.event,
+        "change": company.change,
         "letter": company.call("GET", company.here("messages"))[0]["id"],
         "user": company.call("GET", "/api/me")["id"],
     }
-    return {name: address.format(**known) for name, address in PAGES.items()}
+
+
+def _found(company: Company) -> dict[str, str]:
+    """The same in a company that is there already: what it has of each kind."""
+    company.id = company.call("GET", "/api/companies")[0]["id"]
+    lists = {"agent": "agents", "outcome": "outcomes", "file": "files", "run": "runs"}
+    lists |= {"event": "events", "letter": "messages", "approval": "approvals"}
+    known = {"company": company.id, "user": company.call("GET", "/api/me")["id"]}
+    for name, path in lists.items():
+        for one in company.call("GET", company.here(f"{path}?limit=1")):
+            known[name] = one["id"]
+    return known
+
+
+def _addresses(pages: dict[str, str], known: dict[str, str]) -> dict[str, str]:
+    """Without those that are about something that is not there."""
+    return {
+        name: address.format(**known)
+        for name, address in pages.items()
+        if set(re.findall(r"\{(\w+)\}", address)) <= known.keys()
+    }
 
 
 @contextlib.contextmanager
@@ -208,10 +238,14 @@ def _signed_in(browser: Browser, link: str) -> dict[str, object]:
 
 
 def _take(
-    browser: Browser, url: str, addresses: dict[str, str], state: dict[str, object]
+    browser: Browser,
+    url: str,
+    addresses: dict[str, str],
+    state: dict[str, object],
+    sizes: Sequence[str],
 ) -> list[str]:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for size in SIZES:
+    for size in sizes:
         for scheme in ("light", "dark"):
             page = _page(browser, state, size, scheme)
             for name, address in addresses.items():
@@ -233,7 +267,8 @@ def _page(browser: Browser, state: dict[str, object], size: str, scheme: str) ->
 
 def _open(page: Page, address: str) -> None:
     page.goto(address)
-    page.locator("[data-live-state][data-on]").wait_for()
+    if page.locator("[data-live-state]").count():
+        page.locator("[data-live-state][data-on]").wait_for()
 
 
 def _keep(
