@@ -249,29 +249,45 @@ class Visitor:
         self.context.close()
 
 
-class Clicks:
-    """How many clicks a task takes from a page on; what is typed does not count.
+#: What a person comes for, and how many clicks it may take from the first page on.
+TASKS = {
+    "give a wish": 1,
+    "see what goes on, why not, and what it costs": 0,
+    "follow a live log": 2,
+    "approve a hire": 1,
+    "reject a hire": 2,
+    "return a hire": 2,
+    "answer a question": 1,
+    "see who may read a file, and revoke": 4,
+    "move an agent": 3,
+    "see what happened yesterday": 2,
+    "raise a budget that is used up": 2,
+    "set a budget": 4,
+    "stop everything": 1,
+    "create a second company": 3,
+    "add a person": 3,
+    "connect a channel": 4,
+    "keep a secret": 4,
+    "connect an MCP server": 4,
+    "add a repository": 4,
+    "see what claude lacks": 3,
+    "hire an agent with claude": 4,
+}
+_COUNT_CLICKS = """window.counted ??= addEventListener("click", (event) => {
+  if (event.isTrusted) sessionStorage.clicks = Number(sessionStorage.clicks ?? 0) + 1;
+}, true) ?? true"""
 
-    `with Clicks(page) as clicks: …`, then `clicks.count`. Links and forms that load another page
-    are counted like all others.
-    """
 
-    _COUNT = """window.counted ??= addEventListener("click", (event) => {
-      if (event.isTrusted) sessionStorage.clicks = Number(sessionStorage.clicks ?? 0) + 1;
-    }, true) ?? true"""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self.count = 0
-
-    def __enter__(self) -> Clicks:
-        self._page.evaluate("sessionStorage.clicks = 0")
-        self._page.evaluate(self._COUNT)
-        self._page.add_init_script(self._COUNT)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.count = int(self._page.evaluate("Number(sessionStorage.clicks ?? 0)"))
+@contextlib.contextmanager
+def doing(page: Page, task: str) -> Iterator[Page]:
+    """One of `TASKS`, from the page that is open; what is typed or chosen from a list is no click.
+    Links and forms that load another page are counted like all others."""
+    page.add_init_script(_COUNT_CLICKS)
+    page.evaluate("sessionStorage.clicks = 0")
+    page.evaluate(_COUNT_CLICKS)
+    yield page
+    taken = int(page.evaluate("Number(sessionStorage.clicks ?? 0)"))
+    assert taken <= TASKS[task], f"{taken} clicks to {task}"
 
 
 def check_accessible(page: Page, *rules: str) -> None:

@@ -91,11 +91,11 @@ def test_every_page_has_the_button_and_says_who_stopped_what(
     page.get_by_role("button", name="Stop", exact=True).click()
     below = page.get_by_role("status").filter(has_text="web-lead and everybody below it")
     expect(below).to_be_visible()
-    page.get_by_role("button", name="Let the company go on").click()
-    expect(page.get_by_role("status").filter(has_text="The company goes on.")).to_be_visible()
+    page.get_by_role("button", name="Resume the company").click()
+    expect(page.get_by_role("status").filter(has_text="The company is resumed.")).to_be_visible()
     expect(page.get_by_text("The company is stopped")).to_have_count(0)
     expect(below).to_be_visible()
-    page.get_by_role("button", name="Let web-lead go on").click()
+    page.get_by_role("button", name="Resume web-lead").click()
     expect(below).to_have_count(0)
     assert going.board.must("GET", going.path("halts")) == []
 

@@ -142,7 +142,7 @@ def test_terminating_asks_first_and_shows_who_ends_with_it(
     page.goto(f"/agents/{below['id']}")
     more(page)
     page.get_by_role("button", name="Terminate").click()
-    page.get_by_role("dialog").get_by_role("button", name="No").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(header(page).locator(".badge")).to_have_text("idle")
     page.get_by_role("button", name="Terminate").click()
     page.get_by_role("dialog").get_by_role("button", name="Terminate").click()
@@ -205,12 +205,12 @@ def test_capabilities_are_given_marked_when_unused_and_taken_back(
     one, other = office.agent("Holder"), office.agent("Friend")
     page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=rights"))
     page.get_by_role("button", name="Grant…").click()
-    page.get_by_label("On what").fill("kb_file:nonsense")
+    page.get_by_label("Resource").fill("kb_file:nonsense")
     page.get_by_role("button", name="Grant", exact=True).click()
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_role("button", name="Grant…").click()
-    expect(page.get_by_label("On what")).to_have_value("kb_file:nonsense")
-    page.get_by_label("On what").fill(f"message:{other['id']}")
+    expect(page.get_by_label("Resource")).to_have_value("kb_file:nonsense")
+    page.get_by_label("Resource").fill(f"message:{other['id']}")
     page.get_by_label("Level", exact=True).select_option("use")
     page.get_by_label("Mode").select_option("ask")
     page.get_by_label("Ends at").fill("2099-01-01T10:00")
@@ -223,8 +223,8 @@ def test_capabilities_are_given_marked_when_unused_and_taken_back(
     expect(row).to_contain_text("its mandate")
     row.get_by_role("button", name="Revoke").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
-    expect(page.get_by_text("Nothing was granted to it.")).to_be_visible()
-    page.get_by_text("permissions that nobody had to grant").click()
+    expect(page.get_by_text("No permissions granted.")).to_be_visible()
+    page.get_by_text("permissions by rule").click()
     expect(page.get_by_role("region", name="Permissions by rule")).to_contain_text("its memory")
 
 
@@ -240,7 +240,7 @@ def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_
     )
     page = visitor.live(visitor.goto(f"/agents/{one['id']}?tab=configuration&json=1"))
     assert secret not in page.content()
-    settings = page.get_by_label("Settings of the adapter")
+    settings = page.get_by_label("Adapter settings")
     expect(settings).to_contain_text("***REDACTED***")
     settings.fill('{"command": "true", "timeoutSeconds": "soon"}')
     page.get_by_role("button", name="Save").click()
@@ -260,7 +260,7 @@ def test_a_configuration_is_changed_compared_and_taken_back_without_showing_its_
     kept = office.do(_env(office, one))
     assert kept == {"API_TOKEN": secret}
     page.get_by_text("Changed prompt, adapterConfig").click()
-    changed = page.get_by_role("region", name="What revision 2 changed")
+    changed = page.get_by_role("region", name="Changes in revision 2")
     expect(changed.locator(".removed")).to_contain_text(["Second line."])
     expect(changed.locator(".added").first).to_contain_text("Another line.")
     page.get_by_role("button", name="Compare").click()
@@ -298,7 +298,7 @@ def test_who_changes_a_configuration_after_somebody_else_did_is_told_and_loses_n
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("at revision 2, not 1")
     expect(prompt).to_have_value("Mine.")
-    page.get_by_label("Save all the same").check()
+    page.get_by_label("Save anyway").check()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="Revision 3, current")).to_be_visible()
     assert office.board.must("GET", f"/api/agents/{one['id']}")["prompt"] == "Mine."
@@ -338,7 +338,7 @@ def test_the_state_document_is_read_when_somebody_opens_it_and_not_before(
 
     page = visitor.live(visitor.goto(f"/agents/{one['id']}"))
     assert readings() == 0
-    page.get_by_text("State document").click()
+    page.get_by_text("State document", exact=True).click()
     expect(page.locator("#memory em")).to_have_text("think")
     office.board.must("POST", f"/api/agents/{one['id']}/wakeup")
     expect(page.get_by_role("link", name="Mail 1")).to_be_visible()
@@ -361,7 +361,7 @@ def test_who_only_looks_has_no_buttons_and_nothing_is_refused(
     page = part.goto(f"/agents/{report['id']}")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     page = part.goto(f"/agents/{office.root['id']}")
-    expect(page.get_by_text("It works outside of your part of the company.")).to_be_visible()
+    expect(page.get_by_text("Outside your part of the company.")).to_be_visible()
     expect(page.get_by_role("link", name="Configuration", exact=True)).to_have_count(0)
     assert refusals(office) == before
 
@@ -425,16 +425,16 @@ def test_an_agent_is_seen_and_controlled_without_scripts(
     page.get_by_role("button", name="Pause").click()
     expect(header(page).locator(".badge")).to_have_text("paused")
     page.goto(f"/agents/{one['id']}?tab=configuration&json=1")
-    page.get_by_label("Settings of the adapter").fill('{"nonsense": 1}')
+    page.get_by_label("Adapter settings").fill('{"nonsense": 1}')
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_label("Settings of the adapter")).to_have_value('{"nonsense": 1}')
+    expect(page.get_by_label("Adapter settings")).to_have_value('{"nonsense": 1}')
     expect(page.get_by_role("alert")).to_contain_text("adapterConfig.nonsense")
 
 
 def test_what_is_not_there_says_so(office: Office, visitor: Visitor) -> None:
     for address in ("/agents/nobody", f"/agents/{office.root['id']}?tab=nonsense"):
         page = visitor.goto(address)
-        expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
         expect(page.get_by_role("alert")).to_be_visible()
 
 
@@ -458,7 +458,7 @@ def test_the_channels_of_an_agent_are_shown_without_what_opens_them(
     assert token not in page.content()
     check_accessible(page)
     rights = visitor.goto(f"/agents/{bound['id']}?tab=rights")
-    rights.get_by_text("permissions that nobody had to grant").click()
+    rights.get_by_text("permissions by rule").click()
     by_rule = rights.get_by_role("region", name="Permissions by rule")
     expect(by_rule).to_contain_text("is bound to it")
     page = visitor.goto(f"/agents/{bound['id']}?tab=mail")
@@ -480,16 +480,16 @@ def test_an_agent_is_updated_and_ended_with_those_below_after_a_look(
     page = visitor.goto(f"/agents/{lead['id']}")
     more(page)
     page.get_by_role("link", name="Update…", exact=True).click()
-    expect(page.get_by_text("Its settings stay as they are.")).to_be_visible()
+    expect(page.get_by_text("No settings change.")).to_be_visible()
     check_accessible(page)
-    page.get_by_role("button", name="Update", exact=True).click()
+    page.get_by_role("button", name="Update lead").click()
     expect(page.get_by_role("status").filter(has_text="lead takes over its set-up")).to_be_visible()
     more(page)
     page.get_by_role("link", name="Terminate with everybody below").click()
-    expect(page.get_by_role("heading", name="2 agents would end")).to_be_visible()
+    expect(page.get_by_role("heading", name="2 agents", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="below", exact=True)).to_be_visible()
     check_accessible(page)
-    page.get_by_role("button", name="Terminate all of them").click()
+    page.get_by_role("button", name="Terminate 2 agents").click()
     expect(
         page.get_by_role("status").filter(has_text="lead is terminated with 1 below it.")
     ).to_be_visible()

@@ -2,52 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from remit.services.changes import changes, watches
-from remit.services.identity import Caller, as_system
+from remit.services.changes import watches
+from remit.services.identity import as_system
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
-from tests.forge_server import TOKEN, Forge, forge
-from tests.review_stage import Checkout
+from tests.forge_server import TOKEN, forge
+from tests.page_stage import Proposals
 from tests.web_stage import HOSTILE
 from tests.working import eventually
 
 GOOD = {"app.py": "def add(a, b):\n    return a + b\n"}
-
-
-class Proposals:
-    """A repository of the office, and an agent that proposes to it."""
-
-    def __init__(self, office: Office, place: Path, forge: Forge | None = None) -> None:
-        self.office = office
-        self.name = place.name[:40].replace("_", "-")
-        self.there = Checkout(forge.bare.parent if forge else place / "there")
-        about = {"name": self.name, "url": str(self.there.bare)}
-        if forge is not None:
-            secret = {"name": "web-forge", "source": "env", "place": "WEB_FORGE_TOKEN"}
-            office.board.must("POST", office.path("secrets"), secret)
-            about |= {"url": f"{forge.base}/acme/site.git", "username": "bot"}
-            about |= {"secret": "web-forge", "forge": forge.kind}
-        self.repo = office.board.must("POST", office.path("repos"), about)["id"]
-        # Its bundle says that it is of somebody with this name.
-        self.author = office.agent("author" if forge else self.name)
-        grant = {"to": self.author["id"], "resource": f"repo:{self.name}", "level": "propose"}
-        office.board.must("POST", office.path("grants"), grant)
-
-    def propose(self, files: dict[str, str], **more: Any) -> str:
-        app = self.office.running.app
-        given = self.there.proposal(app, files, name=self.name, **more)
-        run = self.office.begin(self.author)
-        made = self.office.do(app.gate(Caller(run.token), changes.propose, **given))
-        self.office.end(run)
-        return str(made["change"])
-
-    def shown(self, change: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.office.board.must("GET", f"/api/changes/{change}")
-        return found
 
 
 @pytest.fixture
@@ -71,10 +38,10 @@ def test_a_change_is_found_read_commented_by_line_and_merged(
     expect(page.locator(".lines-split .sides").first).to_be_visible()
     check_accessible(page)
     page.get_by_text("About a line").click()
-    page.get_by_label("Say something").fill("Why **plus**?")
+    page.get_by_label("Comment", exact=True).fill("Why **plus**?")
     page.get_by_label("File", exact=True).select_option("app.py")
     page.get_by_role("spinbutton", name="Line").fill("2")
-    page.get_by_role("button", name="Comment").click()
+    page.get_by_role("button", name="Add comment").click()
     expect(page.locator(".lines .said")).to_contain_text("Why plus?")
     page.get_by_label("Note").fill("Good.")
     page.get_by_role("button", name="Merge").click()

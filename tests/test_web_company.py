@@ -84,7 +84,7 @@ def test_a_letter_that_is_not_sent_says_why_and_keeps_what_was_typed(
     field = page.get_by_label("What do you want?")
     field.evaluate("one => one.removeAttribute('required')")
     page.get_by_role("button", name="Send").click()
-    expect(page.get_by_role("alert")).to_contain_text("There is nothing to send yet.")
+    expect(page.get_by_role("alert")).to_contain_text("The message is empty.")
     field.fill("x" * 1_100_000)
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_role("alert")).to_contain_text("The form is larger")
@@ -167,7 +167,7 @@ def test_a_company_of_others_is_not_there(office: Office, visit: Callable[..., V
         answer = visitor.page.goto(f"/companies/{theirs['id']}{path}")
         assert answer is not None
         assert answer.status == 404
-        expect(visitor.page.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+        expect(visitor.page.get_by_role("heading", level=1)).to_have_text("Not found")
         expect(visitor.page.get_by_text("Secret")).to_have_count(0)
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
+import remit
+from remit.authority import Action
+from remit.entrypoints.web.text import event_text
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 from tests.company import run_sql
+from tests.page_stage import Proposals
 
 
 def plan(office: Office, description: str = "Plan") -> dict[str, Any]:
@@ -76,13 +82,11 @@ def test_a_page_leads_from_an_effect_back_to_the_person_who_authorised_it(
     )
     effect.locator("summary").click()
     effect.get_by_role("link", name="By whose authority?").click()
-    steps = page.get_by_role("region", name="From what happened back to a person").locator(
-        ".record"
-    )
+    steps = page.get_by_role("region", name="Chain of authority").locator(".record")
     expect(steps.first).to_contain_text("Scribbler wrote version 2 of Delegated plan")
     expect(steps.nth(1)).to_contain_text("granted write on Delegated plan to Scribbler")
     expect(steps.last).to_contain_text("board created")
-    expect(page.get_by_text("In the end it rests on board, a person.")).to_be_visible()
+    expect(page.get_by_text("Authorised by board, a person.")).to_be_visible()
 
 
 def test_new_events_come_on_top_and_the_place_is_kept(office: Office, visitor: Visitor) -> None:
@@ -215,3 +219,23 @@ def test_whether_the_record_is_whole_is_checked_on_request(
     )
     verify()
     expect(page.get_by_role("alert")).to_contain_text("Event 2 was changed.")
+
+
+def test_every_action_of_the_record_has_words() -> None:
+    source = "\n".join(path.read_text() for path in Path(remit.__path__[0]).rglob("*.py"))
+    recorded = set(re.findall(r'record\(\s*"(\w+\.\w+)"', source))
+    recorded |= set(re.findall(r'(?:delivered|failed)="(\w+\.\w+)"', source))
+    assert len(recorded) > 100
+    asked = {one.value for one in Action if "." in one.value}
+    assert {one for one in recorded | asked if event_text.past(one).startswith("did ")} == set()
+
+
+def test_what_happens_to_a_change_is_told_by_its_title(
+    office: Office, visitor: Visitor, tmp_path: Path
+) -> None:
+    change = Proposals(office, tmp_path).propose({"app.py": "def add(a, b):\n    return a + b\n"})
+    office.board.must("POST", f"/api/changes/{change}/comments", {"body": "Why?"})
+    page = visitor.goto("/events")
+    told = page.locator(".record > li").filter(has_text="commented on Add, do not subtract")
+    expect(told.get_by_role("link", name="Add, do not subtract")).to_be_visible()
+    assert change not in page.locator(".record").inner_text()

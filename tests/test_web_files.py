@@ -45,7 +45,7 @@ def test_files_are_listed_searched_read_and_compared(office: Office, visitor: Vi
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_role("region", name="Files").locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name="Launch plan").click()
-    says = page.get_by_role("region", name="What it says")
+    says = page.get_by_role("region", name="Contents")
     expect(says.get_by_role("heading", name="Plan")).to_be_visible()
     expect(says.locator("em")).to_have_text("well")
     says.get_by_role("link", name="Source").click()
@@ -87,14 +87,12 @@ def test_two_who_write_at_once_lose_nothing(office: Office, visitor: Visitor) ->
     page.get_by_label("Text").fill("one\nmine\nthree\n")
     write(office, plan, b"one\ntwo\ntheirs\n")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Somebody else wrote version 2 in the meantime.")).to_be_visible()
+    expect(page.get_by_text("Somebody else saved version 2 in the meantime.")).to_be_visible()
     expect(page.get_by_label("Your text")).to_have_value("one\nmine\nthree\n")
-    expect(page.get_by_role("region", name="The version that is there now")).to_contain_text(
-        "theirs"
-    )
+    expect(page.get_by_role("region", name="Current version")).to_contain_text("theirs")
     check_accessible(page)
     page.get_by_label("Your text").fill("one\nmine\ntheirs\n")
-    page.get_by_role("button", name="Save mine as version 3").click()
+    page.get_by_role("button", name="Save as version 3").click()
     expect(page.get_by_role("status").filter(has_text="Version 3 is written.")).to_be_visible()
     content = office.board("GET", f"/api/files/{plan['id']}/content").body
     assert content == b"one\nmine\ntheirs\n"
@@ -134,7 +132,7 @@ def test_what_is_no_text_is_offered_and_not_shown(office: Office, visitor: Visit
         headers={"Content-Type": "application/octet-stream"},
     )
     page = visitor.goto(f"/files/{made['id']}")
-    expect(page.get_by_text("It is no text: 2.0 KiB.")).to_be_visible()
+    expect(page.get_by_text("Binary file: 2.0 KiB.")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == f"{made['id']}.bin"
@@ -151,7 +149,7 @@ def test_very_long_and_hostile_files_are_shown_as_text_and_cut(
     )
     made = make(office, "Hostile", hostile)
     page = visitor.goto(f"/files/{made['id']}")
-    expect(page.get_by_role("region", name="What it says")).to_contain_text("<script>")
+    expect(page.get_by_role("region", name="Contents")).to_contain_text("<script>")
     assert page.locator("main script, main img, main a[href^=javascript]").count() == 0
     check_fits(page)
     long = make(office, "numbers.csv", "1,2,3\n" * 60_000)
@@ -180,7 +178,7 @@ def test_somebody_with_a_part_learns_of_a_file_but_not_what_it_says(
     outside = make(office, "Listed but not yours", "secret words")
     page = visit(office.user("Fileperson", scope=lead["id"])).goto("/files")
     page.get_by_role("link", name="Listed but not yours").click()
-    expect(page.get_by_text("You can see that this file exists")).to_be_visible()
+    expect(page.get_by_text("You cannot read this file.")).to_be_visible()
     expect(page.get_by_text("secret words")).to_have_count(0)
     page.goto(f"/files/{outside['id']}/edit")
     expect(page.get_by_text("You cannot write this file.")).to_be_visible()

@@ -39,10 +39,10 @@ def test_the_board_hires_at_once_what_it_saw_in_the_preview(
     )
     page.get_by_label("Role").select_option("researcher")
     page.get_by_label("Can create new agents").check()
-    page.get_by_label("Add a permission on").fill("full_access")
+    page.get_by_label("New permission on").fill("full_access")
     page.get_by_label("Level").select_option("use")
     page.get_by_label("Mode", exact=True).select_option("ask")
-    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="Add permission", exact=True).click()
     expect(page.get_by_label("Extra permissions")).to_have_value("full_access use ask\n")
     page.get_by_role("button", name="Preview", exact=True).last.click()
     preview = page.get_by_role("region", name="Preview")
@@ -51,7 +51,7 @@ def test_the_board_hires_at_once_what_it_saw_in_the_preview(
     expect(preview).to_contain_text("What you are good at: Proofs of all kinds")
     expect(preview).to_contain_text(f"Your boss is agent:{office.root['name']}")
     expect(preview).to_contain_text("hire_agent for a lasting post")
-    rights = page.get_by_role("region", name="Rights")
+    rights = page.get_by_role("region", name="Permissions by resource")
     expect(rights).to_contain_text("full_access")
     expect(rights).to_contain_text("its memory")
     # Looking leaves nothing behind.
@@ -82,12 +82,12 @@ def test_a_hire_that_somebody_shall_approve_is_pending_and_then_ready(
     page = visitor.goto("/hire?adapter=scripted")
     describe(page, "Church", office.root["name"])
     page.get_by_role("button", name="Preview", exact=True).last.click()
-    page.get_by_label("Why it is needed").fill("Somebody has to count.")
+    page.locator("#f-reason").fill("Somebody has to count.")
     page.get_by_role("button", name="Ask for approval").click()
     expect(page.get_by_text("Pending board approval.")).to_be_visible()
     visitor.live()
     page.evaluate("window.unbroken = true")
-    address = page.get_by_role("link", name="Look at the approval").get_attribute("href")
+    address = page.get_by_role("link", name="Open approval").get_attribute("href")
     assert address is not None
     asked = office.board.must("GET", f"/api{address}")
     assert asked["payload"]["reason"] == "Somebody has to count."
@@ -141,7 +141,7 @@ def test_the_adapters_text_and_similar_configurations_are_beside_the_form(
     expect(about).to_contain_text("Required keys")
     alike = page.get_by_role("region", name="Similar agents")
     alike.get_by_text("Its configuration").click()
-    expect(alike).to_contain_text('"timeoutSeconds": 60')
+    expect(alike).to_contain_text("Timeout seconds60")
     page.get_by_label("Name", exact=True).fill("Copy")
     page.get_by_role("button", name="Use as template: Model").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Copy")
@@ -220,7 +220,7 @@ def test_nothing_is_hired_that_was_not_looked_at(office: Office, visitor: Visito
     page.get_by_role("button", name="Preview", exact=True).last.click()
     page.get_by_label("Can create new agents").check()
     page.get_by_role("button", name="Hire now").click()
-    expect(page.get_by_text("Something is different from what you looked at.")).to_be_visible()
+    expect(page.get_by_text("Something changed since the preview.")).to_be_visible()
     assert called(office, "Seen") == []
     page.get_by_role("button", name="Hire now").click()
     expect(page.get_by_text("Seen is ready to work.")).to_be_visible()
@@ -283,5 +283,5 @@ def test_observers_are_told_that_the_board_hires(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:
     page = visit(office.user("Onlooker", "observer")).goto("/hire")
-    expect(page.get_by_text("The board hires.")).to_be_visible()
+    expect(page.get_by_text("Only the board can hire.")).to_be_visible()
     expect(page.locator("main form")).to_have_count(0)

@@ -148,7 +148,7 @@ def test_mail_pages_are_accessible_and_fit_a_phone(
 
 def test_an_unknown_message_is_a_page_that_says_so(visitor: Visitor) -> None:
     page = visitor.goto("/inbox/01890000-0000-7000-8000-000000000000")
-    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("There is no such message")
 
 
@@ -183,7 +183,7 @@ def test_a_letter_says_what_became_of_it_and_is_taken_back_after_a_preview(
     expect(became).to_contain_text("in work")
     expect(became.get_by_role("link", name="Guidance")).to_be_visible()
     became.get_by_role("link", name="Withdraw").click()
-    expect(page.get_by_role("region", name="Ends with it")).to_contain_text("Guidance")
+    expect(page.get_by_role("region", name="Also ends")).to_contain_text("Guidance")
     assert office.board.must("GET", f"/api/outcomes/{made['id']}")["status"] == "open"
     page.get_by_role("button", name="Withdraw").click()
     expect(page.get_by_role("region", name="Result")).to_contain_text("taken back")

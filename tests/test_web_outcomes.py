@@ -50,7 +50,7 @@ def test_outcomes_are_listed_filtered_and_found(office: Office, visitor: Visitor
     expect(listed.locator("tbody tr")).to_have_count(2)
     page.get_by_label("Owner").fill(lead["name"])
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_text("No such outcomes.")).to_be_visible()
+    expect(page.get_by_text("No matches.")).to_be_visible()
     page.get_by_label("Owner").fill("nobody at all")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("There is no agent named 'nobody at all' here.")).to_be_visible()
@@ -58,7 +58,7 @@ def test_outcomes_are_listed_filtered_and_found(office: Office, visitor: Visitor
     expect(listed.get_by_role("link", name="The sign hangs")).to_be_visible()
     page.get_by_label("Stale").check()
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_text("No such outcomes.")).to_be_visible()
+    expect(page.get_by_text("No matches.")).to_be_visible()
 
 
 def test_a_long_list_goes_on_on_the_next_page(office: Office, visitor: Visitor) -> None:
@@ -123,7 +123,7 @@ def test_an_outcome_says_why_it_is_there_how_and_what_happened(
     press = make(office, "The press has it", launch["id"], blockedBy=[text["id"]])
     evidence = file(office, "Announcement", "It is here.")
     page = visitor.live(visitor.goto(f"/outcomes/{press['id']}"))
-    why = page.get_by_role("region", name="Why", exact=True)
+    why = page.get_by_role("region", name="Purpose", exact=True)
     expect(why.get_by_role("link")).to_have_text(
         ["Help the people of this company accomplish their work", "The launch is known"]
     )
@@ -166,7 +166,7 @@ def test_the_board_makes_changes_completes_closes_and_reopens(
     actions = page.get_by_role("region", name="Actions")
     actions.get_by_text("Add a part").click()
     actions.get_by_label("What should be true").fill("A part of it")
-    actions.get_by_role("button", name="Add").click()
+    actions.get_by_role("button", name="Add part").click()
     expect(page.get_by_role("heading", level=1, name="A part of it")).to_be_visible()
     actions.get_by_text("Complete").first.click()
     actions.get_by_label("Evidence").fill("kb://01a1e010-f95a-719e-8b54-f315996e295d")
@@ -287,7 +287,7 @@ def test_hostile_titles_and_descriptions_are_text(office: Office, visitor: Visit
 def test_observers_look_and_have_no_buttons(office: Office, visit: Callable[..., Visitor]) -> None:
     one = make(office, "Only to be looked at")
     page = visit(office.user("Watcher", "observer")).goto(f"/outcomes/{one['id']}")
-    expect(page.get_by_role("region", name="Why", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Purpose", exact=True)).to_be_visible()
     expect(page.get_by_role("region", name="Actions")).to_have_count(0)
     page.goto("/outcomes")
     expect(page.get_by_role("button", name="New outcome")).to_have_count(0)
@@ -314,7 +314,7 @@ def test_somebody_with_a_part_sees_that_part_and_is_refused_nothing(
 
 def test_an_outcome_that_does_not_exist_is_not_found(office: Office, visitor: Visitor) -> None:
     page = visitor.goto("/outcomes/01a1e010-f95a-719e-8b54-f315996e295d")
-    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     page.goto("/outcomes?status=lost")
     expect(page.get_by_role("alert")).to_contain_text("status must be")
     page.goto("/outcomes?before=%00zz&query=%25")

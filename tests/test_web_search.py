@@ -49,7 +49,7 @@ def test_search_finds_things_and_actions_without_scripts(
     page.goto(f"/search?q={short(made['outcome'])}")
     expect(found.filter(has_text="Lighthouse <b>stands</b>")).to_be_visible()
     page.goto("/search?q=%3Cscript%3Enobody")
-    expect(page.get_by_text("Nothing is called “<script>nobody”.")).to_be_visible()
+    expect(page.get_by_text("No matches for “<script>nobody”.")).to_be_visible()
 
 
 @pytest.mark.requirement("FX-50")
@@ -71,7 +71,7 @@ def test_search_finds_runs_people_and_contents(office: Office, visitor: Visitor)
     page.goto(f"/search?q={short(run.id)}")
     expect(found.filter(has_text="Run, failed")).to_be_visible()
     page.goto("/search?q=high+water")
-    expect(page.get_by_text("Nothing is called “high water”.")).to_be_visible()
+    expect(page.get_by_text("No matches for “high water”.")).to_be_visible()
     page.get_by_role("link", name="Search contents of files and mail").click()
     for words, address in (("Tide table", f"/files/{file['id']}"), ("Boats", sent["id"])):
         link = found.filter(has_text=words).get_by_role("link").first
@@ -135,7 +135,7 @@ def test_an_address_that_does_not_exist_is_a_page_for_people_and_json_for_progra
     answer = visitor.page.goto("/no/such/page")
     assert answer is not None
     assert answer.status == 404
-    expect(visitor.page.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+    expect(visitor.page.get_by_role("heading", level=1)).to_have_text("Not found")
     expect(visitor.page.get_by_role("navigation", name="Pages")).to_be_visible()
     check_accessible(visitor.page)
     assert office.board("GET", "/no/such/page").code == "not_found"

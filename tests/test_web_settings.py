@@ -56,7 +56,7 @@ def test_who_commits_is_said_and_the_key_to_register_is_shown(
 ) -> None:
     page = visitor.goto(f"/companies/{office.company}/settings")
     page.get_by_label("Committer").fill("Acme <bot@acme.example>")
-    page.get_by_role("button", name="Save who commits").click()
+    page.get_by_role("button", name="Save committer").click()
     expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
     assert now(office)["commitCommitter"] == "Acme <bot@acme.example>"
     page.get_by_role("button", name="Sign commits with a new key").click()
@@ -158,34 +158,34 @@ def test_a_person_gets_a_link_and_a_token_that_are_shown_once_and_in_no_cookie(
     people = page.get_by_role("region", name="People")
     people.get_by_label("Name", exact=True).fill("newcomer")
     people.get_by_label("Role").select_option("observer")
-    people.get_by_label("Only the part of this agent").fill("nobody-here")
-    people.get_by_role("button", name="Add", exact=True).click()
+    people.get_by_label("Limited to the branch of").fill("nobody-here")
+    people.get_by_role("button", name="Add person", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("There is no agent named 'nobody-here'")
     expect(people.get_by_label("Name", exact=True)).to_have_value("newcomer")
-    people.get_by_label("Only the part of this agent").fill("ceo")
-    people.get_by_role("button", name="Add", exact=True).click()
+    people.get_by_label("Limited to the branch of").fill("ceo")
+    people.get_by_role("button", name="Add person", exact=True).click()
     token = page.locator("code", has_text="rmt_login_").inner_text().partition("token=")[2]
     assert office.running.client(token)("GET", "/api/me").status == 401  # it is no token for calls
     assert token not in str(visitor.context.cookies())
     assert token not in page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})")
     page.reload()  # sends the form again
-    expect(page.get_by_text("It was shown already")).to_be_visible()
+    expect(page.get_by_text("Already shown")).to_be_visible()
     page.get_by_role("link", name="Done").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("newcomer")
-    expect(page.get_by_text("has the part of ceo")).to_be_visible()
+    expect(page.get_by_text("branch of ceo")).to_be_visible()
     page.get_by_role("button", name="Revoke").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("ended", exact=True)).to_be_visible()
-    page.get_by_label("What the new token is for").fill("laptop")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_label("Purpose of the new token").fill("laptop")
+    page.get_by_role("button", name="Create token").click()
     second = page.locator("code", has_text="rmt_user_").inner_text()
     assert office.running.client(second).must("GET", "/api/me")["name"] == "newcomer"
     page.get_by_role("link", name="Done").click()
     page.get_by_role("button", name="Remove from the company").click()
-    page.get_by_role("dialog").get_by_role("button", name="No").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Remove from the company").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True).click()
-    said = page.get_by_role("status").filter(has_text="no part in the company any more")
+    said = page.get_by_role("status").filter(has_text="Removed from the company.")
     expect(said).to_be_visible()
     expect(page.get_by_role("link", name="newcomer")).to_have_count(0)
     assert office.running.client(second)("GET", "/api/me").status == 401
@@ -223,7 +223,7 @@ def test_an_ended_session_is_refused_at_once_and_its_pages_say_so(
     third.live(third.goto("/"))
     page = visitor.live(visitor.goto("/account"))
     expect(page.get_by_text("This browser")).to_have_count(1)
-    ends = page.get_by_role("button", name="End the session of")
+    ends = page.get_by_role("button", name="End session of")
     before = ends.count()
     assert before >= 2
     ends.nth(1).click()  # newest first, so the one before the last that signed in
@@ -231,8 +231,8 @@ def test_an_ended_session_is_refused_at_once_and_its_pages_say_so(
     expect(left.locator("[data-live-state]")).to_have_text("signed out")
     assert left.goto("/org").status == 401  # type: ignore[union-attr]
     expect(left.get_by_text("You are not signed in.")).to_be_visible()
-    page.get_by_role("button", name="End all others").click()
-    page.get_by_role("dialog").get_by_role("button", name="End them").click()
+    page.get_by_role("button", name="End other sessions").click()
+    page.get_by_role("dialog").get_by_role("button", name="End sessions").click()
     expect(page.get_by_role("status").filter(has_text="ended.")).to_be_visible()
     expect(third.page.locator("[data-live-state]")).to_have_text("signed out")
     expect(ends).to_have_count(0)
@@ -244,8 +244,8 @@ def test_a_webhook_is_named_tried_and_given_up_on_the_page(
     office: Office, visitor: Visitor
 ) -> None:
     page = visitor.goto("/account")
-    address = page.get_by_label("Address of your webhook")
-    save = page.get_by_role("button", name="Save the webhook")
+    address = page.get_by_label("Webhook address")
+    save = page.get_by_role("button", name="Save webhook")
     for bad in (
         "http://169.254.169.254/latest",
         "https://a.example/<script>alert(1)</script>\u202e",
@@ -258,15 +258,15 @@ def test_a_webhook_is_named_tried_and_given_up_on_the_page(
     save.click()
     expect(page.get_by_label("Key", exact=True)).to_contain_text("rmt_channel_")
     check_accessible(page)
-    page.get_by_role("button", name="Send a test").click()
+    page.get_by_role("button", name="Send test notice").click()
     expect(page.get_by_role("status").filter(has_text="goes out by webhook")).to_be_visible()
-    expect(page.get_by_label("The last notices")).to_contain_text("test by webhook")
-    page.get_by_role("button", name="Send a test").click()
+    expect(page.get_by_label("Recent notices")).to_contain_text("test by webhook")
+    page.get_by_role("button", name="Send test notice").click()
     expect(page.get_by_role("alert")).to_contain_text("tried just now")
     address.fill("")
     save.click()
-    expect(page.get_by_role("status").filter(has_text="Nothing is posted")).to_be_visible()
-    expect(page.get_by_role("button", name="Send a test")).to_have_count(0)
+    expect(page.get_by_role("status").filter(has_text="Webhook removed.")).to_be_visible()
+    expect(page.get_by_role("button", name="Send test notice")).to_have_count(0)
 
 
 def test_settings_and_account_are_accessible_and_fit_by_day_and_by_night(
@@ -290,7 +290,7 @@ def test_the_permission_levels_are_looked_at_and_changed(office: Office, visitor
     page.get_by_role("link", name="Edit levels").click()
     expect(page.get_by_role("heading", name="Permission levels")).to_be_visible()
     check_accessible(page)
-    page.get_by_label("Boss: has a say over").select_option("company")
+    page.get_by_label("Boss: controls").select_option("company")
     page.get_by_label("Boss: instance.configure").select_option("")
     page.get_by_role("button", name="Save boss").click()
     expect(page.get_by_role("status").filter(has_text="The level boss is changed.")).to_be_visible()
@@ -313,7 +313,7 @@ def test_an_account_of_a_chat_is_linked_with_a_code_and_unlinked_on_the_page(
 ) -> None:
     me = office.board.must("GET", "/api/me")["id"]
     page = visitor.goto("/account")
-    expect(page.get_by_text("No chat account speaks as you.")).to_be_visible()
+    expect(page.get_by_text("No linked chat accounts.")).to_be_visible()
     page.get_by_role("button", name="Get a code for Telegram").click()
     expect(page.get_by_label("Code", exact=True)).to_have_text(re.compile(r"\S{6,}"))
     check_accessible(page)
@@ -325,7 +325,7 @@ def test_an_account_of_a_chat_is_linked_with_a_code_and_unlinked_on_the_page(
     row = page.get_by_role("region", name="Linked accounts").get_by_role("listitem")
     expect(row).to_contain_text("Ann telegram")
     row.get_by_role("button", name="Revoke Ann").click()
-    said = page.get_by_role("status").filter(has_text="Ann does not speak as you any more.")
+    said = page.get_by_role("status").filter(has_text="Ann unlinked.")
     expect(said).to_be_visible()
     expect(row).to_have_count(0)
     assert office.board.must("GET", "/api/linked-accounts") == []
@@ -335,16 +335,16 @@ def test_an_account_of_a_chat_is_linked_with_a_code_and_unlinked_on_the_page(
 def test_rules_of_notices_are_chosen_in_a_table_and_kept(office: Office, visitor: Visitor) -> None:
     office.user("deputy")
     page = visitor.live(visitor.goto("/account"))
-    page.get_by_text("What goes where, and when").click()
+    page.get_by_text("Notice rules", exact=True).click()
     rules = page.locator("[data-part=notify-rules]")
     rules.get_by_label("Approval", exact=True).select_option("browser")
     rules.get_by_label("Mail", exact=True).select_option("none")
-    rules.get_by_label("Approval: in quiet hours, too").check()
-    rules.get_by_label("Failed run: once a day, together").check()
+    rules.get_by_label("Approval: ignores quiet hours").check()
+    rules.get_by_label("Failed run: daily digest").check()
     rules.get_by_label("Quiet hours", exact=False).last.fill("25:00-07:00")
     rules.get_by_label("Time zone").fill("Europe/Berlin")
-    rules.get_by_label("Tell somebody else after").fill("30")
-    rules.get_by_label("Who that is").select_option("deputy")
+    rules.get_by_label("Escalate after").fill("30")
+    rules.get_by_label("Escalate to").select_option("deputy")
     check_accessible(page)
     page.set_viewport_size({"width": 390, "height": 800})
     check_fits(page)

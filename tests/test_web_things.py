@@ -1,7 +1,5 @@
 """What a person looks for on the pages of things, in how many clicks from the front page."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -9,28 +7,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from remit.clock import DAY
 from remit.model.execution.transcript import Entry, EntryKind, line_of
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits, doing
 from tests.company import run_sql
-
-
-class Clicks:
-    """Counts what a person presses; typing is free."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.count = 0
-
-    def on(self, what: Locator) -> None:
-        what.click()
-        self.count += 1
-
-
-@contextmanager
-def at_most(page: Page, most: int) -> Iterator[Clicks]:
-    page.goto("/")
-    clicks = Clicks(page)
-    yield clicks
-    assert clicks.count <= most, f"{clicks.count} clicks"
 
 
 def side(page: Page, name: str) -> Locator:
@@ -61,9 +39,10 @@ def test_yesterday_is_two_clicks_away_and_a_run_is_one_line(
     put_back(office, "file.create", DAY)
     written(office, "Made today")
     page = visitor.page
-    with at_most(page, 2) as clicks:
-        clicks.on(side(page, "Record").first)
-        clicks.on(page.get_by_role("link", name="Yesterday", exact=True))
+    page.goto("/")
+    with doing(page, "see what happened yesterday"):
+        side(page, "Record").first.click()
+        page.get_by_role("link", name="Yesterday", exact=True).click()
         expect(page.get_by_role("heading", name="Yesterday,")).to_be_visible()
     line = page.locator(".of-run").filter(has_text="Yesterdays")
     expect(line).to_have_count(1)
@@ -93,9 +72,10 @@ def test_a_run_is_a_tree_and_runs_have_a_timeline_in_the_address(
     ):
         office.print(run, number, line_of(entry) + "\n", stream="remit")
     page = visitor.page
-    with at_most(page, 2) as clicks:  # the log of what goes on
-        clicks.on(side(page, "Runs"))
-        clicks.on(page.get_by_role("link", name="of Treemaker"))
+    page.goto("/")
+    with doing(page, "follow a live log"):
+        side(page, "Runs").click()
+        page.get_by_role("link", name="of Treemaker").click()
         expect(page.get_by_role("log")).to_contain_text("kb_read")
     office.end(run)
     page.reload()
@@ -108,7 +88,7 @@ def test_a_run_is_a_tree_and_runs_have_a_timeline_in_the_address(
     expect(turns.nth(1).get_by_text("denied")).to_be_visible()
     check_accessible(page)
     page.goto("/runs?agent=Treemaker&status=failed")
-    expect(page.get_by_text("No such runs.")).to_be_visible()
+    expect(page.get_by_text("No matches.")).to_be_visible()
     page.goto("/runs?agent=Treemaker&status=completed&range=today")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name="Timeline").click()
@@ -136,13 +116,14 @@ def test_files_come_without_mail_and_access_is_granted_and_revoked_on_the_page(
         )
     made = written(office, "The only file", "Somewhere in it: Xylophone.")
     page = visitor.page
-    with at_most(page, 4) as clicks:  # who may read a file, and revoke
-        clicks.on(side(page, "Files"))
-        clicks.on(page.get_by_role("link", name="The only file"))
+    page.goto("/")
+    with doing(page, "see who may read a file, and revoke"):
+        side(page, "Files").click()
+        page.get_by_role("link", name="The only file").click()
         access = page.get_by_role("region", name="Access", exact=True)
         expect(access).to_contain_text("made the file")
-        clicks.on(access.get_by_role("button", name="Revoke"))
-        clicks.on(page.get_by_role("dialog").get_by_role("button", name="Revoke"))
+        access.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         expect(access).not_to_contain_text("made the file")
     page.get_by_role("button", name="Grant…").click()
     grant = page.get_by_role("dialog", name="Grant access")
@@ -172,21 +153,22 @@ def test_a_folded_branch_shows_the_worst_below_it_and_a_move_is_a_drag(
     url = office.running.app.settings.database_url
     run_sql(url, "UPDATE agents SET status = 'error' WHERE id = ?", broken["id"])
     page = visitor.page
-    with at_most(page, 2) as clicks:
-        clicks.on(side(page, "Organisation"))
-        clicks.on(page.get_by_role("button", name="Reports of Leader"))
-        row = page.locator("li > div").filter(has=page.get_by_role("link", name="Leader")).last
-        expect(row).to_contain_text("1 stopped below")
+    page.goto("/org")
+    page.get_by_role("button", name="Reports of Leader").click()
+    row = page.locator("li > div").filter(has=page.get_by_role("link", name="Leader")).last
+    expect(row).to_contain_text("1 stopped below")
     page.get_by_role("button", name="Reports of Leader").click()
     expect(row.locator(".below")).to_be_hidden()
-    source = page.locator("li > div").filter(has=page.get_by_role("link", name="Broken")).last
-    target = page.locator("li > div").filter(has=page.get_by_role("link", name="Other")).last
-    source.drag_to(target)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Move Broken below Other?")
-    page.get_by_role("button", name="Move Broken").click()
-    expect(
-        page.get_by_role("status").filter(has_text="Broken now reports to Other.")
-    ).to_be_visible()
+    page.goto("/")
+    with doing(page, "move an agent"):
+        side(page, "Organisation").click()
+        source = page.locator("li > div").filter(has=page.get_by_role("link", name="Broken")).last
+        target = page.locator("li > div").filter(has=page.get_by_role("link", name="Other")).last
+        source.drag_to(target)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Move Broken below Other?")
+        page.get_by_role("button", name="Move Broken").click()
+        said = page.get_by_role("status").filter(has_text="Broken now reports to Other.")
+        expect(said).to_be_visible()
     found = office.board.must("GET", f"/api/agents/{broken['id']}")
     assert found["reportsTo"] == other["id"]
     page.goto("/org?view=chart")

@@ -35,8 +35,8 @@ Mark = StrEnum("Mark", "LAST_WORDS REPORT RESULT")
 
 #: As people read it.
 MARKS = {
-    Mark.LAST_WORDS: "last words of the run: it answered without doing anything",
-    Mark.REPORT: "last words of the run: it did not reply itself",
+    Mark.LAST_WORDS: "result of the run: it answered without doing anything",
+    Mark.REPORT: "result of the run: it did not reply itself",
     Mark.RESULT: "sent by Remit: what was made of it has ended",
 }
 

@@ -107,7 +107,7 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         at = views.time(later)
         if outcome.look_for == Look.DEFERRAL:
             return "deferred", f"“{outcome.title}” was put off until {at}."
-        return "reviewing_at", f"Nothing new; “{outcome.title}” is looked at again at {at}."
+        return "reviewing_at", f"Nothing new; next review of “{outcome.title}” at {at}."
     if ctx.tx.all(due.LEFT_ALONE, agent=agent.id, limit=1):
         return "nothing_new", (
             "Nothing new since it last looked. Mail, a change or a decision starts it."

@@ -6,9 +6,11 @@ from remit.authority import Action
 from remit.ids import AgentId, UserId
 from remit.model.organisation.agent import AgentStatus
 from remit.services import lookup
+from remit.services.changes import changes
 from remit.services.command import Context, query
 from remit.services.subjects import decide_file, reader
 from remit.services.verbs import Added
+from remit.store.connections import changes as change_statements
 from remit.store.organisation import people
 from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
@@ -43,7 +45,7 @@ def names(
 
 @query("naming.titles")
 def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> dict[str, str]:
-    """Titles of `outcome:…` and `kb_file:…`, as far as the caller may know them."""
+    """Titles of `outcome:…`, `kb_file:…` and `change:…`, as far as the caller may know them."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     may_read = reader(ctx)
@@ -58,4 +60,9 @@ def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> di
             file = ctx.tx.one(file_statements.FILE, file=own)
             if file is not None and decide_file(ctx, Action.FILE_SEE, file).allowed:
                 found[one] = file.description
+        elif kind == "change":
+            change = ctx.tx.one(change_statements.CHANGE, change=own)
+            here = change is not None and change.company_id == ctx.company
+            if change is not None and here and changes.sees(ctx, change):
+                found[one] = change.title
     return found

@@ -29,6 +29,8 @@ _NOISE: Final = frozenset(
         *("event.read", "file.read", "file.see", "grant.read", "message.ack", "message.read"),
         *("outcome.read", "policy.read", "repo.read", "secret.read", "user.read"),
         *("mail.due", "message.deliver", "approval.remind", "run.report", "repo.clone"),
+        *("change.prepare", "change.push", "change.conflicts", "errand.done", "notice.deliver"),
+        *("post.deliver", "chat.handled"),
     }
 )
 
@@ -103,7 +105,8 @@ def _run_of(event: Event) -> str | None:
 
 def _is_noise(event: Event) -> bool:
     by_mail = event.action == "grant.give" and '"by_mail":true' in event.details
-    return event.allowed and (by_mail or event.action in _NOISE)
+    woken = event.action == "agent.wake" and event.resource.startswith("company:")
+    return event.allowed and (by_mail or woken or event.action in _NOISE)
 
 
 def _of_run(ctx: Context, run: str, event: Event, before: int | None) -> _Line | None:

@@ -122,7 +122,7 @@ def view(ctx: Context, wait: Wait) -> shapes.WaitShape:
 def sentence(ctx: Context, waiting: list[Wait]) -> str:
     """For whom an agent waits, for what and since when; to the end of the chain."""
     first = waiting[0]
-    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    more = f", and for {len(waiting) - 1} more" if len(waiting) > 1 else ""
     said = (
         f"It waits for {awaited(ctx, first)} {_WHAT[first.kind]} since {to_iso(first.since)}{more}."
     )

@@ -99,7 +99,7 @@ async def set_webhook(visit: Visit) -> Done | Page:
     url = visit.form.maybe("webhook")
     made = await visit.do(notices.set_webhook, company=visit.company_id, url=url)
     if url is None:
-        return Done(visit.link("/account"), "Nothing is posted any more.")
+        return Done(visit.link("/account"), "Webhook removed.")
     return visit.show("webhook_key.html", key=made["key"], webhook=made["webhook"])
 
 
@@ -168,7 +168,7 @@ async def new_link(visit: Visit) -> Page:
 
 async def revoke(visit: Visit) -> Done:
     await visit.do(own_tokens.revoke, token=visit.argument("token"))
-    return Done("/account", "The token opens nothing any more.")
+    return Done("/account", "Token revoked.")
 
 
 async def link_chat(visit: Visit) -> Page:
@@ -178,12 +178,12 @@ async def link_chat(visit: Visit) -> Page:
 
 async def unlink_chat(visit: Visit) -> Done:
     gone = await visit.do(accounts.revoke, account=visit.argument("account"))
-    return Done("/account", f"{gone['label']} does not speak as you any more.")
+    return Done("/account", f"{gone['label']} unlinked.")
 
 
 async def end(visit: Visit) -> Done:
     await visit.do(sessions.end_one, session=visit.argument("session"))
-    return Done("/account", "The session is over. What it had open says so.")
+    return Done("/account", "Session ended.")
 
 
 async def end_others(visit: Visit) -> Done:

@@ -12,7 +12,6 @@ from remit.entrypoints.web.pages import agent_changes, agent_forms
 from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
 from remit.entrypoints.web.site import Page, Site, Visit
 from remit.entrypoints.web.text import common_queries, run_text
-from remit.entrypoints.web.text.words import with_readable_times
 from remit.errors import NotFound
 from remit.model.organisation.agent_spec import FORM
 from remit.model.organisation.permission import PermissionLevel
@@ -61,7 +60,7 @@ def show(visit: Visit) -> Page:
         tab=tab,
         tabs=[(name, TABS[name][0]) for name in tabs],
         title=title,
-        why_idle=with_readable_times(one["idle"]["sentence"]) if one["idle"] else "",
+        why_idle=one["idle"]["sentence"] if one["idle"] else "",
         run_reason=reason,
         controls=controls(one),
         **values,
@@ -70,13 +69,13 @@ def show(visit: Visit) -> Page:
 
 #: What each control is called, always, and what it does.
 CONTROLS: Final = {
-    "wake": ("Wake", "Starts it now if there is anything to do."),
+    "wake": ("Wake", "Starts it now if there is work."),
     "resume": ("Resume", "Lets it work again."),
-    "start": ("Resume", "Lets it work again, and forgets what went wrong before."),
-    "abort": ("Cancel run", "Ends this run only. What it took up counts as dealt with."),
-    "restart": ("Restart", "Ends its conversation, and begins a new one."),
-    "pause": ("Pause", "It starts no more. A run that goes on is finished first."),
-    "stop": ("Stop", "Ends its run at once, and it starts no more until it is resumed."),
+    "start": ("Resume", "Lets it work again and clears its failures."),
+    "abort": ("Cancel run", "Ends this run only. Its mail counts as handled."),
+    "restart": ("Restart", "Ends its conversation and begins a new one."),
+    "pause": ("Pause", "Starts no new run; the current one finishes first."),
+    "stop": ("Stop", "Ends its run at once; it starts again when resumed."),
 }
 _POSSIBLE: Final = {
     "running": ("abort", "restart", "pause", "stop"),
@@ -101,7 +100,7 @@ def controls(one: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
     if "work" not in one["sees"]:
-        return {"known": None, "open": [], "more_open": False}
+        return {"known": None, "open": [], "more_open": False, "spend": None}
     known = visit.ask(agent_page.overview, agent=one["id"])
     found = visit.ask(
         outcomes.listing, company=one["company_id"], owner=one["id"], status="open", limit=FEW + 2
@@ -110,7 +109,8 @@ def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
     if known["last_run"]:
         last = known["last_run"]
         known["last_run"] = {**last, "reason": run_text.reasons(visit, [last])[last["id"]]}
-    return {"known": known, "open": work[:FEW], "more_open": len(work) > FEW}
+    spend = visit.ask(budgets.show, agent=one["id"])["money"]
+    return {"known": known, "open": work[:FEW], "more_open": len(work) > FEW, "spend": spend}
 
 
 async def state(visit: Visit) -> Response:
@@ -245,7 +245,7 @@ TABS: Final[dict[str, tuple[str, Load]]] = {
     "overview": ("Overview", _overview),
     "work": ("Work", _work),
     "mail": ("Mail", _mail),
-    "rights": ("Rights", _rights),
+    "rights": ("Permissions", _rights),
     "configuration": ("Configuration", _configuration),
     "runs": ("Runs", _runs),
 }

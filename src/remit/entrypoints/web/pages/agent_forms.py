@@ -25,8 +25,8 @@ from remit.services.screens import agent_page, overview
 #: Each verb, and what is said when it was done.
 _CONTROLS: Final[dict[str, tuple[Verb[..., Any], str]]] = {
     "pause": (agents.pause, "{} is paused."),
-    "resume": (agents.resume, "{} works again."),
-    "start": (agents.start, "{} works again."),
+    "resume": (agents.resume, "{} is resumed."),
+    "start": (agents.start, "{} is resumed."),
     "stop": (agents.stop, "{} is stopped until it is resumed."),
     "restart": (agents.restart, "{} was restarted."),
     "abort": (agents.abort, "The run of {} was cancelled."),
@@ -106,9 +106,7 @@ async def channel(visit: Visit) -> Done:
     about: Any = {"company": of["company_id"], "binding": visit.form.text("id")}
     if visit.form.text("act") == "remove":
         await visit.do(bindings.remove, **about)
-        return Done(
-            _here(visit, "mail"), "The binding is removed; its token opens nothing any more."
-        )
+        return Done(_here(visit, "mail"), "Channel removed; its token is revoked.")
     who = Caller(visit.who.token, visit.form.key)
     found = await asked(visit.site.app, who, **about)
     said = " ".join(filter(None, (found["sentence"], found["next_step"])))
@@ -180,7 +178,7 @@ async def configure(visit: Visit) -> Done:
     )
     if asked["approval"] is None:
         return Done(_here(visit, "configuration"), "The change took effect at once.")
-    return Done(f"/approvals/{asked['approval']['id']}", "It is proposed, and awaits a decision.")
+    return Done(f"/approvals/{asked['approval']['id']}", "Proposed; it awaits a decision.")
 
 
 async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:

@@ -102,13 +102,13 @@ async def comment(visit: Visit) -> Done:
         side=visit.form.maybe("side") if path and line else None,
         head=visit.form.text("head"),
     )
-    return Done(f"/changes/{change}", "Its author has it as mail.")
+    return Done(f"/changes/{change}", "Comment sent to the author.")
 
 
 async def check(visit: Visit) -> Done:
     change = visit.argument("change")
     await visit.do(checking.again, change=change)
-    return Done(f"/changes/{change}", "Its checks are run again.")
+    return Done(f"/changes/{change}", "Checks started again.")
 
 
 async def decide(visit: Visit) -> Done:
@@ -125,7 +125,7 @@ async def decide(visit: Visit) -> Done:
 
 _DECISIONS: Final[Mapping[str, tuple[Verb[..., Any], str]]] = {
     "approve": (reviews.approve, "Approved."),
-    "return": (reviews.return_, "It went back to its author."),
-    "decline": (reviews.decline, "It is declined."),
-    "merge": (reviews.merge, "It is being merged."),
+    "return": (reviews.return_, "Returned to the author."),
+    "decline": (reviews.decline, "Declined."),
+    "merge": (reviews.merge, "Merge started."),
 }

@@ -17,7 +17,7 @@ WORDS: Final = {
     PermissionLevel.RESTRICTED: "Cannot hire, and cannot be given what it denies.",
     PermissionLevel.STANDARD: "What every new agent begins with.",
     PermissionLevel.PRIVILEGED: "Can hire.",
-    PermissionLevel.BOSS: "Can hire, and has a say over others, as the board has.",
+    PermissionLevel.BOSS: "Can hire, and controls others as the board does.",
 }
 _CREATES: Final = {"default": None, "yes": True, "no": False}
 CREATES: Final = (("default", "only the CEO"), ("yes", "yes"), ("no", "no"))

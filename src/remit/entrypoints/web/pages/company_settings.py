@@ -128,7 +128,7 @@ async def change(visit: Visit) -> Done:
     changed = {name: value for name, value in asked.items() if value != was[name]}
     here = f"/companies/{company}/settings"
     if not changed:
-        return Done(here, "It is as it was.")
+        return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
         company=company,
@@ -159,7 +159,7 @@ async def change_limits(visit: Visit) -> Done:
         asked[dollars] = "" if typed is None else str(round(typed * 100))
     differ = [name for name, value in asked.items() if value != form.text(f"was_{name}")]
     if not differ:
-        return Done(here, "It is as it was.")
+        return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
         company=company,
@@ -265,7 +265,7 @@ def person(visit: Visit) -> Page:
 async def remove(visit: Visit) -> Done:
     company = await visit.look(entered)
     await visit.do(users.remove, company=company, user=visit.argument("user"))
-    return Done(f"/companies/{company}/settings", "They have no part in the company any more.")
+    return Done(f"/companies/{company}/settings", "Removed from the company.")
 
 
 async def new_token(visit: Visit) -> Page:
@@ -296,4 +296,4 @@ async def new_link(visit: Visit) -> Page:
 async def revoke(visit: Visit) -> Done:
     company, who = await visit.look(entered), visit.argument("user")
     await visit.do(users.revoke_token, company=company, user=who, token=visit.argument("token"))
-    return Done(f"/companies/{company}/people/{who}", "The token opens nothing any more.")
+    return Done(f"/companies/{company}/people/{who}", "Token revoked.")

@@ -123,7 +123,7 @@ async def preview_cancel(visit: Visit) -> Page:
 async def cancel(visit: Visit) -> Done:
     message = visit.argument("message")
     await visit.do(wish_withdrawal.cancel, message=message)
-    return Done(f"/inbox/{message}", "It is taken back. Whoever worked on it is told.")
+    return Done(f"/inbox/{message}", "Withdrawn. Agents that worked on it are told.")
 
 
 def _other(visit: Visit, last: dict[str, Any]) -> str:
@@ -196,7 +196,7 @@ async def deal(visit: Visit) -> Done:
         case "refuse":
             why = visit.form.text("why")
             await visit.do(capability_requests.refuse_request, request=about, why=why)
-            return Done(f"/inbox/{message}", "Refused; who asked is told why.")
+            return Done(f"/inbox/{message}", "Refused; the requester gets your reason.")
         case "revive":
             await visit.do(dead_letters.revive, message=about)
             return Done(f"/inbox/{message}", "Requeued.")
@@ -205,6 +205,6 @@ async def deal(visit: Visit) -> Done:
             return Done(f"/inbox/{message}", "Dismissed.")
         case "cancel":
             await visit.do(pending_items.cancel_message, message=about)
-            return Done(f"/inbox/{message}", "It will not be delivered.")
+            return Done(f"/inbox/{message}", "Delivery cancelled.")
         case _:
             raise NotFound("That cannot be done with a message.", "Use the buttons.")

@@ -121,8 +121,8 @@ def _did(operation: Mapping[str, Any], names: Mapping[str, str]) -> str:
             return f"moved {name(operation.get('agent'))} below {name(operation.get('to'))}"
         case "insert_layer":
             those = ", ".join(name(one) for one in operation.get("agents", ())[:5])
-            return f"put {operation.get('name', 'somebody')} above {those}"
+            return f"inserted {operation.get('name', 'somebody')} above {those}"
         case "remove_layer":
-            return f"took {name(operation.get('agent'))} out"
+            return f"removed {name(operation.get('agent'))}"
         case _:
             return f"changed who sits in the seat of {name(operation.get('agent'))}"

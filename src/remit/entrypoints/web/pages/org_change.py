@@ -1,7 +1,6 @@
 """Changing the organisation: whose authority changes is shown before it happens, and afterwards it
 can be taken back."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +11,7 @@ from starlette.routing import Route
 from remit.adapters import registry
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_lines
+from remit.entrypoints.web.text import common_queries, org_lines, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
 from remit.services.organisation import agents, reorganise
@@ -54,6 +53,8 @@ def show(visit: Visit) -> Page:
     node = org_lines.part_of(tops, one["id"])
     assert node is not None
     below = org_lines.everybody_below(node)
+    chosen = visit.form.text("adapter_type") or one["adapter_type"]
+    adapter = chosen if chosen in registry.types() else registry.types()[0]
     bosses = [other for other in everybody if other["id"] not in below and _works(other)]
     return visit.show(
         "org_change.html",
@@ -63,7 +64,15 @@ def show(visit: Visit) -> Page:
         below=node.below,
         offered=bosses if len(bosses) <= MOST_OFFERED else [],
         roles=[(role.value, role.value) for role in AgentRole],
-        adapters=[(kind, kind) for kind in registry.types()],
+        adapter=adapter,
+        adapters=registry.types(),
+        settings=settings_form.settings(adapter),
+        typed_settings={
+            name: visit.form.text(name)
+            for name in visit.form.fields
+            if name.startswith(settings_form.PREFIX)
+        },
+        wrong=settings_form.problems(visit.problem.details) if visit.problem is not None else {},
         names=common_queries.names(visit, [one["reports_to"] or one["boss_user_id"]]),
         typed=visit.form,
     )
@@ -77,6 +86,8 @@ def back(visit: Visit) -> Response:
 
 
 async def preview(visit: Visit) -> Page:
+    if visit.form.text("step") == "adapter":  # another one has other settings
+        return await visit.look(show)
     operation = _operation(visit.form)
     answer = await visit.do(reorganise.preview, company=visit.company_id, operations=[operation])
     return _confirm(
@@ -137,30 +148,21 @@ def _operation(form: Form) -> dict[str, Any]:
         case "move":
             to = "board" if form.text("to_board") else form.text("to")
             if not to:
-                raise BadInput("It is not said who the new boss is.", "Give a name.")
+                raise BadInput("The new manager is missing.", "Give a name.")
             return {"op": "move", "agent": agent, "to": to}
         case "insert_layer":
             chosen = form.every("agents")
             if not chosen:
-                raise BadInput("Nobody is chosen.", "Tick those who shall report to the new agent.")
+                raise BadInput("Nobody is chosen.", "Tick the reports of the new agent.")
             found: dict[str, Any] = {"op": "insert_layer", "agents": chosen}
             found |= {name: form.text(name) for name in _LAYER if form.text(name)}
-            if form.text("adapter_config"):
-                found["adapter_config"] = _document(form.text("adapter_config"))
+            if found.get("adapter_type") in registry.types():
+                found["adapter_config"] = settings_form.read(found["adapter_type"], form)
             return found
         case "remove_layer":
             return {"op": "remove_layer", "agent": agent}
         case _:
             raise NotFound("That cannot be done with the organisation.", "Use the buttons.")
-
-
-def _document(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise BadInput(
-            "The settings are no JSON.", 'Write them like {"command": "true"}.'
-        ) from None
 
 
 async def _said(visit: Visit, operation: Mapping[str, Any], moved: str) -> str:
@@ -179,10 +181,10 @@ async def _said(visit: Visit, operation: Mapping[str, Any], moved: str) -> str:
         case "insert_layer":
             new, number = operation.get("name", "somebody"), len(operation["agents"])
             those = name(operation["agents"][0]) if number == 1 else f"{number} agents"
-            return f"Put {new} above {those}?" if asking_first else f"{new} is above {those} now."
+            return f"Insert {new} above {those}?" if asking_first else f"{new} manages {those}."
         case _:
             gone = name(operation["agent"])
-            return f"Take {gone} out?" if asking_first else f"{gone} was taken out."
+            return f"Remove {gone}?" if asking_first else f"{gone} is removed."
 
 
 def grouped(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -190,11 +190,11 @@ async def reclaim(visit: Visit) -> Done:
     await visit.do(
         delegation.reclaim, outcome=visit.argument("outcome"), reason=visit.form.text("reason")
     )
-    return Done(address(visit.argument("outcome")), "It was taken back, with everything below it.")
+    return Done(address(visit.argument("outcome")), "Taken back, with everything below it.")
 
 
 def _references(text: str) -> list[str]:
-    """Files, one in each line: as `kb://…`, as an id, or as the address of their page."""
+    """Files, one per line: as `kb://…`, as an id, or as the address of their page."""
     found = [line.strip().rpartition("/")[2] for line in text.split() if line.strip()]
     if len(found) > MOST_EVIDENCE:
         raise BadInput(f"At most {MOST_EVIDENCE} files.", "Name those that show it best.")

@@ -80,10 +80,12 @@ for (const frame of document.querySelectorAll("[data-canvas]")) {
 
   document.body.addEventListener("patched", draw);
 
-  // It opens as wide as the frame, as far as one can still read it, with what it is about in view.
+  // It opens as large as the frame, as far as one can still read it, with what it is about in view.
   const here = frame.querySelector(".here") ?? frame.querySelector(".box");
   if (here) {
-    scale = Math.max(0.5, Math.min(1, (frame.clientWidth - 4) / drawing().viewBox.baseVal.width));
+    const { width, height } = drawing().viewBox.baseVal;
+    const [wide, high] = [(frame.clientWidth - 4) / width, (frame.clientHeight - 4) / height];
+    scale = Math.max(0.5, Math.min(1, wide, high < 0.7 ? 1 : high));
     draw();
     const [box, all] = [here.getBoundingClientRect(), drawing().getBoundingClientRect()];
     const [x, y] = [box.x - all.x + box.width / 2, box.y - all.y + box.height / 2];

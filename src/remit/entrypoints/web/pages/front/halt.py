@@ -29,7 +29,7 @@ async def stop(visit: Visit) -> Done:
 async def go(visit: Visit) -> Done:
     here = await visit.look(entered)
     halt = await visit.do(halts.go, company=here, agent=visit.form.maybe("agent"))
-    return Done(_back(visit), f"{halt['agent'] or 'The company'} goes on.")
+    return Done(_back(visit), f"{halt['agent'] or 'The company'} is resumed.")
 
 
 def _back(visit: Visit) -> str:

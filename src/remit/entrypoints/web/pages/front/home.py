@@ -255,7 +255,7 @@ async def tell(visit: Visit) -> Done:
     company = await visit.look(entered)
     text = visit.form.text("body")
     if not text:
-        raise BadInput("There is nothing to send yet.", "Write what you want.")
+        raise BadInput("The message is empty.", "Write what you want.")
     roots = await visit.do(company_dashboard.roots, company=company)
     chosen = _chosen(roots, visit.form.text("to"))
     sent = await visit.do(
@@ -269,7 +269,7 @@ def _chosen(roots: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
     for one in roots:
         if one["id"] == wanted or (not wanted and len(roots) == 1):
             return one
-    raise BadInput("It is not clear who is meant.", "Choose who shall read it.")
+    raise BadInput("The receiver is missing.", "Choose an agent.")
 
 
 def subject_of(text: str) -> str:
@@ -334,7 +334,7 @@ async def answer(visit: Visit) -> Done:
     await visit.do(
         questions.answer, question=visit.argument("question"), answer=visit.form.text("answer")
     )
-    return Done("/", "Your answer is on its way.")
+    return Done("/", "Answer sent.")
 
 
 async def try_again(visit: Visit) -> Done:
@@ -381,7 +381,7 @@ async def deal_with(visit: Visit) -> Done:
             return Done("/", "Marked as read.")
         case "revive":
             await visit.do(dead_letters.revive, message=message)
-            return Done("/", "It is tried again.")
+            return Done("/", "Queued again.")
         case "discard":
             await visit.do(dead_letters.discard, message=message)
             return Done("/", "Dismissed.")
@@ -391,6 +391,6 @@ async def deal_with(visit: Visit) -> Done:
         case "refuse":
             why = visit.form.text("why")
             await visit.do(capability_requests.refuse_request, request=message, why=why)
-            return Done("/", "Refused; who asked is told why.")
+            return Done("/", "Refused; the requester gets your reason.")
         case _:
             raise NotFound("That cannot be done with a message.", "Use the buttons.")

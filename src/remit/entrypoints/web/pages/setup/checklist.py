@@ -63,16 +63,16 @@ def _program(visit: Visit) -> Step:
 
 
 def _tried(visit: Visit) -> Step:
-    title, where = "Key tried", visit.link("/setup/adapters")
+    title, where = "Key tested", visit.link("/setup/adapters")
     closed = [
         one for one in visit.ask(accounts.listing, **in_company(visit)) if one["state"] != "open"
     ]
     if closed:
         settings = f"/companies/{visit.company_id}/settings#accounts"
         return Step(title, "bad", closed[0]["sentence"], "Open accounts", settings)
-    if any(one["status"] == "succeeded" for one in _runs(visit)):
-        return Step(title, "done", "A run has worked.", "Ask the model", where)
-    return Step(title, "open", "No run has worked yet.", "Ask the model", where)
+    if any(one["status"] == "completed" for one in _runs(visit)):
+        return Step(title, "done", "A run has succeeded.", "Ask the model", where)
+    return Step(title, "open", "No run has succeeded yet.", "Ask the model", where)
 
 
 def _runs(visit: Visit) -> list[dict[str, Any]]:
@@ -83,26 +83,26 @@ def _held(visit: Visit, held: bool, sandbox: str) -> Step:
     title = "Sandbox"
     label, where = ("Open doctor", "/instance") if visit.me["operator"] else ("", "")
     if held:
-        return Step(title, "done", f"{sandbox} holds the programs of agents.", label, where)
+        return Step(title, "done", f"{sandbox} isolates the programs of agents.", label, where)
     words = f"None works here ({sandbox}); the programs of agents are refused. Install bubblewrap."
     return Step(title, "bad", words, label, where)
 
 
 def _wish(visit: Visit) -> Step:
     given = bool(_runs(visit))
-    words = "Agents have been at work." if given else "Tell the root agent what you want."
+    words = "Agents have worked." if given else "Tell the root agent what you want."
     return Step("First wish", "done" if given else "open", words, "Make a wish", "/#tell")
 
 
 def _people(visit: Visit) -> Step:
     several = len(visit.ask(users.listing, **in_company(visit), limit=2)) > 1
-    words = "Others have a part in the company." if several else "You are alone so far."
+    words = "Others are in the company." if several else "Nobody else is in the company yet."
     where = f"/companies/{visit.company_id}/settings#people"
     return Step("Colleagues", "done" if several else "open", words, "Invite a person", where)
 
 
 def _backup(kept: int) -> Step:
-    words = f"{kept} on this machine." if kept else "None was made on this page yet."
+    words = f"{kept} on this machine." if kept else "None was made here yet."
     return Step("Backup", "done" if kept else "open", words, "Back up", "/instance#backups")
 
 
@@ -115,9 +115,9 @@ def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
     here = f"/companies/{visit.company_id}"
     company = [
         ("settings", "Company settings", f"{here}/settings", "Name, rules, limits and accounts."),
-        ("approval", "Permission levels", f"{here}/levels", "What each level bundles."),
-        ("edit", "Apply a file", visit.link("/apply"), "Make the company what a file says."),
-        ("clock", "As of a time", visit.link("/as-of"), "The tree and the rights as they were."),
+        ("approval", "Permission levels", f"{here}/levels", "Permissions of each level."),
+        ("edit", "Apply a file", visit.link("/apply"), "Change the company to match a file."),
+        ("clock", "As of a time", visit.link("/as-of"), "The tree and permissions at a time."),
         (
             "download",
             "Export",
@@ -136,7 +136,7 @@ def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
             (
                 "Instance",
                 [
-                    ("tool", "Doctor and backups", "/instance", "What this machine can do."),
+                    ("tool", "Doctor and backups", "/instance", "Health of this machine."),
                     (
                         "company",
                         "New company",

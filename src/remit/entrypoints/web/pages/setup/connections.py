@@ -71,7 +71,7 @@ def _secret_kinds(visit: Visit) -> Sequence[tuple[str, str]]:
     words = {
         "env": "A variable of the instance's environment",
         "file": "A file on the instance's machine",
-        "command": "What a command prints",
+        "command": "The output of a command",
     }
     known = [(name, words.get(name, name)) for name in visit.site.app.vault.source_names]
     return [(_VALUE, "A value that the instance keeps"), *known]
@@ -93,7 +93,7 @@ def _secret_fields(visit: Visit) -> list[Setting]:
         "command": "The program and its arguments, one on each line.",
     }.get(kind, "As the plugin wants it.")
     lines = "lines" if kind == "command" else "text"
-    return [name, Setting("place", lines, True, help_, "", (), "Where it is found")]
+    return [name, Setting("place", lines, True, help_, "", (), "Source")]
 
 
 async def _test_secret(visit: Visit, given: Given) -> Tried:
@@ -107,7 +107,7 @@ async def _test_secret(visit: Visit, given: Given) -> Tried:
     await visit.do(secrets.may_change, **in_company(visit), name=name)
     problem = await vault.try_place(kind, parse_place(kind, place))
     if problem is not None:
-        return Tried(False, problem, "Look at the place, or save it and see to that later.")
+        return Tried(False, problem, "Check the source, or save it and fix that later.")
     return Tried(True, "The secret can be read.", "Its value is not shown.")
 
 
@@ -239,7 +239,7 @@ async def _remove_server(visit: Visit, name: str) -> str:
 
 SERVERS = Noun(
     *("mcp-servers", "MCP servers", "MCP server", "tool"),
-    about="Tools of others, which agents call through Remit once they are granted them.",
+    about="External tools that agents call through Remit, once granted.",
     empty="No MCP servers yet.",
     columns=("Program or address", "Agents"),
     rows=rows_of(mcp_servers.listing, _server_row),
@@ -290,12 +290,12 @@ async def _remove_repo(visit: Visit, name: str) -> str:
 
 REPOS = Noun(
     *("repositories", "Repositories", "repository", "repo"),
-    about="What agents get copies of in their workspaces, once they are granted it.",
+    about="Repositories that agents get copies of, once granted.",
     empty="No repositories yet.",
     columns=("Address", "Branch or tag", "Secret", "Forge"),
     rows=rows_of(repos.listing, _repo_row),
     fields=fields_of(repos.add),
-    save=saves(repos.add, "{name} is known."),
+    save=saves(repos.add, "{name} added."),
     test=_test_repo,
     operators=True,
     acts={
@@ -324,7 +324,7 @@ def _check_rows(visit: Visit) -> list[Row]:
 async def _remove_check(visit: Visit, which: str) -> str:
     repo, _, check = which.partition("/")
     await visit.do(repo_checks.remove_check, **in_company(visit), repo=repo, check=check)
-    return f"{check} is not run any more."
+    return f"{check} removed."
 
 
 CHECKS = Noun(
@@ -334,9 +334,9 @@ CHECKS = Noun(
     columns=("Repository", "Command", "Required to merge"),
     rows=_check_rows,
     fields=fields_of(repo_checks.set_check),
-    save=saves(repo_checks.set_check, "{name} is run on what is proposed from now on."),
+    save=saves(repo_checks.set_check, "{name} runs on every change proposed from now on."),
     operators=True,
-    acts={"remove": Act("Remove", _remove_check, "Run {} no more?")},
+    acts={"remove": Act("Remove", _remove_check, "Remove the check {}?")},
 )
 
 
@@ -412,7 +412,7 @@ async def _try_binding(visit: Visit, binding: str) -> Tried:
 
 CHANNELS = Noun(
     *("channels", "Channels", "channel", "channel"),
-    about="Outside chat systems that agents are bound to: what is written there comes in as mail.",
+    about="Chat systems that agents are bound to; messages from there arrive as mail.",
     empty="No agent is bound to a channel yet.",
     columns=("Kind", "Settings"),
     rows=rows_of(bindings.listing, _binding_row),
@@ -428,7 +428,7 @@ CHANNELS = Noun(
             does(
                 bindings.remove,
                 "binding",
-                "The binding is removed; its token opens nothing any more.",
+                "Channel removed; its token is revoked.",
             ),
             "Unbind {} from this channel?",
         ),
@@ -456,13 +456,13 @@ def _folder_fields(visit: Visit) -> list[Setting]:
 async def _save_folder(visit: Visit, given: Given) -> str:
     kind = await visit.look(lambda visit: chosen_kind(visit, FOLDERS))
     await visit.do(_FOLDER_VERBS[kind], **in_company(visit), **given)
-    return "Runs that begin from now on have it."
+    return "New runs see the folder."
 
 
 FOLDERS = Noun(
     *("folders", "Folders", "folder", "file"),
-    about="What runs are shown of the machine beside their workspace: a copy of a repository to "
-    "work in, tool chains and caches.",
+    about="Folders of the machine that runs see beside their workspace: repositories to work in, "
+    "tool chains and caches.",
     empty="No folders yet.",
     columns=("Kind", "For"),
     rows=rows_of(folders.listing, _folder_row),
@@ -473,8 +473,8 @@ FOLDERS = Noun(
     acts={
         "remove": Act(
             "Remove",
-            does(folders.remove, "folder", "Runs that begin from now on do not see it."),
-            "Show {} to no run any more?",
+            does(folders.remove, "folder", "New runs do not see the folder."),
+            "Remove the folder {}?",
         )
     },
 )

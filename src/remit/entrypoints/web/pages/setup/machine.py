@@ -82,7 +82,7 @@ def form(visit: Visit) -> Page:
     fields = settings_form.of_verb(
         companies.create,
         without=("adapter_config",),
-        labels={"root_name": "Root agent", "adapter_type": "Run by"},
+        labels={"root_name": "Root agent", "adapter_type": "Adapter"},
     )
     return visit.show(
         "setup/new_company.html",

@@ -29,6 +29,8 @@ from remit.services.messaging import pending_items, schedules
 from remit.services.organisation import agents
 from remit.services.spending import budgets
 
+_ALL = 1_000_000
+
 # ── adapters ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -77,8 +79,8 @@ async def _tried_adapter(visit: Visit, adapter: str, *, try_out: bool) -> Tried:
 
 ADAPTERS = Noun(
     *("adapters", "Programs and models", "adapter", "plug"),
-    about="What can run an agent here. A test looks for the program and its key; “Ask the model” "
-    "sends one small request.",
+    about="Adapters that can run an agent here. A test looks for the program and its key; “Ask the "
+    "model” sends one small request.",
     empty="No adapters.",
     columns=("Runs",),
     rows=_adapter_rows,
@@ -134,7 +136,7 @@ SCHEDULES = Noun(
     acts={
         "cancel": Act(
             "Cancel",
-            does(pending_items.cancel_schedule, "schedule", "The schedule is over."),
+            does(pending_items.cancel_schedule, "schedule", "Schedule ended."),
             "End the schedule “{}”?",
         )
     },
@@ -180,6 +182,15 @@ def _budget_fields(_: Visit) -> list[Setting]:
     ]
 
 
+async def _agent(visit: Visit, name: str) -> str:
+    """The agent of this company that is called so: another company may have one, too."""
+    found = await visit.do(agents.listing, **in_company(visit), limit=_ALL)
+    for one in found:
+        if name.lower() in (one["name"].lower(), one["id"]):
+            return str(one["id"])
+    raise settings_form.wrong("agent", "is no agent of this company")
+
+
 async def _save_budget(visit: Visit, given: Given) -> str:
     changes: dict[str, int | None] = {}
     if "dollars" in given:
@@ -190,13 +201,14 @@ async def _save_budget(visit: Visit, given: Given) -> str:
         changes["budgetMonthlyTokens"] = None if tokens is None else int(tokens)
     if not changes:
         raise BadInput("There is nothing to save.", "Give dollars or tokens; none for no limit.")
-    await visit.do(configuration.change, agent=given["agent"], changes=changes)
+    agent = await _agent(visit, given["agent"])
+    await visit.do(configuration.change, agent=agent, changes=changes)
     return f"The budget of {given['agent']} is saved."
 
 
 BUDGETS = Noun(
     *("budgets", "Budgets", "budget", "money"),
-    about="What agents may spend in a month. Limits of the whole company are among its settings.",
+    about="Monthly budgets of agents. Limits of the whole company are in its settings.",
     empty="Nobody has a budget or has spent anything this month.",
     heading="Agent",
     columns=("Spent this month", "Budget", "Left", "Tokens"),
@@ -235,9 +247,9 @@ _JOB_STATES = {"completed": "good", "failed": "bad", "running": "work", "queued"
 
 JOBS = Noun(
     *("jobs", "Background jobs", "agent", "clock"),
-    about="What agents have worked out in the background; the answer comes to them as mail.",
+    about="Work that agents do in the background; results reach them as mail.",
     empty="No background jobs.",
-    columns=("Run by", "Since", "Waits for"),
+    columns=("Adapter", "Since", "Waits for"),
     rows=_job_rows,
     acts={
         "cancel": Act(
@@ -265,36 +277,37 @@ def _key_rows(visit: Visit) -> list[Row]:
 def _key_fields(_: Visit) -> list[Setting]:
     return [
         Setting("agent", "text", True, "", "", (), "Agent", "agent"),
-        Setting("label", "text", False, "", "", (), "What it is for"),
-        Setting("expires_at", "text", False, "Such as 2027-01-31T00:00:00Z.", "", (), "Good until"),
+        Setting("label", "text", False, "", "", (), "Purpose"),
+        Setting("expires_at", "text", False, "Such as 2027-01-31T00:00:00Z.", "", (), "Expires"),
     ]
 
 
 async def _save_key(visit: Visit, given: Given) -> Page:
     until = None if "expires_at" not in given else from_iso(given["expires_at"])
+    agent = await _agent(visit, given["agent"])
     made = await visit.do(
-        agents.create_key, agent=given["agent"], label=given.get("label", ""), expires_at=until
+        agents.create_key, agent=agent, label=given.get("label", ""), expires_at=until
     )
     return visit.show(
         "setup/shown_once.html",
         noun=KEYS,
         said=f"A key of {given['agent']}",
         token=made["token"],
-        about="Whoever has it acts as the agent, over MCP and HTTP, until it is revoked.",
+        about="It acts as the agent, over MCP and HTTP, until it is revoked.",
     )
 
 
 async def _revoke_key(visit: Visit, which: str) -> str:
     agent, _, key = which.partition("/")
     await visit.do(agents.revoke_key, agent=agent, key=key)
-    return "The key opens nothing any more."
+    return "Key revoked."
 
 
 KEYS = Noun(
     *("keys", "Agent keys", "agent key", "key"),
     about="For agents that run outside of Remit. Agents that Remit runs need none.",
     empty="No agent has a key.",
-    columns=("For", "Made", "Good until"),
+    columns=("Purpose", "Created", "Expires"),
     rows=_key_rows,
     fields=_key_fields,
     save=_save_key,
