@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,7 +119,7 @@ class Proposals:
         return found
 
 
-def filled(office: Office, place: Path) -> dict[str, str]:
+def _filled(office: Office, place: Path) -> dict[str, str]:
     """Something of each kind, so that no page is empty: what the names in `PAGES` stand for."""
     board, path = office.board, office.path
     agent = office.agent("Everywhere", title="<b>Seen</b> on every page")
@@ -181,7 +182,18 @@ def _set_up(office: Office, agent: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def same_machine(office: Office) -> Iterator[None]:
+def staged(office: Office) -> Iterator[dict[str, str]]:
+    """An office with something of each kind, which looks the same on every machine: also the paths
+    that are shown have the same length."""
+    with (
+        _same_machine(office),
+        tempfile.TemporaryDirectory(prefix="remit-site-", dir="/tmp") as place,
+    ):
+        yield _filled(office, Path(place) / "site")
+
+
+@contextlib.contextmanager
+def _same_machine(office: Office) -> Iterator[None]:
     """Pages that tell what the machine has tell the same on every machine."""
     app = office.running.app
     with pytest.MonkeyPatch.context() as patch:

@@ -3,74 +3,20 @@
 import gzip
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import pictures
+from tests import page_stage, pictures
 from tests.browsing import Office, Visitor, check_accessible, check_drawn, check_fits
-
-PAGES = Path(__file__).parent.parent / "src" / "remit" / "entrypoints" / "web" / "pages"
-WIDTHS = (1440, 1920, 390)
-#: Each page with what stands for the places in its address.
-ADDRESSES = (
-    *("/", "/?range=24h", "/search?q=a", "/design", "/account", "/setup", "/no/such/page"),
-    *(
-        "/companies/{company}",
-        "/companies/{company}/settings",
-        "/org",
-        "/org/change?agent={agent}",
-        "/hire",
-    ),
-    *("/agents/{agent}", "/agents/{agent}?tab=work", "/agents/{agent}?tab=mail"),
-    *("/agents/{agent}?tab=rights", "/agents/{agent}?tab=configuration"),
-    *("/agents/{agent}?tab=runs", "/agents/{agent}/terminate"),
-    *("/approvals", "/approvals/{approval}", "/outcomes", "/outcomes?view=graph"),
-    *("/outcomes/{agent}", "/files", "/files/{file}", "/files/{file}/edit", "/inbox"),
-    *("/inbox/{message}", "/runs", "/runs/{run}", "/events", "/events/{event}"),
-    *("/companies/{company}/people/{user}", "/companies/{company}/people", "/companies/new"),
-    *("/instance", "/apply", "/as-of", "/changes", "/setup/secrets", "/setup/adapters"),
-)
-#: What stands there depends on what the machine has; they have no picture.
-OF_THE_MACHINE = ("/setup", "/setup/adapters", "/instance")
-#: Pages that are another when they are asked for, have no frame, or are tested where they are made.
-LEFT_OUT = re.compile(
-    r".*(/links?|/chat-code|/tokens|/webhook|/preview|/undo|/doctor|/news|/take-back|/update|/levels)"
-    r"|.*/state|/instance/backups/.*|/changes/.*"
-)
+from tests.page_stage import BARE, NO_PAGES, PAGES, SCHEMES, SENT, WIDTHS, name_of, shape
+from tests.web_attacks import web_routes
 
 
 @pytest.fixture(scope="module")
-def known(office: Office) -> dict[str, str]:
-    """Something of each kind, so that no page is empty."""
-    agent = office.agent("Everywhere", title="<b>Seen</b> on every page")
-    mine = office.as_agent(agent)
-    file = mine.must("POST", office.path("files"), {"description": "Plan", "content": "# Plan"})
-    letter = mine.must(
-        "POST", office.path("messages"), {"to": "board", "subject": "News", "body": "**Good.**"}
-    )
-    mine.must("POST", office.path("messages"), {"to": "board", "subject": "More", "body": "Soon."})
-    mine.must("POST", office.path("questions"), {"question": "Which?", "options": ["a", "b"]})
-    mine.must("POST", office.path("questions"), {"question": "And why?"})
-    hired = office.hire("Asked", prompt="Be kind.")
-    office.board.must(
-        "POST", office.path("messages"), {"to": "agent:Everywhere", "subject": "Do", "body": "It."}
-    )
-    run = office.begin(agent)
-    office.print(run, 1, "one line\n")
-    office.end(run, "failed")
-    event = office.board.must("GET", office.path("events?limit=1"))[0]
-    return {
-        "company": office.company,
-        "agent": agent["id"],
-        "file": file["id"],
-        "message": letter["id"],
-        "approval": hired["approval"]["id"],
-        "run": run.id,
-        "event": event["id"],
-        "user": office.board.must("GET", "/api/me")["id"],
-    }
+def known(office: Office) -> Iterator[dict[str, str]]:
+    with page_stage.staged(office) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -87,19 +33,25 @@ def desk(chromium: Any) -> Iterator[Any]:
     found.close()
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.requirement("FX-47")
-def test_a_page_is_accessible_and_fits(
-    address: str, known: dict[str, str], reader: Visitor, desk: Any
-) -> None:
-    """All rules of axe by day on a desk and on a phone; by night what depends on colours; at each
-    width what can be measured, and the whole as it was last looked at (`tests/pictures`)."""
+def opened(reader: Visitor, address: str, known: dict[str, str]) -> Any:
     page = reader.page
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
     page.emulate_media(color_scheme="light")
     answer = page.goto(address.format(**known))
     assert answer is not None
-    assert answer.status in (200, 404 if address.startswith("/no/") else 200), address
+    assert answer.status == (404 if address.startswith("/no/") else 200), address
+    return page
+
+
+@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.requirement("FX-47")
+def test_a_page_is_accessible_and_fits(
+    address: str, known: dict[str, str], reader: Visitor, desk: Any
+) -> None:
+    """All rules of axe by day on a desk and by night on a phone, and what depends on colours by
+    night on a desk; at each width what can be measured, and the whole as it was last looked at
+    (`tests/pictures`)."""
+    page = opened(reader, address, known)
     assert page.locator("nav[aria-label=Pages]").count() == 1, "a page has the frame of all pages"
     check_accessible(page)
     check_fits(page)
@@ -113,26 +65,34 @@ def test_a_page_is_accessible_and_fits(
     page.set_viewport_size({"width": WIDTHS[1], "height": 1000})
     check_fits(page)
     check_drawn(page)
-    if address not in OF_THE_MACHINE:
-        page.emulate_media(color_scheme="light")
-        name = re.sub(r"\W+", "-", address).strip("-") or "first"
-        pictures.compare(page, desk, name)
+    page.emulate_media(color_scheme="light")
+    pictures.compare(page, desk, name_of(address))
 
 
-def test_every_page_is_looked_at() -> None:
-    """A new page is added to the list above."""
-    declared = {
-        path
-        for module in PAGES.rglob("*.py")
-        for path in re.findall(r'site\.page\(\s*f?"([^"]+)"', module.read_text())
-    }
-    listed = {_shape(address.partition("?")[0]) for address in ADDRESSES}
-    own = {path for path in declared if path.startswith("/") and not LEFT_OUT.fullmatch(path)}
-    assert {_shape(path) for path in own} - listed == set()
+@pytest.mark.campaign("every rule of axe in all six settings, of which three are tried each time")
+@pytest.mark.requirement("FX-47")
+def test_a_page_is_accessible_in_every_setting(known: dict[str, str], reader: Visitor) -> None:
+    for address in PAGES:
+        page = opened(reader, address, known)
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                check_accessible(page)
+                check_fits(page)
 
 
-def _shape(path: str) -> str:
-    return re.sub(r"\{+\w+\}+", "*", path)
+def test_every_page_is_looked_at(office: Office) -> None:
+    """A new page is added to `page_stage.PAGES`; one that a form leads to, to `SENT`."""
+    shown = {path for method, path in web_routes(office.running.app) if method == "GET"}
+    listed = {shape(address) for address in (*PAGES, *BARE, *SENT)}
+    assert {shape(path) for path in shown - NO_PAGES.keys()} - listed == set()
+    assert NO_PAGES.keys() - shown == set()
+
+
+def test_every_picture_is_of_a_page() -> None:
+    kept = {path.stem for path in pictures.FOLDER.glob("*.png")}
+    assert kept == {name_of(address) for address in PAGES}
 
 
 def test_what_all_pages_share_is_light_on_the_wire(office: Office) -> None:
@@ -153,7 +113,7 @@ def test_what_all_pages_share_is_light_on_the_wire(office: Office) -> None:
 def test_strangers_meet_a_page_that_says_how_to_sign_in(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:
-    for scheme in ("light", "dark"):
+    for scheme in SCHEMES:
         visitor = visit(color_scheme=scheme)
         visitor.context.clear_cookies()
         for address in ("/", "/login", "/runs"):

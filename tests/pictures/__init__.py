@@ -26,10 +26,11 @@ TOLERANCE: Final = 0.12
 SCALE: Final = 0.25
 #: As much of a page as is compared, of each width.
 SIZES: Final = ((1440, 1100), (390, 1100), (1920, 1100))
-_HERE: Final = Path(__file__).parent
-_SEEN: Final = _HERE.parent.parent / "build" / "pictures"
-_SCRIPT: Final = (_HERE / "page.js").read_text().partition("\n")[2]
-_FONT: Final = base64.b64encode((_HERE / "blocks.ttf").read_bytes()).decode()
+#: Where the pictures are.
+FOLDER: Final = Path(__file__).parent
+_SEEN: Final = FOLDER.parent.parent / "build" / "pictures"
+_SCRIPT: Final = (FOLDER / "page.js").read_text().partition("\n")[2]
+_FONT: Final = base64.b64encode((FOLDER / "blocks.ttf").read_bytes()).decode()
 
 
 def within(page: Page, what: str, given: object = None) -> Any:
@@ -50,7 +51,7 @@ def compare(page: Page, desk: Page, name: str) -> None:
         taken.append(f"data:image/png;base64,{shot['data']}")
     protocol.detach()
     seen: str = within(desk, "together", taken)
-    path = _HERE / f"{name}.png"
+    path = FOLDER / f"{name}.png"
     if os.environ.get("REMIT_PICTURES") == "new":
         path.write_bytes(_bytes(seen))
         return
