@@ -66,14 +66,22 @@ GOOD = [[200, ""], [200, ""]]
 REFUSED = [[401, "run_token_outside"], [401, "run_token_outside"]]
 
 
-async def from_outside(url: str, token: str) -> Any:
-    """From a process that is no part of the run, nor of Remit."""
-    script = f"{ASK}\nprint(both(*sys.argv[1:]))"
+#: What some take for blanks around a token, and others for a part of it.
+DISGUISES = r"""
+url, token = sys.argv[1:]
+for shown in (token, "\xa0" + token, token + "\xa0", "\x85" + token, " \xa0 " + token):
+    print(both(url, shown))
+"""
+
+
+async def from_outside(url: str, token: str) -> list[Any]:
+    """From a process that is no part of the run, nor of Remit; as it is, then disguised."""
+    script = f"{ASK}\n{DISGUISES}"
     asking = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-S", "-c", script, url, token, stdout=subprocess.PIPE
     )
     said, _ = await asking.communicate()
-    return json.loads(said)
+    return [json.loads(line) for line in said.splitlines()]
 
 
 @pytest.mark.requirement("BX-14")
@@ -107,7 +115,9 @@ def test_a_token_that_was_carried_out_of_its_run_is_refused(
         token = (home / "token").read_text()
         caplog.clear()
         # With full access it has the whole machine; there is no outside.
-        assert await from_outside(at.url, token) == (GOOD if kind == "full" else REFUSED), kind
+        plain, *disguised = await from_outside(at.url, token)
+        assert plain == (GOOD if kind == "full" else REFUSED), kind
+        assert disguised == [[[401, "unauthenticated"]] * 2] * 4, kind
         said = [one.message for one in caplog.records if "from outside" in one.message]
         assert len(said) == (0 if kind == "full" else 2)
         (home / "go").touch()

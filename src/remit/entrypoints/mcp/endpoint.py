@@ -52,7 +52,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from remit.entrypoints import bodies
-from remit.entrypoints.http.wire.caller import bearer
+from remit.entrypoints.http.wire.caller import bearer, token_in
 from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
 from remit.entrypoints.mcp.tools import few as few_tools
 from remit.entrypoints.mcp.tools.few import few, simpler
@@ -448,10 +448,10 @@ def _security(allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
 
 
 def _bearer(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
+    header = request.headers.get("authorization")
+    if header is None:
         raise NoToken("This request carries no bearer token.")
-    return bearer(token.strip())
+    return bearer(token_in(header))
 
 
 def _message(body: bytes) -> JSONRPCRequest:

@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remit import threads
 from remit.adapters import registry
 from remit.app import App
+from remit.entrypoints.http.wire.caller import token_in
 from remit.errors import RemitError
 from remit.ids import token_digest
 from remit.runtime.sandbox.places import PREFIX, outside
@@ -27,7 +28,7 @@ class Door:
         if scope["type"] == "http":
             for name, value in scope["headers"]:
                 if name == b"authorization" and _PREFIX in value:
-                    await self._check(value.partition(b" ")[2].strip().decode("latin-1"), scope)
+                    await self._check(token_in(value.decode("latin-1")), scope)
         await self._inner(scope, receive, send)
 
     async def _check(self, token: str, scope: Scope) -> None:

@@ -35,6 +35,17 @@ def session(request: Request) -> str | None:
     return found if found.startswith(_SESSION) else None
 
 
+def token_in(header: str) -> str:
+    """The token in an Authorization header. Whoever looks at tokens reads them with this: one that
+    two read differently is checked by the first and believed by the second. So only the blanks of
+    HTTP are left out around it, not all that Unicode takes for one."""
+    scheme, _, token = header.partition(" ")
+    token = token.strip(" \t")
+    if scheme.lower() != "bearer" or not token:
+        raise NoToken("The Authorization header is not a bearer token.")
+    return token
+
+
 def bearer(token: str) -> str:
     """A token for calls; what a browser holds is not one, so that what leaks there opens less."""
     if token.startswith(_SESSION):
@@ -63,10 +74,7 @@ def presented(request: Request) -> tuple[str, bool]:
     """The token that came along, and whether a browser sent it by itself."""
     header = request.headers.get("authorization")
     if header is not None:
-        scheme, _, token = header.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise NoToken("The Authorization header is not a bearer token.")
-        return bearer(token.strip()), False
+        return bearer(token_in(header)), False
     cookie = session(request)
     if cookie is None:
         raise NoToken("This request carries no token.")
