@@ -130,6 +130,34 @@ def test_a_connection_that_is_kept_outlives_the_wait_for_its_first_request(
                 time.sleep(0.05)
 
 
+def test_who_opens_connections_without_end_crowds_out_nobody(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that nothing is asked on go, the longest idle first; those at work stay."""
+    most = 20
+    monkeypatch.setattr(Impatient, "most", most)
+    ask = b"GET /health HTTP/1.1\r\nHost: " + host(stage) + b"\r\n\r\n"
+    watcher = Client(stage.site.url, stage.ours.board.token)
+    headers = {"Accept": "text/event-stream"}
+    stream = watcher.open("GET", company(stage.ours.company), headers=headers)
+    with contextlib.ExitStack() as crowd:
+        for _ in range(2 * most):  # that asked once, and are kept from then on
+            connection = crowd.enter_context(connected(stage))
+            connection.sendall(ask)
+            assert connection.recv(12) == b"HTTP/1.1 200"
+        silent = [crowd.enter_context(connected(stage)) for _ in range(3 * most)]
+        for connection in silent[: 2 * most]:
+            assert said(connection) == b""  # closed: it is not waited for any longer
+        client = Client(stage.site.url, stage.ours.board.token)
+        assert client("GET", "/api/me").status == 200
+        title = {"parentId": stage.ours.ids["agent"], "title": "Seen by the stream"}
+        client.must("POST", f"/api/companies/{stage.ours.company}/outcomes", title)
+        client.close()
+    assert "outcome.create" in next(server_sent(stream))["data"]
+    stream.close()
+    watcher.close()
+
+
 _INNER = (
     b"GET /api/me HTTP/1.1\r\nHost: %(host)s\r\n"
     b"Authorization: Bearer %(token)s\r\nConnection: close\r\n\r\n"

@@ -1,20 +1,28 @@
-"""Connections that do not get on: heads without end, requests that never come to one, and bodies
-that nobody is going to read.
+"""Connections that do not get on: heads without end, requests that never come to one, bodies that
+nobody is going to read, and more connections than there is room for.
 
 The server reads whatever a connection sends before it has a request for us, so this is the only
 place where that can be bounded. What the server refuses by itself looks like every other error.
 """
 
+from __future__ import annotations
+
 import asyncio
+import logging
+import resource
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from remit.runtime.sandbox.places import Peer
+
+log = logging.getLogger(__name__)
 
 #: The request line and all headers; what one read brings besides may be in it.
 LARGEST_HEAD: Final = 64 * 1024
@@ -26,6 +34,17 @@ SILENT_SECONDS: Final = 60.0
 #: After an answer that did not wait for the body: whoever is still sending gets to read it.
 LINGER_SECONDS: Final = 2.0
 LINGER_BYTES: Final = 8 * 1024 * 1024
+#: Of all connections, where the system sets no bound.
+MOST_CONNECTIONS: Final = 10_000
+#: Between two lines in the log about it.
+_TELL_SECONDS: Final = 60.0
+
+
+def most_connections() -> int:
+    """Half of what this process may have open: the rest is for its files, databases, programs and
+    calls, none of which strangers should be able to use up."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if most == resource.RLIM_INFINITY else min(most // 2, MOST_CONNECTIONS)
 
 
 def _refusal(status: HTTPStatus, code: str, error: str, next_step: str) -> bytes:
@@ -57,9 +76,36 @@ _LARGE_HEAD: Final = _refusal(
 )
 
 
+class _Idle:
+    """Connections of one server that nothing is asked on, the longest idle first."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Impatient, None] = {}
+        self._told = -_TELL_SECONDS
+
+    def add(self, connection: Impatient) -> None:
+        self._waiting[connection] = None
+
+    def remove(self, connection: Impatient) -> None:
+        self._waiting.pop(connection, None)
+
+    def close_one(self, now: float) -> None:
+        """Whoever connected last is idle, too: if all others are at work, it is the one."""
+        connection = next(iter(self._waiting))
+        self.remove(connection)
+        connection.transport.abort()
+        if now - self._told >= _TELL_SECONDS:
+            self._told = now
+            log.warning("too many connections: those that nothing is asked on are closed")
+
+
+_idle: WeakKeyDictionary[ServerState, _Idle] = WeakKeyDictionary()
+
+
 class Impatient(HttpToolsProtocol):
     """HTTP/1.1 as before, with an end to waiting."""
 
+    most = most_connections()
     head_seconds = HEAD_SECONDS
     silent_seconds = SILENT_SECONDS
     linger_seconds = LINGER_SECONDS
@@ -74,6 +120,7 @@ class Impatient(HttpToolsProtocol):
         self._refusing = False
         #: What may still come in after the last answer; None while there may be another.
         self._left: int | None = None
+        self._idle = _idle.setdefault(self.server_state, _Idle())
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -81,10 +128,20 @@ class Impatient(HttpToolsProtocol):
         if self.client is not None:
             self.client = Peer(self.client)
         self._timer = self.loop.call_later(self.head_seconds, self._give_up)
+        self._idle.add(self)
+        if len(self.connections) > self.most:
+            self._idle.close_one(self.loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        self._idle.remove(self)
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        at_work = bool(self.pipeline)
+        super().on_response_complete()
+        if not at_work and not self.transport.is_closing():
+            self._idle.add(self)
 
     def data_received(self, data: bytes) -> None:
         if self._is_over():
@@ -119,6 +176,7 @@ class Impatient(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head, self._in_body = False, True
+        self._idle.remove(self)
         if not self.url.startswith(b"/"):
             self._prefer_named_host()
         super().on_headers_complete()
