@@ -12,7 +12,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 	--extra postgres --extra s3 --group build $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup llm demo test test-fast check bench campaign mutants screenshots lock clean
+.PHONY: help setup llm demo test test-fast check bench campaign fuzz mutants screenshots lock clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ bench: $(VENV)/.dev ## measure
 
 mutants: setup ## change the code where it carries a promise, and expect a test to notice
 	$(BIN)/python -m tests.mutants --workers $(WORKERS)
+
+fuzz: setup ## send all that /openapi.json allows and forbids, as board, agent and nobody
+	$(PYTEST) --campaign tests/test_description.py -rP
 
 SEEDS ?= 1-1000
 STEPS ?= 1000

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Annotated, Any, Final, get_type_hints
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, StrictBool, ValidationError
+from pydantic import BaseModel, Field, StrictBool, ValidationError, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -24,7 +24,13 @@ from remit.entrypoints.declared import chosen, declared, model
 from remit.entrypoints.http.wire import field_types as described
 from remit.entrypoints.http.wire import json_document, paging
 from remit.entrypoints.http.wire.caller import caller
-from remit.entrypoints.http.wire.fields import MOST_REPORTED, Body, Reference
+from remit.entrypoints.http.wire.fields import (
+    MOST_REPORTED,
+    Body,
+    Reference,
+    in_address,
+    without_null,
+)
 from remit.errors import RemitError
 from remit.ids import END_OF_IDS
 from remit.services import fields, shapes
@@ -173,28 +179,17 @@ class DeclaredRoute(Route):
         if self.body is None:
             return {}
         schema = self.body.model_json_schema(ref_template="#/components/schemas/{model}")
-        return {**schema.pop("$defs", {}), self.body.__name__: _without_null(schema)}
+        return {**schema.pop("$defs", {}), self.body.__name__: without_null(schema)}
 
     def described(self) -> dict[str, Any]:
         """The operation as /openapi.json has it."""
         surface = self.surface
-        schema = self.parameters.model_json_schema()
-        parameters = [
-            {
-                "name": name,
-                "in": "path" if name in surface.in_path.values() else "query",
-                "required": name in schema.get("required", ()),
-                **({"description": kind.pop("description")} if "description" in kind else {}),
-                "schema": kind,
-            }
-            for name, kind in _without_null(schema).get("properties", {}).items()
-        ]
         found: dict[str, Any] = {
             "tags": [surface.tag],
             "summary": surface.operation.replace("_", " ").title(),
             "description": self.words,
             "operationId": surface.operation,
-            "parameters": parameters,
+            "parameters": in_address(self.parameters, surface.in_path.values()),
             "responses": {
                 str(surface.status): {
                     "description": "Successful Response",
@@ -249,14 +244,6 @@ def _read(
     return _checked(kind, json_document.read(body) if body else {}, clearable)
 
 
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose fields do not say that they are null unless given."""
-    for field in schema.get("properties", {}).values():
-        if field.get("default", "") is None:
-            del field["default"]
-    return schema
-
-
 def _has_required(kind: type[BaseModel]) -> bool:
     return any(one.is_required() for one in kind.model_fields.values())
 
@@ -267,9 +254,10 @@ def _in_body(one: fields.Field) -> Any:
 
 
 def _lax(one: fields.Field) -> Any:
-    """The type of a field. Texts are described only; the verb says what is wrong with one."""
+    """The type of a field. Texts and words are described only: they always reach the verb, which
+    says what is wrong with one. A time that is empty would be none to it."""
     if one.words:
-        return Annotated[str, described.words(*one.words)]
+        return Annotated[str, WithJsonSchema(dict(described.words(*one.words).schema))]
     if one.entries is not None:
         return Annotated[list[_in_body(one.entries)], Field(max_length=one.most)]  # type: ignore[misc]
     if one.reference is not None:
@@ -279,7 +267,8 @@ def _lax(one: fields.Field) -> Any:
     if isinstance(one.text, fields.PlainName):
         return described.Name
     if one.text is not None:
-        return Annotated[str, described.text(one.text.longest, empty=one.text.empty)]
+        written = described.text(one.text.longest, empty=one.text.empty)
+        return Annotated[str, WithJsonSchema(dict(written.schema))]
     if one.range is not None:
         return Annotated[int, Field(ge=one.range.least, le=one.range.most)]
     return one.kind

@@ -4,9 +4,9 @@ Agents write these bytes, so a browser must never take them for a page of ours.
 """
 
 from collections.abc import AsyncIterator
-from typing import Any, BinaryIO, Final
+from typing import Annotated, Any, BinaryIO, Final, TypeVar
 
-from pydantic import StrictBool, ValidationError
+from pydantic import BaseModel, Field, StrictBool, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -18,6 +18,7 @@ from remit.entrypoints.http.wire import field_types, json_document
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import Body
 from remit.errors import BadInput
+from remit.model.work.file import LONGEST_DESCRIPTION
 from remit.services.fields import LONGEST_REFERENCE
 from remit.services.knowledge.file_contents import PIECE, Library, Source
 from remit.services.record import history
@@ -30,7 +31,7 @@ _HARMLESS: Final = {
 }
 _BEFORE: Final = "/api/files/"
 _BEHIND: Final = "/content"
-_FLAGS: Final = {"": False, "0": False, "false": False, "1": True, "true": True}
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
 class FileBody(Body):
@@ -39,6 +40,24 @@ class FileBody(Body):
     description: field_types.FileDescription
     content: str
     unlisted: StrictBool = False
+
+
+class CreateQuery(BaseModel):
+    """Of a file whose bytes are the body. Checked with JSON, too, which says the same inside."""
+
+    description: Annotated[
+        str,
+        field_types.text(LONGEST_DESCRIPTION, empty=True),
+        Field(description="Only when the content is not JSON."),
+    ] = ""
+    unlisted: Annotated[bool, Field(description="Only when the content is not JSON.")] = False
+
+
+class ReadQuery(BaseModel):
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    at: Annotated[
+        field_types.Moment | None, Field(description="What it said at this time (ISO 8601).")
+    ] = None
 
 
 class ContentRoutes:
@@ -80,12 +99,12 @@ class ContentRoutes:
 
 async def _read(library: Library, request: Request) -> Response:
     who, file = caller(request), request.path_params["id"]
-    version = _number(request.query_params.get("version"))
-    at = request.query_params.get("at")
-    if at is not None:
+    asked = _checked(ReadQuery, request.query_params)
+    version = asked.version
+    if asked.at is not None:
         if version is not None:
             raise BadInput("version and at exclude each other.", "Give one of the two.")
-        version = await library.gate(who, history.version_at, file=file, at=at)
+        version = await library.gate(who, history.version_at, file=file, at=asked.at)
     view, stream = await library.open(who, file=file, version=version)
     headers = {**_HARMLESS, "ETag": _tag(view)}
     if _has(request.headers.get("if-none-match"), headers["ETag"]):
@@ -120,7 +139,7 @@ async def _create(library: Library, request: Request) -> Response:
     """JSON for text; any other type is the content itself, described in the query."""
     who = caller(request)
     await library.gate.check(who)
-    company = request.path_params["companyId"]
+    company, asked = request.path_params["companyId"], _checked(CreateQuery, request.query_params)
     if len(company) > LONGEST_REFERENCE or not company.isprintable():
         raise BadInput("companyId: is not an id.", "List the companies.")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -135,9 +154,7 @@ async def _create(library: Library, request: Request) -> Response:
             "A form is not taken here.", "Send the bytes themselves, with ?description=…"
         )
     else:
-        source = await _source(request)
-        description = request.query_params.get("description", "")
-        unlisted = _flag(request.query_params.get("unlisted", ""))
+        source, description, unlisted = await _source(request), asked.description, asked.unlisted
     view = await library.create(
         who, source, company=company, description=description, unlisted=unlisted
     )
@@ -153,8 +170,12 @@ async def _source(request: Request) -> Source:
 
 
 def _file_body(sent: bytes) -> FileBody:
+    return _checked(FileBody, json_document.read(sent))
+
+
+def _checked(kind: type[Checked], given: Any) -> Checked:
     try:
-        return FileBody.model_validate(json_document.read(sent))
+        return kind.model_validate(given)
     except ValidationError as wrong:
         problem = wrong.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in problem["loc"]) or "body"
@@ -190,10 +211,3 @@ def _number(text: str | None) -> int | None:
     if not text.isascii() or not text.isdecimal() or len(text) > 10:
         raise BadInput("version must be a positive whole number.", "See the file's history.")
     return int(text)
-
-
-def _flag(text: str) -> bool:
-    try:
-        return _FLAGS[text.lower()]
-    except KeyError:
-        raise BadInput("unlisted: must be true or false.") from None

@@ -8,6 +8,7 @@ from remit.app import App
 from remit.clock import from_iso
 from remit.entrypoints.http.server.stream import EVENT_STREAM, Announcer, stream_events
 from remit.entrypoints.http.wire.caller import caller
+from remit.entrypoints.http.wire.field_types import Moment
 from remit.entrypoints.http.wire.fields import CompanyId, new_router
 from remit.entrypoints.http.wire.paging import LARGEST, Paged
 from remit.errors import BadInput
@@ -33,8 +34,8 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         actor: Annotated[str, Query(max_length=200, description="Whose name or id.")] = "",
         refused: bool = False,
         q: Annotated[str, Query(max_length=200, description="Words in it.")] = "",
-        since: Annotated[str, Query(max_length=40, description="ISO 8601.")] = "",
-        until: Annotated[str, Query(max_length=40, description="ISO 8601.")] = "",
+        since: Annotated[Moment | None, Query(description="ISO 8601.")] = None,
+        until: Annotated[Moment | None, Query(description="ISO 8601.")] = None,
     ) -> Response:
         """Newest first; with `after`, what came after that event, oldest first.
 

@@ -1,16 +1,26 @@
-"""Types of fields as /openapi.json describes them.
+"""Types of fields: described in /openapi.json, and checked when they arrive.
 
-What a field may hold is checked by the services, which say what is wrong in their own words. The
-description is made of the very constants that they check with, so that the two agree.
+Both are made of the very constants and functions that the services check with, and what is wrong is
+said in their words. Here it is checked because not every field reaches a service each time: a note
+that counts only together with something else must not be longer than described either.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import GetJsonSchemaHandler, StrictInt, WithJsonSchema
-from pydantic_core import CoreSchema
+from pydantic import (
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StrictInt,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, core_schema
 
+from remit.clock import from_iso
+from remit.errors import BadInput
 from remit.model.connections.mcp_server import LONGEST_SETTING, LONGEST_URL
 from remit.model.connections.secret import LONGEST_PLACE, LONGEST_VALUE, SHORTEST_VALUE
 from remit.model.organisation.agent_spec import LARGEST_BUDGET, AgentRole, Field, Holds
@@ -19,27 +29,67 @@ from remit.model.organisation.grant import Level as GrantLevel
 from remit.model.organisation.grant import Mode as GrantMode
 from remit.model.organisation.halt import LONGEST_NOTE as LONGEST_HALT
 from remit.model.organisation.permission import PermissionLevel, Reach
-from remit.model.text import LONGEST_LABEL, LONGEST_NAME, LONGEST_REASON, NAME
+from remit.model.text import (
+    LONGEST_LABEL,
+    LONGEST_NAME,
+    LONGEST_REASON,
+    NAME,
+    clean_name,
+    clean_text,
+)
 from remit.model.work.file import LONGEST_DESCRIPTION
 from remit.model.work.outcome import LONGEST_TITLE, OutcomeStatus
 from remit.services.hiring import agent_spec
 
 
-def text(longest: int | None = None, *, empty: bool = False) -> Any:
+@dataclass(frozen=True, eq=False)  # types are kept in sets
+class Described:
+    """A mark of a type: what a text may be, for those who read and for those who check."""
+
+    schema: Mapping[str, Any]
+    #: Raises BadInput; is given the text and what it is called.
+    check: Callable[[str, str], object]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, __: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.schema)
+
+    def _checked(self, value: str, info: ValidationInfo) -> str:
+        try:
+            self.check(value, info.field_name or "it")
+        except BadInput as wrong:
+            if info.field_name is not None:
+                raise
+            # A parameter of a query: only who called this knows its name, and says it.
+            raise ValueError(wrong.sentence) from None
+        return value
+
+
+def text(longest: int, *, empty: bool = False) -> Described:
     """So much text; without `empty`, more than blanks."""
-    schema: dict[str, Any] = {"type": "string"}
-    if longest is not None:
-        schema["maxLength"] = longest
+    schema: dict[str, Any] = {"type": "string", "maxLength": longest}
     if not empty:
         schema |= {"minLength": 1, "pattern": r"\S"}
-    return WithJsonSchema(schema)
+    return Described(
+        schema, lambda value, name: clean_text(value, name, longest=longest, empty_ok=empty)
+    )
 
 
-def words(*known: str) -> Any:
-    return WithJsonSchema({"type": "string", "enum": list(known)})
+def words(*known: str) -> Described:
+    def check(value: str, name: str) -> None:
+        if value not in known:
+            raise BadInput(f"{name} must be one of {', '.join(known)}.", "Choose one of these.")
+
+    return Described({"type": "string", "enum": list(known)}, check)
 
 
-def one_of(kind: type[StrEnum]) -> Any:
+def one_of(kind: type[StrEnum]) -> Described:
     return words(*(one.value for one in kind))
 
 
@@ -54,7 +104,9 @@ class _Adapters:
 
 Name = Annotated[
     str,
-    WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": LONGEST_NAME}),
+    Described(
+        {"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": LONGEST_NAME}, clean_name
+    ),
 ]
 Label = Annotated[str, text(LONGEST_LABEL, empty=True)]
 Role = Annotated[str, one_of(AgentRole)]
@@ -66,7 +118,9 @@ Level = Annotated[str, one_of(PermissionLevel)]
 Governs = Annotated[str, one_of(Reach)]
 Access = Annotated[str, words(*(level.word for level in GrantLevel))]
 Mode = Annotated[str, one_of(GrantMode)]
-Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Moment = Annotated[
+    str, Described({"type": "string", "format": "date-time"}, lambda value, _: from_iso(value))
+]
 OutcomeTitle = Annotated[str, text(LONGEST_TITLE)]
 ActionName = Annotated[str, words(*sorted(ACTIONS))]
 SecretPlace = Annotated[str, text(LONGEST_PLACE)]

@@ -4,7 +4,7 @@ What a field may hold in the end is for the services to say. Here is only kept o
 get as far as a query: control characters, half characters, endless text.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -63,6 +63,30 @@ class Expiring(Body):
 
     def expiry(self) -> Micros | None:
         return None if self.expires_at is None else from_iso(self.expires_at)
+
+
+def in_address(kind: type[BaseModel], in_path: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Parameters of an operation, from the model that checks them; what is not in the path is in
+    the query."""
+    schema = kind.model_json_schema()
+    return [
+        {
+            "name": name,
+            "in": "path" if name in in_path else "query",
+            "required": name in schema.get("required", ()),
+            **({"description": field.pop("description")} if "description" in field else {}),
+            "schema": field,
+        }
+        for name, field in without_null(schema).get("properties", {}).items()
+    ]
+
+
+def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose fields do not say that they are null unless given."""
+    for field in schema.get("properties", {}).values():
+        if field.get("default", "") is None:
+            del field["default"]
+    return schema
 
 
 def new_router(tag: str, prefix: str = "", *, public: bool = False) -> APIRouter:

@@ -7,8 +7,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from remit.entrypoints.http.declared_routes import DeclaredRoute
-from remit.entrypoints.http.routes.content import FileBody
+from remit.entrypoints.http.routes.content import CreateQuery, FileBody, ReadQuery
 from remit.entrypoints.http.wire import json_document, response_types
+from remit.entrypoints.http.wire.fields import in_address
 from remit.model.organisation.decision import Effect
 from remit.services.command import LONGEST_KEY
 from remit.services.fields import LONGEST_REFERENCE
@@ -144,17 +145,7 @@ def _plain() -> dict[str, Any]:
                 "operationId": "read_file",
                 "parameters": [
                     _in_path("id"),
-                    {
-                        "name": "version",
-                        "in": "query",
-                        "schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-                    },
-                    {
-                        "name": "at",
-                        "in": "query",
-                        "description": "What it said at this time (ISO 8601).",
-                        "schema": {"type": "string", "format": "date-time"},
-                    },
+                    *in_address(ReadQuery),
                 ],
                 "responses": {
                     "200": {
@@ -197,8 +188,7 @@ def _plain() -> dict[str, Any]:
                 "operationId": "create_file",
                 "parameters": [
                     _in_path("companyId"),
-                    _in_query("description", {"type": "string", "maxLength": 2000}),
-                    _in_query("unlisted", {"type": "boolean"}),
+                    *in_address(CreateQuery),
                 ],
                 "requestBody": {
                     "required": True,
@@ -221,12 +211,3 @@ def _plain() -> dict[str, Any]:
 
 def _in_path(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": _COMPANY["schema"]}
-
-
-def _in_query(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "query",
-        "description": "Only when the content is not JSON.",
-        "schema": schema,
-    }
