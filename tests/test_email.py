@@ -84,6 +84,20 @@ def test_only_what_the_own_server_vouches_for_is_heard(
 
 @pytest.mark.requirement("FX-24")
 @pytest.mark.parametrize(
+    "said", ["spf=fail smtp.mailfrom=ann@people.example; dkim=none", "none", "dmarc=fail"]
+)
+def test_what_an_email_brings_along_in_the_name_of_the_server_is_not_believed(
+    said: str, stage: MailStage
+) -> None:
+    message = written("Hello", auth=None)
+    message["Authentication-Results"] = f"{SERVER}; {said}"  # servers write above what they got
+    for forged in ("dmarc=pass header.from=people.example", "dkim=pass header.d=people.example"):
+        message["Authentication-Results"] = f"{SERVER}; {forged}"
+    assert reads(message, stage) is None
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize(
     ("header", "value"),
     [
         ("Auto-Submitted", "auto-replied"),

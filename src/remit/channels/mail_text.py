@@ -102,17 +102,15 @@ def has_other_readers(message: EmailMessage, address: str) -> bool:
 def is_authentic(message: EmailMessage, server: str) -> bool:
     """Whether the server that took it in says that its domain sent it (RFC 8601).
 
-    What others say counts for nothing, and neither does a server that says two things.
+    What others say counts for nothing. Of several headers in its name the topmost counts, which it
+    wrote itself: those further down came with the e-mail, and not every server takes them out.
     """
     author = sender(message)
     if author is None:
         return False
-    results = [
-        result
-        for header in message.get_all("Authentication-Results", [])
-        if (found := _results(str(header))) is not None and found[0] == server.lower()
-        for result in found[1]
-    ]
+    headers = (_results(str(one)) for one in message.get_all("Authentication-Results", []))
+    own = (found[1] for found in headers if found is not None and found[0] == server.lower())
+    results = next(own, [])
     dmarc = [result for result in results if result.method == "dmarc"]
     if dmarc:
         return all(
