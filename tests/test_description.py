@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +32,7 @@ from remit.entrypoints.http.server.protocol import (
     SILENT_SECONDS,
 )
 from remit.entrypoints.http.wire import field_types, response_types
+from remit.entrypoints.http.wire.fields import Body
 from remit.entrypoints.http.wire.json_document import DEEPEST
 from remit.entrypoints.mcp import endpoint
 from remit.entrypoints.web.forms import LARGEST_FORM, MOST_FIELDS
@@ -96,6 +96,7 @@ TYPES = {
     name: kind
     for name, kind in vars(field_types).items()
     if any(isinstance(one, field_types.Described) for one in getattr(kind, "__metadata__", ()))
+    and kind.__origin__ is str
 }
 #: With ids that there are, these would leave nothing to try, or run for long.
 ENDS = re.compile(
@@ -325,14 +326,13 @@ def test_every_boundary_of_the_description_holds_for_everybody(who: str, tmp_pat
 
 
 def tags(document: Mapping[str, Any]) -> set[str]:
-    """The nouns, of which something can be made and then asked for."""
-    found = Counter(
-        tag
-        for operations_there in document["paths"].values()
-        for operation in operations_there.values()
-        for tag in operation["tags"]
-    )
-    return {tag for tag, times in found.items() if times > 1}
+    """The nouns of which something can be made, and then asked for by its id."""
+    made, asked_for = set(), set()
+    for path, there in document["paths"].items():
+        for operation in there.values():
+            made |= set(operation["tags"]) if "201" in operation["responses"] else set()
+            asked_for |= set(operation["tags"]) if "{id}" in path else set()
+    return made & asked_for
 
 
 #: Values around the bounds of a text, a word, a name and a time.
@@ -354,6 +354,54 @@ def test_a_type_takes_what_its_description_allows_and_nothing_else(name: str) ->
         else:
             taken = True
         assert taken == described_as.is_valid(edge), (name, edge[:60])
+
+
+#: One of each kind that JSON has.
+ODD: tuple[Any, ...] = (None, True, False, 0, 1, 1.5, "", "1", "true", "x", [], [0], {}, {"x": 0})
+#: Of a schema: which of the values of a type are meant. That is checked by verbs, too.
+NARROWING = frozenset(
+    {
+        *("enum", "const", "minLength", "maxLength", "pattern", "format"),
+        *("minimum", "maximum", "minItems", "maxItems"),
+    }
+)
+
+
+def widened(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: widened(one) for key, one in schema.items() if key not in NARROWING}
+    return [widened(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def every(kind: type[Body]) -> Iterator[type[Body]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from every(one)
+
+
+def is_refused(kind: type[Body], name: str, value: object) -> bool:
+    try:
+        kind.model_validate({name: value})
+    except BadInput:
+        return True
+    except ValidationError as error:
+        return any(one["loc"][:1] == (name,) for one in error.errors())
+    return False
+
+
+@pytest.mark.usefixtures("document")  # all bodies are worked out for it
+def test_no_body_takes_a_value_of_another_type_than_described() -> None:
+    """What JSON has for numbers and flags is not read out of texts, nor the other way round."""
+    tried = 0
+    for kind in every(Body):
+        schema = widened(kind.model_json_schema())
+        for name, field in schema.get("properties", {}).items():
+            described_as = jsonschema_rs.validator_for({**field, "$defs": schema.get("$defs", {})})
+            for odd in ODD:
+                if not described_as.is_valid(odd):
+                    tried += 1
+                    assert is_refused(kind, name, odd), (kind.__name__, name, odd)
+    assert tried > 2000
 
 
 def test_what_no_verb_looks_at_is_as_described_all_the_same(stage: Stage) -> None:

@@ -59,6 +59,8 @@ def test_a_link_ends_by_itself_or_when_it_is_revoked_or_another_is_made(
     fresh = company.call(
         company.board, invitations.create_link, company=company.id, user="cem", hours=200
     )
+    with pytest.raises(Unauthenticated):
+        opened(company, replaced["token"])  # not only because its time is over
     clock.advance(invitations.USUAL_HOURS * HOUR)
     for one in (late, revoked, replaced):
         with pytest.raises(Unauthenticated):

@@ -1,7 +1,7 @@
 """Hiring and configuring over HTTP, where the body describes an agent or says exactly one thing.
 The other routes are declared."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, StrictBool
@@ -64,7 +64,7 @@ class PermissionsBody(Body):
 
     can_create_agents: StrictBool
     #: Another system's; not one here, so that only false is right.
-    can_assign_tasks: Literal[False] | None = None
+    can_assign_tasks: field_types.Never | None = None
 
 
 def router(app: App) -> APIRouter:

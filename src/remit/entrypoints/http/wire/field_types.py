@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    StrictBool,
     StrictInt,
     ValidationInfo,
     WithJsonSchema,
@@ -44,11 +45,11 @@ from remit.services.hiring import agent_spec
 
 @dataclass(frozen=True, eq=False)  # types are kept in sets
 class Described:
-    """A mark of a type: what a text may be, for those who read and for those who check."""
+    """A mark of a type: what a value may be, for those who read and for those who check."""
 
     schema: Mapping[str, Any]
-    #: Raises BadInput; is given the text and what it is called.
-    check: Callable[[str, str], object]
+    #: Raises BadInput; is given the value and what it is called.
+    check: Callable[[Any, str], object]
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -60,7 +61,7 @@ class Described:
     ) -> dict[str, Any]:
         return dict(self.schema)
 
-    def _checked(self, value: str, info: ValidationInfo) -> str:
+    def _checked(self, value: Any, info: ValidationInfo) -> Any:
         try:
             self.check(value, info.field_name or "it")
         except BadInput as wrong:
@@ -89,6 +90,11 @@ def words(*known: str) -> Described:
     return Described({"type": "string", "enum": list(known)}, check)
 
 
+def _only_false(value: bool, name: str) -> None:
+    if value:
+        raise BadInput(f"{name} can only be false.", "Leave it out.")
+
+
 def one_of(kind: type[StrEnum]) -> Described:
     return words(*(one.value for one in kind))
 
@@ -108,6 +114,8 @@ Name = Annotated[
         {"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": LONGEST_NAME}, clean_name
     ),
 ]
+#: A permission of other systems, which nobody has here.
+Never = Annotated[StrictBool, Described({"type": "boolean", "const": False}, _only_false)]
 Label = Annotated[str, text(LONGEST_LABEL, empty=True)]
 Role = Annotated[str, one_of(AgentRole)]
 AdapterKind = Annotated[str, _Adapters()]

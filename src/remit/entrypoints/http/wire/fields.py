@@ -48,9 +48,15 @@ CompanyId = Annotated[str, _in_path("companyId"), _Printable]
 
 
 class Body(BaseModel):
-    """A body in camelCase; fields that we do not know are not ours to judge."""
+    """A body in camelCase; fields that we do not know are not ours to judge. JSON has numbers and
+    flags of its own, so a text or a number is not taken for one."""
 
-    model_config = {"alias_generator": to_camel, "populate_by_name": False, "extra": "ignore"}
+    model_config = {
+        "alias_generator": to_camel,
+        "populate_by_name": False,
+        "extra": "ignore",
+        "strict": True,
+    }
 
 
 class Expiring(Body):
