@@ -131,12 +131,13 @@ def _route(title: str, operation: Mapping[str, Any], document: Mapping[str, Any]
     yield ""
     text = operation.get("description") or operation.get("summary") or ""
     yield " ".join(text.split())
+    definitions = document.get("components", {}).get("schemas", {})
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "query":
-            schema = parameter.get("schema", {})
-            yield _field(f"?{parameter['name']}", {**schema, **parameter}, schema, required=False)
+            schema, required = parameter.get("schema", {}), parameter.get("required", False)
+            field, name = {**schema, **parameter}, f"?{parameter['name']}"
+            yield _field(name, field, _resolved(schema, definitions), required=required)
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    definitions = document.get("components", {}).get("schemas", {})
     yield from _fields(_resolved(body.get("schema", {}), definitions), definitions)
 
 

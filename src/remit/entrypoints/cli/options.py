@@ -357,8 +357,8 @@ class Group(click.Group):
         @click.argument("id_", metavar=reference)
         @pass_session
         def show(session: Session, id_: str) -> None:
-            answer = session.client.get(path(plural, find(session, id_)))
-            session.show(answer, lambda one: draw(session, one))
+            place = path(plural, find(session, id_))  # a wrong id needs no instance
+            session.show(session.client.get(place), lambda one: draw(session, one))
 
     def removes(self, plural: str, words: str, said: Callable[[dict[str, Any]], str]) -> None:
         """Add `remove`: takes one thing of the company away by its name."""
