@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from remit.adapters import guarded_http
-from remit.clock import HOUR, MINUTE, SECOND, to_iso
+from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
 from remit.errors import BadInput, Conflict, RemitError, Unauthenticated
 from remit.ids import token_digest
 from remit.model.messaging.mail import MOST_HOPS
@@ -27,7 +27,7 @@ from remit.services.identity import Caller, as_system
 from remit.services.messaging import dead_letters, inbox, pending_items, schedules, threads
 from remit.services.organisation import agents, purging
 from remit.services.people import users
-from remit.services.queues import DELIVERY_LEASE
+from remit.services.queues import DELIVERY_LEASE, MOST_ATTEMPTS
 from remit.services.record import events
 from remit.services.rights import grants
 from remit.services.screens import needs_you
@@ -383,6 +383,26 @@ def test_a_dead_letter_is_discarded_or_waits_for_a_new_binding(
     deliver(company)
     assert outside.bodies == ["one"]
     assert needs(company) == []
+
+
+@pytest.mark.requirement("FX-24")
+def test_an_outside_that_asks_for_patience_for_ever_is_told_to_a_person(
+    company: Company, outside: Receiver, clock: VirtualClock
+) -> None:
+    bind(company, company.ceo, outside.url)
+    sent = send(company, company.ceo.caller, ROOM)
+    outside.answers = [429] * 9
+    for _ in range(5):  # more often than an attempt may fail
+        assert deliver(company) == 1
+        clock.advance(HOUR)
+    assert status(company, sent)[:2] == ("queued", 1)
+    assert needs(company) == []
+    clock.advance(DAY)
+    for _ in range(MOST_ATTEMPTS):
+        assert deliver(company) == 1
+        clock.advance(HOUR)
+    assert status(company, sent)[:2] == ("dead", MOST_ATTEMPTS)
+    assert [(kind, which) for kind, which, _ in needs(company)] == [("dead_letter", sent["id"])]
 
 
 def test_messages_to_one_place_go_out_in_order_and_hold_up_no_other(

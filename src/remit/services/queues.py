@@ -213,19 +213,20 @@ class Deliveries(Queue[D]):
         backoff: Sequence[Micros] = BACKOFF,
         retry_after: Micros | None = None,
         most: int = MOST_ATTEMPTS,
+        patient: bool = True,
     ) -> shapes.EndedShape:
         """It did not get through: tried again later, or dead if that happened too often. Whoever
-        is asked for patience waits so long, and that attempt does not count."""
+        is asked for patience waits so long; while `patient`, that attempt does not count."""
         found, why = self.entered(ctx, item), why[:_LONGEST_WHY]
         status = DeliveryStatus.QUEUED
-        if retry_after is not None and not for_good:
-            due = ctx.now + retry_after
+        usual = backoff[min(found.attempt, len(backoff)) - 1]
+        due = ctx.now + (usual if retry_after is None else retry_after)
+        if retry_after is not None and patient and not for_good:
             self.fenced(ctx, self._rows.wait, (item, epoch), due=due, why=why)
         elif for_good or found.attempt >= most:
             status = DeliveryStatus.DEAD
             self._end(ctx, (item, epoch), status, why)
         else:
-            due = ctx.now + backoff[min(found.attempt, len(backoff)) - 1]
             self.fenced(ctx, self._rows.retry, (item, epoch), due=due, why=why)
         return self._said(ctx, self._failed, item, status, {**self._about(found), "why": why})
 
@@ -269,10 +270,12 @@ class Deliveries(Queue[D]):
         usual: tuple[Micros, ...] = BACKOFF,
         most: int = MOST_ATTEMPTS,
         once: Callable[[Context, D], bool] = lambda _ctx, _item: False,
+        patient: Callable[[Context, D], bool] = lambda _ctx, _item: True,
         gave_up: Callable[[Context, D, str], None] | None = None,
     ) -> Verb[..., Answer]:
-        """`failed` as a verb, `name.failed`: tried again later, unless it is to be tried `once`;
-        `gave_up` is called when nobody tries again."""
+        """`failed` as a verb, `name.failed`: tried again later, unless it is to be tried `once`,
+        and as often as the outside asks for patience while this is `patient`; `gave_up` is called
+        when nobody tries again."""
 
         def failed(
             ctx: Context,
@@ -287,7 +290,7 @@ class Deliveries(Queue[D]):
             found = self.entered(ctx, item)
             # Whoever asks for patience has not taken it.
             for_good = for_good or (retry_after is None and once(ctx, found))
-            asked = (item, epoch, why, for_good, backoff, retry_after, most)
+            asked = (item, epoch, why, for_good, backoff, retry_after, most, patient(ctx, found))
             answer = self.failed(ctx, *asked)
             if gave_up is not None and answer["status"] == DeliveryStatus.DEAD.value:
                 gave_up(ctx, found, why)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from remit.channels import registry
-from remit.clock import Micros
+from remit.clock import DAY, Micros
 from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, MessageId
 from remit.model.messaging.channel import LARGEST_TEXT, ChannelDelivery
@@ -30,6 +30,8 @@ from remit.store.work import files as file_statements
 
 #: Whoever says more than the outside takes has to wait.
 MOST_UNFINISHED = 1000
+#: An outside that asks for patience for longer than this is one that takes nothing.
+PATIENCE = DAY
 #: An agent, and a kind of channel.
 Sender = tuple[str, str]
 GONE = "the binding is gone"
@@ -156,6 +158,7 @@ failed = _QUEUE.fails(
     "outbox",
     Added("retry_after", None),
     once=lambda ctx, delivery: _sent(ctx, delivery.message_id).at_most_once,
+    patient=lambda ctx, delivery: ctx.now - delivery.deliver_at < PATIENCE,
 )
 
 
