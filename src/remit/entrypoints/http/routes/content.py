@@ -126,9 +126,9 @@ async def _pieces(library: Library, stream: BinaryIO) -> AsyncIterator[bytes]:
 
 
 async def _write(library: Library, request: Request) -> Response:
-    version, sha256 = _seen(request.headers.get("if-match"))
     who = caller(request)
     await library.gate.check(who)
+    version, sha256 = _seen(request.headers.get("if-match"))
     view = await library.write(
         who, await _source(request), file=request.path_params["id"], version=version, sha256=sha256
     )
@@ -195,19 +195,20 @@ def _has(header: str | None, tag: str) -> bool:
     return tags == ["*"] or tag in tags
 
 
-def _seen(header: str | None) -> tuple[int | None, str | None]:
+def _seen(header: str | None) -> tuple[int, str]:
     """The version and hash that the caller saw last."""
     if header is None:
-        return None, None
+        raise BadInput(
+            "Overwriting takes the version and hash you last read, as If-Match.",
+            "Send the ETag of the version you read.",
+        )
     number, colon, sha256 = header.strip().strip('"').partition(":")
     if not colon or not sha256:
         raise BadInput('If-Match must be "version:hash".', "Send the ETag of the version you read.")
     return _number(number), sha256
 
 
-def _number(text: str | None) -> int | None:
-    if text is None:
-        return None
+def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 10:
         raise BadInput("version must be a positive whole number.", "See the file's history.")
     return int(text)
