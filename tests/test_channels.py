@@ -20,14 +20,14 @@ from remit.adapters import guarded_http
 from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
 from remit.errors import BadInput, Conflict, RemitError, Unauthenticated
 from remit.ids import token_digest
-from remit.model.messaging.mail import MOST_HOPS
+from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_HOPS
 from remit.services.connections import bindings, channels, outbox, secrets
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import dead_letters, inbox, pending_items, schedules, threads
 from remit.services.organisation import agents, purging
 from remit.services.people import users
-from remit.services.queues import DELIVERY_LEASE, MOST_ATTEMPTS
+from remit.services.queues import DELIVERY_LEASE
 from remit.services.record import events
 from remit.services.rights import grants
 from remit.services.screens import needs_you
