@@ -25,7 +25,7 @@ from tests.selection import (  # noqa: F401  hooks
     pytest_terminal_summary,
     pytest_xdist_make_scheduler,
 )
-from tests.templates import lay_tables
+from tests.templates import copy_tables_at_starts, lay_tables
 
 if TYPE_CHECKING:
     # A browser takes a second to import, and most tests need none.
@@ -50,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A worker inherits the folder from the process that started the run.
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = run_folder.begin()
+    copy_tables_at_starts()
 
 
 def pytest_collection_finish() -> None:

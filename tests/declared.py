@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from remit.entrypoints.declared import chosen, declared
@@ -45,11 +46,16 @@ def arguments(things: Things, *, whole: bool = False) -> dict[str, dict[str, Any
 
 
 def bodies(things: Things) -> dict[str, dict[str, Any]]:
-    """What each declared route with a body takes, by method and path."""
+    """What each declared route with a body takes, by method and path; it is not to be changed."""
+    return _bodies(tuple(sorted(things.items())))
+
+
+@cache  # asked for with each of ten thousand requests
+def _bodies(things: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
     found = {}
     for address, (verb, surface) in _ROUTES.items():
         if surface.method in ("POST", "PATCH", "PUT"):
-            found[address] = _examples(verb, surface, surface.called, things)
+            found[address] = _examples(verb, surface, surface.called, dict(things))
     return found
 
 

@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from remit import app
 from remit.store.engine import migrate
 from tests import run_folder
 
@@ -27,6 +28,17 @@ def lay_tables(url: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(_migrated(), path)
     return url
+
+
+def copy_tables_at_starts() -> None:
+    """Let instances in this process copy the tables at their first start."""
+    vars(app)["migrate"] = _copied
+
+
+def _copied(url: str) -> str | None:
+    if migrate.is_sqlite(url) and migrate.sqlite_path(url).parent.is_dir():
+        lay_tables(url)
+    return migrate.migrate(url)
 
 
 def _migrated() -> Path:
