@@ -290,6 +290,12 @@ def doing(page: Page, task: str) -> Iterator[Page]:
     assert taken <= TASKS[task], f"{taken} clicks to {task}"
 
 
+#: Of a page's looks with other contents than there.
+LOOKED_AT_ELSEWHERE = pytest.mark.campaign(
+    "tests/test_web_every_page.py looks at these pages each time, with other contents"
+)
+
+
 def check_accessible(page: Page, *rules: str) -> None:
     """No violation that axe can find, of all its rules or of some."""
     if not page.evaluate("'axe' in window"):

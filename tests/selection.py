@@ -2,8 +2,9 @@
 
 `make test` leaves out the campaign: tests marked `campaign("why")`, which repeat with other seeds,
 or measure for long, what a shorter test shows already, and on PostgreSQL those that repeat there
-what others do (`tests/choosing.py`). `make test-fast` also leaves out what needs a browser, an
-agent's program, PostgreSQL or processes of its own; it is for between two edits.
+what others do (`tests/choosing.py`, or marked `campaign_on_postgresql("why")`). `make test-fast`
+also leaves out what needs a browser, an agent's program, PostgreSQL or processes of its own; it is
+for between two edits.
 """
 
 from __future__ import annotations
@@ -189,11 +190,17 @@ def _when(item: pytest.Item) -> int:
 
 def _is_wanted(config: pytest.Config, item: pytest.Item) -> bool:
     campaign = item.get_closest_marker("campaign")
-    if campaign is not None and not (campaign.args and campaign.args[0]):
-        raise pytest.UsageError(f"{item.nodeid} is of the campaign and does not say why")
+    on_postgresql = item.get_closest_marker("campaign_on_postgresql")
+    for mark in (campaign, on_postgresql):
+        if mark is not None and not (mark.args and mark.args[0]):
+            raise pytest.UsageError(f"{item.nodeid} is of the campaign and does not say why")
     if config.getoption("everything"):
         return True
-    is_of_campaign = campaign is not None or _is_repeated(item)
+    is_of_campaign = (
+        campaign is not None
+        or (on_postgresql is not None and _is_on_postgresql(item))
+        or _is_repeated(item)
+    )
     if config.getoption("campaign"):
         return is_of_campaign
     if is_of_campaign:

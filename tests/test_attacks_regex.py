@@ -67,12 +67,13 @@ def patterns() -> list[Found]:
 def _used(source: str) -> dict[int, frozenset[str]]:
     """By line, how the patterns that have a name are used; not those that are handed on."""
     tree = ast.parse(source)
+    calls = set(_calls(tree))
     made: dict[str, int] = {}
     shared = {ast.unparse(one).partition(" ")[0].rstrip(":") for one in tree.body}
     for node in ast.walk(tree):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         value = getattr(node, "value", None)
-        if isinstance(target, ast.Name) and value in list(_calls(tree)):
+        if isinstance(target, ast.Name) and value in calls:
             made[target.id] = value.lineno
     loaded = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in made]
     called = [

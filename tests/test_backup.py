@@ -202,6 +202,7 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.mark.requirement("BX-06")
+@pytest.mark.campaign_on_postgresql("the same steps, each several times as long")
 def test_a_restore_that_is_killed_at_any_step_leaves_no_instance_and_can_be_begun_anew(
     taken: tuple[Path, list[str]],
     database_url: str,
@@ -231,6 +232,7 @@ def test_a_restore_that_is_killed_at_any_step_leaves_no_instance_and_can_be_begu
         check_whole(company)
 
 
+@pytest.mark.campaign_on_postgresql("the same steps, each several times as long")
 def test_a_backup_that_is_killed_at_any_step_leaves_nothing_that_looks_like_one(
     taken: tuple[Path, list[str]],
     database_url: str,

@@ -1410,6 +1410,7 @@ def bad_request(
 
 
 @pytest.mark.slow
+@pytest.mark.campaign_on_postgresql("bad requests end before they come to a database")
 def test_two_thousand_bad_requests_break_nothing_and_change_nothing(world: World) -> None:
     chance = random.Random(20260502)
     routes = [

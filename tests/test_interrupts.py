@@ -37,7 +37,9 @@ def test_a_child_of_a_test_is_ended_by_an_interrupt() -> None:
             child.kill()
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    "workers", [1, pytest.param(0, marks=pytest.mark.campaign("`make test` has workers"))]
+)
 def test_a_test_run_in_the_background_interrupts_its_children(tmp_path: Path, workers: int) -> None:
     # It is a run of its own, and no worker of this one.
     environment = {

@@ -84,6 +84,7 @@ def test_a_job_goes_on_after_the_instance_was_killed_and_nothing_is_left(
         assert shown["body"] == "done"
 
 
+@pytest.mark.campaign_on_postgresql("one kill is tried there each time")
 def test_killed_again_and_again_every_job_is_answered_once(
     stage: Stage, database_url: str, tmp_path: Path
 ) -> None:

@@ -447,6 +447,7 @@ def test_a_number_that_is_none_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("HB-42")
+@pytest.mark.campaign_on_postgresql("the limit is counted by the worker")
 def test_of_forty_jobs_never_more_run_at_once_than_allowed(
     company: Company, tmp_path: Path
 ) -> None:

@@ -499,6 +499,7 @@ def test_a_run_that_ends_while_it_asks_takes_nothing_up(company: Company) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.campaign_on_postgresql("two workers share an inbox there each time")
 def test_a_thousand_messages_from_many_at_once_keep_each_senders_order(company: Company) -> None:
     senders = [company.agent(f"worker-{n}") for n in range(10)]
     each = 100 if is_sqlite(company.url) else 20

@@ -267,6 +267,7 @@ OPEN = set(itertools.product(("ceo", *STAFF), repeat=2))
     ("setting", "allowed"),
     [("chain", CHAIN), ("team", TEAM), ("subtree", SUBTREE), ("open", OPEN)],
 )
+@pytest.mark.campaign_on_postgresql("who may write to whom is decided without a database")
 def test_every_pair_under_every_setting(
     company: Company, setting: str, allowed: set[tuple[str, str]]
 ) -> None:

@@ -24,6 +24,7 @@ from tests.postgres import Cluster
 Said = list[list[Any]]
 #: How many messages each sender sends more with each process.
 EACH = 2
+STOLEN = pytest.mark.campaign("tests/test_lease_races.py takes leases over each time")
 MORE = pytest.mark.campaign("many more random moments of the same kind")
 
 
@@ -194,6 +195,7 @@ def test_a_process_that_is_killed_at_any_moment(
     check(office, stage)
 
 
+@pytest.mark.campaign("tests/test_crash_matrix.py kills mail there each time")
 def test_a_process_that_is_killed_on_postgresql(
     stage: Stage, postgres_cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -213,7 +215,7 @@ def test_a_process_that_is_killed_on_postgresql_at_any_moment(
     check(office, stage)
 
 
-@pytest.mark.parametrize("steals_after", [0, 3])
+@pytest.mark.parametrize("steals_after", [0, pytest.param(3, marks=STOLEN)])
 def test_two_workers_on_one_inbox_never_have_the_same_letter(
     stage: Stage, postgres_cluster: Cluster, tmp_path: Path, steals_after: int
 ) -> None:

@@ -33,7 +33,7 @@ from remit.entrypoints.mcp.registry import Tool, input_schema
 from remit.errors import Conflict, Unauthenticated
 from tests.agents import REPOSITORY, claude
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, Use
-from tests.agents.inspector import Era, Inspector
+from tests.agents.inspector import INSPECTED, Era, Inspector
 
 GOOD = "good"
 EARLIER = "2025-06-18"
@@ -800,8 +800,7 @@ def test_claude_is_told_that_a_token_is_not_valid(instance: Instance, tmp_path: 
     assert ended.server_status["remit"] != "connected"
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-@pytest.mark.parametrize("over", ["http", "stdio"])
+@pytest.mark.parametrize(("over", "era"), INSPECTED)
 @pytest.mark.programs
 def test_the_inspector_lists_and_calls_tools(
     instance: Instance, tmp_path: Path, over: str, era: Era

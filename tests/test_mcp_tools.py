@@ -40,7 +40,7 @@ from remit.testing import ScriptedAgent, ToolRefused
 from tests import declared
 from tests.agents import REPOSITORY, claude
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, Use
-from tests.agents.inspector import Era, Inspector
+from tests.agents.inspector import INSPECTED, Era, Inspector
 from tests.company import run_sql
 from tests.http_client import settings_for
 
@@ -1267,9 +1267,12 @@ def everything(site: Site) -> dict[str, list[tuple[Any, ...]]]:
 
 @pytest.mark.requirement("AG-53")
 @pytest.mark.parametrize("version", [EARLIER, LATER])
+@pytest.mark.parametrize(
+    "count", [1_500, pytest.param(10_000, marks=pytest.mark.campaign("more of the same kind"))]
+)
 @pytest.mark.slow
 def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
-    tmp_path: Path, version: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, version: str, count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -1288,7 +1291,7 @@ def test_thousands_of_wrong_calls_are_refused_and_change_nothing(
             before = everything(site)
             happened = len(site.sql("SELECT 1 FROM events"))
             with Wire(site.url, run.token, version) as wire:
-                for _ in range(5_000):
+                for _ in range(count):
                     tool = chance.choice([one for one in EVERY_TOOL if one in wrong.good])
                     arguments = wrong.arguments(chance, tool)
                     result = wire.call(tool, arguments)
@@ -1446,8 +1449,7 @@ def test_every_tool_works_through_the_bridge(
 
 
 @pytest.mark.requirement("FX-17")
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-@pytest.mark.parametrize("over", ["http", "stdio"])
+@pytest.mark.parametrize(("over", "era"), INSPECTED)
 @pytest.mark.programs
 def test_the_inspector_finds_nothing_wrong(
     site: Site, boss: Member, tmp_path: Path, era: Era, over: str

@@ -302,6 +302,7 @@ def test_a_program_takes_the_place_of_a_person(company: Company, lead: Member) -
 
 @pytest.mark.requirement("BX-08")
 @pytest.mark.parametrize("operations", EVERYTHING)
+@pytest.mark.campaign_on_postgresql("each operation is carried out there by other tests")
 def test_a_dry_run_changes_nothing_and_tells_exactly_what_would(
     company: Company, operations: list[Op]
 ) -> None:
@@ -336,6 +337,7 @@ def test_a_dry_run_changes_nothing_and_tells_exactly_what_would(
 
 @pytest.mark.requirement("BX-08")
 @pytest.mark.parametrize("operations", EVERYTHING)
+@pytest.mark.campaign_on_postgresql("each operation is carried out there by other tests")
 def test_an_undo_restores_exactly_who_had_which_say(company: Company, operations: list[Op]) -> None:
     team = busy(company)
     company.call(company.board, agents.pause, agent=team["dev"].id)

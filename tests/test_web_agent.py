@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from remit.runtime.runs.lifecycle import begin, finish
 from remit.services.execution import run_start
 from remit.services.identity import as_system
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 from tests.web_stage import HOSTILE, refusals
 
 TABS = ("", "?tab=work", "?tab=mail", "?tab=rights", "?tab=configuration", "?tab=runs")
@@ -391,6 +391,7 @@ def test_hostile_text_is_text_in_every_tab(office: Office, visitor: Visitor) -> 
         check_fits(page)
 
 
+@LOOKED_AT_ELSEWHERE
 def test_every_tab_is_accessible_and_fits_a_phone_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

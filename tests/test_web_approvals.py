@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from remit.errors import AwaitsApproval
 from remit.services.hiring import helper_creation
 from remit.services.identity import Caller
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 from tests.web_stage import HOSTILE, refusals
 
 
@@ -372,6 +372,7 @@ def test_observers_see_an_approval_and_decide_nothing(
     assert refusals(office) == before
 
 
+@LOOKED_AT_ELSEWHERE
 def test_approvals_are_accessible_and_fit_a_phone_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

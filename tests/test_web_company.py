@@ -10,7 +10,7 @@ from playwright.sync_api import Route, expect
 
 from remit.services.identity import Caller
 from remit.services.messaging import inbox
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 from tests.company import run_sql
 from tests.http_client import Client
 
@@ -171,6 +171,7 @@ def test_a_company_of_others_is_not_there(office: Office, visit: Callable[..., V
         expect(visitor.page.get_by_text("Secret")).to_have_count(0)
 
 
+@LOOKED_AT_ELSEWHERE
 def test_the_page_of_a_company_is_accessible_and_fits_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 import remit
 from remit.authority import Action
 from remit.entrypoints.web.text import event_text
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 from tests.company import run_sql
 from tests.page_stage import Proposals
 
@@ -151,6 +151,7 @@ def test_observers_look_and_somebody_with_a_part_is_told_why_not(
     assert not [one for one in recorded(office, refused="true") if one["actor"][:5] == "user:"]
 
 
+@LOOKED_AT_ELSEWHERE
 def test_the_record_is_accessible_and_fits_a_phone_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

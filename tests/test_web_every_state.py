@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -90,18 +91,39 @@ def watcher(office: Office) -> Any:
     return office.user("watcher", "observer")
 
 
-def check_state(page: Any) -> None:
-    """By day on a desk, and by night on a phone."""
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": 1440, "height": 900})
-    check_accessible(page)
-    check_fits(page)
-    check_drawn(page)
-    page.emulate_media(color_scheme="dark")
-    page.set_viewport_size(PHONE)
-    check_accessible(page)
-    check_fits(page)
-    check_drawn(page)
+@dataclass(frozen=True)
+class Look:
+    """How a page is looked at by all rules of axe."""
+
+    scheme: str
+    width: int
+
+    def check(self, page: Any) -> None:
+        self.take(page)
+        check_accessible(page)
+        for width in (1440, PHONE["width"]):
+            page.set_viewport_size({"width": width, "height": 900})
+            check_fits(page)
+            check_drawn(page)
+
+    def take(self, page: Any) -> None:
+        page.emulate_media(color_scheme=self.scheme)
+        page.set_viewport_size({"width": self.width, "height": 900})
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(Look("dark", PHONE["width"]), id="phone by night"),
+        pytest.param(
+            Look("light", 1440),
+            id="desk by day",
+            marks=pytest.mark.campaign("each page is looked at so by test_web_every_page.py"),
+        ),
+    ]
+)
+def look(request: pytest.FixtureRequest) -> Look:
+    found: Look = request.param
+    return found
 
 
 def send(page: Any, address: str, fields: dict[str, str], known: dict[str, str]) -> None:
@@ -132,51 +154,54 @@ def _named(value: str, known: dict[str, str]) -> str:
 @pytest.mark.requirement("FX-47")
 @pytest.mark.parametrize("address", [*SENT, *ANSWERED])
 def test_what_a_form_answers_is_accessible_and_fits(
-    address: str, known: dict[str, str], reader: Visitor
+    address: str, known: dict[str, str], reader: Visitor, look: Look
 ) -> None:
     page = reader.page
     send(page, address, {**SENT, **ANSWERED}[address], known)
     assert page.locator("main [role=alert]").count() == 0, page.locator("main").inner_text()
-    check_state(page)
+    look.check(page)
 
 
 @pytest.mark.requirement("FX-47")
 @pytest.mark.parametrize("address", MISTAKEN)
 def test_a_mistake_is_told_on_a_page_that_is_accessible_and_fits(
-    address: str, known: dict[str, str], reader: Visitor
+    address: str, known: dict[str, str], reader: Visitor, look: Look
 ) -> None:
     page = reader.page
     send(page, address, MISTAKEN[address], known)
     assert page.get_by_role("alert").first.inner_text()
-    check_state(page)
+    look.check(page)
 
 
 @pytest.mark.requirement("FX-47")
 @pytest.mark.parametrize("address", EMPTY)
 def test_a_page_with_nothing_on_it_is_accessible_and_fits(
-    address: str, known: dict[str, str], reader: Visitor
+    address: str, known: dict[str, str], reader: Visitor, look: Look
 ) -> None:
     sign = "&" if "?" in address else "?"
     page = reader.goto(f"{address}{sign}company={known['empty']}")
     assert page.locator(".empty").count(), "it says that there is nothing, and what comes here"
-    check_state(page)
+    look.check(page)
 
 
 @pytest.mark.requirement("FX-47")
 def test_what_an_observer_sees_is_accessible_and_fits(
-    known: dict[str, str], visit: Callable[..., Visitor], watcher: Any
+    known: dict[str, str], visit: Callable[..., Visitor], watcher: Any, look: Look
 ) -> None:
     page = visit(watcher, reduced_motion="reduce").page
     for address in READ_ONLY:
         page.goto(address.format(**known))
         assert page.locator("main button.good, main button.danger").count() == 0, address
-        check_state(page)
+        look.check(page)
 
 
 @pytest.mark.requirement("FX-47")
-def test_everything_that_opens_is_accessible(known: dict[str, str], reader: Visitor) -> None:
+def test_everything_that_opens_is_accessible(
+    known: dict[str, str], reader: Visitor, look: Look
+) -> None:
     """Dialogs, drawers, menus and folded parts of every page; of those that repeat, one."""
     page, tried = reader.page, set[str]()
+    look.take(page)
     for address in PAGES:
         page.goto(address.format(**known))
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
@@ -192,17 +217,15 @@ def test_everything_that_opens_is_accessible(known: dict[str, str], reader: Visi
             if like in tried:
                 continue
             tried.add(like)
-            for scheme in page_stage.SCHEMES:
-                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                page.evaluate("(id) => document.getElementById(id).showModal()", dialog)
-                check_accessible(page)
-                check_fits(page)
-                page.evaluate("(id) => document.getElementById(id).close()", dialog)
+            page.evaluate("(id) => document.getElementById(id).showModal()", dialog)
+            check_accessible(page)
+            check_fits(page)
+            page.evaluate("(id) => document.getElementById(id).close()", dialog)
     assert {"palette", "keys"} <= tried
 
 
 @pytest.mark.parametrize("address", BARE)
 def test_a_page_without_the_frame_is_accessible_and_fits(
-    address: str, known: dict[str, str], reader: Visitor
+    address: str, known: dict[str, str], reader: Visitor, look: Look
 ) -> None:
-    check_state(reader.goto(address.format(**known)))
+    look.check(reader.goto(address.format(**known)))

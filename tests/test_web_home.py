@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 
 
 @pytest.mark.requirement("BX-18", "AG-93")
@@ -63,6 +63,7 @@ def test_what_is_half_typed_survives_an_update(office: Office, visitor: Visitor)
     expect(page.get_by_text("Later")).to_be_visible()
 
 
+@LOOKED_AT_ELSEWHERE
 def test_the_front_page_is_accessible_and_fits_a_phone_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

@@ -12,7 +12,7 @@ from remit.runtime.runs.lifecycle import LiveRun
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import inbox
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 
 HOSTILE = (
     "<script>document.title = 'stolen'</script> <img src=x onerror=\"document.title='stolen'\">\n\n"
@@ -123,6 +123,7 @@ def test_hostile_letters_are_text_and_nothing_else(office: Office, visitor: Visi
     assert elsewhere == []
 
 
+@LOOKED_AT_ELSEWHERE
 def test_mail_pages_are_accessible_and_fit_a_phone(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

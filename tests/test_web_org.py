@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 
 
 def item(page: Page, name: str) -> Locator:
@@ -251,6 +251,7 @@ def test_an_observer_looks_and_a_board_of_a_part_changes_that_part(
     expect(page.get_by_role("alert")).to_contain_text("outside your part of the company")
 
 
+@LOOKED_AT_ELSEWHERE
 def test_the_organisation_is_accessible_and_fits_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

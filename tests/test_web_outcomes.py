@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 from tests.company import run_sql
 
 HOSTILE = "<script>alert(1)</script> <b>bold</b> \"'>&amp;"
@@ -321,6 +321,7 @@ def test_an_outcome_that_does_not_exist_is_not_found(office: Office, visitor: Vi
     expect(page.get_by_role("heading", name="Outcomes", exact=True)).to_be_visible()
 
 
+@LOOKED_AT_ELSEWHERE
 def test_outcomes_are_accessible_and_fit_a_phone_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from remit.model.execution.transcript import Entry, EntryKind, line_of
 from remit.services.execution import run_queue
 from remit.services.identity import as_system
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 
 STREAM = Path(__file__).parent / "agents" / "streams" / "claude.jsonl"
 FORGED = "<img src=x onerror=alert(1)><script>alert(1)</script>\n== completed"
@@ -155,6 +155,7 @@ def test_the_board_ends_a_run_after_confirming(office: Office, visitor: Visitor)
     assert office.board.must("GET", f"/api/runs/{run.id}")["status"] == "cancelled"
 
 
+@LOOKED_AT_ELSEWHERE
 def test_run_pages_are_accessible_and_fit_a_phone(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

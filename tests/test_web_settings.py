@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests import chat_stage
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
+from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 
 HIRES = "Require board approval for new agent hires"
 CONFIGURATIONS = "Require approval for configuration changes"
@@ -269,6 +269,7 @@ def test_a_webhook_is_named_tried_and_given_up_on_the_page(
     expect(page.get_by_role("button", name="Send test notice")).to_have_count(0)
 
 
+@LOOKED_AT_ELSEWHERE
 def test_settings_and_account_are_accessible_and_fit_by_day_and_by_night(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

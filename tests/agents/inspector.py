@@ -10,10 +10,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import playwright
+import pytest
 
 from tests.agents import ClientMissing, program
 
 Era = Literal["legacy", "modern"]
+_SAME = pytest.mark.campaign("each era and each way is tried in `make test`, in the other pairs")
+#: How it reaches a server, and which protocol it speaks.
+INSPECTED = [
+    *(("http", "modern"), ("stdio", "legacy")),
+    *(pytest.param(*pair, marks=_SAME) for pair in (("http", "legacy"), ("stdio", "modern"))),
+]
 
 #: The inspector asks for a newer Node.js than Debian has; the browser's driver brings one.
 NODE = Path(playwright.__file__).parent / "driver" / "node"
