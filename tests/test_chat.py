@@ -8,7 +8,7 @@ import pytest
 
 from remit.channels import registry
 from remit.channels.contract import Connection, Incoming, IncomingFile, Sender
-from remit.clock import DAY, HOUR, SECOND
+from remit.clock import DAY, HOUR, MINUTE, SECOND
 from remit.errors import NotFound
 from remit.ids import token_digest
 from remit.model.messaging.chat import BUTTON_LASTS
@@ -32,6 +32,8 @@ from remit.testing.clock import VirtualClock
 from tests.channel_stage import deliver
 from tests.company import Company, Member
 from tests.mailing import send
+from tests.test_limits import set_limits
+from tests.working import claim, end, ready
 
 ANN = "with-ann"
 
@@ -668,6 +670,44 @@ def test_a_flooded_room_slows_down_itself_alone(chat: Chat, clock: VirtualClock)
     clock.advance(60 * SECOND)
     chat.go()
     assert chat.c.sql(left)[0][0] == handling.MOST_UNREAD_HERE * 2
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_loud_room_does_not_use_up_the_runs_that_others_need(
+    company: Company, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crowd takes every run that it can get, and an agent has so many in an hour."""
+    monkeypatch.setattr(registry.installed, "_plugins", {"memory": MemoryChannel()})
+    chat = Chat(company, company.agent("dev", adapter_type="scripted", perpetual=True), "loud")
+    chat.link("ann")
+    set_limits(company, agentRunsPerHour=8)
+
+    def heard(words: str, who: str, where: str) -> bool:
+        """Whether a run is started for it; it reads all that there is."""
+        chat.say(words, who, where)
+        if not ready(company):
+            return False
+        run = claim(company, chat.agent)
+        letters = company.call(run.caller, inbox.take)["messages"]
+        company.call(run.caller, inbox.acknowledge, ids=[one["id"] for one in letters])
+        end(company, run)
+        clock.advance(SECOND)
+        return any(one["body"] == words for one in letters)
+
+    began = clock.now()
+    crowd = [heard(f"Noise {number}.", f"eve-{number}", "loud") for number in range(6)]
+    assert crowd == [True] * 4 + [False] * 2
+    assert [heard(f"Quiet {number}.", "bob", "quiet") for number in range(3)] == [True, True, False]
+    assert heard("Please begin.", "ann", "loud")
+    assert heard("Me again.", "ann", "loud")
+    assert not ready(company)
+    waiting = "SELECT count(*) FROM channel_intake WHERE status = 'queued'"
+    assert company.sql(waiting) == [(3,)]
+    clock.advance(began + HOUR + 2 * MINUTE - clock.now())
+    assert heard("Next hour.", "bob", "elsewhere")
+    chat.go()
+    assert company.sql(waiting) == [(0,)]
+    MemoryChannel.outsides.clear()
 
 
 @pytest.mark.requirement("FX-24")

@@ -319,13 +319,15 @@ def test_what_a_claim_asks_and_who_is_ready_is_found_in_indexes(small: Company) 
     found = {
         statements.NTH_RUN_OF_AGENT: "ix_runs_agent_id",
         statements.NTH_RUN_OF_COMPANY: "ix_runs_company_id",
+        statements.NTH_RUN_FOR_PLACE: "ix_messages_company_id (company_id=? AND id>?)",
+        statements.NTH_RUN_FOR_STRANGERS: "ix_messages_company_id (company_id=? AND id>?)",
         statements.TOKENS_OF_AGENT: "(agent_id=? AND day=?)",
         statements.MONEY_OF_COMPANY: "ix_spending_company_id",
         statements.QUIET_RUNS: "ix_runs_live",
         leases.READY: "uq_limits_reached_subject",
     }
-    names = ("now", "each", "limit", "agent", "company", "later", "day", "before")
-    given = dict.fromkeys(names, 1)
+    names = ("now", "each", "limit", "agent", "company", "later", "day", "before", "since")
+    given = {**dict.fromkeys(names, 1), "channel": "channel:memory:room"}
     connection = sqlite3.connect(sqlite_path(small.url))
     for statement, index in found.items():
         sql, constants = statement.compiled(SQLITE)

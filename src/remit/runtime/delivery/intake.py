@@ -19,6 +19,7 @@ from remit.services.chat import handling, intake
 from remit.services.command import Gate
 from remit.services.identity import as_linked
 from remit.services.queues import Held
+from remit.services.spending import limits
 from remit.store.blob_store.blobs import BlobStore
 
 log = logging.getLogger(__name__)
@@ -26,8 +27,9 @@ log = logging.getLogger(__name__)
 AT_ONCE = 8
 SHORTEST_SLEEP = 0.02
 FETCH_SECONDS = 45.0
-#: Until there is room again in the agent's inbox.
-FULL_SECONDS = 5.0
+#: Until it is looked again, by why it was not taken: no room in the agent's inbox, or no runs left
+#: in this hour for people who are not known. Somebody may raise that limit meanwhile.
+PATIENCE = {"inbox_full": 5.0, limits.REACHED: 60.0}
 
 
 class IntakeLoop(Deliveries):
@@ -75,9 +77,8 @@ class IntakeLoop(Deliveries):
                 who = as_linked(account.id, claimed["company_id"])
                 await self._gate(who, handling.handle, **about, files=files)
         except Unavailable as error:
-            if error.reason != "inbox_full":
-                raise Undelivered(error.sentence) from error
-            raise Undelivered(error.sentence, retry_after=FULL_SECONDS) from error
+            patience = PATIENCE.get(error.reason)
+            raise Undelivered(error.sentence, retry_after=patience) from error
         except Conflict as error:
             if error.reason == "lost":
                 raise

@@ -26,12 +26,14 @@ from remit.model.messaging.mail import MOST_PER_TURN, Message
 from remit.model.organisation.decision import BY_REMIT, Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
+from remit.services import views
 from remit.services.chat import accounts, buttons, commands, intake, items, posts
 from remit.services.command import Answer, Context, command
 from remit.services.context import system_only
 from remit.services.governance import approvals
 from remit.services.knowledge import documents
 from remit.services.messaging import mail, questions
+from remit.services.spending import limits
 from remit.store.engine.statement import row
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
@@ -272,12 +274,17 @@ def _answered(ctx: Context, said: Said) -> Message | None:
 
 
 def _refuse_flood(ctx: Context, said: Said) -> None:
-    """Refuse mail of a sender who writes faster than the agent reads."""
+    """Refuse mail of a stranger, for now, in a place that writes faster than the agent reads, or
+    that would use up the runs of an hour alone."""
     agent = said.binding.agent_id
     here = ctx.tx.one(statements.UNREAD_FROM, agent=agent, channel=said.address) or 0
     waiting = ctx.tx.one(mail_statements.COUNT_WAITING, agent=agent) or 0
     if here >= MOST_UNREAD_HERE or waiting >= MOST_UNREAD:
         raise Unavailable("The agent has more unread mail than it can take.", code="inbox_full")
+    until = limits.strangers_wait(ctx, agent, said.address)
+    if until is not None:
+        sentence = f"Runs for strangers had their share of the hour, until {views.time(until)}."
+        raise Unavailable(sentence, code=limits.REACHED)
 
 
 def _reply(ctx: Context, said: Said, text: str) -> None:

@@ -7,11 +7,12 @@ may raise it finds it in their list once, however many wait for it.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from remit.authority import Action
 from remit.clock import HOUR, Micros, day_of, next_day
-from remit.ids import AgentId, CompanyId
+from remit.ids import AgentId, CompanyId, earliest_id
 from remit.model.execution.limit import (
     Limit,
     Limits,
@@ -32,6 +33,10 @@ from remit.store.organisation import people
 
 #: Why a claim is refused while a limit does not allow a run.
 REACHED = "limit"
+#: The share of an hour's runs that is for people outside who are not known: in one place, so that
+#: whoever writes elsewhere is heard, and in all of them, so that those who are known are.
+_OF_PLACE = Fraction(1, 2)
+_OF_STRANGERS = Fraction(3, 4)
 
 
 def of_company(ctx: Context) -> Limits:
@@ -70,6 +75,26 @@ def _runs_here(ctx: Context, limits: Limits) -> Micros | None:
     return _an_hour_after(
         ctx, limits.company_runs_per_hour, statements.NTH_RUN_OF_COMPANY, company=ctx.company
     )
+
+
+def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
+    """The time until which an agent takes up no mail of strangers in one place, because runs for
+    them had their share of the hour."""
+    limits = of_company(ctx)
+    known = (limits.agent_runs_per_hour, limits.company_runs_per_hour)
+    hourly = min((one for one in known if one is not None), default=None)
+    if hourly is None:
+        return None
+    whose = {"company": ctx.company, "agent": agent, "since": earliest_id(ctx.now - HOUR)}
+    shares: tuple[tuple[Fraction, Statement[Micros], dict[str, str]], ...] = (
+        (_OF_PLACE, statements.NTH_RUN_FOR_PLACE, {"channel": channel}),
+        (_OF_STRANGERS, statements.NTH_RUN_FOR_STRANGERS, {}),
+    )
+    ends = [
+        _an_hour_after(ctx, max(1, int(hourly * share)), nth, **whose, **place)
+        for share, nth, place in shares
+    ]
+    return max((one for one in ends if one is not None), default=None)
 
 
 def _an_hour_after(

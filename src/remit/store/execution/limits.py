@@ -6,7 +6,15 @@ from sqlalchemy import bindparam as bind
 from remit.model.execution.limit import Reached
 from remit.model.execution.run import Run
 from remit.store.engine.statement import Rows, Statement, change, new, scalar
-from remit.store.tables import events, limits_reached, run_logs, runs, spending
+from remit.store.tables import (
+    deliveries,
+    events,
+    limits_reached,
+    messages,
+    run_logs,
+    runs,
+    spending,
+)
 
 _RUNS = Rows(runs, Run)
 _LIMITS_REACHED = Rows(limits_reached, Reached)
@@ -16,6 +24,26 @@ _newest = sa.select(runs.c.started_at).order_by(runs.c.id.desc()).limit(1).offse
 NTH_RUN_OF_AGENT = Statement(_newest.where(runs.c.agent_id == bind("agent")), scalar)
 #: When the n-th newest run of a company started.
 NTH_RUN_OF_COMPANY = Statement(_newest.where(runs.c.company_id == bind("company")), scalar)
+# The run that took up each message of a person outside who is not known. Ids say when a message
+# was made, so that only those since a time are looked at.
+_taker = (
+    sa.select(sa.func.max(deliveries.c.run_id))
+    .where(deliveries.c.message_id == messages.c.id, deliveries.c.agent_id == bind("agent"))
+    .scalar_subquery()
+)
+_for_strangers = sa.select(_taker).where(
+    messages.c.company_id == bind("company"),
+    messages.c.id >= bind("since"),
+    messages.c.sender_kind == sa.literal_column("'system'"),
+    messages.c.channel.is_not(None),
+)
+#: When the n-th newest run of an agent for strangers started.
+NTH_RUN_FOR_STRANGERS = Statement(_newest.where(runs.c.id.in_(_for_strangers)), scalar)
+#: The same for those in one place.
+NTH_RUN_FOR_PLACE = Statement(
+    _newest.where(runs.c.id.in_(_for_strangers.where(messages.c.channel == bind("channel")))),
+    scalar,
+)
 #: What an agent used on a day, in tokens.
 TOKENS_OF_AGENT = Statement(
     sa.select(spending.c.tokens).where(
