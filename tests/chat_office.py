@@ -89,6 +89,8 @@ class Outside(Protocol):
     config: Any
     #: For `remit.toml` of the instance.
     settings: Any
+    #: Where it is reached, if the outside was told so.
+    port: int | None
 
     def say(self, text: str) -> None: ...
     def seen(self) -> list[Seen]: ...
@@ -96,6 +98,7 @@ class Outside(Protocol):
 
 class InTelegram:
     kind, account, conversation, realm = "telegram", "5", "5", ""
+    port: int | None = None
 
     def __init__(self, telegram: Telegram) -> None:
         self.telegram = telegram
@@ -110,8 +113,18 @@ class InTelegram:
         return [Seen(str(one["message_id"]), one["text"]) for one in self.telegram.seen()]
 
 
+class PostedByTelegram(InTelegram):
+    """Telegram posts what comes, instead of being asked."""
+
+    def __init__(self, telegram: Telegram) -> None:
+        super().__init__(telegram)
+        self.port = free_port()
+        self.config |= {"webhookUrl": f"https://localhost:{self.port}"}
+
+
 class InSlack:
     kind, conversation, realm = "slack", slack_stage.DIRECT, ""
+    port: int | None = None
     account = f"{slack_stage.TEAM}:U0ANN"
 
     def __init__(self, server: SlackServer) -> None:
@@ -131,6 +144,7 @@ class InSlack:
 class InEmail:
     kind, account, conversation = "email", email_stage.ANN, email_stage.ANN
     secret = email_stage.PASSWORD
+    port: int | None = None
     settings = ('private_channels = "yes"',)
 
     def __init__(self, stage: email_stage.MailStage) -> None:
@@ -157,13 +171,14 @@ class ChatOffice:
     url: str = ""
     #: What its processes do: the commands of these names.
     kinds: Sequence[str] = ("up",)
-    port: int = field(default_factory=free_port)
+    port: int = 0
     processes: dict[str, int] = field(default_factory=dict)
     #: Which of them ended by their own hand.
     deaths: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.url = self.url or f"sqlite:///{self.home}/remit.db"
+        self.port = self.outside.port or free_port()
         self.home.mkdir(exist_ok=True)
         (self.home / "remit.toml").write_text("\n".join(self.outside.settings) + "\n")
         (self.home / "chat.secret").write_text(self.outside.secret)

@@ -3,6 +3,7 @@
 What the documentation does not name, or does not allow, is answered with 400, as Telegram does.
 """
 
+import http.client
 import json
 import re
 import threading
@@ -16,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from operator import itemgetter
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from remit.channels.contract import Connection
 from remit.channels.telegram import TelegramConfig
@@ -61,8 +62,9 @@ class Telegram:
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)
-    #: Why they cannot be posted.
+    #: Why they cannot be posted, and how often that was so.
     trouble: str = ""
+    troubles: int = 0
     #: Where updates are posted instead of being asked for, and what is shown there.
     webhook: dict[str, Any] = field(default_factory=dict)
     count: int = 0
@@ -117,6 +119,37 @@ class Telegram:
         said = [(key, one) for key, one in list(self.messages.items()) if key[0] == chat]
         return [one for _, one in sorted(said, key=itemgetter(0)) if one["from"]["id"] == BOT]
 
+    def post(self) -> bool:
+        """Post the oldest update, if there is one; it is kept until somebody answers that it came.
+
+        Whoever is reached under an https address is found on this machine, without TLS.
+        """
+        if not self.webhook or not self.updates:
+            return False
+        update, place = self.updates[0], urlsplit(self.webhook["url"])
+        wire = http.client.HTTPConnection("127.0.0.1", place.port or 443, timeout=10)
+        headers = {"X-Telegram-Bot-Api-Secret-Token": self.webhook["secret_token"]}
+        headers["Content-Type"] = "application/json"
+        try:
+            wire.request("POST", place.path, json.dumps(update), headers)
+            got = wire.getresponse()
+            answer, status = got.read(), got.status
+        except (OSError, http.client.HTTPException) as error:
+            return self._fail(type(error).__name__)
+        finally:
+            wire.close()
+        if status != 200:
+            return self._fail(f"Wrong response from the webhook: {status}")
+        self.updates.remove(update)
+        if answer and "method" in (asked := json.loads(answer)):
+            self.call(self.token, asked.pop("method"), asked, {})
+        return True
+
+    def _fail(self, why: str) -> bool:
+        self.troubles += 1
+        self.trouble = why
+        return False
+
     # ── the Bot API ─────────────────────────────────────────────────────────────────────────
 
     def call(self, token: str, method: str, given: dict[str, Any], sent: dict[str, Any]) -> Any:
@@ -157,7 +190,11 @@ class Telegram:
             "url": self.webhook.get("url", ""),
             "has_custom_certificate": False,
             "pending_update_count": len(self.updates),
-            **({"last_error_date": 1, "last_error_message": self.trouble} if self.trouble else {}),
+            **(
+                {"last_error_message": self.trouble, "last_error_date": self.troubles}
+                if self.trouble
+                else {}
+            ),
         }
 
     def _setMyCommands(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
@@ -345,6 +382,25 @@ def serving() -> Iterator[Telegram]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def posting(telegram: Telegram) -> Iterator[None]:
+    """Telegram posts what comes, for as long as it is told where."""
+    stopped = threading.Event()
+
+    def post() -> None:
+        while not stopped.is_set():
+            if not telegram.post():
+                stopped.wait(0.05)
+
+    thread = threading.Thread(target=post)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
 
 
 def _form(kind: str, body: bytes) -> tuple[dict[str, Any], dict[str, tuple[str, bytes]]]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests import email_stage, runtime_stage, slack_stage, telegram_server
-from tests.chat_office import ChatOffice, InEmail, InSlack, InTelegram, Outside
+from tests.chat_office import ChatOffice, InEmail, InSlack, InTelegram, Outside, PostedByTelegram
 from tests.postgres import Cluster
 from tests.runtime_stage import Stage
 
@@ -55,6 +55,7 @@ FEW = {
     ("alone", "telegram", "outbox.delivered", "inside", 1),
     ("alone", "telegram", "intake.store", "after", 1),
     ("alone", "slack", "outbox.delivered", "before", 1),
+    ("alone", "posted", "intake.store", "after", 1),
     ("alone", "email", "chat.handle", "inside", 1),
     ("apart", "telegram", "mail.send", "after", 1),
 }
@@ -81,6 +82,9 @@ def outside(request: pytest.FixtureRequest) -> Iterator[Outside]:
     elif request.param == "slack":
         with slack_stage.serving() as slack:
             yield InSlack(slack)
+    elif request.param == "posted":
+        with telegram_server.serving() as telegram, telegram_server.posting(telegram):
+            yield PostedByTelegram(telegram)
     else:
         with telegram_server.serving() as telegram:
             yield InTelegram(telegram)
@@ -99,7 +103,7 @@ def cases() -> list[Any]:
     return [
         pytest.param(shape, kind, *point, marks=() if (shape, kind, *point) in FEW else WHOLE)
         for shape in SHAPES
-        for kind in ("telegram", "slack", "email")
+        for kind in ("telegram", "posted", "slack", "email")
         for point in POINTS
         # An e-mail that was sent is not edited.
         if not (kind == "email" and point[2] == 3)

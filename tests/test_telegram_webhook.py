@@ -49,6 +49,9 @@ def test_telegram_is_told_where_to_post_for_as_long_as_somebody_listens(
     config = channel.TelegramConfig.model_validate({"secretRef": "b", "webhookUrl": PUBLIC})
     stand.connection = replace(stand.connection, config=config)
     asked: list[dict[str, Any]] = []
+    # Nobody answered before, and something waits for that.
+    telegram.trouble, telegram.troubles = "ConnectionRefusedError", 1
+    telegram.say("Anybody?")
 
     def look() -> bool:
         asked.append(telegram.webhook)
@@ -59,10 +62,28 @@ def test_telegram_is_told_where_to_post_for_as_long_as_somebody_listens(
     asyncio.run(listened(stand, look))
     assert [one["url"] for one in asked] == [f"{PUBLIC}/api/channels/telegram/b"] * 4
     assert telegram.webhook == {}, "nobody listens any more"
-    telegram.trouble = "Wrong response from the webhook: 502 Bad Gateway"
-    telegram.say("Hello?")
-    with pytest.raises(Unreachable, match="cannot post to us"):
-        asyncio.run(listened(stand, lambda: False))
+
+    def fail() -> bool:
+        telegram.trouble = "Wrong response from the webhook: 502 Bad Gateway"
+        telegram.troubles = 2
+        return False
+
+    with pytest.raises(Unreachable, match=r"cannot post to us .*502 Bad Gateway"):
+        asyncio.run(listened(stand, fail))
+
+
+@pytest.mark.requirement("FX-24")
+def test_who_listens_anew_is_posted_at_once_what_nobody_answered(
+    telegram: Telegram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was killed leaves the address with Telegram, which posts to it ever more rarely."""
+    monkeypatch.setattr(channel, "_LOOK_SECONDS", 0.01)
+    stand = TelegramStand(telegram)
+    config = channel.TelegramConfig.model_validate({"secretRef": "b", "webhookUrl": PUBLIC})
+    stand.connection = replace(stand.connection, config=config)
+    telegram.webhook = {"url": f"{PUBLIC}/api/channels/telegram/b"}
+    asyncio.run(listened(stand, lambda: True))
+    assert "setWebhook" in [method for method, _ in telegram.calls]
 
 
 @pytest.mark.requirement("FX-24")

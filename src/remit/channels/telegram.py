@@ -266,23 +266,27 @@ async def _posted_to_us(
     bot: Bot, connection: Connection
 ) -> AsyncGenerator[Sequence[Incoming], None]:
     """Have Telegram post what comes, for as long as it is asked. Somebody else may have said
-    otherwise meanwhile, such as a process that was stopped late; so that is looked at."""
+    otherwise meanwhile, such as a process that was stopped late; so that is looked at.
+
+    It is told anew at the start even if it knows: it posts ever more rarely to who did not answer,
+    such as a process that was killed. What failed before that is no trouble now.
+    """
     url = f"{connection.config.webhook_url}/api/channels/telegram/{connection.binding}"
+    post: dict[str, Any] = {"url": url, "secret_token": _proof(connection)}
+    post |= {"allowed_updates": _HEARD, "request_timeout": _SECONDS}
     try:
+        before = (await bot.get_webhook_info(request_timeout=_SECONDS)).last_error_date
+        await bot.set_webhook(**post)
         while True:
-            told = await bot.get_webhook_info(request_timeout=_SECONDS)
-            if told.url == url and told.pending_update_count and told.last_error_message:
-                why = f"Telegram cannot post to us ({told.last_error_message[:120]})"
-                raise Undelivered(why, retry_after=_LOOK_SECONDS)
-            if told.url != url:
-                await bot.set_webhook(
-                    url=url,
-                    secret_token=_proof(connection),
-                    allowed_updates=_HEARD,
-                    request_timeout=_SECONDS,
-                )
             yield []
             await asyncio.sleep(_LOOK_SECONDS)
+            told = await bot.get_webhook_info(request_timeout=_SECONDS)
+            failed = told.last_error_date not in (None, before)
+            if told.url == url and told.pending_update_count and failed:
+                why = f"Telegram cannot post to us ({(told.last_error_message or '')[:120]})"
+                raise Undelivered(why, retry_after=_LOOK_SECONDS)
+            if told.url != url:
+                await bot.set_webhook(**post)
     finally:
         with suppress(Exception):
             # What comes meanwhile stays with Telegram for a day.
