@@ -61,6 +61,8 @@ class SlackServer:
     calls: list[str] = field(default_factory=list)
     #: Those of whom it says nothing.
     untold: set[str] = field(default_factory=set)
+    #: Those of other workspaces that share a room with ours, by user, as Slack tells of them.
+    homes: dict[str, str] = field(default_factory=dict)
     #: Of each message, whether its links are called to be previewed.
     unfurled: list[bool] = field(default_factory=list)
     loop: asyncio.AbstractEventLoop | None = None
@@ -79,6 +81,7 @@ class SlackServer:
         self.acknowledged.clear()
         self.unfurled.clear()
         self.untold.clear()
+        self.homes.clear()
 
     # ── the Web API ─────────────────────────────────────────────────────────────────────────────
 
@@ -115,7 +118,9 @@ class SlackServer:
         if given["user"] in self.untold:
             return {"error": "user_not_visible"}
         name = given["user"].lower()
-        return {"user": {"id": given["user"], "name": name, "profile": {"real_name": "Ann A."}}}
+        home = self.homes.get(given["user"], TEAM)
+        about = {"id": given["user"], "team_id": home, "name": name}
+        return {"user": {**about, "profile": {"real_name": "Ann A.", "team": home}}}
 
     def chat_postMessage(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         wrong = self._wrong(given)
@@ -275,8 +280,16 @@ class SlackServer:
         assert self.loop is not None
         asyncio.run_coroutine_threadsafe(self.send(kind, payload), self.loop).result(10)
 
-    def says(self, text: str, *, user: str = "U0ANN", channel: str = DIRECT, **more: Any) -> str:
-        """Somebody writes; answers the stamp of it."""
+    def says(
+        self,
+        text: str,
+        *,
+        user: str = "U0ANN",
+        channel: str = DIRECT,
+        home: str = TEAM,
+        **more: Any,
+    ) -> str:
+        """Somebody writes, of the workspace `home`; answers the stamp of it."""
         stamp = self.stamp()
         self.messages.append({"channel": channel, "ts": stamp, "text": text, "user": user})
         direct = channel.startswith("D")
@@ -285,15 +298,27 @@ class SlackServer:
             "ts": stamp,
             "channel": channel,
             **({"channel_type": "im"} if direct else {}),
-            **more,
         }
-        self.push("events_api", {"team_id": TEAM, "type": "event_callback", "event": event})
+        shared = home != TEAM
+        if shared:
+            event |= {"user_team": home, "source_team": home, "team": home}
+            more["user_profile"] = {"team": home, "real_name": "Ann A.", "name": "ann"}
+        about = {"team_id": TEAM, "context_team_id": TEAM, "is_ext_shared_channel": shared}
+        self.push("events_api", {**about, "type": "event_callback", "event": {**event, **more}})
         return stamp
 
-    def taps(self, stamp: str, value: str, *, user: str = "U0ANN", channel: str = DIRECT) -> None:
+    def taps(
+        self,
+        stamp: str,
+        value: str,
+        *,
+        user: str = "U0ANN",
+        channel: str = DIRECT,
+        home: str = TEAM,
+    ) -> None:
         action = {"type": "button", "value": value, "action_ts": self.stamp()}
         place = {"type": "message", "channel_id": channel, "message_ts": stamp}
-        who = {"user": {"id": user}, "team": {"id": TEAM}}
+        who = {"user": {"id": user, "team_id": home}, "team": {"id": TEAM}}
         self.push(
             "interactive", {"type": "block_actions", "container": place, "actions": [action], **who}
         )

@@ -17,12 +17,13 @@ from remit.services.chat import accounts
 from remit.services.connections import bindings, notice_rules, notices, secrets
 from remit.services.governance import approvals
 from remit.services.messaging import inbox, questions
+from remit.services.organisation import halts
 from tests.company import Company
 from tests.email_stage import ADDRESS, ANN, PASSWORD, MailStage, written
 from tests.email_stage import serving as serving_mail
 from tests.governance import approve, ask
 from tests.mailing import send
-from tests.slack_stage import APP, BOT, DIRECT, ROOM, SlackServer
+from tests.slack_stage import APP, BOT, BOT_USER, DIRECT, ROOM, SlackServer
 from tests.slack_stage import serving as serving_slack
 
 
@@ -281,6 +282,30 @@ def test_a_tap_decides_as_the_linked_person_and_as_nobody_else(
     hear(chat, slack)
     assert status() == "approved"
     assert "Approved by board" in shown["text"]
+
+
+@pytest.mark.requirement("FX-25", "HB-11", "HB-12")
+def test_somebody_of_another_workspace_is_nobody_of_ours_whatever_their_id(
+    small: Company, slack: SlackServer
+) -> None:
+    """Their workspace shares a room with ours, and calls somebody as ours calls Ann."""
+    chat = by_slack(small, slack)
+    linked(chat, slack)
+    approval = ask(small, small.ceo.caller, "May I?")
+    chat.go()
+    shown = last(slack)
+    theirs: Any = {"home": "T0OTHER", "channel": ROOM}
+    slack.says(f"<@{BOT_USER}> /stop", **theirs)
+    slack.says(f"<@{BOT_USER}> I am Ann.", **theirs)
+    slack.taps(shown["ts"], value(shown, "Approve"), home="T0OTHER")
+    slack.taps(shown["ts"], value(shown, "Approve"), **theirs)
+    hear(chat, slack)
+    assert small.call(small.board, approvals.show, approval=approval["id"])["status"] == "pending"
+    assert not small.call(small.board, halts.listing, company=small.id)
+    letters = small.call(small.ceo.caller, inbox.take)["messages"]
+    [letter] = [one for one in letters if one["body"] == "I am Ann."]
+    assert not letter["from_board"]
+    assert letter["outside_sender"] == "U0ANN of the workspace T0OTHER"
 
 
 @pytest.mark.requirement("FX-27")

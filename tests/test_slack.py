@@ -48,7 +48,7 @@ def event(**more: Any) -> dict[str, Any]:
 
 def heard(payload: dict[str, Any], kind: str = "events_api", **config: Any) -> Incoming | None:
     read = SlackConfig.model_validate({"secretRef": "slack", **config})
-    return understood(kind, payload, read, {"user_id": BOT_USER})
+    return understood(kind, payload, read, {"user_id": BOT_USER, "team_id": TEAM})
 
 
 @pytest.mark.requirement("FX-24")
@@ -81,6 +81,68 @@ def test_a_tap_in_a_room_where_the_agent_does_not_listen_is_not_heard() -> None:
     assert heard(tap, "interactive", rooms=["C0OTHER"]) is None
     assert heard({**tap, "type": "view_submission"}, "interactive") is None
     assert heard({**tap, "actions": []}, "interactive") is None
+
+
+OTHER = "T0OTHER"
+
+
+@pytest.mark.requirement("FX-25")
+@pytest.mark.parametrize(
+    ("about", "sender"),
+    [
+        ({}, f"{TEAM}:U0ANN"),
+        ({"user_team": TEAM, "source_team": TEAM, "team": OTHER}, f"{TEAM}:U0ANN"),
+        ({"user_team": OTHER}, f"{OTHER}:U0ANN"),
+        ({"source_team": OTHER}, f"{OTHER}:U0ANN"),
+        ({"user_team": TEAM, "source_team": OTHER}, f"{OTHER}:U0ANN"),
+        ({"user_team": TEAM, "user_profile": {"team": OTHER}}, f"{OTHER}:U0ANN"),
+        ({"team": OTHER}, f"{OTHER}:U0ANN"),
+        ({"user_team": OTHER, "user": "W0ANN"}, f"{OTHER}:W0ANN"),
+    ],
+)
+def test_who_speaks_is_of_their_own_workspace_not_of_the_one_that_is_told(
+    about: dict[str, Any], sender: str
+) -> None:
+    """In a room that is shared (Slack Connect) an id of theirs may be one of ours."""
+    said = event(type="app_mention", channel=ROOM, **about)
+    found = heard({**said, "is_ext_shared_channel": True})
+    assert found is not None
+    assert (found.sender.id, found.sender.sure) == (sender, bool(about))
+    assert (alone := heard(said)) is not None
+    assert alone.sender.sure
+    home = about.get("user_team", TEAM)
+    place = {"channel_id": ROOM, "message_ts": "1.000002"}
+    action = {"value": "ref", "action_ts": "2.000001"}
+    tap = {"type": "block_actions", "container": place, "actions": [action]}
+    whose = {"user": {"id": "U0ANN", "team_id": home}, "team": {"id": TEAM}}
+    tapped = heard({**tap, **whose}, "interactive")
+    assert tapped is not None
+    assert tapped.sender.id == f"{home}:U0ANN"
+
+
+@pytest.mark.requirement("FX-24", "FX-25")
+def test_who_is_of_another_workspace_is_shown_with_it(server: SlackServer) -> None:
+    stand = SlackStand(server)
+    server.homes["U0BOB"] = server.homes["U0EVE"] = OTHER
+
+    async def heard() -> list[Incoming]:
+        calls = [{"user": "U0BOB", "home": OTHER}, {"home": OTHER}, {"user": "U0EVE"}, {}]
+        for more in calls:
+            await asyncio.to_thread(server.says, f"<@{BOT_USER}> Hi", channel=ROOM, **more)
+        return await channels.received(SLACK, stand, 4)
+
+    bob, ann, eve, ours = (one.sender for one in asyncio.run(heard()))
+    assert (bob.id, bob.sure) == (f"{OTHER}:U0BOB", True)
+    assert bob.name == f"Ann A. (@u0bob) of the workspace {OTHER}"
+    # Slack tells of another than the message did: of ours who has the same id, and of a stranger
+    # whom the message does not tell from ours.
+    assert (ann.id, ann.name, ann.sure) == (
+        f"{OTHER}:U0ANN",
+        f"U0ANN of the workspace {OTHER}",
+        False,
+    )
+    assert (eve.id, eve.name, eve.sure) == (f"{TEAM}:U0EVE", "U0EVE", False)
+    assert (ours.id, ours.name, ours.sure) == (f"{TEAM}:U0ANN", "Ann A. (@u0ann)", True)
 
 
 @pytest.mark.requirement("FX-24")

@@ -192,7 +192,7 @@ class Slack(Channel):
         made = SocketModeClient(app_token=app, web_client=web, auto_reconnect_enabled=True)
         client = cast(Any, made)  # its methods have no types
         client.socket_mode_request_listeners.append(listen)
-        names: dict[str, str] = {}
+        names: dict[str, str | None] = {}
         try:
             try:
                 await _asked(client.connect())
@@ -205,7 +205,7 @@ class Slack(Channel):
                     understood(request.type, request.payload, connection.config, bot)
                     for request in requests
                 )
-                yield await _named(web, names, [one for one in found if one is not None])
+                yield await _named(web, names, [one for one in found if one is not None], bot)
                 for request in requests:
                     # Slack sends again what is not acknowledged; stored it is by now.
                     await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
@@ -252,7 +252,7 @@ def understood(
 ) -> Incoming | None:
     """A message or a tap, if it is for the agent."""
     if kind == "interactive":
-        return _tap(payload, config)
+        return _tap(payload, config, bot)
     event = payload.get("event") or {}
     channel, stamp, user = (str(event.get(key) or "") for key in ("channel", "ts", "user"))
     direct = event.get("type") == "message" and event.get("channel_type") == "im"
@@ -261,6 +261,8 @@ def understood(
         return None
     if user == bot.get("user_id") or event.get("subtype") not in (None, "file_share"):
         return None
+    homes = (event.get("user_team"), (event.get("user_profile") or {}).get("team"))
+    sender = _sender(payload, user, (*homes, event.get("source_team")), event.get("team"), bot)
     if not direct and config.rooms and channel not in config.rooms:
         return None
     thread = str(event.get("thread_ts") or "")
@@ -270,7 +272,7 @@ def understood(
     return Incoming(
         id=":".join([channel, stamp, *([thread] if answers else [])]),
         conversation=conversation,
-        sender=_sender(payload, user),
+        sender=sender,
         text=plain(str(event.get("text") or ""), str(bot.get("user_id") or "")),
         reply_to=f"{channel}:{thread}" if answers else None,
         files=[
@@ -287,11 +289,12 @@ def understood(
     )
 
 
-def _tap(payload: Mapping[str, Any], config: SlackConfig) -> Incoming | None:
+def _tap(payload: Mapping[str, Any], config: SlackConfig, bot: Any) -> Incoming | None:
     actions = payload.get("actions") or []
     if payload.get("type") != "block_actions" or len(actions) != 1:
         return None
-    place, user = payload.get("container") or {}, str((payload.get("user") or {}).get("id") or "")
+    place, who = payload.get("container") or {}, payload.get("user") or {}
+    user = str(who.get("id") or "")
     channel, stamp = str(place.get("channel_id") or ""), str(place.get("message_ts") or "")
     if not (channel and stamp and user) or not actions[0].get("value"):
         return None
@@ -302,15 +305,27 @@ def _tap(payload: Mapping[str, Any], config: SlackConfig) -> Incoming | None:
     return Incoming(
         id=f"{channel}:{stamp}:tap:{user}:{actions[0].get('action_ts')}"[:200],
         conversation=channel if direct else f"{channel}/{thread}",
-        sender=_sender(payload, user),
+        sender=_sender(payload, user, (who.get("team_id"),), None, bot),
         tapped=str(actions[0]["value"]),
         direct=direct,
     )
 
 
-def _sender(payload: Mapping[str, Any], user: str) -> Sender:
-    team = str(payload.get("team_id") or (payload.get("team") or {}).get("id") or "")
-    return Sender(f"{team}:{user}", user)
+def _sender(
+    payload: Mapping[str, Any], user: str, homes: Sequence[Any], of_message: Any, bot: Any
+) -> Sender:
+    """Sender by workspace and user, because a user's id is unique in its workspace alone.
+
+    Other workspaces may share a room with ours, so the workspace is the one that Slack says is the
+    user's, not the one of the event; if several are named, one that is not ours. Where none is
+    named in a shared room, nobody knows who it is.
+    """
+    known = [str(one) for one in homes if one]
+    foreign = [one for one in known if one != bot.get("team_id", one)]
+    of_event = payload.get("team_id") or (payload.get("team") or {}).get("id") or ""
+    team = next(iter([*foreign, *known]), str(of_message or of_event))
+    sure = bool(known or of_message) or not payload.get("is_ext_shared_channel")
+    return Sender(f"{team}:{user}", user, sure=sure)
 
 
 def plain(text: str, bot: str) -> str:
@@ -454,21 +469,36 @@ async def _batch(coming: asyncio.Queue[Any]) -> list[Any]:
     return found
 
 
-async def _named(web: Any, names: dict[str, str], said: Sequence[Incoming]) -> list[Incoming]:
-    """With the names of who spoke. Each is asked for once, together with the others, so that a
-    crowd is not waited for one by one; who Slack does not tell of is called by their id."""
+async def _named(
+    web: Any, names: dict[str, str | None], said: Sequence[Incoming], bot: Any
+) -> list[Incoming]:
+    """With the names of who spoke, and the workspace of who is not of ours. Each is asked for once,
+    together with the others, so that a crowd is not waited for one by one; who Slack does not tell
+    of is called by their id. `names` has None for whom Slack tells of as somebody of another
+    workspace than the message did; nobody knows who that is."""
 
-    async def ask(user: str) -> None:
-        names[user] = user
+    async def ask(sender: str) -> None:
+        team, _, user = sender.partition(":")
+        names[sender] = user
         with contextlib.suppress(Undelivered):
             known = (await _asked(web.users_info(user=user)))["user"]
             shown = (known.get("profile") or {}).get("real_name") or known.get("real_name")
-            names[user] = f"{shown or known.get('name')} (@{known.get('name')})"
+            names[sender] = f"{shown or known.get('name')} (@{known.get('name')})"
+            # Within an enterprise a user may speak in other workspaces than their own.
+            if known.get("team_id", team) != team and not bot.get("enterprise_id"):
+                names[sender] = None
+
+    def told(sender: Sender) -> Sender:
+        team, _, user = sender.id.partition(":")
+        name = names[sender.id]
+        sure = sender.sure and name is not None
+        outside = f" of the workspace {team}" if team != bot.get("team_id") else ""
+        return replace(sender, name=f"{name or user}{outside}", sure=sure)
 
     if len(names) > _MOST_NAMES:
         names.clear()
-    await asyncio.gather(*map(ask, {one.sender.name for one in said} - set(names)))
-    return [replace(one, sender=replace(one.sender, name=names[one.sender.name])) for one in said]
+    await asyncio.gather(*map(ask, {one.sender.id for one in said} - set(names)))
+    return [replace(one, sender=told(one.sender)) for one in said]
 
 
 def _is_slacks(url: str, server: str | None) -> bool:
