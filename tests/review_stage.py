@@ -6,6 +6,7 @@ from typing import Any
 
 from remit.app import App
 from remit.model.connections.commit_identity import CommitIdentity
+from remit.services import shapes
 from remit.services.changes import changes, errands, reviews
 from remit.services.connections import repos
 from remit.services.identity import as_system
@@ -102,23 +103,23 @@ class Site(Checkout):
         given = self.proposal(self.company.app, files, **more)
         return self.company.call(by.caller, changes.propose, **given)
 
-    def claim(self) -> dict[str, Any]:
+    def claim(self) -> shapes.ClaimedErrandShape:
         """What is to be taken in next; what goes before is done with nothing done."""
         self.publish()
         ((errand, _), *_) = self.company.call(as_system(), reviews.ready)
         found = self.company.call(as_system(), errands.claim, errand=errand, worker="w")
         assert found is not None
-        return dict(found)
+        return found
 
     def publish(self) -> None:
         while waiting := self.company.call(as_system(), errands.ready):
             errand = waiting[0][0]
             found = self.company.call(as_system(), errands.claim, errand=errand, worker="w")
             assert found is not None
-            held = {"errand": errand, "epoch": found["epoch"]}
-            self.company.call(as_system(), errands.delivered, **held)
+            epoch = found["epoch"]
+            self.company.call(as_system(), errands.delivered, errand=errand, epoch=epoch)
 
-    def carry_out(self, claimed: dict[str, Any] | None = None) -> None:
+    def carry_out(self, claimed: shapes.ClaimedErrandShape | None = None) -> None:
         self.company.wait(self.merger.carry_out(claimed or self.claim(), WHO))
 
     def shown(self, change: str) -> Answer:

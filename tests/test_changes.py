@@ -167,7 +167,7 @@ def test_one_branch_is_one_change_and_a_new_head_is_a_revision(company: Company)
     assert shown["waiting"] == ["publish"], "one errand, which takes what is proposed then"
     assert not shown["published"]
     held = claimed(company)
-    assert (held["change"]["head_commit"], held["identity"]["agent"]) == (NEXT, "author")
+    assert (held["change"].head_commit, held["identity"]["agent"]) == (NEXT, "author")
 
 
 @pytest.mark.requirement("FX-28", "FX-30")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import jsonschema_rs
 import pytest
@@ -45,6 +46,7 @@ from remit.services.archive.archive import LARGEST_MEBIBYTES
 from remit.services.command import LONGEST_KEY
 from remit.services.knowledge.file_contents import LARGEST_FILE
 from remit.services.surfaces import AsRoute
+from remit.services.verbs import all_verbs
 from tests import description
 from tests.attack_stage import Stage, staged
 from tests.test_attacks_ids import operations
@@ -143,6 +145,80 @@ def test_every_answer_has_a_schema(document: Mapping[str, Any]) -> None:
     # What a verb declares is described by the type of what it returns.
     declared_ones = {surface.operation for _, surface in declared(AsRoute)}
     assert named - declared_ones == response_types.ANSWERS.keys()
+
+
+#: Keys of answers whose contents Remit does not define, with who does.
+FREE = {
+    "adapterConfig": "the adapter or channel declares its settings",
+    "runtimeConfig": "who hires keeps notes there",
+    "metadata": "who hires keeps notes there",
+    "configuration": "fields of an agent in the version of that day",
+    "was": "a setting of any type",
+    "now": "a setting of any type",
+    "details": "each kind of event, and each adapter, has its own",
+    "payload": "each kind of approval has its own",
+    "result": "the answer of the call that was approved",
+    "steps": "each kind of step has its own",
+}
+
+
+def test_answers_are_described_down_to_the_last_key(document: Mapping[str, Any]) -> None:
+    loose = {
+        (name, key)
+        for name, schema in document["components"]["schemas"].items()
+        for key, inner in schema.get("properties", {}).items()
+        if _is_loose(inner)
+    }
+    asked = {
+        found["$ref"].rpartition("/")[2]
+        for operations in document["paths"].values()
+        for operation in operations.values()
+        for found in _references(operation["responses"])
+    }
+    seen: set[str] = set()
+    while asked - seen:
+        name = (asked - seen).pop()
+        seen.add(name)
+        schema = document["components"]["schemas"].get(name, {})
+        asked |= {found["$ref"].rpartition("/")[2] for found in _references(schema)}
+    assert {key for name, key in loose if name in seen} == FREE.keys()
+
+
+def _is_loose(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema allows any value, or an object of any values, somewhere."""
+    if not schema.keys() - {"title", "description", "default"}:
+        return True
+    if schema.get("type") == "object" and not schema.get("properties"):
+        values = schema.get("additionalProperties")
+        return not isinstance(values, Mapping) or _is_loose(values)
+    if schema.get("type") == "array" and _is_loose(schema.get("items", {})):
+        return True
+    return any(_is_loose(one) for one in schema.get("anyOf", ()))
+
+
+def _references(schema: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(schema, Mapping) and "$ref" in schema:
+        yield schema
+    inner = schema.values() if isinstance(schema, Mapping) else schema
+    if isinstance(inner, Iterable) and not isinstance(inner, str):
+        for one in inner:
+            yield from _references(one)
+
+
+def test_every_verb_says_what_it_answers() -> None:
+    untyped = {
+        name
+        for name, verb in all_verbs().items()
+        if _is_untyped(get_type_hints(inspect.unwrap(verb.body)).get("return", Any))
+    }
+    assert untyped == set()
+
+
+def _is_untyped(kind: Any) -> bool:
+    inner = get_args(kind)
+    if get_origin(kind) in (dict, Mapping):
+        return inner[1] in (Any, object)
+    return kind in (Any, object, dict) or any(map(_is_untyped, inner))
 
 
 def test_fields_are_described_as_they_are_checked(

@@ -281,12 +281,10 @@ def test_checks_go_back_in_line_and_merges_wait(company: Company, team: dict[str
     held_ = {"errand": errand, "epoch": 1}
     assert refused(company, as_system(), reviews.intend, **held_, commit="d" * 40) == "stopped"
     company.call(as_system(), errands.put_back, **held_)
-    for ready_, begin, one in (
-        (checking.ready, checking.claim, {"check": check}),
-        (reviews.ready, errands.claim, {"errand": errand}),
-    ):
+    for ready_ in (checking.ready, reviews.ready):
         assert company.call(as_system(), ready_) == []
-        assert company.call(as_system(), begin, **one, worker="w") is None
+    assert company.call(as_system(), checking.claim, check=check, worker="w") is None
+    assert company.call(as_system(), errands.claim, errand=errand, worker="w") is None
     go(company, team["lead"])
     assert [one for one, _ in company.call(as_system(), checking.ready)] == [check]
     assert [one for one, _ in company.call(as_system(), reviews.ready)] == [errand]

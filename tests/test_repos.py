@@ -833,7 +833,7 @@ def test_an_agent_that_configures_the_instance_knows_and_fetches(
     assert [one["name"] for one in company.call(keeper.caller, repos.listing)] == ["site"]
     with pytest.raises(Refused):
         company.call(plain.caller, repos.sync, company=None, name="site")
-    assert company.call(keeper.caller, repos.sync, company=None, name="site")["name"] == "site"
+    assert company.call(keeper.caller, repos.sync, company=None, name="site").name == "site"
     assert company.call(keeper.caller, mcp_servers.listing, company=None) == []
     with pytest.raises(Refused):
         company.call(plain.caller, mcp_servers.listing, company=None)

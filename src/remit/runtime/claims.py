@@ -49,8 +49,8 @@ class Claims(Loop[W]):
         """Claim what can be claimed now; answers how many that were."""
 
     @abstractmethod
-    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
-        """Do what was claimed, and say what came of it."""
+    async def _work(self, held: Held, claimed: Any) -> None:
+        """Do what was claimed, and say what came of it. `claimed` is the answer of the verb."""
 
     async def tick(self) -> int:
         """Do what can be done now, and wait for it; answers how many tasks that were."""

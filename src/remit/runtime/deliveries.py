@@ -61,7 +61,7 @@ class Deliveries(Claims[object]):
         """The deliveries that can go out now, each with its sender."""
 
     @abstractmethod
-    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+    async def _attempt(self, claimed: Any) -> dict[str, Any]:
         """Hand it to the outside; raises `Undelivered`. Answers what is kept of it."""
 
     async def _interrupted(self, held: Held) -> None:
@@ -87,7 +87,7 @@ class Deliveries(Claims[object]):
                 begun += await uninterrupted(self._claim(item, sender))
         return begun
 
-    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+    async def _work(self, held: Held, claimed: Any) -> None:
         try:
             kept = await self._attempt(claimed)
         except asyncio.CancelledError:

@@ -44,6 +44,7 @@ from remit.store.record import events as event_log
 __all__ = [
     "FOR_REMIT",
     "Answer",
+    "Arguments",
     "Ask",
     "Call",
     "Context",

@@ -4,7 +4,7 @@ Whoever works on something holds it by a lease with an epoch. Who was silent too
 and whatever they still say about it is refused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, Generic, Protocol, TypeVar
@@ -39,6 +39,8 @@ class OfCompany(Protocol):
 
 
 C = TypeVar("C", bound=OfCompany)
+#: All that a worker needs for an item, with the epoch of its lease.
+B = TypeVar("B", bound=Mapping[str, object])
 
 
 def companies_due(name: str, due: Statement[C]) -> Verb[[], list[str]]:
@@ -140,9 +142,9 @@ class Queue(Leases[R]):
     ) -> tuple[Verb[[], Micros | None], Verb[[], list[Held]], Verb[[], list[Held]]]:
         """These three as verbs: `name.next_due`, `name.expired` and `name.under_way`."""
         return (
-            query(f"{name}.next_due", FOR_REMIT)(lambda ctx: self.next_due(ctx)),
-            query(f"{name}.expired", FOR_REMIT)(lambda ctx: self.expired(ctx)),
-            query(f"{name}.under_way", FOR_REMIT)(lambda ctx: self.under_way(ctx)),
+            query(f"{name}.next_due", FOR_REMIT)(self.next_due),
+            query(f"{name}.expired", FOR_REMIT)(self.expired),
+            query(f"{name}.under_way", FOR_REMIT)(self.under_way),
         )
 
     def readies(
@@ -250,16 +252,14 @@ class Deliveries(Queue[D]):
         return self._said(ctx, event, item, DeliveryStatus.QUEUED, self._about(found))
 
     def claims(
-        self, name: str, usual: Micros, brief: Callable[[Context, D], dict[str, object]]
-    ) -> Verb[..., dict[str, Any] | None]:
+        self, name: str, usual: Micros, brief: Callable[[Context, D], B]
+    ) -> Verb[..., B | None]:
         """`begin` as a verb, `name.claim`: answers a `brief` for whoever does it, and None when
         somebody else does."""
 
-        def claim(
-            ctx: Context, item: str, *, worker: str, lease: Micros = usual
-        ) -> dict[str, object] | None:
+        def claim(ctx: Context, item: str, *, worker: str, lease: Micros = usual) -> B | None:
             found = self.begin(ctx, item, worker, lease)
-            return None if found is None else {"epoch": found.epoch, **brief(ctx, found)}
+            return None if found is None else brief(ctx, found)
 
         return logged(f"{name}.claim", FOR_REMIT)(self._by_noun(claim))
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, NotRequired, TypedDict
+from typing import Annotated, Any, Final, NotRequired, TypedDict
 
 from remit.model.organisation.agent_spec import AgentRole
 
 #: Marks a text that is a time in ISO 8601.
 MOMENT: Final = "date-time"
+
+#: A document whose keys somebody else defines: settings that an adapter or a channel declares, a
+#: file that a person wrote, a table of an export. It is checked where it is read.
+JsonObject = dict[str, Any]
 
 Moment = Annotated[str, MOMENT]
 

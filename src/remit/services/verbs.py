@@ -26,7 +26,9 @@ from remit.services.surfaces import AsRoute, Surface
 
 P = ParamSpec("P")
 R = TypeVar("R")
+#: An answer to who calls, as a stored one is read; what a verb answers is said by its shape.
 Answer = dict[str, Any]
+#: Keyword arguments; what a verb takes is said by its parameters.
 Arguments = dict[str, Any]
 
 

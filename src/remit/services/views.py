@@ -179,9 +179,10 @@ def _shown(value: Event) -> Any:
     return without_secrets(details)[0] if value.action.startswith("org.") else details
 
 
-def _why(value: Event) -> object:
+def _why(value: Event) -> str | None:
     details = json.loads(value.details)
-    return details.get("note") or details.get("reason") or details.get("sentence")
+    said = details.get("note") or details.get("reason") or details.get("sentence")
+    return None if said is None else str(said)
 
 
 company = view_of(Company, shapes.CompanyShape, limits=lambda it: limits_of(it.limits).view())

@@ -110,10 +110,8 @@ class Repos:
         self, caller: Caller, *, name: str, ref: str | None = None, place: str | None = None
     ) -> Answer:
         """A copy in the workspace of the calling run, at `place` or at a folder of its name."""
-        granted = await self._gate(caller, repos.use, name=name, ref=ref, place=place)
-        workspace = granted.pop("workspace")
-        mirror = self._mirror(Repo(**granted))
-        repo = mirror.repo
+        repo, workspace = await self._gate(caller, repos.use, name=name, ref=ref, place=place)
+        mirror = self._mirror(repo)
         mark, problem = await self._refreshed(mirror)
         about = await self._gate(caller, changes.for_clone, name=name, ref=ref)
         who = CommitIdentity.of(**about["identity"])
@@ -198,8 +196,7 @@ class Repos:
 
     async def sync(self, caller: Caller, *, company: str | None, name: str) -> Answer:
         """Fetch now, look whether all of it is there, and say what is."""
-        synced = await self._gate(caller, repos.sync, company=company, name=name)
-        mirror = self._mirror(Repo(**synced))
+        mirror = self._mirror(await self._gate(caller, repos.sync, company=company, name=name))
         self._failed.pop(mirror.path, None)
         try:
             mark = await self._shared(mirror, since=self._clock.now(), thorough=True)
@@ -219,7 +216,7 @@ class Repos:
     async def try_out(self, caller: Caller, *, company: str | None, **asked: Any) -> Answer:
         """Ask a remote whether it answers, before its repository is made known."""
         new = await self._gate(caller, repos.try_out, company=company, asked=asked)
-        mirror = self._mirror(Repo(**new))
+        mirror = self._mirror(new)
         try:
             async with self._fetches, self.opened(mirror.repo) as credentials:
                 head = await mirror.ask(credentials)

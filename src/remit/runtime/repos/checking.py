@@ -15,7 +15,6 @@ from remit import threads
 from remit.channels.contract import Undelivered
 from remit.errors import RemitError
 from remit.ids import random_name
-from remit.model.connections import check as model
 from remit.model.connections.change import Change
 from remit.model.connections.check import RepoCheck
 from remit.model.connections.repo import Repo
@@ -27,6 +26,7 @@ from remit.runtime.repos.mirrors import CHECK_SECONDS, Mirror
 from remit.runtime.runs import conditions, held_commands
 from remit.runtime.runs.workspace import destroy_workspace
 from remit.runtime.sandbox.mounts import View
+from remit.services import shapes
 from remit.services.changes import checking
 from remit.services.command import Gate
 from remit.services.connections.folders import Shown
@@ -57,15 +57,15 @@ class Checker(Deliveries):
     async def _interrupted(self, held: Held) -> None:
         await self._say(checking.put_back, held)
 
-    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
-        repo, change = Repo(**claimed["repo"]), Change(**claimed["change"])
+    async def _attempt(self, claimed: shapes.ClaimedCheckShape) -> dict[str, Any]:
+        repo, change = claimed["repo"], claimed["change"]
         if repo.removed_at is not None:
             raise Undelivered("the repository was removed", for_good=True)
         try:
             shown = Shown(claimed["tools"])
             around = await conditions.prepare(self._home, self._repos, shown)
             async with self._staged() as stage:
-                wanted = model.read_one(claimed["wanted"])
+                wanted = claimed["wanted"]
                 await self._laid_out(stage, repo, change, claimed["bundle"], wanted)
                 ended = await held_commands.run(
                     ["/bin/sh", "-c", wanted.command],
@@ -95,7 +95,7 @@ class Checker(Deliveries):
             await threads.FILES.run(destroy_workspace, stage)
 
     async def _laid_out(
-        self, stage: Path, repo: Repo, change: Change, bundle: dict[str, str], wanted: RepoCheck
+        self, stage: Path, repo: Repo, change: Change, bundle: shapes.BundleShape, wanted: RepoCheck
     ) -> None:
         async with self._repos.holding(
             repo,

@@ -11,6 +11,7 @@ from remit.runtime.deliveries import Deliveries
 from remit.runtime.repos import git
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.forges import Forges, undelivered
+from remit.services import shapes
 from remit.services.changes import errands
 from remit.services.command import Gate
 from remit.services.knowledge.file_contents import Library
@@ -40,7 +41,7 @@ class Errands(Deliveries):
         self._forges = forges or Forges(repos.secret_of)
 
     @abstractmethod
-    async def _errand(self, claimed: dict[str, Any]) -> None:
+    async def _errand(self, claimed: shapes.ClaimedErrandShape) -> None:
         """Do a claimed errand."""
 
     async def _ready(self) -> Sequence[tuple[str, object]]:
@@ -50,7 +51,7 @@ class Errands(Deliveries):
     async def _interrupted(self, held: Held) -> None:
         await self._say(errands.put_back, held)
 
-    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+    async def _attempt(self, claimed: shapes.ClaimedErrandShape) -> dict[str, Any]:
         try:
             await self._errand(claimed)
         except git.GitFailed as error:

@@ -63,7 +63,7 @@ class Forges:
 
     async def each(self, gate: Gate) -> list[tuple[Repo, str | None]]:
         """All repositories with a forge, each with its problem."""
-        found = [Repo(**one) for one in await gate(as_system(), repos.forged)]
+        found = await gate(as_system(), repos.forged)
         return [(repo, await self.problem(repo)) for repo in found]
 
     async def rung(self, gate: Gate, repo: str, headers: Mapping[str, str], body: bytes) -> None:

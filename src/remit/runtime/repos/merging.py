@@ -26,7 +26,9 @@ from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.errands import Errands
 from remit.runtime.repos.mirrors import Mirror
 from remit.runtime.repos.signing import Signer
+from remit.services import shapes
 from remit.services.changes import reviews
+from remit.services.command import Arguments
 from remit.services.identity import as_system
 from remit.services.organisation.halts import STOPPED
 
@@ -52,13 +54,13 @@ class Merger(Errands):
     at_once = 2
     ready = reviews.ready
 
-    async def _errand(self, claimed: dict[str, Any]) -> None:
+    async def _errand(self, claimed: shapes.ClaimedErrandShape) -> None:
         await self.carry_out(claimed, CommitIdentity.of(**claimed["identity"]))
 
-    async def carry_out(self, claimed: Mapping[str, Any], who: CommitIdentity) -> None:
+    async def carry_out(self, claimed: shapes.ClaimedErrandShape, who: CommitIdentity) -> None:
         """Do a claimed errand, to its end or to an error after which it is tried again."""
-        held = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
-        change, repo = Change(**claimed["change"]), Repo(**claimed["repo"])
+        held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
+        change, repo = claimed["change"], claimed["repo"]
         pinned = json.loads(claimed["details"])
         bundle = claimed["bundle"]
         try:

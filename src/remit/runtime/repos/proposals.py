@@ -121,7 +121,7 @@ class Proposals:
         about = await self._gate(
             caller, changes.prepare, name=name, branch=branch, target=target, outcome=outcome
         )
-        repo = Repo(**about["repo"])
+        repo = about["repo"]
         around, copy = await self._copy_of(caller, repo, about["workspace"], place)
         async with self._at_once, self._repos.fresh(repo) as mirror:
             async with self._quarantine(mirror) as stage:

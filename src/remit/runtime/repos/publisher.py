@@ -7,7 +7,6 @@ moved is left alone.
 """
 
 import json
-from typing import Any
 
 from remit.channels.contract import Undelivered
 from remit.model.connections.change import Change
@@ -15,7 +14,9 @@ from remit.model.connections.repo import Repo
 from remit.runtime.repos.errands import Errands
 from remit.runtime.repos.forges import ensure_request
 from remit.runtime.repos.mirrors import Mirror
+from remit.services import shapes
 from remit.services.changes import errands, requests
+from remit.services.command import Arguments
 
 AT_ONCE = 4
 
@@ -24,16 +25,18 @@ class Publisher(Errands):
     at_once = AT_ONCE
     ready = errands.ready
 
-    async def _errand(self, claimed: dict[str, Any]) -> None:
-        repo = Repo(**claimed["repo"])
+    async def _errand(self, claimed: shapes.ClaimedErrandShape) -> None:
+        repo = claimed["repo"]
         if repo.removed_at is not None:
             raise Undelivered("the repository was removed", for_good=True)
-        await self._publish(claimed, repo, Change(**claimed["change"]))
+        await self._publish(claimed, repo, claimed["change"])
         if repo.forge is not None:
-            await self._request(claimed, repo, Change(**claimed["change"]))
+            await self._request(claimed, repo, claimed["change"])
 
-    async def _publish(self, claimed: dict[str, Any], repo: Repo, change: Change) -> None:
-        held = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
+    async def _publish(
+        self, claimed: shapes.ClaimedErrandShape, repo: Repo, change: Change
+    ) -> None:
+        held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
         async with self._repos.fresh(repo) as mirror:
             await self._have(mirror, change, claimed["bundle"])
             async with self._repos.opened(repo) as credentials:
@@ -49,14 +52,16 @@ class Publisher(Errands):
                     await mirror.push(credentials, change, there)
         await self._do(errands.published, **held, head=change.head_commit)
 
-    async def _request(self, claimed: dict[str, Any], repo: Repo, change: Change) -> None:
+    async def _request(
+        self, claimed: shapes.ClaimedErrandShape, repo: Repo, change: Change
+    ) -> None:
         """One request for it at the forge, however often this is tried."""
         forge, _ = await self._forges.opened(repo)
         made = await ensure_request(forge, change, claimed["identity"])
-        held = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
+        held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
         await self._do(requests.opened, **held, number=made.number, url=made.url)
 
-    async def _have(self, mirror: Mirror, change: Change, bundle: dict[str, str]) -> None:
+    async def _have(self, mirror: Mirror, change: Change, bundle: shapes.BundleShape) -> None:
         """Our copy on this machine may not have it yet."""
         if await mirror.commit_of(change.ref) != change.head_commit:
             content = await self._library.content(bundle["id"], bundle["sha256"])

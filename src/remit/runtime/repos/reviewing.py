@@ -1,15 +1,11 @@
 """A change as somebody looks at it: what it does to files, beside what is said about it."""
 
-from typing import Any
-
 from remit.errors import RemitError
-from remit.model.connections.change import Change
 from remit.model.connections.diff import Diff
-from remit.model.connections.repo import Repo
 from remit.runtime.repos import diffs
 from remit.runtime.repos.cache import Repos
 from remit.services.changes import reviews
-from remit.services.command import Gate
+from remit.services.command import Answer, Gate
 from remit.services.identity import Caller
 from remit.services.knowledge.file_contents import Library
 
@@ -20,7 +16,7 @@ class Reviews:
         self._repos = repos
         self._library = library
 
-    async def shown(self, caller: Caller, change: str) -> tuple[dict[str, Any], Diff | None, str]:
+    async def shown(self, caller: Caller, change: str) -> tuple[Answer, Diff | None, str]:
         """A change with its diff, or the reason why there is none."""
         known = await self._gate(caller, reviews.material, change=change)
         try:
@@ -31,10 +27,10 @@ class Reviews:
     async def diff(self, caller: Caller, change: str) -> Diff:
         return await self._diff(await self._gate(caller, reviews.material, change=change))
 
-    async def _diff(self, known: dict[str, Any]) -> Diff:
-        change, bundle = Change(**known["change"]), known["bundle"]
+    async def _diff(self, known: Answer) -> Diff:
+        change, bundle = known["change"], known["bundle"]
         async with self._repos.holding(
-            Repo(**known["repo"]),
+            known["repo"],
             change.head_commit,
             change.ref,
             lambda: self._library.blobs.open(bundle["id"], bundle["sha256"]),

@@ -10,7 +10,7 @@ cut off anywhere is made again.
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,13 +27,13 @@ from remit.model.connections.forge import (
     RequestState,
     Said,
 )
-from remit.model.connections.repo import Repo
 from remit.runtime.deadlines import uninterrupted
 from remit.runtime.polling import Polling
 from remit.runtime.repos import secret_search
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.forges import Forges, without_orders
 from remit.runtime.repos.merging import has
+from remit.services import shapes
 from remit.services.changes import issues, requests, watches
 from remit.services.command import Gate
 from remit.services.queues import Held
@@ -66,7 +66,7 @@ class ForgeWatcher(Polling):
         self.repos = repos
         self.forges = forges
 
-    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+    async def _work(self, held: Held, claimed: shapes.ClaimedWatchShape) -> None:
         was = json.loads(claimed["cursor"])
         look = Look(self, held, claimed, was)
         more: dict[str, Any] = {"cursor": was}
@@ -96,14 +96,18 @@ class Look:
     """One look at the forge of a repository."""
 
     def __init__(
-        self, watcher: ForgeWatcher, held: Held, claimed: Mapping[str, Any], was: dict[str, Any]
+        self,
+        watcher: ForgeWatcher,
+        held: Held,
+        claimed: shapes.ClaimedWatchShape,
+        was: dict[str, Any],
     ) -> None:
         self._watcher = watcher
         self._do = watcher._do  # a part of it
         self._held: dict[str, Any] = {"repo": held[0], "epoch": held[1]}
         self._claimed = claimed
         self._was = was
-        self._repo = Repo(**claimed["repo"])
+        self._repo = claimed["repo"]
         self._listed = watches.people_of(self._repo)
         self._pushers: dict[str, bool] = {}
         self._refused: dict[str, str] = {}
@@ -126,11 +130,11 @@ class Look:
     async def whole(self) -> None:
         tags = self._was.get("tags")
         forge, self._api = await self._watcher.forges.opened(self._repo, tags)
-        for one in self._claimed["to_close"]:
-            await self._close(forge, one)
+        for over in self._claimed["to_close"]:
+            await self._close(forge, over)
         told = await self._tell(forge)
         for one in self._claimed["requests"]:
-            change = Change(**one["change"])
+            change = one["change"]
             try:
                 await self._request(forge, change, {*one["known"], *told})
             except ForgeFailed as failed:
@@ -139,10 +143,10 @@ class Look:
                 self.problems.append(f"request {change.request_number}: {failed.sentence}")
         if self._repo.label is not None:
             await self._take_issues(forge, self._repo.label)
-        for one in self._claimed["issues_to_tell"]:
-            await self._tell_issue(forge, one)
+        for issue in self._claimed["issues_to_tell"]:
+            await self._tell_issue(forge, issue)
 
-    async def _close(self, forge: Forge, one: Mapping[str, Any]) -> None:
+    async def _close(self, forge: Forge, one: shapes.RequestToCloseShape) -> None:
         found = await forge.request(one["number"])
         if found is not None and found.state is RequestState.OPEN:
             await forge.close(one["number"])
@@ -151,10 +155,8 @@ class Look:
     # ── what authors say ────────────────────────────────────────────────────────────────────
 
     async def _tell(self, forge: Forge) -> set[str]:
-        numbers = {
-            one["change"]["id"]: one["change"]["request_number"]
-            for one in self._claimed["requests"]
-        }
+        changes = [one["change"] for one in self._claimed["requests"]]
+        numbers = {str(one.id): one.request_number for one in changes}
         told: set[str] = set()
         for one in self._claimed["to_tell"]:
             number = numbers.get(one["change"])
@@ -286,7 +288,7 @@ class Look:
                 labelled_by=by,
             )
 
-    async def _tell_issue(self, forge: Forge, one: Mapping[str, Any]) -> None:
+    async def _tell_issue(self, forge: Forge, one: shapes.IssueToTellShape) -> None:
         links = "".join(f"\n- {link}" for link in one["links"] if link)
         became = "This is done." if one["done"] else "This was closed without a result."
         outside = await self._said_once(

@@ -34,6 +34,7 @@ from remit.services.archive.plan import Plan
 from remit.services.archive.records import Author, Entry, Kind, Record, raw
 from remit.services.archive.references import known
 from remit.services.redaction import REMOVED, without_secrets
+from remit.services.shape_basics import JsonObject
 
 
 def travels(approval: Approval) -> bool:
@@ -117,7 +118,7 @@ CONFIGURATION = Record(
 
 def approval(
     value: Approval, revisions: Sequence[Revision], comments: Sequence[Comment]
-) -> dict[str, Any]:
+) -> JsonObject:
     return APPROVAL.write(
         value,
         revisions=[_revision(one) for one in revisions],
@@ -125,12 +126,12 @@ def approval(
     )
 
 
-def _revision(value: Revision) -> dict[str, Any]:
+def _revision(value: Revision) -> JsonObject:
     written = REVISION.write(value)
     return {**written, "digest": digest_of(written["payload"])} if is_as_asked(value) else written
 
 
-def configuration(value: ConfigRevision, approvals: set[ApprovalId]) -> dict[str, Any]:
+def configuration(value: ConfigRevision, approvals: set[ApprovalId]) -> JsonObject:
     known = value.approval_id if value.approval_id in approvals else None
     return CONFIGURATION.write(value, approval=known)
 

@@ -57,6 +57,7 @@ from remit.services.archive.records import (
 from remit.services.archive.text import Noted
 from remit.services.hiring.agent_spec import adapter
 from remit.services.redaction import text_without_secrets, without_secrets
+from remit.services.shape_basics import JsonObject
 from remit.store.organisation.agents import Place
 from remit.store.organisation.people import Member
 from remit.store.record.company_dump import Named
@@ -134,7 +135,7 @@ def version_path(file: File, number: int) -> str:
     return f"files/{file.id}/v{number}"
 
 
-def company(value: Company, members: Sequence[Member], seats: Mapping[str, str]) -> dict[str, Any]:
+def company(value: Company, members: Sequence[Member], seats: Mapping[str, str]) -> JsonObject:
     return COMPANY_RECORD.write(
         value,
         format=FORMAT,
@@ -195,10 +196,10 @@ class _Described:
 
     field: Field
 
-    def write(self, value: Any, _: Names) -> dict[str, Any]:
+    def write(self, value: Any, _: Names) -> JsonObject:
         return {self.field.name: _without_secrets(value, self.field)[0]}
 
-    def read(self, fields: Fields) -> dict[str, Any]:
+    def read(self, fields: Fields) -> JsonObject:
         return {self.field.name: _read_described(fields, self.field)}
 
 
@@ -337,7 +338,7 @@ GRANT = Record(
 
 def agent(
     value: Agent, mandate: str, names: Names, places: Sequence[Place]
-) -> tuple[dict[str, Any], str]:
+) -> tuple[JsonObject, str]:
     """The head of an agent's document, and its prompt; `mandate` is that outcome's title."""
     prompt = _without_secrets(value, FIELDS["prompt"])
     removed = [path for one in _HEAD for path in _without_secrets(value, one)[1]]
@@ -354,7 +355,7 @@ def agent(
 
 def outcome(
     value: Outcome, names: Names, parents: Sequence[Named], blockers: Sequence[Named]
-) -> dict[str, Any]:
+) -> JsonObject:
     return OUTCOME.write(
         value,
         names,
@@ -365,7 +366,7 @@ def outcome(
     )
 
 
-def _verdict(value: Mapping[str, Any]) -> dict[str, Any]:
+def _verdict(value: Mapping[str, Any]) -> JsonObject:
     return {
         "note": value.get("note", ""),
         "by": author(value.get("by")),
@@ -377,15 +378,15 @@ def _verdict(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def file(value: File, names: Names, versions: Sequence[Version]) -> dict[str, Any]:
+def file(value: File, names: Names, versions: Sequence[Version]) -> JsonObject:
     return FILE.write(value, names, versions=[VERSION.write(one, names) for one in versions])
 
 
-def grant(value: Grant) -> dict[str, Any]:
+def grant(value: Grant) -> JsonObject:
     return GRANT.write(value, resource=str(value.resource), level=value.level.word)
 
 
-def event(value: Event) -> dict[str, Any]:
+def event(value: Event) -> JsonObject:
     """As it was recorded, except for secrets; so its hash may be of more than is here."""
     details, removed = without_secrets(json.loads(value.details))
     shown = {

@@ -7,7 +7,6 @@ and awaits whoever imports the company if it awaited any of them.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from remit.ids import AgentId
 from remit.model.messaging.chat import LONGEST_LABEL
@@ -41,6 +40,7 @@ from remit.services.archive.records import (
     raw,
 )
 from remit.services.messaging.schedules import LONGEST_BODY
+from remit.services.shape_basics import JsonObject
 
 _LAST_POSITION = 2**62
 
@@ -172,7 +172,7 @@ SCHEDULE = Record(
 )
 
 
-def message(value: Message, deliveries: Sequence[Delivery]) -> dict[str, Any]:
+def message(value: Message, deliveries: Sequence[Delivery]) -> JsonObject:
     travelling = [_without_run(value, one) for one in _one_for_people(deliveries)]
     return MESSAGE.write(value, deliveries=[DELIVERY.write(one) for one in travelling])
 

@@ -19,6 +19,7 @@ from remit.ids import AgentId, UserId
 from remit.model.text import clean_line, clean_text
 from remit.services.archive.fields import LARGEST_NUMBER, PERSON, Fields
 from remit.services.archive.text import Noted
+from remit.services.shape_basics import JsonObject
 
 T = TypeVar("T")
 Names = Mapping[str, str]
@@ -82,9 +83,9 @@ _TIMES: Final = frozenset({"at", "since", "until"})
 class Key(Protocol):
     """Something under a key of a record."""
 
-    def write(self, value: Any, names: Names, /) -> dict[str, Any]: ...
+    def write(self, value: Any, names: Names, /) -> JsonObject: ...
 
-    def read(self, fields: Fields, /) -> dict[str, Any]: ...
+    def read(self, fields: Fields, /) -> JsonObject: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,14 @@ class Entry:
     #: What older exports mean, which do not have the key.
     before: Any = REQUIRED
 
-    def write(self, value: Any, names: Names) -> dict[str, Any]:
+    def write(self, value: Any, names: Names) -> JsonObject:
         found = getattr(value, self.attribute or self.key)
         if found == self.default:
             return {} if self.sparse else {self.key: None}
         written = self.kind.write(found)
         return {self.key: Noted(written, names.get(found)) if self.kind is NAMED else written}
 
-    def read(self, fields: Fields) -> dict[str, Any]:
+    def read(self, fields: Fields) -> JsonObject:
         absent = self.default if self.before is REQUIRED else self.before
         if absent is not REQUIRED and fields.get(self.key) is None:
             found = absent
@@ -125,10 +126,10 @@ class Author:
     user: str
     required: bool = False
 
-    def write(self, value: Any, names: Names) -> dict[str, Any]:
+    def write(self, value: Any, names: Names) -> JsonObject:
         return {self.key: by_whom(getattr(value, self.agent), getattr(value, self.user), names)}
 
-    def read(self, fields: Fields) -> dict[str, Any]:
+    def read(self, fields: Fields) -> JsonObject:
         agent, user = fields.author(self.key)
         if self.required and agent is None and user is None:
             raise fields.wrong(self.key, "must be person or agent:ID")
@@ -141,11 +142,11 @@ class Boss:
 
     key: str = "boss"
 
-    def write(self, value: Any, names: Names) -> dict[str, Any]:
+    def write(self, value: Any, names: Names) -> JsonObject:
         boss = value.boss_id
         return {self.key: PERSON if boss is None else Noted(boss, names.get(boss))}
 
-    def read(self, fields: Fields) -> dict[str, Any]:
+    def read(self, fields: Fields) -> JsonObject:
         boss = None if fields.get(self.key) == PERSON else AgentId(fields.id(self.key))
         return {"boss_id": boss, "boss_user_id": None if boss else fields.importer}
 
@@ -156,10 +157,10 @@ class Given:
 
     key: str
 
-    def write(self, *_: Any) -> dict[str, Any]:
+    def write(self, *_: Any) -> JsonObject:
         return {self.key: None}
 
-    def read(self, _: Fields) -> dict[str, Any]:
+    def read(self, _: Fields) -> JsonObject:
         return {}
 
 
@@ -176,8 +177,8 @@ class Record(Generic[T]):
             if field.default is dataclasses.MISSING
         }
 
-    def write(self, value: T, names: Names = NOBODY, **given: Any) -> dict[str, Any]:
-        written: dict[str, Any] = {}
+    def write(self, value: T, names: Names = NOBODY, **given: Any) -> JsonObject:
+        written: JsonObject = {}
         for one in self._keys:
             written |= one.write(value, names)
         return {**written, **given}

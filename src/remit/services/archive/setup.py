@@ -16,17 +16,18 @@ from remit.services.command import Context
 from remit.services.connections import folders, repos
 from remit.services.declared.declared_connections import REPO
 from remit.services.redaction import text_without_secrets
+from remit.services.shape_basics import JsonObject
 from remit.store.connections import folders as folder_statements
 from remit.store.connections import repos as repo_statements
 
 
-def written(ctx: Context) -> dict[str, Any]:
+def written(ctx: Context) -> JsonObject:
     here: Any = {"company": ctx.company, "after": ""}
     known = ctx.tx.all(repo_statements.REPOS, **here, limit=repos.MOST_REPOS)
     known.sort(key=lambda one: one.name)
-    found: dict[str, Any] = {"repos": [], "checks": [], "folders": []}
+    found: JsonObject = {"repos": [], "checks": [], "folders": []}
     for repo in known:
-        about: dict[str, Any] = {key: getattr(repo, key) for key in REPO}
+        about: JsonObject = {key: getattr(repo, key) for key in REPO}
         about |= {"people": ", ".join(json.loads(repo.people)) or None}
         found["repos"].append({**about, "url": None if is_local(repo.url) else repo.url})
         for one in checks.read(repo.checks):

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remit.errors import BadInput
+from remit.services.shape_basics import JsonObject
 
 FENCE = b"+++\n"
 _END = b"\n+++\n"
@@ -46,7 +47,7 @@ def with_prose(table: Mapping[str, Any]) -> bytes:
     return FENCE + dump(table).encode() + FENCE
 
 
-def split_prose(path: str, document: bytes) -> tuple[dict[str, Any], bytes]:
+def split_prose(path: str, document: bytes) -> tuple[JsonObject, bytes]:
     end = document.find(_END)
     if not document.startswith(FENCE) or end < 0:
         raise BadInput(f"{path}: must begin with a block between two lines of +++.")
@@ -58,7 +59,7 @@ def split_prose(path: str, document: bytes) -> tuple[dict[str, Any], bytes]:
     return load(path, document[len(FENCE) : end + 1]), prose
 
 
-def load(path: str, document: bytes) -> dict[str, Any]:
+def load(path: str, document: bytes) -> JsonObject:
     try:
         return tomllib.loads(document.decode())
     except (ValueError, RecursionError) as error:  # also of what is not UTF-8

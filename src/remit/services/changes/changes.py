@@ -34,7 +34,7 @@ from remit.model.work.file import File, FileKind
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.changes import checks
-from remit.services.command import Answer, Context, command, logged, query
+from remit.services.command import Arguments, Context, command, logged, query
 from remit.services.connections import repos
 from remit.services.context import Matter
 from remit.services.execution import waking
@@ -74,7 +74,7 @@ Line = Annotated[int, Range(1, 10_000_000), Help("The line of it.")]
 @logged("changes.prepare")
 def prepare(
     ctx: Context, *, name: str, branch: str, target: str | None = None, outcome: str | None = None
-) -> Answer:
+) -> shapes.PreparedShape:
     """Whether the calling run may propose to a repository at all, before anything is looked at.
     Answers what our side needs for it."""
     lookup.company_of_caller(ctx, None)
@@ -99,7 +99,7 @@ def prepare(
         refuse_merging(ctx, before)
     ctx.record("change.prepare", str(resource), {"branch": branch})
     return {
-        "repo": row(found),
+        "repo": found,
         "workspace": ctx.actor.workspace,
         "remote_branch": remote_branch(agent.name, branch_name(branch)),
         "before": None if before is None else before.head_commit,
@@ -109,7 +109,7 @@ def prepare(
 
 
 @query("changes.for_clone")
-def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> Answer:
+def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> shapes.CloneShape:
     """Input of a run's copy besides the repository: who commits in it, and what its agent proposed
     under the name that it asks for."""
     lookup.company_of_caller(ctx, None)
@@ -182,7 +182,7 @@ def propose(
             stored=new_stored,
             unlisted=True,
         ).id
-    proposed: dict[str, Any] = {
+    proposed: Arguments = {
         "run_id": ctx.actor.run_id,
         "outcome_id": about.id if about is not None else None,
         "target": target,
@@ -255,7 +255,7 @@ def _outcome(ctx: Context, named: str | None) -> Outcome | None:
     return concerned[0] if len(concerned) == 1 else None
 
 
-def identity(ctx: Context, agent: str) -> Answer:
+def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
     """Identity of an agent's commits: the agent, for a person."""
     found = lookup.agent_row(ctx, agent)
     company = ctx.tx.one(people.COMPANY, company=ctx.company)

@@ -30,7 +30,6 @@ from remit.store.connections import changes as change_statements
 from remit.store.connections import checks as statements
 from remit.store.connections import folders as folder_statements
 from remit.store.connections import repos as repo_statements
-from remit.store.engine.statement import row
 
 #: Renewed for as long as it runs.
 LEASE: Micros = MINUTE
@@ -92,16 +91,17 @@ ready = _QUEUE.readies("checks", statements.READY, "repo_id")
 next_due, expired, under_way = _QUEUE.looks("checks")
 
 
-def _brief(ctx: Context, found: ChangeCheck) -> dict[str, object]:
+def _brief(ctx: Context, found: ChangeCheck) -> shapes.ClaimedCheckShape:
     change = _change(ctx, found)
     bundle = changes.bundle_of(ctx, change)
     asked = {"company": change.company_id, "agent": change.agent_id}
     shown = ctx.tx.all(folder_statements.FOLDERS_OF, **asked)
     return {
+        "epoch": found.epoch,
         "check": found.id,
-        "wanted": json.loads(found.details),
-        "repo": row(ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id)),
-        "change": row(change),
+        "wanted": model.read_one(json.loads(found.details)),
+        "repo": ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id),
+        "change": change,
         "bundle": {"id": bundle.id, "sha256": bundle.sha256},
         "tools": [one for one in shown if one.kind is FolderKind.TOOLS],
     }

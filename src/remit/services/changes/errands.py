@@ -10,13 +10,12 @@ from remit.clock import HOUR, MINUTE, SECOND, Micros
 from remit.model.connections.change import Change, ChangeErrand, Errand
 from remit.services import shapes
 from remit.services.changes import changes
-from remit.services.command import FOR_REMIT, Answer, Context, command
+from remit.services.command import FOR_REMIT, Context, command
 from remit.services.context import system_only
 from remit.services.governance import approval_engine
 from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
-from remit.store.engine.statement import row
 
 #: Longer than a fetch and a push of something large may take.
 LEASE: Micros = 30 * MINUTE
@@ -35,15 +34,16 @@ ready = _QUEUE.readies("errands", statements.READY, "repo_id")
 next_due, expired, under_way = _QUEUE.looks("errands")
 
 
-def _brief(ctx: Context, found: ChangeErrand) -> dict[str, object]:
+def _brief(ctx: Context, found: ChangeErrand) -> shapes.ClaimedErrandShape:
     repo = ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id)
     change = _change(ctx, found)
     bundle = changes.bundle_of(ctx, change)
     return {
+        "epoch": found.epoch,
         "errand": found.id,
         "details": found.details,
-        "repo": row(repo),
-        "change": row(change),
+        "repo": repo,
+        "change": change,
         "bundle": {"id": bundle.id, "sha256": bundle.sha256},
         "identity": changes.identity(ctx, change.agent_id),
     }
@@ -53,7 +53,7 @@ claim = _QUEUE.claims("errands", LEASE, _brief)
 
 
 @command("errands.pushing", FOR_REMIT)
-def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> Answer:
+def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.PushingShape:
     """The remote is about to get this head: who finds it there later knows that it is ours."""
     found, change = held(ctx, errand, epoch)
     details = json.loads(found.details)
@@ -65,7 +65,7 @@ def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> Answer:
 
 
 @command("errands.published", FOR_REMIT)
-def published(ctx: Context, *, errand: str, epoch: int, head: str) -> Answer:
+def published(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.PublishedShape:
     """The remote has this head of the change."""
     _, change = held(ctx, errand, epoch)
     ctx.tx.run(statements.PUBLISHED, change=change.id, new_published_commit=head, now=ctx.now)

@@ -4,8 +4,9 @@ from remit.ids import OutcomeId
 from remit.model.connections.forge import ForgeIssue
 from remit.model.messaging.turn import barred
 from remit.model.work.outcome import LONGEST_TITLE
+from remit.services import shapes
 from remit.services.changes import texts, watches
-from remit.services.command import FOR_REMIT, Answer, Context, command, logged
+from remit.services.command import FOR_REMIT, Context, command, logged
 from remit.services.execution import waking
 from remit.services.work import outcomes
 from remit.services.work.outcome_creation import open_outcome, write_document
@@ -26,7 +27,7 @@ def take(
     body: str,
     author: str,
     labelled_by: str,
-) -> Answer:
+) -> shapes.TakenIssueShape:
     """Have an issue worked on: an outcome of the agent at the top, once."""
     found = watches.held(ctx, repo, epoch)
     before = ctx.tx.one(statements.ISSUE, repo=repo, number=number)
@@ -68,7 +69,7 @@ def take(
 
 
 @command("issues.told", FOR_REMIT)
-def told(ctx: Context, *, repo: str, epoch: int, issue: str, outside: str) -> Answer:
+def told(ctx: Context, *, repo: str, epoch: int, issue: str, outside: str) -> shapes.ToldIssueShape:
     """It is said there what became of it."""
     found = watches.held(ctx, repo, epoch)
     ctx.tx.run(statements.ISSUE_TOLD, issue=issue, outside=outside, now=ctx.now)

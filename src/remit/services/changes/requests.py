@@ -26,8 +26,10 @@ from remit.model.connections.change import (
 )
 from remit.model.connections.forge import CheckState, RequestState, Verdict
 from remit.model.messaging.turn import barred
+from remit.services import shapes
 from remit.services.changes import changes, errands, passing, texts, watches
-from remit.services.command import FOR_REMIT, Answer, Context, command, logged
+from remit.services.command import FOR_REMIT, Context, command, logged
+from remit.services.shape_basics import JsonObject
 from remit.store.connections import changes as change_statements
 from remit.store.connections import forges as statements
 from remit.store.engine.statement import row
@@ -40,7 +42,9 @@ MOST_TAILS = 5
 
 
 @command("requests.opened", FOR_REMIT)
-def opened(ctx: Context, *, errand: str, epoch: int, number: int, url: str) -> Answer:
+def opened(
+    ctx: Context, *, errand: str, epoch: int, number: int, url: str
+) -> shapes.OpenedRequestShape:
     """The change has this request at the forge."""
     _, change = errands.held(ctx, errand, epoch)
     if change.request_number != number:
@@ -64,7 +68,7 @@ def observe(
     request: Mapping[str, Any] | None,
     said: Sequence[Mapping[str, Any]],
     checks: Sequence[Mapping[str, Any]] | None,
-) -> Answer:
+) -> shapes.ObservedShape:
     """State of a request at the forge; None is as before."""
     watches.held(ctx, repo, epoch)
     found = ctx.tx.existing(change_statements.CHANGE, change=change)
@@ -112,7 +116,7 @@ def _kept(
 
 
 def _hear(
-    ctx: Context, change: Change, said: Sequence[Mapping[str, Any]], now: dict[str, Any]
+    ctx: Context, change: Change, said: Sequence[Mapping[str, Any]], now: JsonObject
 ) -> list[tuple[str, str]]:
     heard: list[str] = []
     subject = "Comments"
@@ -225,7 +229,9 @@ def _ended(ctx: Context, change: Change, request: Mapping[str, Any]) -> None:
 
 
 @command("requests.said", FOR_REMIT)
-def told(ctx: Context, *, repo: str, epoch: int, comment: str, outside: str) -> Answer:
+def told(
+    ctx: Context, *, repo: str, epoch: int, comment: str, outside: str
+) -> shapes.ToldCommentShape:
     """The forge has what the author said, and calls it this."""
     watches.held(ctx, repo, epoch)
     if not ctx.tx.run(statements.SET_OUTSIDE_ID, comment=comment, outside=outside):
@@ -235,7 +241,7 @@ def told(ctx: Context, *, repo: str, epoch: int, comment: str, outside: str) -> 
 
 
 @command("requests.closed", FOR_REMIT)
-def closed(ctx: Context, *, repo: str, epoch: int, change: str) -> Answer:
+def closed(ctx: Context, *, repo: str, epoch: int, change: str) -> shapes.OfChangeShape:
     """Its request is no longer open there, as the change is not here."""
     watches.held(ctx, repo, epoch)
     was = ctx.tx.existing(change_statements.CHANGE, change=change).request_seen

@@ -7,7 +7,7 @@ finds out whether that happened, and does it once.
 """
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
@@ -16,13 +16,13 @@ from remit.model.connections.forge import merge_methods
 from remit.model.organisation.decision import Effect, allow, deny
 from remit.services import lookup, shapes
 from remit.services.changes import changes, checks, errands
-from remit.services.command import FOR_REMIT, Answer, Context, command, query
+from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.fields import ChangeRef, Help, Reason, Remark, Text
 from remit.services.organisation import halts
 from remit.services.queues import MOST_AT_ONCE
+from remit.services.shape_basics import JsonObject
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.connections import changes as statements
-from remit.store.engine.statement import row
 
 Commit = Annotated[str, Text(64, one_line=True)]
 Head = Annotated[Commit, Help("The commit that was looked at", model=True)]
@@ -202,22 +202,22 @@ def _decide(ctx: Context, change: Change, decision: ChangeDecision, note: str) -
 
 
 @query("reviews.material")
-def material(ctx: Context, *, change: str) -> dict[str, object]:
+def material(ctx: Context, *, change: str) -> shapes.ReviewMaterialShape:
     """Input for showing the diff of a change to somebody who may see it."""
     found = changes.required(ctx, change, Action.CHANGE_READ)
     return {
-        "change": row(found),
+        "change": found,
         "detail": changes.detail(ctx, found),
         "judges": changes.decide(ctx, Action.CHANGE_MERGE, found).effect is not Effect.DENY,
         **source(ctx, found),
     }
 
 
-def source(ctx: Context, change: Change) -> dict[str, Any]:
+def source(ctx: Context, change: Change) -> shapes.ChangeSourceShape:
     """Where the commits of a change are found."""
     bundle = changes.bundle_of(ctx, change)
     repo = changes.repo_of(ctx, change)
-    return {"repo": row(repo), "bundle": {"id": bundle.id, "sha256": bundle.sha256}}
+    return {"repo": repo, "bundle": {"id": bundle.id, "sha256": bundle.sha256}}
 
 
 # ── for whoever carries the errand out ──────────────────────────────────────────────────────────
@@ -231,10 +231,10 @@ def ready(ctx: Context) -> list[tuple[str, str]]:
 
 
 @command("reviews.intend", FOR_REMIT)
-def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> Answer:
+def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.MergedShape:
     """Write down which commit is about to be pushed; refuses if it is not to be merged any more."""
     found, change = errands.held(ctx, errand, epoch)
-    pinned: dict[str, Any] = json.loads(found.details)
+    pinned: JsonObject = json.loads(found.details)
     _same(change, pinned["head"], pinned["base"])
     halts.refuse_stopped(ctx, lookup.known_agent(ctx, change.agent_id))
     checks.refuse_unchecked(ctx, change, changes.repo_of(ctx, change))
@@ -245,7 +245,7 @@ def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> Answer:
 
 
 @command("reviews.taken_in")
-def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> Answer:
+def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.MergedShape:
     """The branch has it by this commit; the errand is done with that."""
     found, change = errands.held(ctx, errand, epoch)
     changes.merged(ctx, change, commit, json.loads(found.details)["by"])
@@ -254,9 +254,12 @@ def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> Answer:
 
 
 @command("reviews.refused", FOR_REMIT)
-def refused(ctx: Context, *, errand: str, epoch: int, why: str, conflicts: bool) -> Answer:
+def refused(
+    ctx: Context, *, errand: str, epoch: int, why: str, conflicts: bool
+) -> shapes.EndedShape:
     """It cannot be taken in as it is: its author and who decided hear why; nobody tries again."""
     _, change = errands.held(ctx, errand, epoch)
     if conflicts and change.status is ChangeStatus.OPEN:
         ctx.tx.run(statements.SET_CONFLICTS, change=change.id, new_conflicts=True, now=ctx.now)
-    return errands.failed.body(ctx, errand=errand, epoch=epoch, why=why, for_good=True)
+    ended = errands.failed.body(ctx, errand=errand, epoch=epoch, why=why, for_good=True)
+    return cast(shapes.EndedShape, ended)

@@ -2,9 +2,11 @@
 
 from typing import Annotated, TypedDict
 
-from remit.model.connections.change import ChangeDecision, ChangeStatus, Side
-from remit.model.connections.check import CheckSource
+from remit.model.connections.change import Change, ChangeDecision, ChangeStatus, Side
+from remit.model.connections.check import CheckSource, RepoCheck
+from remit.model.connections.folder import Folder
 from remit.model.connections.forge import CheckState, RequestState
+from remit.model.connections.repo import Repo
 from remit.services.shape_basics import Moment
 
 
@@ -171,3 +173,173 @@ class DiffShape(TypedDict):
     added: int
     removed: int
     cut: bool
+
+
+# ── for our own side, which carries them out ────────────────────────────────────────────────────
+
+
+class BundleShape(TypedDict):
+    """The file with the commits of a change."""
+
+    id: str
+    sha256: str
+
+
+class CommitterShape(TypedDict):
+    """Parts of a commit's identity: an agent, for a person."""
+
+    agent: str
+    company: str
+    person: str | None
+    committer: str | None
+    co_authors: str | None
+    signing: str | None
+
+
+class ChangeSourceShape(TypedDict):
+    """Where the commits of a change are found."""
+
+    repo: Repo
+    bundle: BundleShape
+
+
+class _ClaimedShape(ChangeSourceShape):
+    epoch: int
+    change: Change
+
+
+class ClaimedErrandShape(_ClaimedShape):
+    errand: str
+    #: JSON, as each kind of errand keeps it.
+    details: str
+    identity: CommitterShape
+
+
+class ClaimedCheckShape(_ClaimedShape):
+    check: str
+    wanted: RepoCheck
+    #: Folders of programs that its agent is shown.
+    tools: list[Folder]
+
+
+class ReviewMaterialShape(ChangeSourceShape):
+    change: Change
+    detail: ChangeDetailShape
+    #: Whether the caller may have a say in taking it in.
+    judges: bool
+
+
+class WatchedRequestShape(TypedDict):
+    change: Change
+    #: Ids of comments at the forge.
+    known: list[str]
+
+
+class RequestToCloseShape(TypedDict):
+    change: str
+    number: int
+
+
+class CommentToTellShape(TypedDict):
+    comment: str
+    change: str
+    body: str
+    place: str
+
+
+class IssueToTellShape(TypedDict):
+    issue: str
+    number: int
+    done: bool
+    #: Requests or commits that it led to.
+    links: list[str]
+
+
+class ClaimedWatchShape(TypedDict):
+    epoch: int
+    repo: Repo
+    #: JSON that the last look left for this one.
+    cursor: str
+    requests: list[WatchedRequestShape]
+    to_close: list[RequestToCloseShape]
+    to_tell: list[CommentToTellShape]
+    #: Numbers of the issues that became outcomes.
+    issues: list[int]
+    issues_to_tell: list[IssueToTellShape]
+
+
+class HookShape(TypedDict):
+    """Signing of a webhook: the kind of forge and the name of a secret."""
+
+    company: str
+    forge: str
+    hook: str
+
+
+class OfChangeShape(TypedDict):
+    change: str
+
+
+class PushingShape(TypedDict):
+    errand: str
+    head: str
+
+
+class PublishedShape(OfChangeShape):
+    head: str
+
+
+class MergedShape(OfChangeShape):
+    commit: str
+
+
+class OpenedRequestShape(OfChangeShape):
+    number: int
+
+
+class ObservedShape(OfChangeShape):
+    #: How much the author was told.
+    news: int
+
+
+class ToldCommentShape(TypedDict):
+    comment: str
+    #: Its id at the forge.
+    outside: str
+
+
+class TakenIssueShape(TypedDict):
+    outcome: str | None
+
+
+class ToldIssueShape(TypedDict):
+    issue: str
+
+
+class PreparedShape(TypedDict):
+    """A proposal that a run may make."""
+
+    repo: Repo
+    workspace: str
+    remote_branch: str
+    #: The head that is proposed already.
+    before: str | None
+    #: Without one, the default branch of the remote.
+    target: str | None
+    identity: CommitterShape
+
+
+class ProposedBranchShape(TypedDict):
+    ref: str
+    branch: str
+    head: str
+    bundle_id: str
+    sha256: str
+
+
+class CloneShape(TypedDict):
+    """Input of a run's copy besides the repository."""
+
+    identity: CommitterShape
+    #: The change of its agent under the name that it asks for.
+    change: ProposedBranchShape | None

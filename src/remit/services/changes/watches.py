@@ -5,7 +5,6 @@ gained by sending an old one again.
 """
 
 import json
-from typing import Any
 
 from remit.authority import Action
 from remit.clock import MINUTE, SECOND, Micros
@@ -22,7 +21,6 @@ from remit.services.queues import MOST_AT_ONCE, Held, Leases
 from remit.services.surfaces import AsRoute
 from remit.store.connections import forges as statements
 from remit.store.connections import repos as repo_statements
-from remit.store.engine.statement import row
 from remit.store.work import outcomes as outcome_statements
 
 #: Renewed while somebody looks; then somebody else does.
@@ -55,7 +53,9 @@ def next_due(ctx: Context) -> Micros | None:
 
 
 @logged("watches.claim", FOR_REMIT)
-def claim(ctx: Context, *, repo: str, worker: str, lease: Micros = LEASE) -> dict[str, Any] | None:
+def claim(
+    ctx: Context, *, repo: str, worker: str, lease: Micros = LEASE
+) -> shapes.ClaimedWatchShape | None:
     """Begin to look: all that is needed for it. None when somebody else does."""
     found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
     if found is None or found.forge is None or not _LEASES.claim(ctx, repo, worker, lease):
@@ -65,12 +65,13 @@ def claim(ctx: Context, *, repo: str, worker: str, lease: Micros = LEASE) -> dic
     some = {"repo": repo, "limit": MOST_AT_ONCE}
     return {
         "epoch": watch.epoch,
-        "repo": row(found),
+        "repo": found,
         "cursor": watch.cursor,
         "requests": [_watched(ctx, one) for one in ctx.tx.all(statements.REQUESTED, **some)],
         "to_close": [
             {"change": one.id, "number": one.request_number}
             for one in ctx.tx.all(statements.TO_CLOSE, **some)
+            if one.request_number is not None
         ],
         "to_tell": [
             {"comment": one.id, "change": one.change_id, "body": one.body, "place": changes.at(one)}
@@ -84,12 +85,12 @@ def claim(ctx: Context, *, repo: str, worker: str, lease: Micros = LEASE) -> dic
     }
 
 
-def _watched(ctx: Context, change: Change) -> dict[str, object]:
+def _watched(ctx: Context, change: Change) -> shapes.WatchedRequestShape:
     known = ctx.tx.all(statements.KNOWN_OF, change=change.id)
-    return {"change": row(change), "known": list(known)}
+    return {"change": change, "known": list(known)}
 
 
-def _told_of(ctx: Context, issue: str, number: int, outcome: str) -> dict[str, object]:
+def _told_of(ctx: Context, issue: str, number: int, outcome: str) -> shapes.IssueToTellShape:
     found = lookup.known_outcome(ctx, outcome)
     return {
         "issue": issue,
@@ -163,7 +164,7 @@ def ring(ctx: Context, *, repo: str) -> None:
 
 
 @query("watches.hook", FOR_REMIT)
-def hook(ctx: Context, *, repo: str) -> dict[str, Any] | None:
+def hook(ctx: Context, *, repo: str) -> shapes.HookShape | None:
     """Signing of a webhook: the kind of forge and the name of a secret."""
     found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
     if found is None or found.forge is None or found.hook is None:

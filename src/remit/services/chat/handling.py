@@ -26,9 +26,9 @@ from remit.model.messaging.mail import MOST_PER_TURN, Message
 from remit.model.organisation.decision import BY_REMIT, Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
-from remit.services import views
+from remit.services import shapes, views
 from remit.services.chat import accounts, buttons, commands, intake, items, posts
-from remit.services.command import Answer, Context, command
+from remit.services.command import Context, command
 from remit.services.context import system_only
 from remit.services.governance import approvals
 from remit.services.knowledge import documents
@@ -83,7 +83,7 @@ class Said:
 @command("chat.handle")
 def handle(
     ctx: Context, *, intake_id: str, epoch: int, files: Sequence[Mapping[str, Any]] = ()
-) -> Answer:
+) -> shapes.HandledShape:
     """Deal with what came, as the linked person whose account it came from; for Remit itself.
 
     `files` came with it and are stored already, or were left out for a reason.
@@ -106,7 +106,7 @@ def handle(
 @command("chat.handle_outside")
 def handle_outside(
     ctx: Context, *, intake_id: str, epoch: int, files: Sequence[Mapping[str, Any]] = ()
-) -> Answer:
+) -> shapes.HandledShape:
     """Deal with what came from somebody who is not known here; for Remit itself."""
     system_only(ctx)
     said = _said(ctx, intake_id, epoch)
@@ -136,7 +136,7 @@ def handle_outside(
 
 
 @command("chat.refused")
-def refused(ctx: Context, *, intake_id: str, epoch: int, sentence: str) -> Answer:
+def refused(ctx: Context, *, intake_id: str, epoch: int, sentence: str) -> shapes.HandledShape:
     """Tell the sender why nothing happened."""
     system_only(ctx)
     said = _said(ctx, intake_id, epoch)

@@ -23,6 +23,7 @@ from remit.model.messaging.chat import LONGEST_LABEL, Intake, LinkedAccount
 from remit.model.messaging.mail import LONGEST_SUBJECT, DeliveryStatus
 from remit.model.organisation.decision import BY_REMIT
 from remit.model.work.attachment import LONGEST_FILE_NAME, MOST_INCOMING
+from remit.services import shapes
 from remit.services.chat import accounts, receivers
 from remit.services.command import Context, logged
 from remit.services.context import system_only
@@ -149,11 +150,16 @@ ready = _QUEUE.readies("intake", statements.READY_INTAKE, "binding_id")
 next_due, expired, under_way = _QUEUE.looks("intake")
 
 
-def _brief(ctx: Context, found: Intake) -> dict[str, object]:
+def _brief(ctx: Context, found: Intake) -> shapes.ClaimedIntakeShape:
     binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=found.binding_id)
     document = json.loads(found.document)
     account = account_of(ctx, binding, document)
-    return {"document": document, "account": account, **receivers.about(binding)}
+    return {
+        "epoch": found.epoch,
+        "document": document,
+        "account": account,
+        **receivers.about(binding),
+    }
 
 
 claim = _QUEUE.claims("intake", LEASE, _brief)

@@ -116,10 +116,11 @@ ready = _QUEUE.readies("posts", statements.READY_POSTS, "binding_id")
 next_due, expired, under_way = _QUEUE.looks("posts")
 
 
-def _brief(ctx: Context, found: Post) -> dict[str, object]:
+def _brief(ctx: Context, found: Post) -> shapes.ClaimedPostShape:
     binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=found.binding_id)
     document = json.loads(found.document)
     return {
+        "epoch": found.epoch,
         "version": found.version,
         "gone": binding.removed_at is not None,
         "outside": found.outside_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from remit.authority import Action
 from remit.channels import registry
@@ -57,7 +57,7 @@ def next_due(ctx: Context) -> Micros | None:
 @logged("receivers.claim")
 def claim(
     ctx: Context, *, binding: str, worker: str, lease: Micros = LEASE
-) -> dict[str, Any] | None:
+) -> shapes.ReceivingShape | None:
     """Begin to listen for a binding: what is needed for it. None when somebody else does."""
     system_only(ctx)
     found = ctx.tx.one(channel_statements.BINDING_EVER, binding=binding)

@@ -14,6 +14,7 @@ from remit.model.messaging.notice import TRIAL, Notice
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.services.chat import items, posts
 from remit.services.command import Context
+from remit.services.shape_basics import JsonObject
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as chat_statements
 from remit.store.messaging import notices as statements
@@ -47,7 +48,7 @@ def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | No
 
 def mark(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) -> int:
     """Say of what was shown that it was dealt with; answers whether that is new."""
-    said: dict[str, Any] = json.loads(notice.told or "{}")
+    said: JsonObject = json.loads(notice.told or "{}")
     told = said.get("items", [said])
     over = [one for one in told if (one["kind"], one["subject"]) not in needs]
     post = ctx.tx.one(chat_statements.POSTS.row, post=notice.post_id)

@@ -25,7 +25,7 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
 from remit.model.text import name_key
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, command, query
+from remit.services.command import Arguments, Context, command, query
 from remit.services.fields import Cleared, CompanyRef, Help, Most, Range, Text, UserRef, Words
 from remit.services.screens import needs_you
 from remit.services.surfaces import AsRoute
@@ -74,7 +74,7 @@ def change(
     as it is."""
     me = allow_own(ctx, company)
     was = of(ctx, me)
-    given: dict[str, Any] = {
+    given: Arguments = {
         "routes": None if routes is None else _routes(was.routes, routes),
         "time_zone": None if time_zone is None else str(zone(time_zone)),
         "urgent": None if urgent is None else tuple(urgent),

@@ -38,7 +38,7 @@ from remit.model.organisation.grant import INSTANCE_CONFIGURE, Resource, Resourc
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_line
 from remit.services import lookup, shapes, views
-from remit.services.command import FOR_REMIT, Answer, Context, command, logged, query
+from remit.services.command import FOR_REMIT, Arguments, Context, command, logged, query
 from remit.services.context import system_only
 from remit.services.fields import CompanyRef, Exact, Help, Text
 from remit.services.surfaces import AsCommand, AsRoute
@@ -105,7 +105,7 @@ _READ: Mapping[str, Callable[[object], Any]] = {
 }
 
 
-def _about(new: RepoSpec) -> dict[str, Any]:
+def _about(new: RepoSpec) -> Arguments:
     """All that is described but its name."""
     return {one.name: getattr(new, one.name) for one in fields(RepoSpec) if one.name != "name"}
 
@@ -218,11 +218,11 @@ def set_forge(
 
 
 @logged("repos.try_out")
-def try_out(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> Answer:
+def try_out(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> Repo:
     """Whether it could be made known, asked before its remote is; leaves everything as it was.
     Answers all that this takes, for our own side."""
     made = add.body(ctx, company=company, **asked)
-    found = row(named(ctx, made["name"]))
+    found = named(ctx, made["name"])
     ctx.tx.restart()
     return found
 
@@ -279,18 +279,20 @@ def remove(ctx: Context, *, company: str | None, name: str) -> shapes.RepoOfComp
 
 
 @logged("repos.sync")
-def sync(ctx: Context, *, company: str | None, name: str) -> Answer:
+def sync(ctx: Context, *, company: str | None, name: str) -> Repo:
     """Have it fetched now. Answers all that this takes, for our own side."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_SYNC, CONFIGURING, on=f"repo:{repo_name(name)}")
     found = named(ctx, name)
     ctx.record("repo.sync", f"repo:{found.name}", {"url": found.url})
-    return row(found)
+    return found
 
 
 @logged("repos.use")
-def use(ctx: Context, *, name: str, ref: str | None = None, place: str | None = None) -> Answer:
-    """Have a copy of it in one's workspace. Answers all that this takes, for our own side.
+def use(
+    ctx: Context, *, name: str, ref: str | None = None, place: str | None = None
+) -> tuple[Repo, str]:
+    """Have a copy of it in one's workspace. Answers it and that workspace, for our own side.
 
     Decided before it is looked for, so that nobody learns which names there are.
     """
@@ -304,13 +306,13 @@ def use(ctx: Context, *, name: str, ref: str | None = None, place: str | None = 
     ctx.record(
         "repo.clone", f"repo:{found.name}", {"url": found.url, "ref": ref or found.ref, "to": place}
     )
-    return {**row(found), "workspace": ctx.actor.workspace}
+    return found, ctx.actor.workspace
 
 
 @query("repos.forged", FOR_REMIT)
-def forged(ctx: Context, *, limit: int = 100) -> list[Answer]:
+def forged(ctx: Context, *, limit: int = 100) -> list[Repo]:
     """Repositories with a forge."""
-    return [row(one) for one in ctx.tx.all(statements.FORGED, limit=limit)]
+    return list(ctx.tx.all(statements.FORGED, limit=limit))
 
 
 @query("repos.still_there")

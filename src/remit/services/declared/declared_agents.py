@@ -17,6 +17,7 @@ from remit.services.command import Context
 from remit.services.declared.declaration import Entry, Plan, at, once, text
 from remit.services.hiring import agent_spec, configuration
 from remit.services.organisation import agents, permissions, reorganise
+from remit.services.shape_basics import JsonObject
 from remit.store.organisation import agents as agent_statements
 
 _MORE = ("reportsTo", "permissionLevel", "purpose", "perpetual")
@@ -66,7 +67,7 @@ def _create_all(ctx: Context, plan: Plan, new: list[tuple[str, Entry]]) -> None:
 
 
 def _create(ctx: Context, entry: Entry) -> None:
-    said: dict[str, Any] = {one.name: entry.get(one.key) for one in FIELDS.values()}
+    said: JsonObject = {one.name: entry.get(one.key) for one in FIELDS.values()}
     if not isinstance(entry.get("perpetual", False), bool):
         raise BadInput("perpetual: must be true or false.", "Send a boolean.")
     made = agents.create.body(

@@ -33,6 +33,7 @@ from remit.services.messaging import schedules
 from remit.services.organisation import permissions, policies
 from remit.services.people import companies
 from remit.services.rights import grants
+from remit.services.shape_basics import JsonObject
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 
@@ -105,7 +106,7 @@ def _carry_out(ctx: Context, company: str | None, document: object) -> Plan:
     return plan
 
 
-def _sections(document: object) -> dict[str, Any]:
+def _sections(document: object) -> JsonObject:
     """The parts of the document, each of the right shape and with no key that nobody knows."""
     if not isinstance(document, Mapping):
         raise BadInput("The document must be an object.", "Write sections such as [[agents]].")

@@ -4,7 +4,6 @@ Every agent may ask for one. Who has no permission to create agents has at most 
 """
 
 import json
-from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
@@ -15,7 +14,7 @@ from remit.model.organisation.company import Company
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.text import clean_line
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, approved, command
+from remit.services.command import Arguments, Context, approved, command
 from remit.services.hiring import agent_spec
 from remit.services.organisation import agents
 from remit.services.organisation.permissions import HIRING, hiring_facts
@@ -75,12 +74,12 @@ def create_agent(
     return {"agent": views.agent(agent), "prompt": agent.prompt}
 
 
-def _helper_adapter(ctx: Context, company: Company, me: Agent) -> dict[str, object]:
+def _helper_adapter(ctx: Context, company: Company, me: Agent) -> Arguments:
     """The adapter of a helper: the model that the company chose for helpers, or else the one of the
     asking agent."""
     chosen = {"provider": company.chat_llm_provider, "model": company.chat_llm_model}
     if any(chosen.values()):
-        found: dict[str, Any] = {"adapter_type": "llm"}
+        found: Arguments = {"adapter_type": "llm"}
     else:
         found = agent_spec.with_adapter(ctx, {}, me)
     if found["adapter_type"] == "llm":

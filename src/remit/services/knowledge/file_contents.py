@@ -138,13 +138,13 @@ class Library:
 
     async def open(
         self, caller: Caller, *, file: str, version: object = None, access: str = "read"
-    ) -> tuple[dict[str, Any], BinaryIO]:
+    ) -> tuple[Answer, BinaryIO]:
         """A version and a stream of its bytes; the reading is in the access log."""
         return await self._open(
             await self.gate(caller, files.read, file=file, version=version, access=access)
         )
 
-    async def _open(self, view: dict[str, Any]) -> tuple[dict[str, Any], BinaryIO]:
+    async def _open(self, view: Answer) -> tuple[Answer, BinaryIO]:
         if self._local:
             stream = self.blobs.open(view["id"], view["hash"])
         else:
@@ -158,17 +158,17 @@ class Library:
 
     async def read(
         self, caller: Caller, *, file: str, version: object = None
-    ) -> tuple[dict[str, Any], bytes]:
+    ) -> tuple[Answer, bytes]:
         """A version with all of its bytes."""
         return await self.contents(await self.gate(caller, files.read, file=file, version=version))
 
-    async def contents(self, leave: dict[str, object]) -> tuple[dict[str, object], bytes]:
+    async def contents(self, leave: Answer) -> tuple[Answer, bytes]:
         """All bytes of a version that `files.read` gave leave to read."""
         view, stream = await self._open(leave)
         with stream:
             return view, await self.read_all(view, stream)
 
-    async def read_all(self, view: dict[str, Any], stream: BinaryIO) -> bytes:
+    async def read_all(self, view: Answer, stream: BinaryIO) -> bytes:
         if self._local and view["size"] <= SMALL:
             return stream.read()
         return await self.run(stream.read)

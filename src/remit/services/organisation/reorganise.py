@@ -76,7 +76,7 @@ preview_undo = preview_of("reorganise.preview_undo", undo)
 
 
 def _answer(
-    ctx: Context, action: str, before: authority_map.Map, steps: Steps, details: dict[str, Any]
+    ctx: Context, action: str, before: authority_map.Map, steps: Steps, details: dict[str, object]
 ) -> shapes.ReorganisedShape:
     # Those that were moved come first: whoever is below them need not be looked for again.
     after = authority_map.snapshot(ctx, [*steps.agents(), *before.agents], before.bosses)

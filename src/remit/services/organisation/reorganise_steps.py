@@ -19,13 +19,14 @@ from remit.services.hiring import configuration
 from remit.services.messaging import escalation
 from remit.services.organisation import halts, tree
 from remit.services.rights import grants
+from remit.services.shape_basics import JsonObject
 from remit.services.work import outcome_ending, outcomes
 from remit.store.organisation import agents as statements
 from remit.store.organisation import grants as grant_statements
 from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
-Step = dict[str, Any]
+Step = JsonObject
 
 
 class Steps:

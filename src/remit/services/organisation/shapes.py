@@ -204,7 +204,7 @@ class ReorganisedShape(TypedDict):
     event_id: str | None
     dry_run: bool
     changes: list[SayShape]
-    #: What was done, as it is kept to be undone.
+    #: Deeds, as they are kept to be undone; which keys there are depends on the kind of `step`.
     steps: list[dict[str, object]]
 
 

@@ -15,7 +15,7 @@ class HappeningShape(TypedDict):
     by: str
     run_id: str | None
     allowed: bool
-    why: object
+    why: str | None
     event_id: str
 
 

@@ -54,24 +54,27 @@ _DEEDS = {
 
 
 @query("portrait.show")
-def show(ctx: Context, *, agent: str) -> dict[str, object]:
+def show(ctx: Context, *, agent: str) -> shapes.AgentPageShape:
     """Head of an agent's page: identity, boss, colleagues, work, and the allowed actions."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
     place = ctx.boss_chain(found.id)
     sees = {side for side, action in _SIDES.items() if _allowed(ctx, action, found, place)}
     does = {deed for deed, action in _DEEDS.items() if _allowed(ctx, action, found, place)}
+    reports = ctx.tx.all(statements.SOME_REPORTS, agent=found.id, limit=MOST_REPORTS)
+    run, idle = _at_work(ctx, found) if "runs" in sees else (None, None)
     return {
         **_described(found, "configuration" in sees),
         "boss": {**situation.boss(ctx, found), "id": found.boss_id},
-        "reports": ctx.tx.all(statements.SOME_REPORTS, agent=found.id, limit=MOST_REPORTS),
-        "report_count": ctx.tx.one(statements.COUNT_REPORTS, agent=found.id),
+        "reports": cast(list[shapes.BriefAgentShape], reports),
+        "report_count": ctx.tx.one(statements.COUNT_REPORTS, agent=found.id) or 0,
         "accountable": _accountable(ctx, place),
         "sees": sees,
         "may": does,
         "unread": ctx.tx.one(statements.UNREAD_COUNT, agent=found.id) if "mail" in sees else None,
         "approval_id": _hire_of(ctx, found),
-        **(_at_work(ctx, found) if "runs" in sees else {"run": None, "idle": None}),
+        "run": run,
+        "idle": idle,
     }
 
 
@@ -87,12 +90,12 @@ def _allowed(ctx: Context, action: Action, agent: Agent, place: tuple[Any, ...])
     ).allowed
 
 
-def _described(agent: Agent, whole: bool) -> dict[str, object]:
+def _described(agent: Agent, whole: bool) -> shapes.AgentShape:
     shown = {**views.agent(agent), "config_revision": agent.config_revision}
     if not whole:
         for name in ("permissions", "permission_level", "budget_monthly_cents"):
             shown[name] = None
-    return shown
+    return cast(shapes.AgentShape, shown)
 
 
 def _accountable(ctx: Context, place: tuple[Any, ...]) -> str:
@@ -102,12 +105,13 @@ def _accountable(ctx: Context, place: tuple[Any, ...]) -> str:
     return user.name if user else ""
 
 
-def _at_work(ctx: Context, agent: Agent) -> dict[str, object]:
+def _at_work(ctx: Context, agent: Agent) -> tuple[shapes.RunShape | None, shapes.IdleShape | None]:
+    """The live run of an agent, or why there is none."""
     live = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
     if live is not None:
-        return {"run": views.run(live), "idle": None}
+        return views.run(live), None
     reason, sentence = idleness.reason(ctx, agent)
-    return {"run": None, "idle": {"reason": reason, "sentence": sentence}}
+    return None, {"reason": reason, "sentence": sentence}
 
 
 def _hire_of(ctx: Context, agent: Agent) -> str | None:

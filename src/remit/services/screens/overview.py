@@ -3,7 +3,7 @@ history of one thing, and the tools that an agent is offered."""
 
 import json
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from remit.authority import Action
 from remit.errors import NotFound
@@ -118,7 +118,7 @@ def happened_to(
 @query("overview.may_test", Added("agent", None))
 def may_test(
     ctx: Context, *, company: str | None, agent: str | None = None
-) -> tuple[str, dict[str, Any] | None]:
+) -> tuple[str, shapes.AgentAdapterShape | None]:
     """Whether the caller may try adapters out here, which starts the programs they name and asks
     their models. Answers the company and the settings of an agent, which are not to be shown."""
     entered = lookup.company_of_caller(ctx, company)

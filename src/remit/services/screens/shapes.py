@@ -6,16 +6,17 @@ from typing import Annotated, NotRequired, TypedDict
 
 from remit.model.execution.run import RunStatus
 from remit.model.organisation.agent import AgentStatus
-from remit.services.execution.shapes import JobShape, RunShape
+from remit.services.execution.shapes import BossShape, JobShape, RunShape
 from remit.services.messaging.shapes import (
     LetterStateShape,
     MessageShape,
     QuestionShape,
     ScheduleShape,
 )
+from remit.services.organisation.shapes import AgentShape
 from remit.services.record.shapes import EventShape
 from remit.services.rights.shapes import DerivedGrantShape, GrantShape
-from remit.services.shape_basics import Moment, Role
+from remit.services.shape_basics import JsonObject, Moment, Role
 from remit.services.work.shapes import GraphShape, OutcomeShape, WaitShape
 
 
@@ -164,6 +165,50 @@ class WishShape(LetterStateShape):
     subject: str
 
 
+class AgentAdapterShape(TypedDict):
+    """Adapter of an agent with its settings, which are not to be shown."""
+
+    adapter_type: str
+    adapter_config: JsonObject
+
+
+class PageBossShape(BossShape):
+    id: str | None
+
+
+class IdleShape(TypedDict):
+    reason: str
+    sentence: str
+
+
+class BriefAgentShape(TypedDict):
+    id: str
+    name: str
+    role: Role
+    title: str
+    status: Annotated[str, AgentStatus]
+
+
+class AgentPageShape(AgentShape):
+    """Head of an agent's page. What is for those who may read configurations is None for others."""
+
+    boss: PageBossShape
+    #: The first of them.
+    reports: list[BriefAgentShape]
+    report_count: int
+    #: The person whom the chain of bosses leads to.
+    accountable: str
+    #: Parts of the page that the caller may see, and deeds that the caller may do.
+    sees: set[str]
+    may: set[str]
+    #: None for who may not see the mail.
+    unread: int | None
+    #: The pending approval of its hire.
+    approval_id: str | None
+    run: RunShape | None
+    idle: IdleShape | None
+
+
 class AgentOverviewShape(TypedDict):
     mandate: OutcomeShape
     last_run: RunShape | None
@@ -182,14 +227,6 @@ class HeldRightsShape(TypedDict):
     by_rule: list[DerivedGrantShape]
     #: How many came with mail.
     by_mail: int
-
-
-class BriefAgentShape(TypedDict):
-    id: str
-    name: str
-    role: Role
-    title: str
-    status: Annotated[str, AgentStatus]
 
 
 class JudgeShape(TypedDict):

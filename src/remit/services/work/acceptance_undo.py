@@ -24,6 +24,7 @@ from remit.services.execution import jobs
 from remit.services.messaging import escalation, inbox
 from remit.services.organisation import tree
 from remit.services.rights import grants
+from remit.services.shape_basics import JsonObject
 from remit.services.spending import ledger
 from remit.services.work import outcome_ending, waits
 from remit.store.execution import runs as run_statements
@@ -143,10 +144,10 @@ def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
     return True
 
 
-def _details(ctx: Context, resource: str, action: str) -> dict[str, Any]:
+def _details(ctx: Context, resource: str, action: str) -> JsonObject:
     """The details of the last such event about a resource."""
     found = ctx.tx.one(event_log.LAST_OF, resource=resource, action=action)
-    known: dict[str, Any] = {} if found is None else json.loads(found.details)
+    known: JsonObject = {} if found is None else json.loads(found.details)
     return known
 
 

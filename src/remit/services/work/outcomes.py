@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from remit.authority import Action
 from remit.clock import Micros, given_time
@@ -23,7 +23,7 @@ from remit.model.work.outcome import (
 )
 from remit.model.work.wait import SubmissionStatus
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, command, query
+from remit.services.command import Arguments, Context, command, query
 from remit.services.execution import waking
 from remit.services.fields import (
     After,
@@ -172,7 +172,7 @@ def change(
         )
     if found.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The outcome is {found.status.value}.", "Reopen it first.")
-    changed: dict[str, Any] = {}
+    changed: Arguments = {}
     if title is not None:
         changed["title"] = title
         documents.rename(ctx, found.id, changed["title"])

@@ -11,6 +11,23 @@ from remit.services.record.shapes import HappeningShape
 from remit.services.shape_basics import CycleToldShape, Moment, NamedShape, OriginShape
 
 
+class EvidenceShape(TypedDict):
+    """A version of a file that shows something."""
+
+    id: str
+    version: int
+    hash: str
+
+
+class VerdictShape(TypedDict):
+    """Why an outcome ended, and who decided that."""
+
+    note: str
+    evidence: list[EvidenceShape]
+    by: str
+    run_id: str | None
+
+
 class OutcomeShape(TypedDict):
     id: str
     company_id: str
@@ -24,7 +41,7 @@ class OutcomeShape(TypedDict):
     important: bool
     deferred_until: Moment | None
     version: int
-    verdict: dict[str, object] | None
+    verdict: VerdictShape | None
     created_at: Moment
     updated_at: Moment
     finished_at: Moment | None
@@ -63,7 +80,7 @@ class SubmissionShape(TypedDict):
     id: str
     agent_id: str
     note: str
-    evidence: list[object]
+    evidence: list[EvidenceShape]
     status: Annotated[str, SubmissionStatus]
     verdict_note: str | None
     judged_by: str | None
@@ -204,23 +221,6 @@ class OutlinedShape(OutcomeShape):
     depth: int
     #: `more` or `deeper`, where parts of it were left out.
     more: str | None
-
-
-class EvidenceShape(TypedDict):
-    """A version of a file that shows something."""
-
-    id: str
-    version: int
-    hash: str
-
-
-class VerdictShape(TypedDict):
-    """Why an outcome ended, and who decided that."""
-
-    note: str
-    evidence: list[EvidenceShape]
-    by: str
-    run_id: str | None
 
 
 class ForgottenWaitShape(TypedDict):

@@ -73,7 +73,7 @@ def _show(visit: Visit, known: Mapping[str, Any], diff: Any, why: str) -> Page:
         why=why,
         view=view if view in VIEWS else "inline",
         views=VIEWS,
-        methods=[one for one in _METHODS if one[0] in merge_methods(known["repo"]["forge"])],
+        methods=[one for one in _METHODS if one[0] in merge_methods(known["repo"].forge)],
         judges=known["judges"] and one["status"] == ChangeStatus.OPEN.value,
         placed=_placed(one),
         loose=[about for about in said if about["line"] is None or about["head"] != one["head"]],
