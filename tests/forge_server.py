@@ -6,14 +6,15 @@ others: `violations` says what was refused so. What the requests do is done to a
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -95,6 +96,10 @@ class Forge:
 
     #: Where webhooks go, and what they are signed with.
     hook: tuple[str, str] | None = None
+    #: What did not arrive is sent again, and not lost.
+    insistent: bool = False
+    #: How often that was.
+    sent_again: int = 0
 
     certificate: Path = Path()
     kind = ""
@@ -132,16 +137,24 @@ class Forge:
         return made
 
     def call(self) -> None:
-        """Say by a webhook that something happened; what does not arrive is not sent again."""
+        """Say by a webhook that something happened."""
         if self.hook is not None:
             threading.Thread(target=self._call, args=self.hook, daemon=True).start()
 
     def _call(self, to: str, secret: str) -> None:
         body = json.dumps({"action": "happened", "number": self.next_id()}).encode()
         headers = {"Content-Type": "application/json", **self.signed(secret, body)}
-        with contextlib.suppress(OSError):
-            called = Request(to, body, headers)  # noqa: S310  an address of the test's own
+        called = Request(to, body, headers)  # noqa: S310  an address of the test's own
+        while not self._arrived(called) and self.insistent:
+            self.sent_again += 1
+            time.sleep(0.2)
+
+    def _arrived(self, called: Request) -> bool:
+        try:
             _DIRECT.open(called, timeout=10).close()
+        except (OSError, HTTPException):
+            return False
+        return True
 
     def signed(self, secret: str, body: bytes) -> dict[str, str]:
         """As each documents it."""

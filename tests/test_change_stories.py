@@ -51,6 +51,15 @@ FORGE = {
     "issues.take": 1,
     "issues.told": 1,
 }
+#: What a forge sets going that calls, and how often.
+CALLED = {
+    "watches.ring": 8,
+    "watches.claim": 4,
+    "requests.observe": 5,
+    "watches.ended": 4,
+    "issues.take": 1,
+    "issues.told": 1,
+}
 #: Requests that do something at the forge, and how often.
 REQUESTS = {
     r"POST .*git-receive-pack$": 3,
@@ -108,6 +117,20 @@ def cases() -> list[Any]:
     return few + [
         pytest.param(kind, [step], id="-".join((kind, *map(str, step))), marks=WHOLE)
         for kind, step in steps
+    ]
+
+
+def calls() -> list[Any]:
+    """Each step of a forge that calls, one forge after the other: at each moment where calls are
+    sent again, and at one of them where they are lost."""
+    kinds, each = cycle(("github", "gitlab", "gitea")), cycle(MOMENTS)
+    steps = [(verb, which) for verb, most in CALLED.items() for which in range(1, most + 1)]
+    ends = [(True, (verb, moment, which)) for verb, which in steps for moment in MOMENTS]
+    ends += [(False, (verb, next(each), which)) for verb, which in steps]
+    named = {True: "sent-again", False: "lost"}
+    return [
+        pytest.param(kind, step, kept, id="-".join((kind, named[kept], *map(str, step))))
+        for kind, (kept, step) in zip(kinds, ends, strict=False)
     ]
 
 
@@ -285,6 +308,44 @@ def test_an_instance_is_killed_between_an_issue_and_its_merge(
         office.play()
         office.check()
         record_property("killed at rest", len(office.at_rest))
+
+
+@pytest.mark.timeout(5 * SECONDS)
+@pytest.mark.requirement("FX-31")
+@pytest.mark.parametrize(("kind", "step", "kept"), calls())
+@pytest.mark.campaign("whole stories; test_forges dies at each of these steps")
+def test_an_instance_is_killed_while_the_forge_calls(
+    stage: Stage, called: Stage, tmp_path: Path, kind: str, step: End, kept: bool
+) -> None:
+    with around(kind, tmp_path) as place:
+        # Nobody looks by himself where calls are kept; where they are lost, somebody does.
+        place.forge.insistent = kept
+        office = ChangeOffice(place, tmp_path, called if kept else stage, ends=[step], called=True)
+        try:
+            office.play()
+            office.check()
+        finally:
+            place.forge.insistent = False
+
+
+@pytest.mark.campaign("minutes for moments that nobody chose")
+@pytest.mark.timeout(5 * SECONDS)
+@pytest.mark.requirement("FX-31")
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("kind", ["github", "gitlab", "gitea"])
+def test_an_instance_is_killed_again_and_again_while_the_forge_calls(
+    called: Stage, tmp_path: Path, kind: str, seed: int
+) -> None:
+    moments = random.Random(f"{kind} calls {seed}")
+    with around(kind, tmp_path) as place:
+        place.forge.insistent = True
+        office = ChangeOffice(place, tmp_path, called, called=True)
+        try:
+            office.play([moments.random() * 4 for _ in range(6)])
+            office.check()
+            assert place.forge.sent_again
+        finally:
+            place.forge.insistent = False
 
 
 @pytest.mark.campaign("minutes for moments that nobody chose")

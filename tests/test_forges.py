@@ -6,6 +6,7 @@ With real git over smart HTTP, and strict stand-ins for the APIs.
 import hmac
 import threading
 from collections.abc import Iterator
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from remit.forges import api
 from remit.model.connections.forge import ForgeKind
 from remit.runtime import diagnosis
 from remit.runtime.repos.forges import is_signed
+from remit.runtime.repos.watching import ForgeWatcher
 from remit.services.changes import changes, issues, requests, reviews, watches
+from remit.services.command import Gate
 from remit.services.connections import repo_checks, repos, secrets
 from remit.services.identity import as_system
 from remit.services.work import outcomes
@@ -693,6 +696,76 @@ def test_a_review_comes_to_the_author_when_the_forge_calls(
         assert small.wait(stage.app.watcher.tick()) == 1
         (letter,) = stage.mail(author)
         assert letter.startswith("Changes requested: ")
+
+
+class _Killed(BaseException):
+    """Nobody catches it, as nobody hears of a kill."""
+
+
+@pytest.mark.requirement("FX-31")
+def test_whoever_dies_while_the_forge_calls_tells_everything_once(
+    small: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", "hook-s3cret")
+    here: dict[str, Any] = {"company": small.id, "name": "hook", "source": "env", "place": "HOOK"}
+    small.call(small.board, secrets.put, **here)
+    ask, deadly = Gate.__call__, ("", "")
+
+    async def dies(self: Gate, caller: Any, verb: Any, **given: Any) -> Any:
+        nonlocal deadly
+        moment = deadly[1] if verb.name == deadly[0] else ""
+        if moment:
+            deadly = ("", "")
+        if moment == "before":
+            raise _Killed
+        answer = await ask(self, caller, verb, **given)
+        if moment == "after":
+            raise _Killed
+        return answer
+
+    monkeypatch.setattr(Gate, "__call__", dies)
+    with staged("github", small, tmp_path, monkeypatch, people="lead", hook="hook") as stage:
+        author = stage.author()
+        made, pull = stage.proposed(author)
+        stage.look()
+        ((repo,),) = small.sql("SELECT id FROM repos")
+        headers = stage.forge.signed("hook-s3cret", BODY)
+
+        def called() -> int:
+            stage.later(10 * SECOND)
+            small.wait(stage.app.forges.rung(small.app.gate, repo, headers, BODY))
+            return small.wait(stage.app.watcher.tick())
+
+        ways = cycle([True, False, False, True])
+
+        def killed(verb: str, moment: str) -> list[str]:
+            """Letters of something that happened there just before the process was killed: the
+            forge calls again, or it is found by looking."""
+            nonlocal deadly
+            deadly = (verb, moment)
+            with pytest.raises(_Killed):
+                called()
+            stage.app.watcher = ForgeWatcher(small.app.gate, small.app.repos, small.app.forges)
+            small.wait(stage.app.watcher.recover())
+            if next(ways):
+                assert called() == 1
+            else:
+                stage.look()
+            return [one.partition(":")[0] for one in stage.mail(author)]
+
+        about: dict[str, Any] = {"commit": made["commit"]}
+        steps = ("watches.ring", "watches.claim", "requests.observe", "watches.ended")
+        for number, (verb, moment) in enumerate(product(steps, ("before", "after"))):
+            note = f"Say what it does, {number}."
+            stage.forge.say(pull.number, "lead", note, verdict="changes", **about)
+            assert killed(verb, moment) == ["Changes requested"]
+        stage.forge.check(made["commit"], "unit", False)
+        assert killed("requests.observe", "after") == ["Check failed"]
+        commit = stage.forge.merge(pull, "lead")
+        assert killed("requests.observe", "after") == ["Merged"]
+        assert stage.shown(made["change"])["merged_commit"] == commit
+        merges = "SELECT count(*) FROM files WHERE description LIKE 'Merged: %'"
+        assert small.sql(merges) == [(1,)]
 
 
 def test_a_webhook_comes_over_http_without_a_token_of_ours(tmp_path: Path) -> None:

@@ -309,6 +309,28 @@ def test_who_goes_on_after_a_crash_merges_once(
 
 
 @pytest.mark.requirement("FX-30")
+def test_a_merge_outlives_many_kills_and_is_given_up_aloud(site: Site) -> None:
+    company = site.company
+    made = site.propose(site.author(), GOOD)
+
+    def killed(times: int) -> None:
+        for _ in range(times):
+            claimed = site.claim()
+            held = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
+            company.call(as_system(), errands.take_over, **held, alone=True)
+
+    merge(site, made)
+    killed(errands.MOST_ATTEMPTS)
+    assert company.call(as_system(), reviews.ready) == []
+    told = "SELECT count(*) FROM messages WHERE subject LIKE 'Could not merge: %'"
+    assert company.sql(told) == [(2,)], "its author, and who decided"
+    merge(site, made)
+    killed(errands.MOST_ATTEMPTS - 1)
+    site.carry_out()
+    assert site.shown(made["change"])["status"] == "merged"
+
+
+@pytest.mark.requirement("FX-30")
 def test_a_branch_that_moves_between_fetch_and_push_is_not_overwritten(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

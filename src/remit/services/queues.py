@@ -78,6 +78,8 @@ class Delivery(Row, Protocol):
 T = TypeVar("T")
 R = TypeVar("R", bound=Row)
 D = TypeVar("D", bound=Delivery)
+#: Told of a delivery that nobody tries again, and why.
+GaveUp = Callable[[Context, D, str], None]
 
 
 class Leases(Generic[R]):
@@ -233,17 +235,27 @@ class Deliveries(Queue[D]):
         return self._said(ctx, self._failed, item, status, {**self._about(found), "why": why})
 
     def take_over(
-        self, ctx: Context, item: str, epoch: int, *, alone: bool, for_good: bool = False
+        self,
+        ctx: Context,
+        item: str,
+        epoch: int,
+        *,
+        alone: bool,
+        for_good: bool = False,
+        most: int = MOST_ATTEMPTS,
+        gave_up: GaveUp[D] | None = None,
     ) -> shapes.EndedShape:
         """Take a row from a silent worker; it may have got through, so the id stays the same.
 
-        With `alone` there is no other process, so whoever held it is gone.
+        With `alone` there is no other process, so whoever held it is gone. `gave_up` is called
+        when that happened too often.
         """
         found = self.entered(ctx, item)
         if found.epoch != epoch or (not alone and (found.lease_until or 0) > ctx.now):
             raise self.lost()
         why = f"{found.worker} was not heard of any more; {MAY_HAVE_IT}"
-        return self.failed(ctx, item, epoch, why, for_good=for_good, backoff=(0,))
+        answer = self.failed(ctx, item, epoch, why, for_good=for_good, backoff=(0,), most=most)
+        return _told(ctx, found, why, answer, gave_up)
 
     def put_back(self, ctx: Context, event: str, item: str, epoch: int) -> shapes.EndedShape:
         """Its process is being stopped; somebody else delivers it."""
@@ -271,7 +283,7 @@ class Deliveries(Queue[D]):
         most: int = MOST_ATTEMPTS,
         once: Callable[[Context, D], bool] = lambda _ctx, _item: False,
         patient: Callable[[Context, D], bool] = lambda _ctx, _item: True,
-        gave_up: Callable[[Context, D, str], None] | None = None,
+        gave_up: GaveUp[D] | None = None,
     ) -> Verb[..., Answer]:
         """`failed` as a verb, `name.failed`: tried again later, unless it is to be tried `once`,
         and as often as the outside asks for patience while this is `patient`; `gave_up` is called
@@ -291,20 +303,19 @@ class Deliveries(Queue[D]):
             # Whoever asks for patience has not taken it.
             for_good = for_good or (retry_after is None and once(ctx, found))
             asked = (item, epoch, why, for_good, backoff, retry_after, most, patient(ctx, found))
-            answer = self.failed(ctx, *asked)
-            if gave_up is not None and answer["status"] == DeliveryStatus.DEAD.value:
-                gave_up(ctx, found, why)
-            return answer
+            return _told(ctx, found, why, self.failed(ctx, *asked), gave_up)
 
         return self._verb(f"{name}.failed", failed, *declared)
 
-    def takes_over(self, name: str) -> Verb[..., Answer]:
+    def takes_over(
+        self, name: str, *, most: int = MOST_ATTEMPTS, gave_up: GaveUp[D] | None = None
+    ) -> Verb[..., Answer]:
         """`take_over` as a verb, `name.take_over`."""
 
         def take_over(
             ctx: Context, item: str, *, epoch: int, alone: bool = False
         ) -> shapes.EndedShape:
-            return self.take_over(ctx, item, epoch, alone=alone)
+            return self.take_over(ctx, item, epoch, alone=alone, most=most, gave_up=gave_up)
 
         return self._verb(f"{name}.take_over", take_over)
 
@@ -358,3 +369,11 @@ class Deliveries(Queue[D]):
 
     def _on(self, item: str) -> str:
         return f"{self._rows.noun}:{item}"
+
+
+def _told(
+    ctx: Context, found: D, why: str, answer: shapes.EndedShape, gave_up: GaveUp[D] | None
+) -> shapes.EndedShape:
+    if gave_up is not None and answer["status"] == DeliveryStatus.DEAD.value:
+        gave_up(ctx, found, why)
+    return answer

@@ -14,7 +14,6 @@ from remit.model.connections import check as model
 from remit.model.connections.change import LONGEST_TITLE, Change, ChangeStatus
 from remit.model.connections.check import ChangeCheck, CheckResult
 from remit.model.connections.folder import FolderKind
-from remit.model.messaging.mail import DeliveryStatus
 from remit.model.organisation.grant import Level
 from remit.model.work.file import FileKind
 from remit.services import shapes
@@ -206,11 +205,7 @@ def _quoted(log: str) -> str:
 @command("checks.take_over", FOR_REMIT)
 def take_over(ctx: Context, *, check: str, epoch: int, alone: bool = False) -> shapes.EndedShape:
     """Have a check run again whose lease is over; with `alone` there is no other process."""
-    found = _QUEUE.entered(ctx, check)
-    answer = _QUEUE.take_over(ctx, check, epoch, alone=alone)
-    if answer["status"] == DeliveryStatus.DEAD.value:
-        _tell_broken(ctx, found, "whoever ran it was not heard of any more, every time")
-    return answer
+    return _QUEUE.take_over(ctx, check, epoch, alone=alone, gave_up=_tell_lost)
 
 
 put_back = _QUEUE.puts_back("checks", "check.put_back")
@@ -224,6 +219,10 @@ def _tell_broken(ctx: Context, found: ChangeCheck, why: str) -> None:
         f"Check {found.name} could not be run: {change.title}",
         f"That says nothing about your change: {why}. Proposing it again runs it again.",
     )
+
+
+def _tell_lost(ctx: Context, found: ChangeCheck, _: str) -> None:
+    _tell_broken(ctx, found, "whoever ran it was not heard of any more, every time")
 
 
 failed = _QUEUE.fails("checks", gave_up=_tell_broken)

@@ -94,7 +94,7 @@ def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
 
 
 failed = _QUEUE.fails("errands", usual=BACKOFF, most=MOST_ATTEMPTS, gave_up=_tell)
-take_over = _QUEUE.takes_over("errands")
+take_over = _QUEUE.takes_over("errands", most=MOST_ATTEMPTS, gave_up=_tell)
 put_back = _QUEUE.puts_back("errands", "errand.put_back")
 
 
