@@ -390,7 +390,7 @@ ROWS = (
     Row("HB-44", "No token in the process environment."),
     Row("HB-45", "Same full-access mode as normal turns."),
     Row("HB-46", "Provider/model/effort/workspace default to the sender's; unset workspace falls back to the user's home.",
-        lacking="Not so here: a job has a folder of its own, whatever its sender's workspace is."),
+        lacking="Not so here: without such a folder a job has one of its own, and never the home of a person."),
     Row("HB-47", "Feedback envelope `from agent:background to agent:<sender>` with `metadata.replyToEnvelopeId`."),
     Row("HB-48", "On failure the feedback body is `Background job failed: <error>`."),
     Row("HB-49", "Non-agent or unknown sender: logged and dropped, no feedback."),

@@ -13,6 +13,7 @@ from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.model.execution.job import MOST_UNFINISHED
 from remit.model.messaging.mail import MOST_HOPS
 from remit.runtime.jobs.executor import Jobs
+from remit.services.connections import folders, repos
 from remit.services.execution import admission, job_queue, jobs, run_queue, runs
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
@@ -35,7 +36,9 @@ from tests.background import (
     statuses,
     while_carried_out,
 )
+from tests.change_stage import give as give_repo
 from tests.company import Answer, Company, Member, keyed, opened
+from tests.git_remote import Remote
 from tests.mailing import bodies, look, refused, send, tick, to_do, unread
 from tests.working import claim, eventually, is_awake, processes_with, program
 
@@ -224,6 +227,51 @@ def test_a_job_is_set_up_as_its_sender_was_when_it_asked(small: Company) -> None
     assert (said[first["id"]][0], said[second["id"]][0]) == ("old", "new")
     folder = said[first["id"]][2]
     assert folder.startswith(str(small.app.settings.job_folder))
+
+
+@pytest.mark.requirement("HB-46", "FX-32")
+def test_a_job_works_in_the_folder_of_its_sender_with_its_tool_chains(
+    small: Company, tmp_path: Path
+) -> None:
+    remote = Remote(tmp_path / "remotes" / "site")
+    small.call(small.board, repos.add, company=small.id, name="site", url=remote.url)
+    tools = tmp_path / "tools"
+    tools.mkdir(mode=0o755)
+    (tools / "hammer").write_text("#!/bin/sh\necho struck\n")
+    (tools / "hammer").chmod(0o755)
+    script = "echo more >>notes; echo $PWD $(hammer; git log -1 --format=%s; git config user.name)"
+    dev = program(small, "dev", script)
+    given = give_repo(small, dev, "read")
+    about: dict[str, Any] = {"company": small.id}
+    bound = small.call(small.board, folders.bind, **about, agent=dev.id, repo="site")
+    shown: dict[str, Any] = {"path": str(tools), "programs": ["."]}
+    small.call(small.board, folders.mount, **about, **shown)
+    place = small.app.settings.home / "projects" / dev.id / bound["id"]
+    first, second = ask(small, dev), ask(small, dev)
+    carried_out(small, over(small, 2))
+    said = {one["reply_to"]: one["body"].split() for one in answers(small, dev)}
+    for words in (said[first["id"]], said[second["id"]]):
+        assert words == [str(place), "struck", "more", "dev"]
+    assert (place / "notes").read_text() == "more\nmore\n"
+    # Its right is looked at again, as for a run.
+    small.call(small.board, grants.revoke, grant=given["id"])
+    assert answered(small, dev).split()[0].startswith(str(small.app.settings.job_folder))
+
+
+@pytest.mark.requirement("HB-46")
+def test_the_folder_of_a_job_under_way_is_not_taken_from_it(small: Company, tmp_path: Path) -> None:
+    remote = Remote(tmp_path / "remotes" / "site")
+    small.call(small.board, repos.add, company=small.id, name="site", url=remote.url)
+    dev = program(small, "dev", "true")
+    give_repo(small, dev)
+    about: dict[str, Any] = {"company": small.id}
+    bound = small.call(small.board, folders.bind, **about, agent=dev.id, repo="site")["id"]
+    ask(small, dev)
+    held = claimed(small)
+    small.call(small.board, folders.remove, **about, folder=bound)
+    assert small.call(as_system(), folders.kept, folders=[bound]) == [bound]
+    end(small, held)
+    assert small.call(as_system(), folders.kept, folders=[bound]) == []
 
 
 @pytest.mark.requirement("HB-50", "HH-44")

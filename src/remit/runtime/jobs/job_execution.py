@@ -1,4 +1,8 @@
-"""One background job, from the claim to its answer."""
+"""One background job, from the claim to its answer.
+
+It works where its sender works: in the folder that the board bound to it, with its tool chains, or
+in a folder of its own.
+"""
 
 import os
 from dataclasses import dataclass
@@ -17,6 +21,7 @@ from remit.model.execution.transcript import Entry
 from remit.model.organisation.decision import deny
 from remit.runtime.deadlines import uninterrupted
 from remit.runtime.jobs.job_folders import JobFolder
+from remit.runtime.runs import conditions
 from remit.runtime.runs.context import Context
 from remit.runtime.runs.execution import Instance, call, ended
 from remit.runtime.runs.journal import Journal
@@ -108,7 +113,8 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
     config = registry.read(known.adapter_type, known.adapter_config)
     name = getattr(config, "secret_ref", None)
     secret = await app.vault.value(known.agent["company_id"], name) if name else None
-    context = _context(adapter, app, job, folder, known, text, config, secret)
+    found = await conditions.prepare(app.settings.home, app.repos, known.folders)
+    context = _context(adapter, app, job, folder, known, text, config, secret, found)
     spent.context = context
     try:
         result = context.judged(await call(adapter, context))
@@ -126,6 +132,7 @@ def _context(
     text: str,
     config: Any,
     secret: str | None,
+    found: conditions.Conditions,
 ) -> JobContext:
     lent = adapter.lending(config, os.environ)
     return JobContext(
@@ -151,6 +158,7 @@ def _context(
         gate=app.gate,
         may_have_full_access=known.full_access,
         hidden=[app.settings.home],
+        conditions=found,
         folder=folder,
     )
 

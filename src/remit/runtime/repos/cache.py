@@ -21,6 +21,7 @@ import contextlib
 import os
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
@@ -105,6 +106,8 @@ class Repos:
         self._failed: dict[Path, tuple[float, RemitError]] = {}
         self._fetches = asyncio.Semaphore(_MOST_FETCHES)
         self._clones = asyncio.Semaphore(_MOST_CLONES)
+        #: A run and the jobs of its agent begin in one copy, which is made once.
+        self._lasting: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def clone(
         self, caller: Caller, *, name: str, ref: str | None = None, place: str | None = None
@@ -136,9 +139,10 @@ class Repos:
         remote has by now. Answers why there is no news, if there is none."""
         mirror = self._mirror(repo)
         _, problem = await self._refreshed(mirror)
-        if not await threads.FILES.run(_is_there, work):
-            await self._placed(mirror, None, str(work.parent), work.name, who=who)
-            return problem or ""
+        async with self._lasting[work]:
+            if not await threads.FILES.run(_is_there, work):
+                await self._placed(mirror, None, str(work.parent), work.name, who=who)
+                return problem or ""
         # What is in it is the agent's, settings of git among it: git looks at it where it does.
         quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
         fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force")

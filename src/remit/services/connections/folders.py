@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
-from remit.ids import CompanyId, FolderId, is_id
+from remit.ids import AgentId, CompanyId, FolderId, is_id
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.folder import (
     DEFAULT_MEGABYTES,
@@ -29,6 +29,7 @@ from remit.model.connections.folder import (
     set_variables,
 )
 from remit.model.connections.repo import Repo
+from remit.model.execution.job import JobStatus
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.decision import Effect
 from remit.services import lookup, shapes, views
@@ -39,6 +40,7 @@ from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.connections import folders as statements
 from remit.store.connections import repos as repo_statements
 from remit.store.engine.statement import row
+from remit.store.execution import jobs as job_statements
 from remit.store.execution import runs as run_statements
 
 MOST_FOLDERS = 200
@@ -163,17 +165,20 @@ def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
 
 @query("folders.kept", FOR_REMIT)
 def kept(ctx: Context, *, folders: Sequence[str]) -> list[str]:
-    """Which of these are in use, or may be by a run that began before; for Remit itself."""
+    """Which of these are in use, or may be by a run or a job that began before; for Remit
+    itself."""
     found = [ctx.tx.one(statements.FOLDER_ANYWHERE, folder=one) for one in folders]
     return [
         one.id
         for one in found
-        if one is not None
-        and (
-            one.removed_at is None
-            or ctx.tx.one(run_statements.LIVE_RUN_OF, agent=one.agent_id) is not None
-        )
+        if one is not None and (one.removed_at is None or _works(ctx, one.agent_id))
     ]
+
+
+def _works(ctx: Context, agent: AgentId | None) -> bool:
+    jobs = ctx.tx.all(job_statements.UNFINISHED_OF, agent=agent)
+    running = any(one.status is JobStatus.RUNNING for one in jobs)
+    return running or ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent) is not None
 
 
 @query("folders.of_run")

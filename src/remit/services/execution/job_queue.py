@@ -22,8 +22,9 @@ from remit.model.organisation.decision import deny
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, logged, query
+from remit.services.connections import folders
 from remit.services.context import system_only
-from remit.services.execution import account_faults, admission, jobs
+from remit.services.execution import account_faults, admission, jobs, run_start
 from remit.services.execution.run_queue import LEASE_TIME, MOST_AT_ONCE, has_full_access
 from remit.services.knowledge import files
 from remit.services.organisation import halts
@@ -214,6 +215,8 @@ class Material:
     #: The file of the text, and the hash of its version.
     body: tuple[FileId, str]
     attachments: Sequence[Attachment]
+    #: What the sender's own runs are shown.
+    folders: folders.Shown
 
 
 @logged("job_work.material")
@@ -243,18 +246,16 @@ def material(ctx: Context, *, job: str, epoch: int) -> Material:
         subject=message.subject,
         body=(message.body_file_id, body.sha256),
         attachments=_attachments(ctx, agent, message),
+        folders=run_start.shown_folders(ctx, _as_sender(agent), agent),
     )
 
 
 def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachment]:
     """As far as the sender may still read them; what took an approval had it when it was sent."""
-    sender = Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
-    )
     found = []
     for file in json.loads(message.attachments):
         try:
-            with ctx.acting_as(sender, ticket=message.id):
+            with ctx.acting_as(_as_sender(agent), ticket=message.id):
                 view = files.read.body(ctx, file=file)
         except (NotFound, Refused):
             raise Conflict(
@@ -262,6 +263,12 @@ def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachmen
             ) from None
         found.append(Attachment(*(view[name] for name in Attachment._fields)))
     return found
+
+
+def _as_sender(agent: Agent) -> Principal:
+    return Principal(
+        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
+    )
 
 
 def _is_held(job: Job, epoch: int) -> bool:

@@ -13,6 +13,7 @@ from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.mcp_server import McpServer
 from remit.model.execution.limit import stored
 from remit.model.organisation.agent import Agent
+from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
 from remit.services.changes import changes
 from remit.services.command import FOR_REMIT, Answer, Context, logged
@@ -93,10 +94,8 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
         raise Conflict("The token is of another run.")
     with ctx.acting_as(me):
         turn = inbox.turn.body(ctx)
-        offers, shown = overview.offered.body(ctx), folders.shown_to(ctx, agent)
+        offers = overview.offered.body(ctx)
         memory = [] if session else _memory(ctx, agent)
-    if shown.repo is not None:
-        shown = shown._replace(who=CommitIdentity.of(**changes.identity(ctx, agent.id)))
     return Briefing(
         left=left,
         limits=stored(company.limits).view(),
@@ -116,9 +115,18 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
         now=ctx.now,
         turn=turn,
         offers=offers,
-        folders=shown,
+        folders=shown_folders(ctx, me, agent),
         memory=memory,
     )
+
+
+def shown_folders(ctx: Context, me: Principal, agent: Agent) -> folders.Shown:
+    """The folders of an agent's run or job, with its rights as they are now."""
+    with ctx.acting_as(me):
+        shown = folders.shown_to(ctx, agent)
+    if shown.repo is not None:
+        shown = shown._replace(who=CommitIdentity.of(**changes.identity(ctx, agent.id)))
+    return shown
 
 
 def _memory(ctx: Context, agent: Agent) -> list[Memory]:
