@@ -208,7 +208,7 @@ class ChangeOffice:
         self.forge, self.plain = self.around.forge, self.around.plain
         self.forge.watch = self._asked
         self.forge.pushers.add(LEAD)
-        #: Command lines that had something in them which opens the repository.
+        #: Programs that were told something which opens the repository.
         self.shown: list[str] = []
         self.there = Checkout(self.forge.bare.parent)
         with opened(self.url, self.home) as company:
@@ -365,12 +365,14 @@ class ChangeOffice:
         return [good for _, _, good in self.forge.checks.get(head, [])] == [True]
 
     def look_at_programs(self) -> None:
-        """No program is told on its command line what opens the repository."""
+        """No program is told on its command line what opens the repository, and in its environment
+        git alone is."""
         secrets = self._credentials()
-        for place in Path("/proc").glob("[0-9]*/cmdline"):
+        for place in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                line = place.read_bytes()
-                if any(one in line for one in secrets):
+                line, told = (place.joinpath(one).read_bytes() for one in ("cmdline", "environ"))
+                for_git = b"REMIT_GIT_PASSWORD=" in told and b"REMIT_TOKEN=" not in told
+                if any(one in line or (one in told and not for_git) for one in secrets):
                     self.shown.append(line.decode(errors="replace"))
 
     def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from tests.git_remote import git, https
+from tests.git_remote import Site, git, https
 
 TOKEN = "forge-tok3n-of-the-company"
 LOG = "step 1\nstep 2\nE   assert 3 == 4\nFAILED tests/test_app.py::test_add\n"
@@ -102,6 +102,8 @@ class Forge:
     sent_again: int = 0
 
     certificate: Path = Path()
+    #: What serves its repositories.
+    git: Site | None = None
     kind = ""
     prefix = ""
 
@@ -714,5 +716,5 @@ def forge(kind: str, bare: Path, folder: Path) -> Iterator[Forge]:
     served: Any = {"api": site.answer, "watch": lambda *request: site.watch(*request)}
     with https(bare.parent.parent, folder, password=TOKEN, **served) as server:
         site.base = site.logs_at = server.url
-        site.certificate = server.certificate
+        site.certificate, site.git = server.certificate, server
         yield site

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 ENV = {
     "PATH": os.environ["PATH"],
@@ -90,6 +91,13 @@ class Site:
     requests: list[str] = field(default_factory=list)
     #: An address to send everybody to instead.
     elsewhere: str | None = None
+    #: Answers with what it was told: the header, what is in it, and both as an address has them.
+    repeats: bool = False
+
+
+def _lines(text: str) -> bytes:
+    """As git's protocol has them."""
+    return f"{len(text) + 4:04x}{text}".encode()
 
 
 class _Server(ThreadingHTTPServer):
@@ -169,6 +177,16 @@ def https(
                 self.send_header("WWW-Authenticate", 'Basic realm="git"')
                 self.send_header("Content-Length", "0")
                 self.end_headers()
+                return
+            if site.repeats:
+                told = f"ERR {expected} {user}:{password} {quote(password, safe='')}"
+                service = self.path.rpartition("=")[2]
+                content = _lines(f"# service={service}\n") + b"0000" + _lines(told)
+                self.send_response(200)
+                self.send_header("Content-Type", f"application/x-{service}-advertisement")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
                 return
             path, _, query = self.path.partition("?")
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

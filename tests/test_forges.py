@@ -3,17 +3,21 @@
 With real git over smart HTTP, and strict stand-ins for the APIs.
 """
 
+import base64
 import hmac
+import logging
+import tarfile
 import threading
 from collections.abc import Iterator
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from remit.clock import HOUR, MINUTE, SECOND
-from remit.errors import BadInput, Conflict, Unauthenticated
+from remit.errors import BadInput, Conflict, Unauthenticated, Unavailable
 from remit.forges import api
 from remit.model.connections.forge import ForgeKind
 from remit.runtime import diagnosis
@@ -24,6 +28,8 @@ from remit.services.command import Gate
 from remit.services.connections import repo_checks, repos, secrets
 from remit.services.identity import as_system
 from remit.services.work import outcomes
+from remit.store.backups import backup
+from remit.store.blob_store.blobs import open_blobs
 from remit.testing.clock import VirtualClock
 from tests.change_stage import give
 from tests.company import Company
@@ -516,21 +522,51 @@ def test_more_than_one_look_takes_up_comes_with_the_next(github: ForgeStage) -> 
 
 
 @pytest.mark.requirement("FX-28")
-def test_the_token_of_a_forge_is_found_nowhere(github: ForgeStage) -> None:
+def test_the_token_of_a_forge_is_found_nowhere(
+    github: ForgeStage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     company, author = github.company, github.author()
     made, pull = github.proposed(author)
     github.forge.check(made["commit"], "unit", False)
     github.forge.say(pull.number, "mallory", "hello")
     github.look()
-    github.forge.before = lambda *_: (401, {"message": f"bad token {TOKEN}"})
+    basic = base64.b64encode(f"bot:{TOKEN}".encode()).decode()
+    told = f"bad token {TOKEN}, {quote(TOKEN, safe='')}, Basic {basic}"
+    github.forge.before = lambda *_: (401, {"message": told, "errors": [{"header": basic}]})
+    assert github.forge.git is not None
+    github.forge.git.repeats = True
     github.look()
     github.propose(author, files=BETTER)
     github.publish()
-    assert TOKEN.encode() not in export(company)
-    for file in company.home.rglob("*"):
-        if file.is_file():
-            assert TOKEN.encode() not in file.read_bytes(), file
-    assert TOKEN not in str(company.call(company.board, repos.listing, company=company.id))
+    words = [str(github.problem()), *github.shown(made["change"])["problems"]]
+    assert all("REDACTED" in one for one in words), words
+    with pytest.raises(Unavailable) as failed:
+        company.wait(github.app.repos.sync(company.board, company=company.id, name="site"))
+    words += [failed.value.sentence, failed.value.next_step]
+    words += [one.found for one in diagnosis.forges(github.app.settings)]
+    lists = (repos.listing, watches.listing)
+    words += [str(company.call(company.board, one, company=company.id)) for one in lists]
+    tables = company.sql("SELECT name FROM sqlite_master WHERE type = 'table'")
+    words += [repr(company.sql(f"SELECT * FROM {name}")) for (name,) in tables]  # noqa: S608
+    where = github.app.settings
+    backup.create(company.url, lambda: open_blobs(where.blob_url, where.run_folder), tmp_path / "b")
+    found = {
+        "words": "\n".join(words).encode(),
+        "the log": caplog.text.encode(),
+        "the export": export(company),
+        "the backup": unpacked(tmp_path / "b"),
+        **{str(one): one.read_bytes() for one in company.home.rglob("*") if one.is_file()},
+    }
+    assert b"Add, do not subtract" in found["the backup"]
+    for form in (TOKEN.encode(), basic.encode(), TOKEN.encode().hex().encode()):
+        assert [name for name, text in found.items() if form in text] == []
+
+
+def unpacked(backup: Path) -> bytes:
+    with tarfile.open(backup) as archive:
+        files = (archive.extractfile(one) for one in archive if one.isfile())
+        return b"".join(one.read() for one in files if one is not None)
 
 
 @pytest.mark.parametrize(
@@ -780,7 +816,7 @@ def test_a_token_is_tried_with_one_request(github: ForgeStage) -> None:
     assert github.forge.requests == ["GET /repos/acme/site"]
     github.forge.before = lambda *_: (401, {"message": f"Bad {TOKEN}"})
     ((_, problem),) = github.company.wait(github.app.forges.each(github.app.gate))
-    assert problem == "the forge answered 401: Bad [removed]"
+    assert problem == "the forge answered 401: Bad ***REDACTED***"
 
 
 def test_doctor_says_whether_the_token_of_each_forge_opens_it(github: ForgeStage) -> None:

@@ -2,14 +2,14 @@
 
 Answers are somebody else's: each is limited in size and time, and what is taken from it is looked
 at for what it is. The token goes into a header of these requests and nowhere else; a forge that
-repeats it in an error does not get it into one of ours.
+repeats it in an error, however it writes it, does not get it into one of ours.
 """
 
 import asyncio
 import os
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
@@ -46,7 +46,7 @@ class Api:
         self,
         base: str,
         headers: Mapping[str, str],
-        token: str,
+        without_token: Callable[[str], str],
         *,
         tags: Mapping[str, str] | None = None,
         private: bool = False,
@@ -54,7 +54,7 @@ class Api:
         """`tags` are from `kept` of the last time; `private` lets logs lie in private networks."""
         self._base = base
         self._headers = {"User-Agent": "Remit", "Accept": "application/json", **headers}
-        self._token = token
+        self._without_token = without_token
         self._tags = tags or {}
         self._private = private
         self.kept: dict[str, str] = {}
@@ -209,9 +209,6 @@ class Api:
         return ForgeFailed(
             f"the forge answered {status}" + (f": {shown}" if shown else ""), status=status
         )
-
-    def _without_token(self, text: str) -> str:
-        return text.replace(self._token, "[removed]") if self._token else text
 
 
 @lru_cache(maxsize=4)

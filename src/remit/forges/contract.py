@@ -12,7 +12,7 @@
 Nothing is remembered between calls but what `Api.tags` has.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -62,14 +62,20 @@ _KINDS: dict[ForgeKind, type[GitHub] | type[GitLab]] = {
 
 
 def forge_of(
-    repo: Repo, token: str, tags: Mapping[str, str] | None = None, *, private: bool = False
+    repo: Repo,
+    token: str,
+    without_token: Callable[[str], str],
+    tags: Mapping[str, str] | None = None,
+    *,
+    private: bool = False,
 ) -> tuple[Forge, Api]:
-    """The forge around a repository, opened with a token."""
+    """The forge around a repository, opened with a token; `without_token` takes that out of what
+    the forge says."""
     kind = ForgeKind(repo.forge or ForgeKind.NONE)
     made = _KINDS[kind]
     base = repo.api or usual_api(kind, repo.url)
     _, project = host_and_path(repo.url)
     # A forge that lies below a folder of its host has its repositories there.
     below = urlsplit(base).path.partition("/api/")[0].strip("/")
-    api = Api(base, made.headers(token), token, tags=tags, private=private)
+    api = Api(base, made.headers(token), without_token, tags=tags, private=private)
     return made(api, project.removeprefix(f"{below}/") if below else project), api

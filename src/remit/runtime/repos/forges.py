@@ -19,6 +19,7 @@ from remit.services.changes import watches
 from remit.services.command import Gate
 from remit.services.connections import repos
 from remit.services.identity import as_system
+from remit.services.redaction import Known
 
 #: Answers after which trying again does not help, unless somebody mends something first.
 _FINAL = frozenset({400, 405, 409, 410, 422})
@@ -44,7 +45,7 @@ class Forges:
         token = token.strip()
         if not token.isascii() or not token.isprintable() or not token:
             raise BadInput("The token of the forge is no line of plain text.", "Set it again.")
-        return forge_of(repo, token, tags, private=self._private)
+        return forge_of(repo, token, Known((token,)).out_of, tags, private=self._private)
 
     async def probe(self, repo: Repo) -> str:
         """Whether the token opens the repository there: one request."""

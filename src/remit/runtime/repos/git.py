@@ -19,6 +19,7 @@ from typing import Required, TypedDict, Unpack
 from remit.errors import RemitError, StorageFull, Unsupported
 from remit.runtime.child_process import end_child, kill_session, start_child
 from remit.runtime.sandbox.sandbox_policy import tie_to_parent
+from remit.services.redaction import Known
 
 #: A pack is one file, so this bounds what a remote can put on the disk at once.
 LARGEST_PACK = 8 << 30
@@ -26,7 +27,6 @@ LARGEST_PACK = 8 << 30
 _MOST_SAID = 64 * 1024
 _MOST_PRINTED = 64 << 20
 _PIECE = 256 * 1024
-HIDDEN = "***REDACTED***"
 
 #: What of our own environment git needs to reach the network the way this machine does.
 _LENT = (
@@ -206,10 +206,9 @@ async def run_command(
 
 
 def _failure(code: int, complaint: bytes, env: Mapping[str, str]) -> RemitError:
-    text = complaint.decode(errors="replace")
-    for secret in (env.get("REMIT_GIT_PASSWORD"), env.get("REMIT_GIT_USERNAME")):
-        if secret and len(secret) >= 6:
-            text = text.replace(secret, HIDDEN)
+    # A remote may repeat what it was told, also as it was written in a header.
+    known = Known(env.get(name, "") for name in ("REMIT_GIT_PASSWORD", "REMIT_GIT_USERNAME"))
+    text = known.out_of(complaint.decode(errors="replace"))
     if "No space left on device" in text:
         return StorageFull("There is no room for the repository.")
     if code == -signal.SIGXFSZ or "File too large" in text:
