@@ -387,6 +387,39 @@ def test_a_branch_that_git_cannot_have_beside_another_is_refused(
 
 
 @pytest.mark.requirement("FX-28")
+def test_what_belongs_into_lfs_is_refused_and_what_lies_beside_it_is_taken(
+    small: Company, remote: Remote
+) -> None:
+    def pointer(of: str) -> str:
+        oid = hashlib.sha256(of.encode()).hexdigest()
+        return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize 12345\n"
+
+    kept = {".gitattributes": "*.bin filter=lfs -text\nplain/* !filter\n", "a.bin": pointer("a")}
+    remote.commit({**kept, "old.bin": "not in LFS, though it should be\n"})
+    run = at_work(small, remote)
+    copy = run.workspace / "site"
+    git(copy, "config", "filter.lfs.clean", "cat")
+    for branch, files, why in [
+        ("new", {"b.bin": pointer("b")}, "b.bin is a pointer of Git LFS"),
+        ("unasked", {"c.txt": pointer("c")}, "c.txt is a pointer of Git LFS"),
+        ("changed", {"a.bin": pointer("other")}, "a.bin is a pointer of Git LFS"),
+        ("contents", {"a.bin": "large\n"}, "a.bin is kept in Git LFS"),
+        ("more", {"d/e.bin": "large\n"}, "d/e.bin is kept in Git LFS"),
+        ("rule", {".gitattributes": "*.dat filter=lfs\n", "f.dat": "x\n"}, "f.dat is kept in"),
+    ]:
+        git(copy, "checkout", "--quiet", "main")
+        commit(run, files, branch)
+        with pytest.raises(BadInput, match=why) as refused:
+            propose(small, run, branch)
+        assert refused.value.reason == "lfs"
+    git(copy, "checkout", "--quiet", "main")
+    git(copy, "mv", "a.bin", "moved.bin")
+    fine = {"app.py": "x = 1\n", "plain/g.bin": "small\n", "old.bin": "as before\n"}
+    commit(run, {**fine, ".gitattributes": kept[".gitattributes"] + "*.dat filter=lfs\n"}, "fine")
+    assert propose(small, run, "fine")["change"]
+
+
+@pytest.mark.requirement("FX-28")
 def test_a_bundle_that_leaves_something_out_is_refused(
     small: Company, remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:

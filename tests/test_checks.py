@@ -1,7 +1,9 @@
 """Checks of what is proposed: run on the author's code, by the repository's command, once."""
 
 import contextlib
+import ctypes
 import json
+import mmap
 import os
 import socket
 import tempfile
@@ -151,6 +153,34 @@ def test_no_attribute_of_the_author_makes_another_script_of_the_bases(site: Site
     assert (found["state"], found["log"]) == ("failed", "")
     _, evidence = company.read(run.caller, found["evidence_id"])
     assert b"ended with 1" in evidence
+
+
+@pytest.mark.requirement("FX-32")
+@pytest.mark.parametrize("told", [True, False], ids=["as root", "as anybody"])
+def test_a_removed_file_that_is_only_in_memory_is_counted(
+    told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if told and os.geteuid() != 0:
+        pytest.skip("the kernel says this to root alone")
+    look = os.stat
+
+    def refused(place: Any, **more: Any) -> os.stat_result:
+        if "/map_files/" in str(place) and not told:
+            raise PermissionError
+        return look(place, **more)
+
+    monkeypatch.setattr(os, "stat", refused)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+        file = Path(made, "gone")
+        file.write_bytes(b"x" * (4 << 20))
+        libc, half = ctypes.CDLL(None), ctypes.c_size_t(2 << 20)  # Python's own keeps it open
+        libc.mmap.restype = ctypes.c_void_p
+        with file.open("rb") as opened:
+            at = libc.mmap(None, half, mmap.PROT_READ, mmap.MAP_PRIVATE, opened.fileno(), 0)
+        file.unlink()
+        assert disk_use.used([Path(made)], [os.getpid()]) == (4 if told else 2) << 20
+        assert libc.munmap(ctypes.c_void_p(at), half) == 0
+        assert disk_use.used([Path(made)], [os.getpid()]) == 0
 
 
 @held

@@ -25,7 +25,7 @@ from remit.ids import Ids, random_name
 from remit.model.connections.change import LONGEST_PATH, branch_name
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo
-from remit.runtime.repos import git, secret_search
+from remit.runtime.repos import git, large_files, secret_search
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.mirrors import CHECK_SECONDS, LOOK_SECONDS, Mirror
 from remit.runtime.repos.signing import Signer
@@ -393,7 +393,8 @@ class Quarantine:
             raw = (await self._look("cat-file", "commit", commit)).decode(errors="replace")
             words = raw.partition("\n\n")[2]
             await threads.FILES.run(_refuse_secret, f"The message of {commit[:12]}", words)
-        await self._check_secrets(changed, blobs)
+        await self._check_contents(changed, blobs)
+        await self._check_large_files(tip, changed, blobs)
         return touched
 
     async def _touched_on_the_way(self, commits: list[str]) -> "list[Touched]":
@@ -443,13 +444,16 @@ class Quarantine:
         if any(map(_is_dot_git, down)):
             raise _refused(one.path, "is a symlink into .git")
 
-    async def _check_secrets(
+    async def _check_contents(
         self, changed: Mapping[str, Touched], blobs: Mapping[str, str]
     ) -> None:
-        """Refuse what looks like a secret, with its place; what was there before is not new."""
+        """Refuse what looks like a secret, with its place; what was there before is not new. A
+        pointer of Git LFS that the repository does not have yet stands for nothing."""
         before = {one.new: one.old for one in changed.values() if one.was != _GONE}
         for name, path in blobs.items():
             content = await self._look("cat-file", "blob", name)
+            if large_files.is_pointer(content):
+                raise large_files.refuse_pointer(path)
             old = await self._before(before[name]) if name in before else b""
             place = await threads.FILES.run(secret_search.in_file, content, old)
             if place is not None:
@@ -458,6 +462,29 @@ class Quarantine:
                     _NO_SECRETS,
                     details={"path": path, "place": place},
                 )
+
+    async def _check_large_files(
+        self, tip: str, changed: Mapping[str, Touched], blobs: Mapping[str, str]
+    ) -> None:
+        """Refuse contents where the attributes of the proposal want a pointer of Git LFS; what was
+        none before stays as it is."""
+        files = [
+            one for one in changed.values() if one.mode in (_FILE, _PROGRAM) and one.new in blobs
+        ]
+        if not files:
+            return
+        await self._look("read-tree", tip, seconds=CHECK_SECONDS, most_memory=1 << 30)
+        said = await self._look(
+            *("check-attr", "--cached", "-z", "--stdin", "filter"),
+            stdin="".join(f"{one.path}\0" for one in files).encode(),
+        )
+        outside = large_files.kept_outside(said)
+        for one in files:
+            if one.path in outside and await self._is_new_there(one):
+                raise large_files.refuse_contents(one.path)
+
+    async def _is_new_there(self, one: Touched) -> bool:
+        return one.was == _GONE or large_files.is_pointer(await self._before(one.old))
 
     async def _before(self, blob: str) -> bytes:
         """A file as it was, if it was not too large to be one now."""

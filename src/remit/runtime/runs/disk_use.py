@@ -1,7 +1,8 @@
 """Disk that a program uses while it works, also where it does not want that seen.
 
 A folder that is closed to its owner is opened for as long as it is looked at. A file that was
-removed takes room for as long as a process has it open.
+removed takes room for as long as a process has it open, or in its memory. Of the latter the kernel
+says the size to root alone; to others, how much of it is mapped.
 """
 
 import contextlib
@@ -17,21 +18,24 @@ _TRIES = 5
 _PASSING = (FileNotFoundError, NotADirectoryError, ProcessLookupError)
 
 
+#: A file by its disk and its number there.
+_File = tuple[int, int]
+
+
 class Hidden(Exception):
     """Nobody can tell how much there is."""
 
 
 def used(folders: Iterable[Path], processes: Iterable[int]) -> int:
     """About how many bytes lie in some folders, and in removed files that the processes have
-    open on the same disk."""
+    open or mapped on the same disk."""
     places = list(folders)
     disks = {os.stat(place).st_dev for place in places if place.exists()}
-    held = {
-        (found.st_dev, found.st_ino): found.st_blocks
-        for process in processes
-        for found in _removed(process)
-        if found.st_dev in disks
-    }
+    held: dict[_File, int] = {}
+    for process in processes:
+        for file, blocks in (*_removed(process), *_mapped(process)):
+            if file[0] in disks:
+                held[file] = max(blocks, held.get(file, 0))
     return 512 * (sum(held.values()) + sum(map(_blocks, places)))
 
 
@@ -75,10 +79,25 @@ def _open(path: str, closing: ExitStack) -> None:
         closing.callback(os.chmod, place, mode)
 
 
-def _removed(process: int) -> Iterator[os.stat_result]:
+def _removed(process: int) -> Iterator[tuple[_File, int]]:
     with contextlib.suppress(*_PASSING, PermissionError):
         for file in os.listdir(f"/proc/{process}/fd"):
             with contextlib.suppress(*_PASSING, PermissionError):
                 found = os.stat(f"/proc/{process}/fd/{file}")
                 if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
-                    yield found
+                    yield (found.st_dev, found.st_ino), found.st_blocks
+
+
+def _mapped(process: int) -> Iterator[tuple[_File, int]]:
+    with contextlib.suppress(*_PASSING, PermissionError):
+        for line in Path(f"/proc/{process}/maps").read_bytes().splitlines():
+            if not line.endswith(b" (deleted)"):
+                continue
+            span, _, _, device, inode, _ = line.split(None, 5)
+            begin, end = (int(one, 16) for one in span.split(b"-"))
+            major, minor = (int(one, 16) for one in device.split(b":"))
+            try:
+                blocks = os.stat(f"/proc/{process}/map_files/{begin:x}-{end:x}").st_blocks
+            except OSError:
+                blocks = (end - begin) // 512
+            yield (os.makedev(major, minor), int(inode)), blocks
