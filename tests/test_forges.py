@@ -442,33 +442,31 @@ def hostile(answer: tuple[int, Any]) -> Any:
     return lambda method, path: answer if method == "GET" and "/pulls/" in path else None
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        ((200, {"number": 1, "state": "open"}), "another request"),
-        ((200, []), "does not say"),
-        ((200, "no JSON"), "JSON"),
-        ((200, "[" * 100_000), "JSON"),
-        ((200, "x" * (9 << 20)), "too large"),
-        ((302, "https://localhost:1/elsewhere"), "elsewhere"),
-        ((500, {"message": f"the token {TOKEN} is odd"}), "500"),
-        ((404, {"message": "gone\u202e\x07"}), "404"),
-    ],
-)
-def test_an_answer_that_is_none_is_a_problem_and_changes_nothing(
-    github: ForgeStage, answer: tuple[int, Any], why: str
-) -> None:
+NO_ANSWERS: list[tuple[tuple[int, Any], str]] = [
+    ((200, {"number": 1, "state": "open"}), "another request"),
+    ((200, []), "does not say"),
+    ((200, "no JSON"), "JSON"),
+    ((200, "[" * 100_000), "JSON"),
+    ((200, "x" * (9 << 20)), "too large"),
+    ((302, "https://localhost:1/elsewhere"), "elsewhere"),
+    ((500, {"message": f"the token {TOKEN} is odd"}), "500"),
+    ((404, {"message": "gone\u202e\x07"}), "404"),
+]
+
+
+def test_an_answer_that_is_none_is_a_problem_and_changes_nothing(github: ForgeStage) -> None:
     made, _ = github.proposed(github.author())
-    github.forge.before = hostile(answer)
-    github.look()
-    problem = str(github.problem())
-    assert why in problem
-    assert TOKEN not in problem
-    assert problem.isprintable()
-    assert github.shown(made["change"])["status"] == "open"
-    github.forge.before = None
-    github.look()
-    assert github.problem() is None
+    for answer, why in NO_ANSWERS:
+        github.forge.before = hostile(answer)
+        github.look()
+        problem = str(github.problem())
+        assert why in problem
+        assert TOKEN not in problem
+        assert problem.isprintable()
+        assert github.shown(made["change"])["status"] == "open"
+        github.forge.before = None
+        github.look()
+        assert github.problem() is None
 
 
 def test_a_forge_that_wants_fewer_requests_is_left_alone(github: ForgeStage) -> None:
