@@ -99,6 +99,14 @@ class Office:
         """A new connection: an old one may have ended while the browser was busy."""
         return self.running.client(self.running.board.token)
 
+    def session(self, who: Client) -> str:
+        """The cookie of somebody who signs in."""
+        link = urlsplit(who.must("POST", "/api/login-links")["url"])
+        sent = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self.url}
+        answer = self.running.client()("POST", "/login", body=link.query, headers=sent)
+        assert answer.status == 303, answer.body
+        return SimpleCookie(answer.headers["Set-Cookie"])[COOKIE].value
+
     @property
     def url(self) -> str:
         return self.running.url
@@ -195,12 +203,8 @@ class Visitor:
 
     def _sign_in(self, who: Client) -> None:
         """What the browser asks for when somebody signs in, without its drawing the pages."""
-        link = urlsplit(who.must("POST", "/api/login-links")["url"])
-        sent = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self.office.url}
-        answer = self.office.running.client()("POST", "/login", body=link.query, headers=sent)
-        assert answer.status == 303, answer.body
-        morsel = SimpleCookie(answer.headers["Set-Cookie"])[COOKIE]
-        self.context.add_cookies([{"name": COOKIE, "value": morsel.value, "url": self.office.url}])
+        session = self.office.session(who)
+        self.context.add_cookies([{"name": COOKIE, "value": session, "url": self.office.url}])
 
     def _sign_in_by_hand(self, who: Client) -> None:
         self.page.goto(who.must("POST", "/api/login-links")["url"])

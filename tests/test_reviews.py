@@ -390,7 +390,8 @@ def test_the_bytes_of_a_change_that_are_not_whole_are_an_error(site: Site) -> No
     made = site.propose(site.author(), GOOD)
     company = site.company
     company.sql("UPDATE changes SET head_commit = ? WHERE id = ?", "d" * 40, made["change"])
-    known, diff, why = company.wait(site.reviews.shown(company.board, made["change"]))
+    known = company.call(company.board, reviews.material, change=made["change"])
+    diff, why = company.wait(site.reviews.shown(known))
     assert diff is None
     assert "not whole" in why
     assert known["judges"]

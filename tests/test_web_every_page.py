@@ -7,6 +7,12 @@ from typing import Any
 
 import pytest
 
+from remit.clock import Micros
+from remit.entrypoints.http.wire.caller import COOKIE
+from remit.model.organisation.principal import Principal
+from remit.services import command
+from remit.services.identity import Caller, identify
+from remit.store.engine.database import Transaction
 from tests import page_stage, pictures
 from tests.browsing import Office, Visitor, check_accessible, check_drawn, check_fits
 from tests.page_stage import BARE, NO_PAGES, PAGES, SCHEMES, SENT, WIDTHS, name_of, shape
@@ -130,3 +136,38 @@ def test_what_is_broken_cut_off_or_covered_is_noticed(desk: Any) -> None:
         desk.set_content(html)
         found = pictures.within(desk, "drawn")
         assert [one.partition(":")[0] for one in found] == ([told] if told else [])
+
+
+#: Pages whose making is kept in the record, which takes a transaction of its own, before or
+#: between: how many there are, and what is kept.
+RECORDED = {
+    "/agents/{agent}/terminate": (2, "a preview"),
+    "/agents/{agent}/update": (2, "a preview"),
+    "/files/{file}": (3, "a reading, if who looks may, which the page lists"),
+    "/files/{file}?version=2&against=1": (4, "two readings"),
+    "/files/{file}/edit": (2, "a reading"),
+    "/inbox/{message}": (2, "a reading"),
+    "/inbox/{sent}/take-back": (3, "a preview and a reading"),
+}
+
+
+def test_a_page_is_one_transaction_of_its_reader(
+    office: Office, known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a page shows is of one moment, and who looks is identified once in it."""
+    seen: list[str] = []
+
+    def counted(tx: Transaction, caller: Caller, now: Micros) -> Principal:
+        if not caller.system:
+            seen.append(caller.token)
+        return identify(tx, caller, now)
+
+    monkeypatch.setattr(command, "identify", counted)
+    cookie = {"Cookie": f"{COOKIE}={office.session(office.board)}"}
+    taken = {}
+    for address in PAGES:
+        seen.clear()
+        office.running.client()("GET", address.format(**known), headers=cookie)
+        taken[address] = len(seen)
+    more = {address: times for address, times in taken.items() if times > 1}
+    assert more == {address: times for address, (times, _) in RECORDED.items()}

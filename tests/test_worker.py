@@ -6,18 +6,21 @@ import json
 import os
 import signal
 import time
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from remit.adapters.running import RunResult
 from remit.clock import SECOND, SystemClock
 from remit.errors import StorageFull
 from remit.runtime.runs import execution, journal, processes, workspace
 from remit.runtime.runs.worker import Worker
 from remit.services import redaction
-from remit.services.command import Context, logged
+from remit.services.command import Context, Gate, Verb, logged
 from remit.services.execution import run_endings, run_queue, runs
-from remit.services.identity import as_system
+from remit.services.identity import Caller, as_system
 from remit.services.organisation import agents
 from remit.store.blob_store.blobs import storage_error
 from tests.company import Company, Member
@@ -84,6 +87,36 @@ def test_mail_starts_a_program_and_everything_of_its_run_ends_with_it(company: C
     assert not list(company.app.settings.workspaces.iterdir())
     assert look(company, dev) == []
     assert run["log_bytes"] == len(said)
+
+
+def test_a_claimed_run_starts_with_one_transaction(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that its program is told is of one moment."""
+    starting = ContextVar("starting", default=False)
+    asked: list[str] = []
+    work, execute, call = Gate._work, execution._execute, execution.call
+
+    def noted(gate: Gate, caller: Caller, verb: Verb[..., Any], *given: Any) -> Any:
+        if starting.get():
+            asked.append(verb.name)
+        return work(gate, caller, verb, *given)
+
+    async def executed(*given: Any) -> RunResult:
+        starting.set(True)
+        return await execute(*given)
+
+    async def called(*given: Any) -> RunResult:
+        starting.set(False)
+        return await call(*given)
+
+    monkeypatch.setattr(Gate, "_work", noted)
+    monkeypatch.setattr(execution, "_execute", executed)
+    monkeypatch.setattr(execution, "call", called)
+    dev = program(company, "dev", "exit 0")
+    send(company, company.board, "agent:dev", "Please do it.")
+    at_work(company, over(company, dev))
+    assert asked == ["claiming.briefing"]
 
 
 def test_a_program_that_does_nothing_is_not_run_at_full_speed(company: Company) -> None:

@@ -16,13 +16,12 @@ class Reviews:
         self._repos = repos
         self._library = library
 
-    async def shown(self, caller: Caller, change: str) -> tuple[Answer, Diff | None, str]:
-        """A change with its diff, or the reason why there is none."""
-        known = await self._gate(caller, reviews.material, change=change)
+    async def shown(self, known: Answer) -> tuple[Diff | None, str]:
+        """The diff of what `reviews.material` answered, or the reason why there is none."""
         try:
-            return known, await self._diff(known), ""
+            return await self._diff(known), ""
         except RemitError as error:
-            return known, None, error.sentence
+            return None, error.sentence
 
     async def diff(self, caller: Caller, change: str) -> Diff:
         return await self._diff(await self._gate(caller, reviews.material, change=change))

@@ -8,8 +8,7 @@ from remit.services import shapes
 from remit.services.changes import texts, watches
 from remit.services.command import FOR_REMIT, Context, command, logged
 from remit.services.execution import waking
-from remit.services.work import outcomes
-from remit.services.work.outcome_creation import open_outcome, write_document
+from remit.services.work.outcome_creation import add_to_mandate, open_outcome, write_document
 from remit.store.connections import forges as statements
 from remit.store.engine.statement import row
 from remit.store.organisation import agents as agent_statements
@@ -48,7 +47,7 @@ def take(
         "What becomes of this outcome is said there by Remit.\n",
     )
     agent = ctx.tx.existing(agent_statements.AGENT, agent=root)
-    outcomes.add_to_mandate(ctx, agent, outcome)
+    add_to_mandate(ctx, agent, outcome)
     issue = ForgeIssue(
         id=ctx.ids.new(),
         company_id=found.company_id,

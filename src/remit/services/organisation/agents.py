@@ -35,8 +35,8 @@ from remit.services.spending import ledger
 from remit.services.subjects import require_file
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added, preview_of
-from remit.services.work import outcome_ending, outcomes
-from remit.services.work.outcome_creation import open_outcome
+from remit.services.work import outcome_ending
+from remit.services.work.outcome_creation import add_to_mandate, open_outcome
 from remit.store.engine.statement import row
 from remit.store.execution import runs as run_statements
 from remit.store.organisation import agents as statements
@@ -170,8 +170,6 @@ def create_with_mandate(
         parents = [boss.id] if boss else []
         details = {"title": mandate.title, "owner": mandate.owner_id, "parents": parents}
         ctx.record("outcome.create", f"outcome:{mandate.id}", details)
-        if boss is not None:
-            outcomes.add_to_mandate(ctx, boss, mandate)
         if not waits:
             waking.news(ctx, mandate, WORK_FROM_THE_START)
     return agent, mandate
@@ -183,13 +181,16 @@ def _open_mandate(
     if not isinstance(perpetual, bool | None):
         raise BadInput("perpetual: must be true or false.", "Send a boolean.")
     aim = purpose or spec.title or f"Act as {spec.role.value}"
-    return open_outcome(
+    mandate = open_outcome(
         ctx,
         title=clean_line(aim, "purpose", longest=LONGEST_TITLE),
         perpetual=perpetual is not False,
         delegator=boss.id if boss else None,
         origin=origins.of_caller(ctx),
     )
+    if boss is not None:
+        add_to_mandate(ctx, boss, mandate)
+    return mandate
 
 
 def check_name(ctx: Context, name: str) -> None:

@@ -513,16 +513,6 @@ def connect(ctx: Context, parent: str, child: str) -> None:
     _add_edge(ctx, lookup.known_outcome(ctx, parent), lookup.known_outcome(ctx, child))
 
 
-def add_to_mandate(ctx: Context, agent: Agent, new: Outcome) -> None:
-    """Make a new outcome, which has no parts yet, a part of an agent's mandate while that is
-    open."""
-    if lookup.known_outcome(ctx, agent.id).status is OutcomeStatus.OPEN:
-        ctx.tx.run(
-            statements.INSERT_EDGE, company_id=ctx.company, parent_id=agent.id, child_id=new.id
-        )
-        ctx.tx.run(statements.COUNT_PREREQS, outcome=agent.id, step=1)
-
-
 def disconnect(ctx: Context, parent: str, child: str) -> None:
     ctx.tx.run(statements.DELETE_EDGE, parent=parent, child=child)
     if lookup.known_outcome(ctx, child).status is OutcomeStatus.OPEN:

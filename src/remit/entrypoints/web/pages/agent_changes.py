@@ -25,9 +25,10 @@ def _agent(visit: Visit) -> dict[str, Any]:
 
 
 async def show_update(visit: Visit) -> Page:
-    one = await visit.look(_agent)
-    seen = await visit.do(agent_update.preview, agent=one["id"])
-    return visit.show("agent_update.html", one=one, seen=seen)
+    seen = await visit.do(agent_update.preview, agent=visit.argument("agent"))
+    return await visit.look(
+        lambda visit: visit.show("agent_update.html", one=_agent(visit), seen=seen)
+    )
 
 
 async def update(visit: Visit) -> Done:
@@ -39,9 +40,10 @@ async def update(visit: Visit) -> Done:
 
 
 async def show_ending(visit: Visit) -> Page:
-    one = await visit.look(_agent)
-    seen = await visit.do(agents.preview_terminate, agent=one["id"], subtree=True)
-    return visit.show("agent_ending.html", one=one, seen=seen)
+    seen = await visit.do(agents.preview_terminate, agent=visit.argument("agent"), subtree=True)
+    return await visit.look(
+        lambda visit: visit.show("agent_ending.html", one=_agent(visit), seen=seen)
+    )
 
 
 async def end(visit: Visit) -> Done:

@@ -53,12 +53,15 @@ def listing(visit: Visit) -> Page:
 
 
 async def show(visit: Visit) -> Page:
-    await visit.look(lambda _: None)
-    known, diff, why = await visit.site.app.reviews.shown(visit.who, visit.argument("change"))
-    return await visit.look(lambda visit: _show(visit, known, diff, why))
+    page = await visit.look(_show)
+    diff, why = await visit.site.app.reviews.shown(page.values["known"])
+    page.values.update(diff=diff, why=why)
+    return page
 
 
-def _show(visit: Visit, known: Mapping[str, Any], diff: Any, why: str) -> Page:
+def _show(visit: Visit) -> Page:
+    """The page without the diff, which git makes of what is `known`."""
+    known = visit.ask(reviews.material, change=visit.argument("change"))
     one = known["detail"]
     visit.enter(one["company_id"])
     said = one["comments"]
@@ -68,9 +71,8 @@ def _show(visit: Visit, known: Mapping[str, Any], diff: Any, why: str) -> Page:
     view = visit.argument("view")
     return visit.show(
         "change.html",
+        known=known,
         one=one,
-        diff=diff,
-        why=why,
         view=view if view in VIEWS else "inline",
         views=VIEWS,
         methods=[one for one in _METHODS if one[0] in merge_methods(known["repo"].forge)],

@@ -155,7 +155,8 @@ def _accesses(visit: Visit, info: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 async def edit(visit: Visit) -> Page:
     """A text to be changed; after a conflict, what was typed beside what is there now."""
-    info, may = await visit.look(_about)
+    page = await visit.look(lambda visit: visit.show("file_edit.html", about=_about(visit)))
+    info, may = page.values.pop("about")
     quiet = bool(visit.argument("quiet"))
     text: str | None = None
     if may["write"] and not quiet:
@@ -172,8 +173,7 @@ async def edit(visit: Visit) -> Page:
     compared = None
     if conflict:
         compared = await visit.site.app.library.run(compare, text, mine)
-    return visit.show(
-        "file_edit.html",
+    page.values.update(
         file=info,
         may=may,
         quiet=quiet,
@@ -183,6 +183,7 @@ async def edit(visit: Visit) -> Page:
         conflict=conflict,
         compared=compared,
     )
+    return page
 
 
 async def write(visit: Visit) -> Done:

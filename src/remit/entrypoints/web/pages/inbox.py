@@ -116,8 +116,12 @@ async def preview_cancel(visit: Visit) -> Page:
     message = visit.argument("message")
     ends = await visit.do(wish_withdrawal.preview_cancel, message=message)
     letter = await visit.do(threads.show, message=message)
-    await visit.look(lambda visit: visit.enter(letter["company_id"]))
-    return visit.show("take_back.html", letter=letter, ends=ends)
+
+    def load(visit: Visit) -> Page:
+        visit.enter(letter["company_id"])
+        return visit.show("take_back.html", letter=letter, ends=ends)
+
+    return await visit.look(load)
 
 
 async def cancel(visit: Visit) -> Done:
