@@ -13,11 +13,12 @@ import pytest
 import remit
 from remit.errors import BadInput, Conflict, NotFound, RemitError, TooLarge, Unauthenticated
 from remit.model.connections.repo import Repo
-from remit.runtime.repos import proposals, secret_search
+from remit.runtime.repos import proposals
 from remit.runtime.repos.forges import without_orders
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.changes import changes
 from remit.services.connections import repos
+from remit.services.redaction import program_text
 from tests.company import Company, Run
 from tests.forge_stage import staged
 from tests.git_remote import Remote, git
@@ -189,17 +190,17 @@ def test_a_secret_is_found_in_whatever_file_it_is(small: Company, remote: Remote
         "byte 22": b"\1" + zeros + f"token {SECRET}".encode("utf-16-le") + zeros,
     }
     for place, content in tries.items():
-        assert secret_search.in_file(content) == place
+        assert program_text.in_file(content) == place
     (copy / "data").write_bytes(tries["line 150001"])
     commit(run, {})
     with pytest.raises(BadInput, match="data, line 150001, looks like a secret"):
         propose(small, run)
     # Neither a program nor a large table is taken for one.
     program, table = zeros + b"usage: %s --password=%s" + zeros, b"key,value,1234\n" * 10_000
-    assert secret_search.in_file(program) is None
-    assert secret_search.in_file(table) is None
-    assert secret_search.in_file(tries["line 3"], tries["line 3"]) is None, "it was there before"
-    assert secret_search.in_file(tries["byte 21"], tries["byte 21"] + zeros) is None
+    assert program_text.in_file(program) is None
+    assert program_text.in_file(table) is None
+    assert program_text.in_file(tries["line 3"], tries["line 3"]) is None, "it was there before"
+    assert program_text.in_file(tries["byte 21"], tries["byte 21"] + zeros) is None
 
 
 _SECRETS = f"""
@@ -245,7 +246,7 @@ run --key-file=/etc/keys/server1.pem --password-stdin
 @pytest.mark.parametrize(("lines", "refused"), [(_SECRETS, True), (_CODE, False)])
 def test_a_secret_is_told_from_a_program_that_speaks_of_one(lines: str, refused: bool) -> None:
     for line in lines.strip().splitlines():
-        assert (secret_search.in_text(line) == 1) is refused, line
+        assert (program_text.in_text(line) == 1) is refused, line
 
 
 @pytest.mark.requirement("FX-28")
@@ -253,7 +254,7 @@ def test_no_file_of_ours_is_taken_for_a_secret() -> None:
     """What is proposed is mostly programs: some of the largest that we have."""
     found = sorted(Path(remit.__file__).parent.rglob("*.py"), key=lambda one: one.stat().st_size)
     for file in found[-15:]:
-        assert secret_search.in_file(file.read_bytes()) is None, file
+        assert program_text.in_file(file.read_bytes()) is None, file
 
 
 @pytest.mark.requirement("FX-28")

@@ -255,6 +255,28 @@ def test_a_check_has_no_secret_no_network_and_nothing_of_the_instance(
     assert "TOKEN" not in found["log"]
 
 
+@pytest.mark.requirement("FX-32")
+def test_the_log_of_a_check_is_readable_and_has_no_secret(small: Company) -> None:
+    add_repo(small)
+    run = author(small)
+    name_check(small)
+    made = propose(small, run)
+    ((check, _),) = small.call(as_system(), checking.ready)
+    held = small.call(as_system(), checking.claim, check=check, worker="w")
+    assert held is not None
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    # Colours in the midst of it do not hide it from the search.
+    log = f"sorted(rows, key=len)\n{key}\n{key[:9]}\033[0m{key[9:]}\nkey: other\n"
+    about: dict[str, Any] = {"check": check, "epoch": held["epoch"], "code": 1, "log": log}
+    small.call(as_system(), checking.delivered, **about)
+    (found,) = checks_of(small, made)
+    hidden = "***REDACTED***"
+    assert found["log"] == f"sorted(rows, key=len)\n{hidden}\n{hidden}\nkey: other\n"
+    _, evidence = small.read(run.caller, found["evidence_id"])
+    assert b"sorted(rows, key=len)" in evidence
+    assert key.encode() not in evidence
+
+
 @held
 @pytest.mark.requirement("FX-32")
 def test_a_check_ends_in_its_time_and_says_so_much(site: Site) -> None:

@@ -12,7 +12,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from remit.errors import BadInput
-from remit.services.redaction import REMOVED, restore, text_without_secrets, without_secrets
+from remit.services.redaction import (
+    REMOVED,
+    program_text,
+    restore,
+    text_without_secrets,
+    without_secrets,
+)
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAcanary\n-----END RSA PRIVATE KEY-----"
@@ -310,6 +316,52 @@ def test_settings_that_a_text_tells_of_have_no_secrets(told: str, clean: str) ->
     clean = clean.replace("HIDDEN", REMOVED)
     assert text_without_secrets(told)[0] == clean
     assert text_without_secrets(clean)[0] == clean
+
+
+#: What programs and tests print, which names keys and tokens and has none.
+PRINTED = f"""\
+E        +  where 3 = sorted([1, 2], key=len)
+>       assert max(rows, key=itemgetter(1)) == 4
+FAILED tests/test_app.py::test_tokens[key=len] - assert 1 == 2
+def tokenize(text, key=None, token=None):
+    token = next(tokens)
+    auth = login(user)
+-password: required
++password: optional
+  assert {{'key': 1, 'token': 'NAME'}} == {{'key': 2}}
+KeyError: 'api_key'
+AssertionError: expected password to be "hunter2"
+HEAD is now at {SHA} Add
+sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+run {UUID} failed, token_id={UUID}
+go.sum h1:HtqpIVDClZ4nwg75+f6Lvsy/wHu+3BoSGCbBAcpTsTg=
+pass: 12
+Tokens: 1234 in, 99 out
+-----END OF TESTS-----
+"""
+
+
+def test_what_programs_print_stays_readable() -> None:
+    assert program_text.without(PRINTED) == PRINTED
+
+
+@pytest.mark.parametrize(
+    ("line", "clean"),
+    [
+        (f"using {GITHUB} for it", f"using {REMOVED} for it"),
+        (f"Authorization: Bearer {JWT}", f"Authorization: Bearer {REMOVED}"),
+        ("DB_PASSWORD=Tr0ub4dor-and-3", f"DB_PASSWORD={REMOVED}"),
+        ("connect to postgres://app:Tr0ub4dor3@db/x", f"connect to postgres://app:{REMOVED}@db/x"),
+        (f"+ curl -H 'X-Key: {ANTHROPIC}'", f"+ curl -H 'X-Key: {REMOVED}'"),
+        (f"before\n{PEM}\nafter", f"before\n{REMOVED}\nafter"),
+        (PEM.partition("\n")[2] + "\nafter", f"{REMOVED}\nafter"),
+        (base64_of(f"token={GITHUB}"), REMOVED),
+    ],
+)
+def test_a_secret_in_what_programs_print_is_cut_out_and_the_rest_stays(
+    line: str, clean: str
+) -> None:
+    assert program_text.without(f"{PRINTED}{line}\n{PRINTED}") == f"{PRINTED}{clean}\n{PRINTED}"
 
 
 def test_the_document_itself_is_left_alone() -> None:

@@ -104,7 +104,7 @@ class Api:
             answer = await self._call("GET", there, {}, private=private, tail=True)
             if answer.status != 200:
                 raise ForgeFailed(f"the log was answered with {answer.status}")
-        return answer.body.decode(errors="replace")
+        return self._without_token(answer.body.decode(errors="replace"))
 
     async def _ask(
         self,

@@ -114,6 +114,6 @@ def named_in(command: str) -> frozenset[str]:
 
 
 def printed(text: str) -> str:
-    """The end of what a program printed, with nothing in it that does something."""
+    """What a program printed, with nothing in it that does something."""
     plain = _CONTROL.sub("?", _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
-    return plain.encode(errors="replace").decode()[-LONGEST_LOG:]
+    return plain.encode(errors="replace").decode()

@@ -13,13 +13,12 @@ from remit.forges.contract import Forge, forge_of
 from remit.model.connections.change import Change
 from remit.model.connections.forge import ForgeKind, Request, RequestState
 from remit.model.connections.repo import Repo
-from remit.runtime.repos import secret_search
 from remit.runtime.repos.cache import SecretOf
 from remit.services.changes import watches
 from remit.services.command import Gate
 from remit.services.connections import repos
 from remit.services.identity import as_system
-from remit.services.redaction import Known
+from remit.services.redaction import Known, program_text
 
 #: Answers after which trying again does not help, unless somebody mends something first.
 _FINAL = frozenset({400, 405, 409, 410, 422})
@@ -120,8 +119,8 @@ async def ensure_request(forge: Forge, change: Change, identity: Mapping[str, An
     if identity.get("person"):
         made_by += f", for {identity['person']}"
     said = without_orders(change.description)
-    body = f"{secret_search.without(said)}\n\n---\n{made_by}, with Remit.\n\n{mark}"
-    title = secret_search.without(change.title)
+    body = f"{program_text.without(said)}\n\n---\n{made_by}, with Remit.\n\n{mark}"
+    title = program_text.without(change.title)
     found = await _found(forge, change, mark)
     if found is None:
         try:

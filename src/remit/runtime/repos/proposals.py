@@ -25,7 +25,7 @@ from remit.ids import Ids, random_name
 from remit.model.connections.change import LONGEST_PATH, branch_name
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo
-from remit.runtime.repos import git, large_files, secret_search
+from remit.runtime.repos import git, large_files
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.mirrors import CHECK_SECONDS, LOOK_SECONDS, Mirror
 from remit.runtime.repos.signing import Signer
@@ -38,6 +38,7 @@ from remit.services.command import Answer, Gate
 from remit.services.connections import folders
 from remit.services.identity import Caller
 from remit.services.knowledge.file_contents import Library
+from remit.services.redaction import program_text
 
 #: Of what a proposal brings: the stream, one file, one commit with its message, all of them, and
 #: how many there are of each.
@@ -455,7 +456,7 @@ class Quarantine:
             if large_files.is_pointer(content):
                 raise large_files.refuse_pointer(path)
             old = await self._before(before[name]) if name in before else b""
-            place = await threads.FILES.run(secret_search.in_file, content, old)
+            place = await threads.FILES.run(program_text.in_file, content, old)
             if place is not None:
                 raise BadInput(
                     f"{path[:200]}, {place}, looks like a secret.",
@@ -560,7 +561,7 @@ def _refused(path: str, why: str) -> BadInput:
 
 
 def _refuse_secret(what: str, text: str) -> None:
-    line = secret_search.in_text(text)
+    line = program_text.in_text(text)
     if line is not None:
         raise BadInput(f"{what}, line {line}, looks like a secret.", _NO_SECRETS)
 

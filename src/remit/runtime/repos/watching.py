@@ -29,7 +29,6 @@ from remit.model.connections.forge import (
 )
 from remit.runtime.deadlines import uninterrupted
 from remit.runtime.polling import Polling
-from remit.runtime.repos import secret_search
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.forges import Forges, without_orders
 from remit.runtime.repos.merging import has
@@ -37,6 +36,7 @@ from remit.services import shapes
 from remit.services.changes import issues, requests, watches
 from remit.services.command import Gate
 from remit.services.queues import Held
+from remit.services.redaction import program_text
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class Look:
             if number is None:
                 continue
             about = f"About{one['place'].removeprefix(' about')}:\n\n" if one["place"] else ""
-            body = secret_search.without(f"{about}{without_orders(one['body'])}")
+            body = program_text.without(f"{about}{without_orders(one['body'])}")
             outside = await self._said_once(forge, number, one["comment"], body, issue=False)
             await self._do(requests.told, **self._held, comment=one["comment"], outside=outside)
             told.add(outside)

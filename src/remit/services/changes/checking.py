@@ -22,7 +22,7 @@ from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.fields import ChangeRef
 from remit.services.knowledge import documents
 from remit.services.queues import Deliveries, Held
-from remit.services.redaction.document import text_without_secrets
+from remit.services.redaction import program_text
 from remit.services.rights import grants
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.connections import changes as change_statements
@@ -136,7 +136,8 @@ def delivered(
     how = why or f"took longer than {wanted.seconds} seconds"
     if code is not None:
         how = f"ended with {code}"
-    log = model.printed(text_without_secrets(log)[0])
+    # What makes a text colourful could stand in the midst of a secret.
+    log = program_text.without(model.printed(log))[-model.LONGEST_LOG :]
     evidence = documents.create(
         *(ctx, FileKind.FILE, f"Check {found.name} {result.value}: {change.title}"[:LONGEST_TITLE]),
         _EVIDENCE.format(

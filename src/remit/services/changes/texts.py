@@ -1,6 +1,6 @@
 """Texts of people at forges, made safe to keep and to show."""
 
-from remit.services.redaction import text_without_secrets
+from remit.services.redaction import program_text
 
 
 def plain(text: str) -> str:
@@ -14,4 +14,4 @@ def line(text: str, longest: int) -> str:
 
 def tail(text: str, longest: int) -> str:
     """The end of a log, without what looks like a secret."""
-    return text_without_secrets(plain(text)[-longest:])[0]
+    return program_text.without(plain(text))[-longest:]

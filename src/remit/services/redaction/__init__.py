@@ -4,8 +4,8 @@
 `error_without_secrets` through what an error says, and
 `restore` puts back what a client could not see when it sends a document back. `Known` takes out
 values that we know ourselves. The walk is in
-`document`, what names say in `names`, what secrets look like in `shapes`, and how they stand in
-running text in `text`.
+`document`, what names say in `names`, what secrets look like in `shapes`, how they stand in
+running text in `text`, and how in programs and what these print in `program_text`.
 """
 
 from remit.services.redaction.document import (

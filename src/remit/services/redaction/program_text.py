@@ -1,8 +1,9 @@
-"""The search for secrets in what is proposed: every file, whatever its size, by its lines.
+"""Secrets in programs and in what programs print, line by line.
 
-What is taken out of exports would refuse every third file of a program here: `sort(key=len)` names
-a key. So a name alone counts for nothing. A line is refused for the shape of a secret, also in
-another writing, or for a value behind such a name that nobody would choose as a word.
+What is taken out of exports would be in every third file of a program, and in the output of every
+other test: `sort(key=len)` names a key. So a name alone counts for nothing. A line has a secret by
+its shape, also in another writing, or by a value behind such a name that nobody would choose as a
+word.
 
 A file that is no text is searched for the shapes that nothing else has. What is compressed or
 encrypted is not looked into.
@@ -11,7 +12,8 @@ encrypted is not looked into.
 import re
 from collections.abc import Iterator
 
-from remit.services.redaction import shapes, text_without_secrets
+from remit.services.redaction import shapes
+from remit.services.redaction.document import text_without_secrets
 from remit.services.redaction.names import Says, says
 from remit.services.redaction.text import is_label
 
@@ -48,6 +50,9 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 #: A name of a program, or a call, or a place that something else is put into.
 _EXPRESSION = re.compile(r"[A-Za-z_][\w.]*|.*[(){}\[\]<>$%].*")
 
+_KEY_END = re.compile("-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINE = re.compile("[A-Za-z0-9+/=]{1,200}")
+
 
 def in_text(text: str, before: str = "") -> int | None:
     """The first line that looks like a secret, and was not there before."""
@@ -59,8 +64,27 @@ def in_text(text: str, before: str = "") -> int | None:
 
 
 def without(text: str) -> str:
-    """A text as it is, or if there is a secret in it without all that may be one."""
-    return text if in_text(text) is None else text_without_secrets(text)[0]
+    """A text as it is, but for the lines that have a secret: these without all that may be one."""
+    whole = _without_end_of_key(shapes.cut(text))  # a key has several lines
+    return "".join(map(_cut_line, whole.splitlines(keepends=True)))
+
+
+def _without_end_of_key(text: str) -> str:
+    """Of a log only the end may be there, and that of a key in it."""
+    end = _KEY_END.search(text)
+    if end is None:
+        return text
+    lines = text[: end.start()].splitlines(keepends=True)
+    while lines and _KEY_LINE.fullmatch(lines[-1].strip()):
+        lines.pop()
+    return "".join(lines) + shapes.REMOVED + text[end.end() :]
+
+
+def _cut_line(line: str) -> str:
+    if in_text(line) is None:
+        return line
+    left = text_without_secrets(line)[0]
+    return left if in_text(left) is None else shapes.REMOVED + line[len(line.rstrip()) :]
 
 
 def in_file(content: bytes, before: bytes = b"") -> str | None:
