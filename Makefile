@@ -1,8 +1,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Twice the cores: a test often waits for a process. Each file stays with one worker.
-WORKERS ?= 4
+# One more than the cores: a test often waits for a process, and each worker imports everything.
+# Each file stays with one worker.
+WORKERS ?= 3
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Each of the thousand programs that the tests start would compile all of its source.
 unexport PYTHONDONTWRITEBYTECODE
