@@ -24,6 +24,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -32,6 +33,7 @@ from remit.clock import MINUTE, SECOND, Clock, Micros, to_iso
 from remit.errors import BadInput, NotFound, RemitError, Unavailable, Unsupported
 from remit.ids import is_id, random_name
 from remit.model.connections import check
+from remit.model.connections.change import Change
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo, is_https, is_local, site
 from remit.runtime.repos import git
@@ -41,6 +43,7 @@ from remit.runtime.repos.signing import Signer
 from remit.runtime.runs import held_commands
 from remit.runtime.runs.workspace import destroy_workspace, move_inside
 from remit.runtime.sandbox.mounts import View
+from remit.services import shapes
 from remit.services.changes import changes
 from remit.services.command import Answer, Gate
 from remit.services.connections import repos
@@ -168,21 +171,22 @@ class Repos:
     async def holding(
         self,
         repo: Repo,
-        commit: str,
-        ref: str,
-        bundle: Callable[[], AbstractContextManager[BinaryIO]],
+        change: Change,
+        bundle: shapes.BundleShape,
+        library: Library,
     ) -> AsyncIterator[Mirror]:
         """Our copy of a repository with a change in it, taken from its bundle if need be."""
         mirror = self._mirror(repo)
         await self._refreshed(mirror)
         async with mirror.in_use():
-            there = await mirror.has(commit, ref)
+            there = await mirror.has(change.head_commit, change.ref)
         if not there:
             self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = self._stage / f"{os.getpid()}-{random_name()}"
             try:
-                await threads.FILES.run(_write_out, bundle, file)
-                await mirror.take_in(file, commit, ref)
+                content = partial(library.blobs.open, bundle["id"], bundle["sha256"])
+                await threads.FILES.run(_write_out, content, file)
+                await mirror.take_in(file, change.head_commit, change.ref)
             except git.GitFailed as error:
                 raise Unavailable(
                     f"The change is not whole: {error.said}.", "Have its author propose it again."

@@ -97,12 +97,7 @@ class Checker(Deliveries):
     async def _laid_out(
         self, stage: Path, repo: Repo, change: Change, bundle: shapes.BundleShape, wanted: RepoCheck
     ) -> None:
-        async with self._repos.holding(
-            repo,
-            change.head_commit,
-            change.ref,
-            lambda: self._library.blobs.open(bundle["id"], bundle["sha256"]),
-        ) as mirror:
+        async with self._repos.holding(repo, change, bundle, self._library) as mirror:
             await survey(mirror, change.head_commit)
             work = stage / "work"
             await copy(mirror, Found(change.branch, change.head_commit, branch=False), work)

@@ -11,7 +11,7 @@ for it in the branch first. Nothing of the author runs: no hook, no filter, no m
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from remit.channels.contract import Undelivered
 from remit.errors import Conflict
@@ -39,6 +39,17 @@ _NOT_SO = frozenset({405, 406, 409, 422})
 _DISAGREE = "it ended with 1"
 
 
+class _Merge(NamedTuple):
+    """A change that somebody decided to take in."""
+
+    #: The errand, and the epoch of its lease.
+    held: Arguments
+    change: Change
+    #: What was decided: head, base and method; and the commit, once it is about to be pushed.
+    pinned: Mapping[str, Any]
+    who: CommitIdentity
+
+
 class CannotMerge(Exception):
     """It will not go in as it is, however often it is tried."""
 
@@ -62,21 +73,17 @@ class Merger(Errands):
         held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
         change, repo = claimed["change"], claimed["repo"]
         pinned = json.loads(claimed["details"])
-        bundle = claimed["bundle"]
+        merge = _Merge(held, change, pinned, who)
         try:
             if (change.head_commit, change.base_commit) != (pinned["head"], pinned["base"]):
                 raise CannotMerge("its author proposed something else meanwhile")
             await self._repos.newest(repo)
-            async with self._repos.holding(
-                repo,
-                change.head_commit,
-                change.ref,
-                lambda: self._library.blobs.open(bundle["id"], bundle["sha256"]),
-            ) as mirror:
+            source = (repo, change, claimed["bundle"], self._library)
+            async with self._repos.holding(*source) as mirror:
                 if repo.forge is None:
-                    commit = await self._merge(held, mirror, change, pinned, who)
+                    commit = await self._merge(merge, mirror)
                 else:
-                    commit = await self._merge_there(held, mirror, change, pinned, who)
+                    commit = await self._merge_there(merge, mirror)
             if repo.forge is not None and not await has(self._repos, repo, change.target, commit):
                 raise Undelivered(f"{change.target} does not have it yet")
         except CannotMerge as refusal:
@@ -90,14 +97,8 @@ class Merger(Errands):
             return
         await self._gate(as_system(), reviews.taken_in, **held, commit=commit)
 
-    async def _merge(
-        self,
-        held: Mapping[str, Any],
-        mirror: Mirror,
-        change: Change,
-        pinned: Mapping[str, Any],
-        who: CommitIdentity,
-    ) -> str:
+    async def _merge(self, merge: _Merge, mirror: Mirror) -> str:
+        held, change, pinned, who = merge
         tip = await _tip(mirror, change.target)
         for there in (pinned.get("commit"), change.head_commit):
             if there and await _contains(mirror, tip, there):
@@ -118,15 +119,9 @@ class Merger(Errands):
                 raise Undelivered(conflict.sentence, retry_after=0) from conflict
             raise CannotMerge(conflict.sentence) from conflict
 
-    async def _merge_there(
-        self,
-        held: Mapping[str, Any],
-        mirror: Mirror,
-        change: Change,
-        pinned: Mapping[str, Any],
-        who: CommitIdentity,
-    ) -> str:
+    async def _merge_there(self, merge: _Merge, mirror: Mirror) -> str:
         """Have the forge take it in; it refuses if the request has another head by then."""
+        held, change, pinned, who = merge
         if change.request_number is None:
             raise CannotMerge("it has no request at the forge")
         forge, _ = await self._forges.opened(mirror.repo)

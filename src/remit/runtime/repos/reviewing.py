@@ -1,6 +1,7 @@
 """A change as somebody looks at it: what it does to files, beside what is said about it."""
 
 from remit.errors import RemitError
+from remit.model.connections.change import Change
 from remit.model.connections.diff import Diff
 from remit.runtime.repos import diffs
 from remit.runtime.repos.cache import Repos
@@ -27,11 +28,7 @@ class Reviews:
         return await self._diff(await self._gate(caller, reviews.material, change=change))
 
     async def _diff(self, known: Answer) -> Diff:
-        change, bundle = known["change"], known["bundle"]
-        async with self._repos.holding(
-            known["repo"],
-            change.head_commit,
-            change.ref,
-            lambda: self._library.blobs.open(bundle["id"], bundle["sha256"]),
-        ) as mirror:
+        change: Change = known["change"]
+        source = (known["repo"], change, known["bundle"], self._library)
+        async with self._repos.holding(*source) as mirror:
             return await diffs.between(mirror, change.base_commit, change.head_commit)

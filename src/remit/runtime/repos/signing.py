@@ -109,18 +109,13 @@ class SigningKeys:
         allowed = await self._gate(caller, signing.may_make, company=company)
         value = new_key()
         signer = Signer.of(allowed["secret"], value)
-        kept = await self._vault.keep(allowed["company_id"], value)
-        try:
-            answer = await self._gate(
-                caller,
-                signing.make,
-                company=allowed["company_id"],
-                new_place=kept,
-                new_public={"public_key": signer.public, "fingerprint": signer.fingerprint},
-            )
-        except BaseException:
-            await self._vault.discard(kept)
-            raise
-        if answer.pop("place") != kept:  # the same request was answered before
-            await self._vault.discard(kept)
-        return await self._vault.settled(answer)
+        public = {"public_key": signer.public, "fingerprint": signer.fingerprint}
+        company = allowed["company_id"]
+        answer = await self._vault.kept_for(
+            company,
+            value,
+            lambda kept: self._gate(
+                caller, signing.make, company=company, new_place=kept, new_public=public
+            ),
+        )
+        return {name: one for name, one in answer.items() if name != "place"}

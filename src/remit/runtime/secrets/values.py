@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from remit.clock import DAY, Micros
@@ -104,16 +104,22 @@ class Vault:
     ) -> Answer:
         """Register a secret whose value is given to us, or give it another value."""
         allowed = await self._gate(caller, secrets.may_change, company=company, name=name)
-        kept = await self.keep(allowed["company_id"], value)
-        try:
-            answer = await self._gate(
-                caller,
-                secrets.put,
-                company=allowed["company_id"],
-                name=name,
-                source=FILE,
-                new_place=kept,
+        company = allowed["company_id"]
+
+        def register(kept: str) -> Awaitable[Answer]:
+            return self._gate(
+                caller, secrets.put, company=company, name=name, source=FILE, new_place=kept
             )
+
+        return await self.kept_for(company, value, register)
+
+    async def kept_for(
+        self, company: str, value: object, register: Callable[[str], Awaitable[Answer]]
+    ) -> Answer:
+        """Keep a value and `register` its place, so that no value stays that nobody can name."""
+        kept = await self.keep(company, value)
+        try:
+            answer = await register(kept)
         except BaseException:
             await self.discard(kept)
             raise

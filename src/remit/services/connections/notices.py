@@ -195,41 +195,39 @@ def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocume
     if notice.kind == TRIAL:
         if ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=notice.user_id) is None:
             return None
-        return {
-            "id": notice.id,
-            "company": name,
-            "kind": TRIAL,
-            "subject": notice.subject_id,
-            "title": "This is a test",
-            "agent": None,
-            "since": views.time(notice.created_at),
-            "cause": "You asked for it.",
-            "next": "",
-        }
+        return _of_itself(notice, name, "This is a test", cause="You asked for it.")
     if notice.kind == DIGEST:
         told = ctx.tx.all(statements.IN_DIGEST, digest=notice.id)
         keys = [(one.kind, one.subject_id) for one in told]
         items = [_said(ctx, needs[key]) for key in keys if key in needs]
         if not items:
             return None
-        return {
-            "id": notice.id,
-            "company": name,
-            "kind": DIGEST,
-            "subject": notice.id,
-            "title": f"{plural(len(items), 'thing')} {'need' if len(items) > 1 else 'needs'} you",
-            "agent": None,
-            "since": views.time(notice.created_at),
-            "cause": "",
-            "next": "remit needs-you",
-            "items": items,
-        }
+        title = f"{plural(len(items), 'thing')} {'need' if len(items) > 1 else 'needs'} you"
+        digest = _of_itself(notice, name, title, step="remit needs-you")
+        return {**digest, "subject": notice.id, "items": items}
     item = needs.get((notice.kind, notice.subject_id))
     if item is None:
         return None
     late = ctx.tx.one(people.USER, user=notice.escalated_from) if notice.escalated_from else None
     said = {**_said(ctx, item), "escalatedFrom": late.name if late else None}
     return cast(shapes.NoticeDocumentShape, {"id": notice.id, "company": name, **said})
+
+
+def _of_itself(
+    notice: Notice, company: str | None, title: str, *, cause: str = "", step: str = ""
+) -> shapes.NoticeDocumentShape:
+    """Content of a notice that is about no single item."""
+    return {
+        "id": notice.id,
+        "company": company,
+        "kind": notice.kind,
+        "subject": notice.subject_id,
+        "title": title,
+        "agent": None,
+        "since": views.time(notice.created_at),
+        "cause": cause,
+        "next": step,
+    }
 
 
 def _said(ctx: Context, item: shapes.AwaitingShape) -> shapes.ToldItemShape:
