@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -12,17 +14,25 @@ from pydantic import BaseModel
 from remit.adapters import registry
 from remit.adapters.contract import adopt
 from remit.adapters.running import RunContext, RunResult
+from remit.channels import registry as channel_registry
+from remit.channels.contract import Parcel
 from remit.clock import HOUR, SECOND, Micros, SystemClock, to_iso
-from remit.runtime.delivery.outbox import Outbox
+from remit.runtime.delivery.connecting import Connector
+from remit.runtime.delivery.intake import IntakeLoop
+from remit.runtime.delivery.outbox import Outbox, Posts
+from remit.runtime.delivery.receiving import Receivers
 from remit.runtime.runs import worker as worker_module
 from remit.runtime.runs.worker import Worker
+from remit.services.chat import accounts, intake, posts, receivers
 from remit.services.connections import outbox
 from remit.services.execution import run_queue
 from remit.services.identity import as_system
+from remit.testing.channels import MemoryChannel
 from tests import background
 from tests.company import Company, Member
 from tests.mailing import look, send
 from tests.organisation import problems
+from tests.test_chat import Chat
 from tests.working import (
     at_work,
     held,
@@ -232,26 +242,176 @@ def test_a_background_job_is_not_begun_again_because_the_clock_was_set(
     assert background.events(company) == ["job.start", "job.end"]
 
 
-@pytest.mark.requirement("FX-15")
-def test_mail_to_a_channel_that_is_on_its_way_is_not_sent_again_for_the_clock() -> None:
-    """Its lease is over by the clock; whoever holds it is this process, which knows better."""
-    asked: list[str] = []
+# ── chats ───────────────────────────────────────────────────────────────────────────────────────
 
-    class Gate:
-        async def __call__(self, _: object, verb: object, **more: object) -> object:
-            if verb is outbox.expired:
-                return [("ours", 1), ("theirs", 1)]
-            if verb is outbox.take_over:
-                asked.append(str(more["message"]))
-            return []
+DAY_ON, HOUR_BACK = 24 * HOUR, -HOUR
 
-    async def no_secret(_: str, name: str) -> str:
-        raise AssertionError(name)
+
+@pytest.fixture
+def chat(company: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+    monkeypatch.setattr(channel_registry.installed, "_plugins", {"memory": MemoryChannel()})
+    yield Chat(company)
+    MemoryChannel.outsides.clear()
+
+
+def lines(chat: Chat, **more: Any) -> list[Any]:
+    """The loops of a process that talks to chats."""
+    gate, connector = chat.c.app.gate, Connector(chat.c.app.vault.value)
+    return [
+        IntakeLoop(gate, chat.c.app.ids, connector, **more),
+        Posts(gate, connector, **more),
+        Outbox(gate, connector=connector, **more),
+        Receivers(gate, connector, **more),
+    ]
+
+
+def left(chat: Chat) -> int:
+    tables = ("channel_intake", "channel_posts", "channel_deliveries")
+    waiting = "SELECT count(*) FROM {} WHERE status IN ('queued', 'leased')"
+    return sum(chat.c.sql(waiting.format(one))[0][0] for one in tables)
+
+
+def in_line(chat: Chat) -> None:
+    """Something of each: what came, an answer of Remit's, and one of the agent's."""
+    chat.link("ann")
+    chat.outside.say("/help")
+    chat.store()
+    chat.c.wait(chat.intake.tick())
+    send(chat.c, chat.agent.caller, "channel:memory:room", "Good morning.")
+    chat.outside.say("Hello?", "eve")
+    chat.store()
+
+
+def seen_once(chat: Chat) -> None:
+    assert left(chat) == 0
+    [help_] = [one for one in chat.outside.seen("with-ann") if "/abort" in one.text]
+    [said] = chat.outside.seen("room")
+    for one, text in ((help_, "/abort"), (said, "Good morning.")):
+        assert one.text.count(text) == 1
+    assert [one["body"] for one in chat.letters()] == ["Hello?"]
+
+
+@pytest.mark.requirement("FX-24", "FX-26")
+@pytest.mark.parametrize("jump", [DAY_ON, HOUR_BACK])
+@pytest.mark.parametrize("failed", [False, True], ids=["new", "tried"])
+def test_what_waits_in_the_lines_of_a_chat_does_not_wait_for_the_clock(
+    chat: Chat, clock: SettableClock, jump: Micros, failed: bool
+) -> None:
+    in_line(chat)
+    if failed:
+        chat.outside.failures += ["busy"] * 2
+        chat.c.wait(chat.posts.tick())
+        chat.c.wait(lines(chat)[2].tick())
+        [[item]] = chat.c.sql("SELECT id FROM channel_intake WHERE status = 'queued'")
+        held = chat.c.call(as_system(), intake.claim, intake=item, worker="w")
+        assert held is not None
+        about: Any = {"intake": item, "epoch": held["epoch"]}
+        chat.c.call(as_system(), intake.failed, **about, why="it broke")
+        assert left(chat) == 3
+    clock.off_by += jump
+    for loop in lines(chat)[:3]:
+        chat.c.wait(loop.tick())
+    seen_once(chat)
+
+
+@pytest.mark.requirement("FX-24", "FX-26")
+@pytest.mark.parametrize("jump", [DAY_ON, HOUR_BACK])
+def test_who_was_killed_while_it_talked_to_a_chat_is_missed_whatever_the_clock_says(
+    chat: Chat, clock: SettableClock, jump: Micros
+) -> None:
+    """Beside others, on PostgreSQL, nobody else knows that a process is gone."""
+    in_line(chat)
+    gone: Any = {"worker": "gone"}
+    verb: Any
+    for table, key, verb, noun in (
+        ("channel_intake", "id", intake.claim, "intake"),
+        ("channel_posts", "id", posts.claim, "post"),
+        ("channel_deliveries", "message_id", outbox.claim, "message"),
+    ):
+        queued = "SELECT {} FROM {} WHERE status = 'queued'"
+        [[item]] = chat.c.sql(queued.format(key, table))
+        assert chat.c.call(as_system(), verb, **{noun: item}, **gone) is not None
+    clock.off_by += jump
+    chat.outside.say("Still there?", "bob")
+    begun = time.monotonic()
+    loops = lines(chat, lease=SECOND // 2)
 
     async def story() -> None:
-        sending = Outbox(Gate(), no_secret)  # type: ignore[arg-type]
-        sending._begin(("ours", 1), None, asyncio.sleep(0))
-        await sending._dispatch()
+        for loop in loops:
+            loop.start()
+        try:
+            async with asyncio.timeout(20):
+                while len(chat.c.sql("SELECT 1 FROM channel_intake")) < 4 or left(chat):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        finally:
+            for loop in loops:
+                await loop.stop()
 
-    asyncio.run(story())
-    assert asked == ["theirs"]
+    chat.c.wait(story())
+    assert 0.5 < time.monotonic() - begun < 15
+    assert left(chat) == 0
+    assert [one["body"] for one in chat.letters()] == ["Hello?", "Still there?"]
+    for place in ("with-ann", "room"):
+        # Nobody knows whether it got through before, so it says that it may be there already.
+        assert chat.outside.seen(place)[-1].text.startswith("(again) ")
+    assert len(chat.outside.seen("room")) == 1
+
+
+@pytest.mark.requirement("FX-15", "FX-24")
+@pytest.mark.parametrize("jump", [DAY_ON, HOUR_BACK])
+def test_what_somebody_sends_to_a_chat_now_is_not_sent_by_another_for_the_clock(
+    chat: Chat, clock: SettableClock, jump: Micros
+) -> None:
+    """By the clock its lease is over; by the clock that nobody can set, who has it is at work."""
+    at_it, may_end = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryChannel):
+        async def deliver(self, parcel: Parcel) -> str | None:
+            at_it.set()
+            await may_end.wait()
+            return await super().deliver(parcel)
+
+    channel_registry.installed._plugins["memory"] = Slow()  # type: ignore[index]
+    send(chat.c, chat.agent.caller, "channel:memory:room", "Good morning.")
+    lease = SECOND // 2
+    ours, theirs = (lines(chat, name=name, lease=lease)[2] for name in ("ours", "theirs"))
+
+    async def story() -> None:
+        ours.start()
+        async with asyncio.timeout(20):
+            await at_it.wait()
+            theirs.start()
+            clock.off_by += jump
+            await asyncio.sleep(3 * lease / SECOND)  # a worker that is gone is missed by then
+            may_end.set()
+            while left(chat):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await ours.stop()
+        await theirs.stop()
+
+    chat.c.wait(story())
+    [shown] = chat.outside.seen("room")
+    assert shown.text == "Good morning."
+    assert chat.c.sql("SELECT attempt, worker FROM channel_deliveries") == [(1, "ours")]
+
+
+@pytest.mark.requirement("FX-25")
+@pytest.mark.parametrize("jump", [DAY_ON, HOUR_BACK])
+def test_a_code_lasts_no_longer_because_the_clock_was_set(
+    chat: Chat, clock: SettableClock, jump: Micros
+) -> None:
+    code = chat.c.call(chat.c.board, accounts.code, kind="memory")["code"]
+    clock.off_by += jump
+    assert "not good" in chat.say(code)
+    assert "is linked to" in chat.link("ann")
+
+
+@pytest.mark.requirement("FX-24")
+def test_a_channel_that_asked_for_a_pause_is_listened_to_when_the_clock_is_set_back(
+    chat: Chat, clock: SettableClock
+) -> None:
+    about: Any = {"binding": chat.binding, "epoch": chat.epoch}
+    chat.c.call(as_system(), receivers.ended, **about, problem="gone", retry_after=10 * HOUR)
+    assert chat.c.call(as_system(), receivers.ready) == []
+    clock.off_by -= HOUR
+    assert chat.c.call(as_system(), receivers.ready) == [chat.binding]

@@ -138,6 +138,41 @@ def test_a_digest_tells_together_what_is_still_open(
 
 
 @pytest.mark.requirement("FX-27")
+@pytest.mark.parametrize("jump", [24 * HOUR, -HOUR])
+def test_a_clock_that_is_set_tells_nothing_twice_and_keeps_nothing_back(
+    small: Company, outside: Receiver, deputy: Receiver, clock: VirtualClock, jump: int
+) -> None:
+    ann = small.user("ann", role="board")
+    hook(small, small.board, outside)
+    hook(small, ann, deputy)
+    rule(small, ann, routes={"all": []})
+    later = datetime.fromtimestamp((clock.now() + 30 * MINUTE) / 1e6, UTC)
+    digest: Any = {"digest": ["approval"], "digest_at": f"{later:%H:%M}"}
+    rule(small, small.board, **digest, escalate_minutes=20)
+    ask(small, small.ceo.caller, "One?")
+    clock.advance(30 * MINUTE)
+    told(small)
+    assert (kinds(outside), kinds(deputy)) == (["digest"], ["approval"])
+    ask(small, small.ceo.caller, "Two?")
+    small.call(small.ceo.caller, questions.ask, question="Which?", to="board")
+    clock.advance(jump)
+    told(small)
+    assert "question" in kinds(outside)
+    for wait in (2 * HOUR, 24 * HOUR):
+        clock.advance(wait)
+        told(small)
+        told(small)
+        digests: list[Any] = [
+            one.document["items"] for one in outside.got if "items" in one.document
+        ]
+        items = [item["title"] for digest in digests for item in digest]
+        assert (items.count("One?"), items.count("Two?")) == (1, 1)
+    assert kinds(outside).count("question") == 1
+    titles = [one.document["title"] for one in deputy.got]
+    assert len(titles) == len(set(titles)) >= 2
+
+
+@pytest.mark.requirement("FX-27")
 def test_kinds_go_where_they_are_routed(company: Company, outside: Receiver) -> None:
     hook(company, company.board, outside)
     rule(company, company.board, routes={"all": [], "question": ["webhook"]})

@@ -64,6 +64,11 @@ def _(s: Scene) -> Call:
     return changed(s.by_remit(message=_queued(s), worker="w"), keyed=False)
 
 
+@situation("outbox.renew")
+def _(s: Scene) -> Call:
+    return changed(s.by_remit(held=[(_held(s), 1)], lease=60_000_000), keyed=False)
+
+
 @situation("outbox.delivered")
 def _(s: Scene) -> Call:
     return s.by_remit(message=_held(s), epoch=1)

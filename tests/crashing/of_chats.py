@@ -97,6 +97,13 @@ def _(s: Scene) -> Call:
     return changed(s.by_remit(binding=_heard(s), epoch=1, problem="gone"), keyed=False)
 
 
+@situation("receivers.take_over")
+def _(s: Scene) -> Call:
+    binding = _heard(s)
+    [[until]] = s.c.sql("SELECT lease_until FROM channel_receivers WHERE binding_id = ?", binding)
+    return changed(s.by_remit(binding=binding, epoch=1, until=until), keyed=False)
+
+
 @situation("receivers.free")
 def _(s: Scene) -> Call:
     _heard(s)
@@ -112,6 +119,11 @@ def _(s: Scene) -> Call:
 @situation("intake.claim")
 def _(s: Scene) -> Call:
     return changed(s.by_remit(intake=_came(s), worker="w"), keyed=False)
+
+
+@situation("intake.renew")
+def _(s: Scene) -> Call:
+    return changed(s.by_remit(held=[(_claimed(s), 1)], lease=60_000_000), keyed=False)
 
 
 @situation("intake.failed")
@@ -159,6 +171,11 @@ def _(s: Scene) -> Call:
 @situation("posts.claim")
 def _(s: Scene) -> Call:
     return changed(s.by_remit(post=_shown(s), worker="w"), keyed=False)
+
+
+@situation("posts.renew")
+def _(s: Scene) -> Call:
+    return changed(s.by_remit(held=[(_showing(s), 1)], lease=60_000_000), keyed=False)
 
 
 @situation("posts.delivered")

@@ -83,6 +83,11 @@ def _(s: Scene) -> Call:
     return changed(s.by_remit(notice=_notice(s), worker="w"), keyed=False)
 
 
+@situation("notices.renew")
+def _(s: Scene) -> Call:
+    return changed(s.by_remit(held=[(_claimed(s), 1)], lease=60_000_000), keyed=False)
+
+
 @situation("notices.delivered")
 def _(s: Scene) -> Call:
     return s.by_remit(notice=_claimed(s), epoch=1)

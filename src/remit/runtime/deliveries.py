@@ -1,7 +1,8 @@
 """Carries messages outside, a few at once: the loop under channels and under notices.
 
-Each is claimed with a lease that is longer than any attempt, so nobody has to renew it. What a
-process that was killed had claimed is taken over when its lease is over, or at the next start.
+What a process that was killed had claimed is taken over at the next start, if that is alone; beside
+others when its lease stayed as it was for too long by a clock that nobody can set, or, of what is
+claimed for longer than any attempt takes and not renewed, when its lease is over.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Deliveries(Claims[object]):
 
     #: Of one sender, so that a slow receiver keeps no others waiting.
     at_once_each: int | None = None
+    #: Whether leases are renewed, and others' watched; the verbs then have `renew` and `held`.
+    renewed = False
 
     def __init__(
         self,
@@ -55,6 +58,10 @@ class Deliveries(Claims[object]):
         self._verbs = verbs
         self._at_once = at_once
         self._backoff = backoff
+        if self.renewed:
+            watched: Any = verbs
+            self._renew(lease, watched.renew)
+            self._watch(lease, self._held_elsewhere, self._take_over_from)
 
     @abstractmethod
     async def _ready(self) -> Sequence[tuple[str, object]]:
@@ -78,8 +85,17 @@ class Deliveries(Claims[object]):
             if held not in self._tasks:  # by us, and only the clock says that it takes long
                 await self._say(self._verbs.take_over, held, alone=alone)
 
+    async def _held_elsewhere(self) -> dict[Held, Micros]:
+        watched: Any = self._verbs
+        held: dict[Held, Micros] = await self._do(watched.held)
+        return {one: until for one, until in held.items() if one not in self._tasks}
+
+    async def _take_over_from(self, held: Held, until: Micros) -> None:
+        await self._say(self._verbs.take_over, held, until=until)
+
     async def _dispatch(self) -> int:
-        await self._take_over()
+        if not self.renewed:
+            await self._take_over()
         begun = 0
         for item, sender in await self._ready() if self.busy < self._at_once else ():
             of_sender = [*self._held.values()].count(sender)

@@ -16,7 +16,7 @@ from remit.model.messaging.mail import MOST_ATTEMPTS, DeliveryStatus
 from remit.services import shapes
 from remit.services.command import FOR_REMIT, Answer, Context, Verb, command, logged, query
 from remit.services.context import system_only
-from remit.services.verbs import Declared
+from remit.services.verbs import Added, Declared
 from remit.store.engine.statement import Statement
 from remit.store.queues import LeasedQueue, StatusQueue
 
@@ -24,8 +24,8 @@ from remit.store.queues import LeasedQueue, StatusQueue
 Held = tuple[str, int]
 #: Rows that are looked at in one transaction.
 MOST_AT_ONCE = 100
-#: Longer than any attempt at a delivery takes; then somebody else tries.
-DELIVERY_LEASE = 90 * SECOND
+#: Renewed while somebody is at it; who is silent for so long is gone, and somebody else tries.
+DELIVERY_LEASE = 20 * SECOND
 #: Between the attempts at a delivery.
 BACKOFF = (10 * SECOND, 2 * MINUTE)
 #: How a delivery is marked of which nobody knows whether it got through.
@@ -119,6 +119,12 @@ class Leases(Generic[R]):
         return ctx.tx.run(statement, **{self._rows.noun: item}, epoch=epoch, **values)
 
 
+def held_until(ctx: Context, rows: LeasedQueue[R]) -> dict[Held, Micros]:
+    """All rows of a queue that are held by somebody, and until when."""
+    found = ctx.tx.all(rows.claimed)
+    return {(getattr(one, rows.key.name), one.epoch): one.lease_until or 0 for one in found}
+
+
 class Queue(Leases[R]):
     """The same where the rows say themselves whether they wait."""
 
@@ -138,6 +144,14 @@ class Queue(Leases[R]):
     def under_way(self, ctx: Context) -> list[Held]:
         """All that is thought to be held by somebody."""
         return self._keys(ctx.tx.all(self._rows.claimed))
+
+    def holds(self, name: str) -> Verb[[], dict[Held, Micros]]:
+        """The query `name.held`: all that is held by somebody, and until when."""
+
+        def held(ctx: Context) -> dict[Held, Micros]:
+            return held_until(ctx, self._rows)
+
+        return query(f"{name}.held", FOR_REMIT)(held)
 
     def looks(
         self, name: str
@@ -224,7 +238,8 @@ class Deliveries(Queue[D]):
         found, why = self.entered(ctx, item), why[:_LONGEST_WHY]
         status = DeliveryStatus.QUEUED
         usual = backoff[min(found.attempt, len(backoff)) - 1]
-        due = ctx.now + (usual if retry_after is None else retry_after)
+        pause = usual if retry_after is None else retry_after
+        due = ctx.now + min(pause, self._rows.longest_pause or pause)
         if retry_after is not None and patient and not for_good:
             self.fenced(ctx, self._rows.wait, (item, epoch), due=due, why=why)
         elif for_good or found.attempt >= most:
@@ -241,18 +256,23 @@ class Deliveries(Queue[D]):
         epoch: int,
         *,
         alone: bool,
+        until: Micros | None = None,
         for_good: bool = False,
         most: int = MOST_ATTEMPTS,
         gave_up: GaveUp[D] | None = None,
     ) -> shapes.EndedShape:
         """Take a row from a silent worker; it may have got through, so the id stays the same.
 
-        With `alone` there is no other process, so whoever held it is gone. `gave_up` is called
-        when that happened too often.
+        `until` is what its lease said when the worker was last heard of; without it, the lease has
+        to be over. With `alone` there is no other process, so whoever held it is gone. `gave_up` is
+        called when that happened too often.
         """
         found = self.entered(ctx, item)
-        if found.epoch != epoch or (not alone and (found.lease_until or 0) > ctx.now):
+        is_over = alone or until is not None or (found.lease_until or 0) <= ctx.now
+        if found.epoch != epoch or not is_over:
             raise self.lost()
+        if until is not None:
+            self.seize(ctx, (item, epoch), until)
         why = f"{found.worker} was not heard of any more; {MAY_HAVE_IT}"
         answer = self.failed(ctx, item, epoch, why, for_good=for_good, backoff=(0,), most=most)
         return _told(ctx, found, why, answer, gave_up)
@@ -313,11 +333,20 @@ class Deliveries(Queue[D]):
         """`take_over` as a verb, `name.take_over`."""
 
         def take_over(
-            ctx: Context, item: str, *, epoch: int, alone: bool = False
+            ctx: Context, item: str, *, epoch: int, alone: bool = False, until: Micros | None = None
         ) -> shapes.EndedShape:
-            return self.take_over(ctx, item, epoch, alone=alone, most=most, gave_up=gave_up)
+            ended: Any = {"most": most, "gave_up": gave_up}
+            return self.take_over(ctx, item, epoch, alone=alone, until=until, **ended)
 
-        return self._verb(f"{name}.take_over", take_over)
+        return self._verb(f"{name}.take_over", take_over, Added("until", None))
+
+    def renews(self, name: str) -> Verb[..., list[Held]]:
+        """`renew` as a verb, `name.renew`."""
+
+        def renew(ctx: Context, *, held: Sequence[Held], lease: Micros) -> list[Held]:
+            return self.renew(ctx, held, lease)
+
+        return logged(f"{name}.renew", FOR_REMIT)(renew)
 
     def puts_back(self, name: str, event: str) -> Verb[..., Answer]:
         """`put_back` as a verb, `name.put_back`."""

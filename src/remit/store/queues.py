@@ -7,12 +7,16 @@ the lease to somebody else changes nothing.
 
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Table, and_, func, literal_column, null, select
+from sqlalchemy import ColumnElement, Table, and_, func, literal_column, null, or_, select
 from sqlalchemy import bindparam as bind
 
+from remit.clock import MINUTE
 from remit.store.engine.statement import Rows, Statement, scalar
 
 T = TypeVar("T")
+
+#: For what failed in a queue whose rows do not wait for a clock that was set back.
+LONGEST_PAUSE = 30 * MINUTE
 
 
 class LeasedQueue(Rows[T]):
@@ -39,6 +43,8 @@ class LeasedQueue(Rows[T]):
         self.row = self.one(self.by_key)
         #: Take a waiting row on; for one worker, the others change nothing.
         self.claim = self.change(waiting, epoch=table.c.epoch + 1, **lease, **claims)
+        #: The rows that are held, and by whom.
+        self.claimed = self.find(held)
         #: Go on holding it.
         self.renew = self.update(self.by_holder, lease_until=bind("until"))
         #: Take hold of a lease that says what it said before; who renews it meanwhile is too late.
@@ -66,17 +72,25 @@ class StatusQueue(LeasedQueue[T]):
         why: str = "ended_why",
         resets: tuple[str, ...] = (),
         unless: ColumnElement[bool] | None = None,
+        made: ColumnElement[Any] | None = None,
         **claims: Any,
     ) -> None:
         """`held` is the status of a claimed row; the others name columns: when it is due, how often
         it was claimed, why it ended, and what is emptied with the end of a lease. Nobody
-        claims a row for which `unless` holds."""
+        claims a row for which `unless` holds. With `made`, the time when a row was made, a clock
+        that was set back keeps nobody waiting: what was due at once then is due, and so is what was
+        put off for longer than anything is."""
         # Constants are written out so that the partial index is seen to match.
         status, when, count = table.c.status, table.c[due], table.c[attempts]
         self.queued = status == literal_column("'queued'")
         self.running = status == literal_column(f"'{held}'")
         self.unfinished = status.in_([literal_column("'queued'"), literal_column(f"'{held}'")])
         self.is_due = when <= bind("now")
+        #: Nothing that failed is put off for longer; None if there is no such time.
+        self.longest_pause = None if made is None else LONGEST_PAUSE
+        if made is not None:
+            too_far = when - literal_column(str(LONGEST_PAUSE)) > bind("now")
+            self.is_due = or_(self.is_due, when <= made, and_(table.c[why].is_not(None), too_far))
         self.can_begin = and_(self.queued, self.is_due, *([] if unless is None else [~unless]))
         super().__init__(
             table,

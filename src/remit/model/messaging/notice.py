@@ -124,8 +124,9 @@ class Rules:
         return today if today > now else self._at(local.date() + timedelta(days=1), ends)
 
     def is_told(self, since: Micros, now: Micros) -> bool:
-        """Whether something has waited for long enough to be told."""
-        return since + self.after_minutes * MINUTE <= now
+        """Whether something has waited for long enough to be told; what began later than now did so
+        before the clock was set back."""
+        return min(since, now) + self.after_minutes * MINUTE <= now
 
     def is_late(self, since: Micros, now: Micros) -> bool:
         """Whether something has waited for so long that somebody else is told."""

@@ -36,8 +36,10 @@ class IntakeLoop(Deliveries):
     """Deals with incoming messages: those of one place in order, different places and people who
     are known side by side."""
 
+    renewed = True
+
     def __init__(self, gate: Gate, ids: Ids, connector: Connector, **more: Any) -> None:
-        more = {"lease": intake.LEASE, "backoff": intake.BACKOFF, **more}
+        more = {"backoff": intake.BACKOFF, **more}
         verbs: Any = intake  # what ends it is `handling`, in the transaction that deals with it
         super().__init__(gate, verbs, "intake", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
         self._connector = connector

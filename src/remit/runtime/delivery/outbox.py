@@ -35,6 +35,7 @@ class ToChannels(Deliveries):
     """Deliveries through a channel, whoever they are from."""
 
     at_once_each = 2
+    renewed = True
     #: The verb by which a stopped process gives back what it had begun.
     _put_back: Verb[..., Any]
 

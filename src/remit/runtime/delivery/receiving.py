@@ -43,6 +43,15 @@ class Receivers(Polling):
         )
         self._connector = connector
         self._every(STATE_SECONDS, self._show_states)
+        self._watch(lease, self._held_elsewhere, self._take_over)
+
+    async def _held_elsewhere(self) -> dict[Held, Micros]:
+        held = await self._do(receivers.held)
+        return {one: until for one, until in held.items() if one not in self._tasks}
+
+    async def _take_over(self, held: Held, until: Micros) -> None:
+        binding, epoch = held
+        await self._do(receivers.take_over, binding=binding, epoch=epoch, until=until)
 
     async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
         more: dict[str, Any] = {}

@@ -27,7 +27,7 @@ from remit.services import shapes
 from remit.services.chat import accounts, receivers
 from remit.services.command import Context, logged
 from remit.services.context import system_only
-from remit.services.queues import Deliveries
+from remit.services.queues import DELIVERY_LEASE, Deliveries
 from remit.store.engine.statement import row
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
@@ -35,8 +35,6 @@ from remit.store.organisation import people
 
 log = logging.getLogger(__name__)
 
-#: Longer than fetching a few files takes.
-LEASE = 3 * MINUTE
 #: Whatever is more than this in one line is not kept.
 MOST_IN_LANE = 10_000
 #: How often something is tried that breaks whoever deals with it.
@@ -148,6 +146,7 @@ def _lane(one: Mapping[str, Any], known: bool) -> str:
 
 ready = _QUEUE.readies("intake", statements.READY_INTAKE, "binding_id")
 next_due, expired, under_way = _QUEUE.looks("intake")
+held, renew = _QUEUE.holds("intake"), _QUEUE.renews("intake")
 
 
 def _brief(ctx: Context, found: Intake) -> shapes.ClaimedIntakeShape:
@@ -162,7 +161,7 @@ def _brief(ctx: Context, found: Intake) -> shapes.ClaimedIntakeShape:
     }
 
 
-claim = _QUEUE.claims("intake", LEASE, _brief)
+claim = _QUEUE.claims("intake", DELIVERY_LEASE, _brief)
 
 
 def account_of(ctx: Context, binding: Binding, document: Mapping[str, Any]) -> LinkedAccount | None:

@@ -71,14 +71,14 @@ def revise(
     before = json.loads(post.document)
     ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, now=ctx.now, by=by)
     _fill(ctx, post, text, buttons, before.get("reply_to"))
-    ctx.tx.run(statements.REOPEN_POST, post=post.id, now=ctx.now)
+    ctx.tx.run(statements.REOPEN_POST, post=post.id)
 
 
 def withdraw(ctx: Context, post: Post, by: str = "") -> None:
     """Take it back. What has not gone out does not go out."""
     ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, now=ctx.now, by=by)
     ctx.tx.run(statements.REVISE_POST, post=post.id, new_document=post.document, new_withdrawn=True)
-    ctx.tx.run(statements.REOPEN_POST, post=post.id, now=ctx.now)
+    ctx.tx.run(statements.REOPEN_POST, post=post.id)
 
 
 def about(ctx: Context, subject: str) -> list[Post]:
@@ -114,6 +114,7 @@ def _button(ctx: Context, post: Post, label: str, act: Mapping[str, Any]) -> lis
 
 ready = _QUEUE.readies("posts", statements.READY_POSTS, "binding_id")
 next_due, expired, under_way = _QUEUE.looks("posts")
+held, renew = _QUEUE.holds("posts"), _QUEUE.renews("posts")
 
 
 def _brief(ctx: Context, found: Post) -> shapes.ClaimedPostShape:

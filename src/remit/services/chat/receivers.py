@@ -16,14 +16,15 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, logged, query
 from remit.services.context import system_only
 from remit.services.fields import CompanyRef, Help
-from remit.services.queues import MOST_AT_ONCE, Held, Leases
+from remit.services.queues import MOST_AT_ONCE, Held, Leases, held_until
 from remit.services.surfaces import AsRoute
 from remit.store.engine.statement import row
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
+from remit.store.queues import LONGEST_PAUSE
 
 #: Renewed while somebody listens; then somebody else does.
-LEASE = 30 * SECOND
+LEASE = 20 * SECOND
 #: After failures in a row, before somebody listens again.
 PAUSES = (2 * SECOND, 10 * SECOND, MINUTE, 5 * MINUTE)
 _LONGEST_PROBLEM = 300
@@ -112,10 +113,28 @@ def ended(
         ctx,
         statements.RELEASE_RECEIVER,
         (binding, epoch),
-        due=ctx.now + max(pause, retry_after or 0),
+        due=ctx.now + min(max(pause, retry_after or 0), LONGEST_PAUSE),
         new_failures=failures,
         new_problem=None if problem is None else problem[:_LONGEST_PROBLEM],
     )
+
+
+@query("receivers.held")
+def held(ctx: Context) -> dict[Held, Micros]:
+    """The bindings for which somebody listens, and until when."""
+    system_only(ctx)
+    return held_until(ctx, statements.RECEIVERS)
+
+
+@logged("receivers.take_over")
+def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
+    """Have somebody else listen in place of a silent process; `until` is what its lease said when
+    it was last heard of."""
+    system_only(ctx)
+    _LEASES.seize(ctx, (binding, epoch), until)
+    found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
+    as_before = {"new_failures": found.failures, "new_problem": found.problem}
+    _LEASES.fenced(ctx, statements.RELEASE_RECEIVER, (binding, epoch), due=ctx.now, **as_before)
 
 
 @logged("receivers.free")

@@ -156,9 +156,11 @@ def _digest(ctx: Context, person: Person) -> int:
     """The daily digest, when its time has come since the last one."""
     stored = ctx.tx.one(statements.RULES, company=ctx.company, user=person.user)
     slot = person.rules.last_digest(ctx.now)
-    if stored is None or not person.rules.digest or slot <= stored.digested_at:
+    if stored is None or not person.rules.digest or slot == stored.digested_at:
         return 0
     ctx.tx.run(statements.DIGESTED, company=ctx.company, user=person.user, at=slot)
+    if slot < stored.digested_at:
+        return 0  # the clock was set back; what that digest told of is known
     by_way: dict[str, list[shapes.AwaitingShape]] = {}
     for item in person.needs.values():
         for way in person.ways(item["kind"]) if person.rules.is_gathered(item["kind"]) else ():

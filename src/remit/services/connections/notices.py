@@ -141,6 +141,7 @@ def ready(ctx: Context, *, commands: Sequence[str]) -> list[str]:
 
 
 next_due, expired, under_way = _QUEUE.looks("notices")
+held, renew = _QUEUE.holds("notices"), _QUEUE.renews("notices")
 
 
 @logged("notices.claim")

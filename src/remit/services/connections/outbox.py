@@ -103,6 +103,7 @@ def ready(ctx: Context) -> list[tuple[str, Sender]]:
 
 
 next_due, expired, under_way = _QUEUE.looks("outbox")
+held, renew = _QUEUE.holds("outbox"), _QUEUE.renews("outbox")
 
 
 @logged("outbox.claim")
@@ -162,11 +163,14 @@ failed = _QUEUE.fails(
 )
 
 
-@command("outbox.take_over")
-def take_over(ctx: Context, *, message: str, epoch: int, alone: bool = False) -> shapes.EndedShape:
-    """Try a message again whose lease is over; with `alone` there is no other process."""
+@command("outbox.take_over", Added("until", None))
+def take_over(
+    ctx: Context, *, message: str, epoch: int, alone: bool = False, until: Micros | None = None
+) -> shapes.EndedShape:
+    """Try a message again whose worker is silent: its lease is over, or still says `until` after
+    so long. With `alone` there is no other process."""
     once = _sent(ctx, message).at_most_once
-    return _QUEUE.take_over(ctx, message, epoch, alone=alone, for_good=once)
+    return _QUEUE.take_over(ctx, message, epoch, alone=alone, until=until, for_good=once)
 
 
 @command("outbox.put_back")

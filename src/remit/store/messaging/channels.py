@@ -8,7 +8,7 @@ from remit.store.engine.statement import Rows, Statement, change, if_asked, scal
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
-from remit.store.tables import agent_bindings, channel_deliveries, channel_receipts
+from remit.store.tables import agent_bindings, channel_deliveries, channel_receipts, messages
 
 # Bindings
 
@@ -51,7 +51,12 @@ FORGET_BINDINGS = change(delete(agent_bindings).where(agent_bindings.c.agent_id 
 
 # What goes out
 
-QUEUE = StatusQueue(channel_deliveries, ChannelDelivery, "message", key="message_id")
+_sent_at = (
+    select(messages.c.created_at)
+    .where(messages.c.id == channel_deliveries.c.message_id)
+    .scalar_subquery()
+)
+QUEUE = StatusQueue(channel_deliveries, ChannelDelivery, "message", key="message_id", made=_sent_at)
 _unfinished, _queued = QUEUE.unfinished, QUEUE.queued
 _dead = channel_deliveries.c.status == literal_column("'dead'")
 

@@ -14,7 +14,7 @@ from remit.model.messaging.chat import (
     Receiver,
 )
 from remit.store.engine.statement import Rows, Statement, change, new, scalar
-from remit.store.queues import LeasedQueue, StatusQueue
+from remit.store.queues import LONGEST_PAUSE, LeasedQueue, StatusQueue
 from remit.store.tables import (
     agent_bindings,
     button_references,
@@ -88,18 +88,21 @@ FORGET_CODES = change(
 
 # Receivers
 
+#: Nobody listens, and somebody should; also if that is further away than any pause lasts, because
+#: the clock was set back. Whether who listens is still there is not the clock's to say.
+_unheard = and_(
+    channel_receivers.c.lease_until.is_(None),
+    or_(
+        channel_receivers.c.next_at <= bind("now"),
+        channel_receivers.c.next_at - literal_column(str(LONGEST_PAUSE)) > bind("now"),
+    ),
+)
 RECEIVERS = LeasedQueue(
     channel_receivers,
     Receiver,
     "binding",
     key="binding_id",
-    waiting=and_(
-        channel_receivers.c.next_at <= bind("now"),
-        or_(
-            channel_receivers.c.lease_until.is_(None),
-            channel_receivers.c.lease_until <= bind("now"),
-        ),
-    ),
+    waiting=_unheard,
     held=channel_receivers.c.lease_until.is_not(None),
 )
 _bound = (
@@ -112,12 +115,7 @@ _bound = (
 #: A binding for which somebody listens.
 INSERT_RECEIVER = change(insert(channel_receivers))
 #: For whom nobody listens, and somebody should.
-UNHEARD = RECEIVERS.find(
-    _bound,
-    channel_receivers.c.next_at <= bind("now"),
-    or_(channel_receivers.c.lease_until.is_(None), channel_receivers.c.lease_until <= bind("now")),
-    limit=bind("limit"),
-)
+UNHEARD = RECEIVERS.find(_bound, _unheard, limit=bind("limit"))
 #: When the next of them is due.
 NEXT_RECEIVER = Statement(
     select(func.min(channel_receivers.c.next_at)).where(
@@ -158,7 +156,7 @@ RECEIVERS_OF = RECEIVERS.find(_bound, company_id="company")
 
 # What came in
 
-INTAKE = StatusQueue(channel_intake, Intake, "intake")
+INTAKE = StatusQueue(channel_intake, Intake, "intake", made=channel_intake.c.created_at)
 #: Something that came.
 INSERT_INTAKE = change(insert(channel_intake))
 #: Whether it came before.
@@ -214,7 +212,7 @@ WORKED_FOR = Statement(
 
 # What Remit shows
 
-POSTS = StatusQueue(channel_posts, Post, "post")
+POSTS = StatusQueue(channel_posts, Post, "post", made=channel_posts.c.created_at)
 #: Something to show.
 INSERT_POST = change(insert(channel_posts))
 #: What can be shown now: in each conversation in order.
@@ -231,12 +229,12 @@ REVISE_POST = POSTS.change(
     withdrawn=bind("new_withdrawn"),
     version=channel_posts.c.version + 1,
 )
-#: What was shown goes in line again.
+#: What was shown goes in line again, due at once.
 REOPEN_POST = POSTS.change(
     ~POSTS.unfinished,
     status="queued",
     attempt=0,
-    next_at=bind("now"),
+    next_at=channel_posts.c.created_at,
     ended_at=null(),
     ended_why=null(),
 )
