@@ -166,8 +166,8 @@ def id_of(message: EmailMessage, raw: bytes) -> str:
 
 
 def signed_content(message: EmailMessage, raw: bytes) -> bytes:
-    """What a signature covers, without what may change under it (RFC 6376, 3.4: blanks, line ends
-    and folds): who sends an e-mail of somebody else anew can change that, and no more."""
+    """Parts that a signature covers, without what may change under it (RFC 6376, 3.4: blanks, line
+    ends and folds): who sends an e-mail of somebody else anew can change that, and no more."""
     named = ((name.lower(), " ".join(str(value).split())) for name, value in message.raw_items())
     lines = sorted(f"{name}:{value}" for name, value in named if name in _SIGNED)
     end = _HEAD_ENDS.search(raw)

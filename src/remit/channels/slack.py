@@ -399,8 +399,8 @@ async def _found(
     text: str,
     files: Sequence[Attachment],
 ) -> str | None:
-    """What may have got there before: by the id that it carries, or with files, which carry none,
-    by its text, and their names and sizes."""
+    """Stamp of the message if it got there before: found by the id that it carries, or with files,
+    which carry none, by its text, and their names and sizes."""
     sent = [(one.name, len(one.content)) for one in files]
     asked: dict[str, Any] = {"channel": channel, "limit": _LOOK_BACK, "include_all_metadata": True}
     asked["oldest"] = f"{max(parcel.created_at // SECOND - 60, 0)}.000000"

@@ -71,7 +71,7 @@ class Stand(Protocol):
         """The person taps a button of something that was shown."""
 
     def shown(self) -> list[Shown]:
-        """What is seen in the direct conversation, oldest first."""
+        """Messages that are seen in the direct conversation, oldest first."""
 
     def fail(self, how: str) -> None:
         """Have the next request `refused` for good, or `busy` with a time to wait."""
@@ -107,7 +107,7 @@ def parcel(stand: Stand, id_: str = "p-1", body: str = "Hello.", **more: Any) ->
 
 
 async def delivers_text(channel: Channel, stand: Stand) -> None:
-    """What is delivered is seen once, as it was written."""
+    """A message is seen once, as it was written."""
     body = "First line.\n<b>not bold</b> *nor* this_ & that"
     await channel.deliver(parcel(stand, body=body))
     assert [one.text for one in stand.shown()] == [body]
@@ -130,7 +130,7 @@ async def answers_a_message(channel: Channel, stand: Stand) -> None:
 
 
 async def edits_and_withdraws(channel: Channel, stand: Stand) -> None:
-    """What was delivered is changed in place, also to what it is already, and taken back once."""
+    """A message is changed in place, also to what it is already, and taken back once."""
     outside = await channel.deliver(parcel(stand))
     assert outside
     changed = parcel(stand, body="Changed.")
@@ -154,7 +154,7 @@ async def says_what_failed(channel: Channel, stand: Stand) -> None:
 
 
 async def receives_each_once(channel: Channel, stand: Stand) -> None:
-    """Who spoke is known by an id and a name; what was stored does not come again."""
+    """The sender is known by an id and a name; a message that was stored does not come again."""
     await stand.say("One.")
     await stand.say("Two.")
     first = await received(channel, stand, 2)
@@ -168,7 +168,7 @@ async def receives_each_once(channel: Channel, stand: Stand) -> None:
 
 
 async def receives_again_what_was_not_stored(channel: Channel, stand: Stand) -> None:
-    """Whoever is killed before they stored it gets it again, under the same id."""
+    """A message comes again, under the same id, if its receiver was killed before it was stored."""
     await stand.say("Once.")
     [first] = await received(channel, stand, 1, store=False)
     [again] = await received(channel, stand, 1)
@@ -214,7 +214,7 @@ async def tells_that_it_works(channel: Channel, stand: Stand) -> None:
 
 
 def checks(channel: Channel) -> list[Suite]:
-    """What a channel has to pass, by what it claims."""
+    """The checks that a channel has to pass, by what it claims."""
     found: list[Suite] = [delivers_text, delivers_long_text_whole, says_what_failed]
     found += [tells_that_it_works]
     if type(channel).edit is not Channel.edit:
@@ -230,7 +230,8 @@ def checks(channel: Channel) -> list[Suite]:
 async def received(
     channel: Channel, stand: Stand, number: int, *, store: bool = True
 ) -> list[Incoming]:
-    """What comes until there are so many. With `store` the channel is told that they are kept."""
+    """Messages that come until there are so many. With `store` the channel is told that they are
+    kept."""
     found: list[Incoming] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         async with aclosing(channel.receive(stand.connection)) as coming:
