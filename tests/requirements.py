@@ -398,7 +398,7 @@ ROWS = (
     Row("HB-51", "The request is acknowledged (`done`) when accepted."),
     Row("HB-52", "Table `agent_bindings`: id, agent_name, adapter_type, adapter_token, created_at (unix ms UTC)."),
     Row("HB-53", "`(adapter_type, adapter_token)` is unique.",
-        lacking="One bot under two names of secrets, or in two companies: that shows when its channel complains."),
+        lacking="One bot under two names of secrets, or in two companies: its second binding is not listened for, and says so; in two processes it shows when its channel complains."),
     Row("HB-54", "At most one binding per adapter type per agent."),
     Row("HB-55", "An agent can send to a channel only if bound to that adapter type."),
     Row("HB-56", "A session policy on the agent record decides when the session is refreshed."),

@@ -633,6 +633,45 @@ def test_a_secret_that_is_set_anew_is_used_by_who_listens(
     c.wait(listen())
 
 
+@pytest.mark.requirement("HB-53")
+def test_two_bindings_do_not_listen_with_one_bot_whatever_its_secret_is_called(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two, each would get a part of what comes; also in different companies."""
+
+    class Keyed(MemoryChannel):
+        def place(self, config: Any) -> str | None:
+            return str(config.secretRef)
+
+    monkeypatch.setattr(registry.installed, "_plugins", {"memory": Keyed()})
+    monkeypatch.setenv("BOT", "secret-of-a-bot")
+    c = chat.c
+    there = c.second_company()
+    for name, company, agent in (
+        ("bot", c.id, c.agent("worker").id),
+        ("same", there.id, there.agent.id),
+    ):
+        about: Any = {"company": company}
+        place = {"name": name, "source": "env", "place": "BOT"}
+        c.call(c.board, secrets.put, **about, **place)
+        config: Any = {"name": name, "secretRef": name}
+        c.call(c.board, bindings.add, **about, agent=agent, kind="memory", config=config)
+    problems = "SELECT problem FROM channel_receivers WHERE problem IS NOT NULL"
+
+    async def listen() -> None:
+        loop = Receivers(c.app.gate, Connector(c.app.vault.value))
+        loop.start()
+        try:
+            async with asyncio.timeout(20):
+                while not await asyncio.to_thread(c.sql, problems):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        finally:
+            await loop.stop()
+
+    c.wait(listen())
+    assert c.sql(problems) == [("another binding of this instance listens with the same secret",)]
+
+
 @pytest.mark.requirement("FX-24")
 def test_what_comes_twice_is_dealt_with_once_and_who_lost_the_lease_stores_nothing(
     chat: Chat,

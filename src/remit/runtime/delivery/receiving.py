@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import Any
 
-from remit.channels.contract import Unreachable
+from remit.channels import registry
+from remit.channels.contract import Connection, Unreachable
 from remit.clock import SECOND, Micros
 from remit.errors import Conflict, RemitError
 from remit.runtime.deadlines import uninterrupted
@@ -42,6 +45,8 @@ class Receivers(Polling):
             gate, receivers, "binding", "the loop of receivers", name=name, lease=lease
         )
         self._connector = connector
+        #: By kind and secret, the binding for which it is listened to.
+        self._bots: dict[tuple[str, bytes], str] = {}
         self._every(STATE_SECONDS, self._show_states)
         self._watch(lease, self._held_elsewhere, self._take_over)
 
@@ -87,22 +92,40 @@ class Receivers(Polling):
         connection = await self._connector.connection(claimed)
         clock = asyncio.get_running_loop().time
         heard, looked = float("-inf"), clock()
-        async with aclosing(channel.receive(connection)) as coming:
-            # What was yielded is stored before the channel goes on and tells the outside so.
-            async for said in coming:
-                kept = [one for one in map(intake.kept, said) if one is not None]
-                for begin in range(0, len(kept), intake.MOST_STORED):
-                    some = kept[begin : begin + intake.MOST_STORED]
-                    await self._do(intake.store, binding=binding, epoch=epoch, said=some)
-                    heard = clock()
-                if clock() - heard >= HEARD_SECONDS:
-                    await self._do(receivers.heard, binding=binding, epoch=epoch)
-                    heard = clock()
-                if clock() - looked >= HEARD_SECONDS:
-                    looked = clock()
-                    if (await self._connector.connection(claimed)).key != connection.key:
-                        return True
+        with self._alone(claimed, connection):
+            async with aclosing(channel.receive(connection)) as coming:
+                # What was yielded is stored before the channel goes on and tells the outside so.
+                async for said in coming:
+                    kept = [one for one in map(intake.kept, said) if one is not None]
+                    for begin in range(0, len(kept), intake.MOST_STORED):
+                        some = kept[begin : begin + intake.MOST_STORED]
+                        await self._do(intake.store, binding=binding, epoch=epoch, said=some)
+                        heard = clock()
+                    if clock() - heard >= HEARD_SECONDS:
+                        await self._do(receivers.heard, binding=binding, epoch=epoch)
+                        heard = clock()
+                    if clock() - looked >= HEARD_SECONDS:
+                        looked = clock()
+                        if (await self._connector.connection(claimed)).key != connection.key:
+                            return True
         return False
+
+    @contextmanager
+    def _alone(self, claimed: Mapping[str, Any], connection: Connection) -> Iterator[None]:
+        """Keep other bindings of this process from the same bot, whatever its secret is called, in
+        whichever company: of two who listen, each gets a part of what comes."""
+        kind, binding = claimed["adapter_type"], connection.binding
+        place = self._connector.channel(claimed).place(connection.config)
+        if place is None or place != registry.secret_of(claimed["adapter_config"]):
+            yield  # such as mailboxes, which several share
+            return
+        bot = (kind, hashlib.sha256(connection.key.strip()).digest())
+        if self._bots.setdefault(bot, binding) != binding:
+            raise Unreachable("another binding of this instance listens with the same secret")
+        try:
+            yield
+        finally:
+            self._bots.pop(bot, None)
 
     async def _show_states(self) -> None:
         """Nothing depends on it, so whatever goes wrong is left."""
