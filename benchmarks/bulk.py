@@ -146,11 +146,14 @@ def stop_agents(here: Office, agents: Sequence[str], why: str) -> None:
     """Agents with leases that a person has to see to, all for the same cause."""
     with _connected(here) as connection:
         for agent in agents:
-            known = {"agent": agent, "why": why, "now": here.app.clock.now()}
+            now = here.app.clock.now()
+            known = {"agent": agent, "why": why, "now": now, "later": now + DAY}
             connection.execute(text("UPDATE agents SET status = 'error' WHERE id = :agent"), known)
             connection.execute(
                 text(
-                    "UPDATE agent_leases SET told = :why, failing_since = :now"
+                    # Nobody looks before tomorrow whether they could work again.
+                    "UPDATE agent_leases SET told = :why, failing_since = :now, failures = 3,"
+                    " due_at = :later"
                     " WHERE agent_id = :agent"
                 ),
                 known,
@@ -258,7 +261,7 @@ def fill_mail_of_user(here: Office, user: str, count: int, body: str, status: st
     """Mail to a person, read or not."""
     with _connected(here) as connection:
         placed = connection.execute(_POSITION, {"company": here.company}).scalar_one()
-        letters = [_letter(here, body, user) for _ in range(count)]
+        letters = [_letter(here, body, user) | {"address": f"user:{user}"} for _ in range(count)]
         _insert(connection, tables.messages, letters)
         ended = here.app.clock.now() if status == "done" else None
         delivered = [

@@ -9,6 +9,7 @@ from remit.model.organisation import path_pattern
 from remit.services.changes import changes, errands, reviews
 from remit.services.connections import repos
 from remit.services.identity import as_system
+from remit.services.knowledge import files
 from remit.services.rights import grants
 from remit.services.work import outcomes
 from tests.change_stage import BASE, HEAD, NEXT, add_repo, author, claimed, give, propose
@@ -24,6 +25,7 @@ def test_levels_of_a_repository_are_read_propose_and_merge(company: Company) -> 
         propose(company, reader)
     made = propose(company, proposer)
     assert (made["commit"], made["branch"]) == (HEAD, "remit/proposer/fix")
+    assert company.call(company.board, files.browse, company=company.id) == [], "no file to read"
     merger = company.agent("merger")
     assert give(company, merger, "merge")["mode"] == "ask", "unless the board says otherwise"
     assert give(company, merger, "merge", mode="allow")["mode"] == "allow"

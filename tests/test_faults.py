@@ -24,7 +24,7 @@ from remit.services.hiring import configuration
 from remit.services.identity import as_system
 from remit.services.messaging import dead_letters, inbox
 from remit.services.organisation import agents, idleness
-from remit.services.screens import needs_you
+from remit.services.screens import needs_you, record_page
 from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
@@ -346,6 +346,16 @@ def test_a_run_that_somebody_ended_was_not_reported(small: Company) -> None:
     small.call(small.board, runs.cancel, run=run.id)
     # The worker goes on waiting, is cancelled, and says so at `cancelUrl`.
     assert small.call(as_system(), run_reports.read, run=run.id) is None
+
+
+def test_what_remit_tests_in_an_hour_is_one_line_of_the_record(small: Company) -> None:
+    for dev in [worker(small, name) for name in ("one", "two", "three")]:
+        letters(small, "text", to=dev.name)
+        end(small, claim(small, dev), "failed", exit_reason="no_adapter", error="No such.")
+        small.call(as_system(), error_recovery.checked, agent=dev.id, usable=True)
+    lines = small.call(small.board, record_page.page, company=small.id)["lines"]
+    told = [one for one in lines if one["events"] and one["events"][0]["action"] == "agent.check"]
+    assert [(one["times"], one["others"]) for one in told] == [(1, 2)]
 
 
 # ── agents that a person has to see to ──────────────────────────────────────────────────────────

@@ -109,6 +109,7 @@ def test_a_hire_is_talked_about_sent_back_revised_and_approved(
     page.get_by_label("Note").fill("Welcome.")
     page.get_by_role("button", name="Approve").click()
     expect(page.locator("[data-part=head] .badge")).to_have_text("approved")
+    expect(page.get_by_label("Note")).to_be_hidden()  # nothing is left to be decided
     steps = page.get_by_role("region", name="Activity").get_by_role("listitem")
     expect(steps).to_have_count(4)
     for number, words in enumerate(

@@ -35,6 +35,14 @@ def test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with
     assert hired[0]["status"] == "idle"
 
 
+def test_the_set_up_is_offered_until_somebody_has_worked(office: Office, visitor: Visitor) -> None:
+    new = office.board.must("POST", "/api/companies", {"name": "Brand new"})["id"]
+    offered = "New here?"
+    expect(visitor.goto(f"/?company={new}").get_by_text(offered)).to_be_visible()
+    office.end(office.begin(office.agent("Worked")))
+    expect(visitor.goto(f"/?company={office.company}").get_by_text(offered)).to_have_count(0)
+
+
 def test_counts_and_lists_change_without_reloading(office: Office, visitor: Visitor) -> None:
     page = visitor.live(visitor.goto("/"))
     page.evaluate("window.unbroken = true")

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 #: What a person reads who wrote to an agent that only has a script, and an empty one.
 NO_MODEL = (
     "I have no model, so nothing was done about your message; I only read it. To let me work, "
-    "install Claude Code or Codex where Remit runs, give it a key, and say `remit agent set {name} "
-    "adapterType=claude` (or codex, or llm); `remit adapter test claude` tells what is missing."
+    "install Claude Code or Codex where Remit runs, give it a key, and choose it as my adapter: "
+    "`remit agent set {name} adapterType=claude` (or codex, or llm). What is missing: `remit "
+    "adapter test claude`."
 )
 
 

@@ -35,7 +35,7 @@ class File:
     links: int
     created_at: Micros
     updated_at: Micros
-    #: The text of a message and nothing else: found with the mail, not among what was written down.
+    #: The text of a message or the bundle of a change: found with these, not among other files.
     letter: bool = False
 
 

@@ -181,6 +181,7 @@ def propose(
             file_id=new_id,
             stored=new_stored,
             unlisted=True,
+            letter=True,
         ).id
     proposed: Arguments = {
         "run_id": ctx.actor.run_id,

@@ -87,7 +87,8 @@ def check_root_stays(ctx: Context, gone: Agent) -> None:
     if was_root and ctx.tx.one(statements.WORKING_ROOT) is None:
         raise Conflict(
             f"{gone.name} is the root agent of the company, which cannot be without one.",
-            "Create another agent without a boss first, or change this one with `remit agent set`.",
+            "Create another agent without a boss first, or change this one: `remit agent set "
+            f"{gone.name}`.",
             code="root_agent",
         )
 

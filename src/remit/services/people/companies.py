@@ -50,7 +50,7 @@ def create(
     ctx: Context,
     *,
     name: CompanyName,
-    root_name: Annotated[Name, Help("Of its root agent; ceo, if left out.")] | None = None,
+    root_name: Annotated[Name, Help("Name of its root agent; ceo, if left out.")] | None = None,
     adapter_type: Annotated[
         str,
         Words(agent_spec.adapter_types),

@@ -108,10 +108,10 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
             ctx.company,
             "mail",
             letter.message_id,
-            letter.subject or f"Letter from {letter.sender_name or 'remit'}",
+            letter.subject or f"Letter from {letter.sender_name or 'Remit'}",
             None,
             letter.deliver_at,
-            f"From {letter.sender_name or 'remit'}.",
+            f"From {letter.sender_name or 'Remit'}.",
         )
         for letter in letters
         if letter.sender_name is not None or letter.deliver_at not in told

@@ -22,6 +22,8 @@ _PAGE: Final = 120
 #: Of what a run did: on its line, and that is counted.
 MOST_EFFECTS: Final = 4
 MOST_COUNTED: Final = 200
+#: What Remit does to one agent after the other; an hour of it is one line.
+_ALIKE: Final = frozenset({"agent.check"})
 #: What everybody does all the time and nobody else notices, unless it is refused.
 _NOISE: Final = frozenset(
     {
@@ -45,6 +47,8 @@ class _Line:
     effects: int = 0
     times: int = 1
     first: Micros = 0
+    #: Of the same to many: how many more there were.
+    others: int = 0
 
 
 @query("record.page")
@@ -131,8 +135,12 @@ def _put(lines: dict[tuple[Any, ...], _Line], line: _Line) -> None:
     """On a line of its own; what comes to the same is said once an hour, with how often."""
     key = _key(line)
     if key in lines:
-        lines[key].times += 1
-        lines[key].first = line.first
+        again = lines[key]
+        if line.events and line.events[0].action in _ALIKE:
+            again.others += line.events[0].resource != again.events[0].resource
+        else:
+            again.times += 1
+        again.first = line.first
     else:
         lines[key] = line
 
@@ -143,6 +151,8 @@ def _key(line: _Line) -> tuple[Any, ...]:
         event = line.events[0]
         if event.actor_kind is not ActorKind.SYSTEM:
             return ("event", event.seq)
+        if event.action in _ALIKE:
+            return ("event", event.action, event.allowed, '"usable":true' in event.details, hour)
         return ("event", event.action, event.resource, event.allowed, event.details, hour)
     if line.effects or run.ended_at is None:
         return ("run", run.id)
@@ -156,6 +166,7 @@ def _view(line: _Line) -> shapes.RecordLineShape:
         "events": [views.event(one) for one in line.events],
         "effects": line.effects,
         "times": line.times,
+        "others": line.others,
         "run": views.run(line.run) if line.run is not None else None,
     }
 

@@ -271,6 +271,7 @@ class RecordLineShape(TypedDict):
     events: list[EventShape]
     effects: int
     times: int
+    others: int
     run: RunShape | None
 
 

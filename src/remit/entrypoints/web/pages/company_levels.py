@@ -19,6 +19,13 @@ WORDS: Final = {
     PermissionLevel.PRIVILEGED: "Can hire.",
     PermissionLevel.BOSS: "Can hire, and controls others as the board does.",
 }
+#: What an action is called here.
+ACTION_WORDS: Final = {
+    "agent.create": "Right to create agents",
+    "approval.decide": "Right to decide approvals",
+    "full_access": "Right to full access",
+    "instance.configure": "Right to configure Remit",
+}
 _CREATES: Final = {"default": None, "yes": True, "no": False}
 CREATES: Final = (("default", "only the CEO"), ("yes", "yes"), ("no", "no"))
 MODES: Final = (("", "as granted to each agent"), ("allow", "allowed"), ("deny", "denied"))
@@ -41,7 +48,7 @@ def show(visit: Visit) -> Page:
         policy=policy,
         may_change=visit.decides and visit.whole,
         words=WORDS,
-        actions=sorted(ACTIONS),
+        actions=[(action, ACTION_WORDS.get(action, action)) for action in sorted(ACTIONS)],
         creates=CREATES,
         said={value: key for key, value in _CREATES.items()},
         modes=MODES,

@@ -112,7 +112,14 @@ def _plain(
         limit=PAGE,
     )
     lines = [
-        {"at": one["at"], "first": one["at"], "events": [one], "effects": 1, "times": 1}
+        {
+            "at": one["at"],
+            "first": one["at"],
+            "events": [one],
+            "effects": 1,
+            "times": 1,
+            "others": 0,
+        }
         for one in found["events"]
     ]
     return {**found, "lines": [{**one, "run": None} for one in lines]}

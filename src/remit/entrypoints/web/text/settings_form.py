@@ -193,22 +193,29 @@ def of_verb(
     *,
     without: Iterable[str] = (),
     labels: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
     needed: Iterable[str] = (),
 ) -> list[Setting]:
     """Form fields of a verb's parameters, without those that the page knows; required ones first.
 
-    A parameter that the verb can do without and a page cannot is `needed`.
+    A parameter that the verb can do without and a page cannot is `needed`; `labels` and `words` are
+    for one whose own words are for programs.
     """
     left_out, must = {"company", *without}, set(needed)
     found = [
-        _of_field(one, (labels or {}).get(one.name), one.required or one.name in must)
+        _of_field(
+            one,
+            (labels or {}).get(one.name),
+            one.required or one.name in must,
+            (words or {}).get(one.name),
+        )
         for one in verb.fields.values()
         if one.name not in left_out and not one.name.startswith("new_")
     ]
     return sorted(found, key=_rank)
 
 
-def _of_field(one: Field, label: str | None, required: bool) -> Setting:
+def _of_field(one: Field, label: str | None, required: bool, words: str | None) -> Setting:
     kind, options = "text", one.words
     if one.entries is not None:
         kind = "lines"
@@ -220,7 +227,7 @@ def _of_field(one: Field, label: str | None, required: bool) -> Setting:
         kind = "area"
     picks = one.reference.kind if one.reference is not None else ""
     default = "" if one.required or one.default in (None, "", False) else _shown(one.default)
-    text = "" if one.help is None else one.help.text
+    text = words or ("" if one.help is None else one.help.text)
     return Setting(
         one.name,
         kind,

@@ -15,6 +15,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from remit.clock import SECOND, from_iso
+from remit.entrypoints.web.text import commands
 from remit.model.connections.diff import visible
 from remit.model.execution import transcript
 from remit.model.messaging.mail import MARKS, Mark
@@ -172,6 +173,31 @@ def markdown(text: str | None) -> Markup:
     return Markup(safe) + rest  # noqa: S704  # the renderer escapes
 
 
+def letter(text: str | None) -> Markup:
+    """The text of a letter; where Remit names a command, the page that does the same."""
+    return markdown(commands.in_markdown(text or ""))
+
+
+def sender(message: Mapping[str, Any]) -> str:
+    """Who wrote a letter."""
+    return "Remit" if message["sender"] == "system" else str(message["sender_name"])
+
+
+_MARKS: Final = re.compile(r"(?m)^[ \t]*(?:#{1,6}|>|[-*+](?= ))[ \t]*|\*\*|__|`")
+
+
+def gist(text: str | None, longest: int = 280) -> str:
+    """The beginning of a text on one line, without the marks of Markdown."""
+    lines = (
+        " ".join(line.split()) for line in _MARKS.sub("", commands.worded(text or "")).splitlines()
+    )
+    plain = " · ".join(filter(None, lines))
+    if len(plain) <= longest:
+        return plain
+    cut = plain[:longest]
+    return (cut.rpartition(" ")[0] or cut) + "…"
+
+
 def status(value: str) -> str:
     return STATUS.get(value, value.replace("_", " "))
 
@@ -323,6 +349,11 @@ FILTERS: Final = {
     "readable": with_readable_times,
     "label": label,
     "markdown": markdown,
+    "letter": letter,
+    "gist": gist,
+    "sender": sender,
+    "linked": commands.linked,
+    "worded": commands.worded,
     "status": status,
     "state": state,
     "time": time,

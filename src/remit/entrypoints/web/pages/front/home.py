@@ -111,6 +111,8 @@ def _company(visit: Visit) -> dict[str, Any]:
     roots = visit.ask(company_dashboard.roots, company=company) if visit.decides else []
     ready = [one for one in roots if one["status"] in OPERATIONAL]
     sent = visit.argument("sent")
+    wishes = visit.ask(front_page.wishes, company=company, limit=MOST_WISHES)
+    ran = wishes or visit.ask(company_dashboard.newest_runs, company=company, limit=1)
     return {
         "now": visit.ask(front_page.now, company=company),
         "trend": trend,
@@ -121,7 +123,8 @@ def _company(visit: Visit) -> dict[str, Any]:
         "roots": roots,
         "ready": ready,
         "choices": [(one["id"], f"{one['name']} ({one['title'] or one['role']})") for one in ready],
-        "wishes": visit.ask(front_page.wishes, company=company, limit=MOST_WISHES),
+        "wishes": wishes,
+        "is_new": not ran,
         "sent": sent if is_id(sent) else "",
         "looks": standing.WORDS,
     }

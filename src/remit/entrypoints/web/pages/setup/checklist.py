@@ -25,6 +25,8 @@ class Step:
     words: str
     label: str = ""
     address: str = ""
+    #: Whether nothing runs without it.
+    needed: bool = True
 
 
 def routes(site: Site) -> list[Route]:
@@ -98,12 +100,12 @@ def _people(visit: Visit) -> Step:
     several = len(visit.ask(users.listing, **in_company(visit), limit=2)) > 1
     words = "Others are in the company." if several else "Nobody else is in the company yet."
     where = f"/companies/{visit.company_id}/settings#people"
-    return Step("Colleagues", "done" if several else "open", words, "Invite a person", where)
+    return Step("Colleagues", "done" if several else "open", words, "Invite a person", where, False)
 
 
 def _backup(kept: int) -> Step:
     words = f"{kept} on this machine." if kept else "None was made here yet."
-    return Step("Backup", "done" if kept else "open", words, "Back up", "/instance#backups")
+    return Step("Backup", "done" if kept else "open", words, "Back up", "/instance#backups", False)
 
 
 def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:

@@ -8,13 +8,15 @@ from starlette.routing import Route
 from remit.entrypoints import declared_files, declared_text
 from remit.entrypoints.web.pages.setup.noun import caller
 from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, pickers
-from remit.errors import BadInput, RemitError
+from remit.entrypoints.web.text import common_queries, org_lines, pickers
+from remit.errors import RemitError
 from remit.services.command import Answer
 from remit.services.people import companies
 from remit.services.record import history
 
 PAGE: Final = 200
+#: Agents that are drawn; of a larger company the upper levels.
+MOST_LINES: Final = 1_000
 _SIGNS: Final = {"create": "added", "change": "changed", "unchanged": "same"}
 
 
@@ -68,8 +70,6 @@ def past(visit: Visit) -> Page:
                 )
             else:
                 rows = visit.ask(history.org_at, company=visit.company_id, at=when)
-        except BadInput as error:
-            visit.problem = error
         except RemitError as error:
             visit.problem = error
     return visit.show(
@@ -78,19 +78,7 @@ def past(visit: Visit) -> Page:
         what=what,
         agent=agent,
         rows=rows,
-        depth=_depths(rows) if what != "grants" else {},
+        lines=[] if what == "grants" else org_lines.lines(org_lines.plant(rows), MOST_LINES),
         names=common_queries.names(visit, (one.get("holder_id") for one in rows)),
         picks=pickers.of(visit, "agent")["agent"],
     )
-
-
-def _depths(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """How deep in the tree each was."""
-    boss = {one["id"]: one["reports_to"] for one in rows}
-    found: dict[str, int] = {}
-    for one in boss:
-        depth, above = 0, boss[one]
-        while above in boss and depth < len(boss):
-            depth, above = depth + 1, boss[above]
-        found[one] = depth
-    return found

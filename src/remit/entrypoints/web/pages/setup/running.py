@@ -82,7 +82,7 @@ ADAPTERS = Noun(
     about="Adapters that can run an agent here. A test looks for the program and its key; “Ask the "
     "model” sends one small request.",
     empty="No adapters.",
-    columns=("Runs",),
+    columns=("What it runs",),
     rows=_adapter_rows,
     complete=_installed,
     acts={"test": Act("Test", _check_adapter), "try": Act("Ask the model", _try_model)},
@@ -130,7 +130,15 @@ SCHEDULES = Noun(
     empty="No schedules yet.",
     columns=("Agent", "To", "When", "Next"),
     rows=_schedule_rows,
-    fields=fields_of(schedules.add, needed=("agent",)),
+    fields=fields_of(
+        schedules.add,
+        needed=("agent",),
+        words={
+            "to": "Default: the agent itself",
+            "cron": "Minute, hour, day, month and weekday: 0 9 * * 1-5 is every weekday at 9",
+            "at": "Such as 2027-01-31T09:00:00Z",
+        },
+    ),
     save=saves(schedules.add, "It is sent next at {next_at}."),
     test=_test_schedule,
     acts={
@@ -153,7 +161,7 @@ def _budget_rows(visit: Visit) -> list[Row]:
             one["agent_id"],
             one["name"],
             (
-                _dollars(one["money"]["spent_by_itself"]),
+                words.micros(one["money"]["spent_by_itself"]),
                 _dollars(one["money"]["limit"]),
                 _dollars(one["money"]["left"]),
                 _tokens(one["tokens"]["limit"]),
@@ -166,7 +174,7 @@ def _budget_rows(visit: Visit) -> list[Row]:
 
 
 def _dollars(micros: int | None) -> str:
-    return "no limit" if micros is None else f"${micros / 1_000_000:,.2f}"
+    return "no limit" if micros is None else words.micros(micros)
 
 
 def _tokens(amount: int | None) -> str:
@@ -268,8 +276,8 @@ def _key_rows(visit: Visit) -> list[Row]:
         name, label = agent["id"], agent["name"]
         for one in visit.ask(agents.keys, agent=name):
             if one["revoked_at"] is None:
-                until = _moment(one["expires_at"]) if one["expires_at"] else "no end"
-                facts = (one["name"] or "no name", _moment(one["created_at"]), until)
+                until = _moment(one["expires_at"]) if one["expires_at"] else "never"
+                facts = (one["name"] or "none", _moment(one["created_at"]), until)
                 found.append(Row(f"{name}/{one['id']}", label, facts, link=f"/agents/{name}"))
     return found
 
