@@ -75,5 +75,5 @@ def test_a_command_without_its_argument_stays_as_it_is() -> None:
 
 def test_a_gist_has_no_marks_of_markdown() -> None:
     text = "# Be kind\n\n- try **each** page\n- write `it` down\n\nSee `remit run show 12`."
-    assert words.gist(text) == "Be kind · try each page · write it down · See open the run."
+    assert words.gist(text) == "Be kind · try each page · write it down See open the run."
     assert words.gist("a long word " * 50, 20) == "a long word a long…"

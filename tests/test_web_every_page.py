@@ -74,16 +74,18 @@ def test_a_page_is_accessible_and_fits(
 
 
 @pytest.mark.campaign("every rule of axe in all six settings, of which two are tried each time")
+@pytest.mark.parametrize("address", PAGES)
 @pytest.mark.requirement("FX-47")
-def test_a_page_is_accessible_in_every_setting(known: dict[str, str], reader: Visitor) -> None:
-    for address in PAGES:
-        page = opened(reader, address, known)
-        for scheme in SCHEMES:
-            page.emulate_media(color_scheme=scheme)
-            for width in WIDTHS:
-                page.set_viewport_size({"width": width, "height": 900})
-                check_accessible(page)
-                check_fits(page)
+def test_a_page_is_accessible_in_every_setting(
+    address: str, known: dict[str, str], reader: Visitor
+) -> None:
+    page = opened(reader, address, known)
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            check_accessible(page)
+            check_fits(page)
 
 
 def test_every_page_is_looked_at(office: Office) -> None:

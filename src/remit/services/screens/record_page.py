@@ -149,11 +149,12 @@ def _key(line: _Line) -> tuple[Any, ...]:
     run, hour = line.run, line.at // HOUR
     if run is None:
         event = line.events[0]
-        if event.actor_kind is not ActorKind.SYSTEM:
+        if event.actor_kind is ActorKind.USER:
             return ("event", event.seq)
         if event.action in _ALIKE:
             return ("event", event.action, event.allowed, '"usable":true' in event.details, hour)
-        return ("event", event.action, event.resource, event.allowed, event.details, hour)
+        done = (event.actor_id, event.action, event.resource, event.allowed, event.details)
+        return ("event", *done, hour)
     if line.effects or run.ended_at is None:
         return ("run", run.id)
     return ("idle", run.agent_id, hour, run.status, run.error)

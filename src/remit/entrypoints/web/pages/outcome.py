@@ -73,7 +73,9 @@ def show(visit: Visit) -> Page:
         outline=parts,
         graph=partial(drawn, drawing, "near", one["id"]) if len(near["nodes"]) > 1 else None,
         near_cut_off=near["cut_off"],
-        happened=[{**event, "said": event_text.past(event["action"])} for event in happened],
+        happened=event_text.counted(
+            ({**event, "said": _said(event)} for event in happened), "by", "said", "why"
+        ),
         later=before is not None,
         more=visit.link(address(one["id"]), before=happened[-1]["seq"])
         if len(happened) == HISTORY
@@ -85,6 +87,12 @@ def show(visit: Visit) -> Page:
         ),
         names=common_queries.names(visit, _people(one, parts, why, happened)),
     )
+
+
+def _said(event: Mapping[str, Any]) -> str:
+    if event["allowed"]:
+        return event_text.past(event["action"])
+    return f"was not allowed to {event_text.infinitive(event['action'])}"
 
 
 def _chains(why: Mapping[str, Any]) -> list[list[dict[str, Any]]]:

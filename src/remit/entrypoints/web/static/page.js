@@ -52,7 +52,7 @@ function around(part, next) {
   }
 }
 
-export function patch(fresh, { force = false, live = false } = {}) {
+function patch(fresh, { force = false, live = false } = {}) {
   for (const part of document.querySelectorAll("[data-part]")) {
     const next = fresh.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
     if (!next) continue;

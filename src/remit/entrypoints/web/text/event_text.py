@@ -309,11 +309,11 @@ def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     return found
 
 
-def counted(told: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same over and over again is said once, with how often."""
+def counted(told: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
+    """The same over and over again is said once, with how often; `keys` say what is the same."""
     found: list[dict[str, Any]] = []
     for event in told:
-        if found and all(found[-1][key] == event[key] for key in _SENTENCE):
+        if found and all(found[-1][key] == event[key] for key in keys):
             found[-1]["times"] += 1
         else:
             found.append({**event, "times": 1})
@@ -400,7 +400,6 @@ def _thing(event: Mapping[str, Any]) -> tuple[str, str]:
     return kind, own
 
 
-_SENTENCE: Final = ("actor", "said", "thing", "more", "allowed")
 _PEOPLE: Final = ("holder", "owner", "from", "to", "agent", "agent_id", "user_id")
 
 

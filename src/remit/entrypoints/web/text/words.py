@@ -183,15 +183,13 @@ def sender(message: Mapping[str, Any]) -> str:
     return "Remit" if message["sender"] == "system" else str(message["sender_name"])
 
 
-_MARKS: Final = re.compile(r"(?m)^[ \t]*(?:#{1,6}|>|[-*+](?= ))[ \t]*|\*\*|__|`")
+_MARKS: Final = re.compile(r"(?m)^[ \t]*(?:#{1,6}|>)[ \t]*|\*\*|__|`")
+_ITEM: Final = re.compile(r"(?m)^[ \t]*[-*+] ")
 
 
 def gist(text: str | None, longest: int = 280) -> str:
     """The beginning of a text on one line, without the marks of Markdown."""
-    lines = (
-        " ".join(line.split()) for line in _MARKS.sub("", commands.worded(text or "")).splitlines()
-    )
-    plain = " · ".join(filter(None, lines))
+    plain = " ".join(_MARKS.sub("", _ITEM.sub("· ", commands.worded(text or ""))).split())
     if len(plain) <= longest:
         return plain
     cut = plain[:longest]
