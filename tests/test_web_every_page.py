@@ -54,8 +54,8 @@ def opened(reader: Visitor, address: str, known: dict[str, str]) -> Any:
 def test_a_page_is_accessible_and_fits(
     address: str, known: dict[str, str], reader: Visitor, desk: Any
 ) -> None:
-    """All rules of axe by day on a desk and by night on a phone; at each width what can be measured,
-    and the whole as it was last looked at (`tests/pictures`)."""
+    """All rules of axe by day on a desk and by night on a phone; at each width what can be
+    measured, and the whole as it was last looked at (`tests/pictures`)."""
     page = opened(reader, address, known)
     assert page.locator("nav[aria-label=Pages]").count() == 1, "a page has the frame of all pages"
     check_accessible(page)

@@ -267,3 +267,20 @@ def test_the_organisation_is_accessible_and_fits_by_day_and_by_night(
         page.get_by_text("Insert a layer").click()
         check_accessible(page)
         check_fits(page)
+
+
+@pytest.mark.requirement("HH-11")
+def test_a_box_of_the_chart_is_dragged_onto_its_new_manager(
+    office: Office, visitor: Visitor
+) -> None:
+    ada, tim = office.agent("Drawn-Ada"), office.agent("Drawn-Tim")
+    page = visitor.live(visitor.goto("/org?view=chart"))
+    boxes = [page.locator(f"[data-agent='{one['id']}'] .name") for one in (tim, ada)]
+    boxes[0].scroll_into_view_if_needed()
+    boxes[0].drag_to(boxes[0], target_position={"x": 12, "y": 4})
+    assert page.url.endswith("/org?view=chart"), "nothing follows from a drag onto itself"
+    boxes[0].drag_to(boxes[1])
+    expect(page.get_by_role("button", name="Move Drawn-Tim")).to_be_visible()
+    page.get_by_role("button", name="Move Drawn-Tim").click()
+    expect(page.get_by_text("Moved.")).to_be_visible()
+    assert boss_of(office, tim) == ada["id"]

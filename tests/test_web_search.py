@@ -129,6 +129,56 @@ def test_keys_lead_everywhere(office: Office, visitor: Visitor) -> None:
     expect(field).to_be_hidden()
 
 
+@pytest.mark.requirement("FX-50")
+def test_every_noun_of_the_set_up_and_the_brake_are_found(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    """Without scripts, for speed: what Ctrl-K shows is taken from this page."""
+    page = visit(java_script_enabled=False).page
+    for words, place in (
+        ("budget", "/setup/budgets"),
+        ("add secret", "/setup/secrets/new"),
+        ("channels", "/setup/channels"),
+        ("new company", "/companies/new"),
+        ("back up", "/instance#backups"),
+        ("timeline", "/runs?view=timeline"),
+        ("levels", f"/companies/{office.company}/levels"),
+    ):
+        page.goto(f"/search?q={words.replace(' ', '+')}")
+        found = page.locator("[data-found] a").evaluate_all(
+            "all => all.map((one) => one.getAttribute('href'))"
+        )
+        assert place in [re.sub(r"[?&]company=[\w-]+", "", one) for one in found], words
+        expect(page.get_by_text("No matches")).to_have_count(0)
+    watcher = visit(office.user("search-watcher", "observer"), java_script_enabled=False).page
+    watcher.goto("/search?q=stop")
+    expect(watcher.get_by_role("button", name="Stop the company")).to_have_count(0)
+
+
+@pytest.mark.requirement("FX-50")
+def test_the_palette_acts(office: Office, visitor: Visitor) -> None:
+    """A verb and a name do it, and what was done can be taken back beside it."""
+    agent = office.agent("Lamplighter")
+    page = visitor.live(visitor.goto("/runs"))
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search or act").fill("pause lampl")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("Pause Lamplighter")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").filter(has_text="Lamplighter is paused.")).to_be_visible()
+    assert office.board.must("GET", f"/api/agents/{agent['id']}")["status"] == "paused"
+    visitor.live()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status").filter(has_text="Lamplighter is resumed.")).to_be_visible()
+    assert office.board.must("GET", f"/api/agents/{agent['id']}")["status"] == "idle"
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search or act").fill("stop the")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("Stop the company")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The company is stopped").first).to_be_visible()
+    page.get_by_role("button", name="Resume the company").click()
+    expect(page.get_by_text("The company is resumed.")).to_be_visible()
+
+
 def test_an_address_that_does_not_exist_is_a_page_for_people_and_json_for_programs(
     office: Office, visitor: Visitor
 ) -> None:

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.binding_trial import asked
-from remit.entrypoints.web.site import Done, Show, Site, Visit
+from remit.entrypoints.web.site import Done, Show, Site, Undo, Visit
 from remit.entrypoints.web.text import settings_form, words
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import is_id
@@ -33,6 +33,8 @@ _CONTROLS: Final[dict[str, tuple[Verb[..., Any], str]]] = {
     "wake": (agents.wake, "{} was woken."),
     "terminate": (agents.terminate, "{} is terminated; its history stays."),
 }
+#: The verb that takes another back.
+_UNDONE_BY: Final = {"pause": "resume", "stop": "resume", "resume": "pause", "start": "pause"}
 #: What keeps an agent from starting although somebody wants it to.
 _KEEPS: Final = frozenset(
     {
@@ -73,7 +75,9 @@ async def control(visit: Visit) -> Done:
         raise NotFound("That cannot be done to an agent.", "Use the buttons.")
     verb, said = chosen
     done = await visit.do(verb, agent=visit.argument("agent"))
-    return Done(_here(visit), await _came_to(visit, done["name"], said.format(done["name"])))
+    back = _UNDONE_BY.get(visit.form.text("verb"))
+    undo = Undo(f"/agents/{done['id']}/control", {"verb": back}) if back else None
+    return Done(_here(visit), await _came_to(visit, done["name"], said.format(done["name"])), undo)
 
 
 async def _came_to(visit: Visit, name: str, said: str) -> str:
@@ -84,7 +88,8 @@ async def _came_to(visit: Visit, name: str, said: str) -> str:
     idle = shown["idle"]
     if idle is None or idle["reason"] not in _KEEPS:
         return said
-    return f"{name} cannot start: {words.with_readable_times(idle['sentence'])}"
+    why = words.with_readable_times(idle["sentence"])
+    return f"{said} {why}" if visit.form.text("verb") == "resume" else f"{name} cannot start: {why}"
 
 
 async def write(visit: Visit) -> Done:

@@ -62,6 +62,7 @@ for (const frame of document.querySelectorAll("[data-canvas]")) {
   frame.addEventListener("dragstart", (event) => event.preventDefault());
   frame.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || event.pointerType === "touch") return;
+    if (frame.dataset.preview && event.target.closest("[data-agent]")) return; // chart.js moves these
     held = { x: event.clientX, y: event.clientY, left: frame.scrollLeft, top: frame.scrollTop, moved: false };
   });
   addEventListener("pointermove", (event) => {

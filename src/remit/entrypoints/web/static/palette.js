@@ -33,11 +33,11 @@ async function search() {
     const put = document.importNode(row, true);
     put.id = `found-${index}`;
     put.setAttribute("role", "option");
-    const link = put.querySelector("a");
+    const act = put.querySelector("a, button");
     const name = document.createElement("strong");
-    name.textContent = link.textContent;
-    put.dataset.href = link.href;
-    link.replaceWith(name);
+    name.textContent = act.textContent;
+    if (act.href) put.dataset.href = act.href;
+    act.replaceWith(name);
     return put;
   });
   list.replaceChildren(...found);
@@ -48,7 +48,8 @@ async function search() {
 function follow(row) {
   if (!row) return;
   dialog.close();
-  location.assign(row.dataset.href);
+  if (row.dataset.href) location.assign(row.dataset.href);
+  else row.querySelector("form").submit();
 }
 
 function open() {

@@ -10,10 +10,12 @@ ACTIONS: Final = (
     ("Go to Runs", "/runs", "run", False, "r"),
     ("Go to Mail", "/inbox", "mail", False, "m"),
     ("Go to Files", "/files", "file", False, "f"),
+    ("Go to Changes", "/changes", "repo", False, "c"),
     ("Go to Approvals", "/approvals", "approval", False, "p"),
     ("Go to Record", "/events", "record", False, "e"),
     ("Go to Settings", "/companies/{company}/settings", "settings", False, "s"),
     ("Go to Account", "/account", "person", False, "u"),
+    ("Go to Set-up", "/setup", "tool", False, "t"),
     ("Go to Design", "/design", "edit", False, ""),
     ("Hire agent", "/hire", "plus", True, "h"),
     ("New outcome", "/outcomes#new", "plus", True, ""),
@@ -24,4 +26,26 @@ ACTIONS: Final = (
     ("Raise limits", "/companies/{company}/settings#limits", "clock", True, ""),
     ("Add person", "/companies/{company}/settings#people", "people", True, ""),
     ("Verify the audit log", "/events#verify", "record", False, ""),
+)
+#: The same for what is rarely wanted: found by its words, and not offered before any are typed.
+RARE: Final = (
+    ("Permission levels", "/companies/{company}/levels", "approval", False, ""),
+    ("Accounts and set-ups", "/companies/{company}/settings#accounts", "plug", False, ""),
+    ("Apply a file", "/apply", "edit", True, ""),
+    ("Company as of a time", "/as-of", "clock", False, ""),
+    ("Export the company", "/api/companies/{company}/export", "download", True, ""),
+    ("Organisation chart", "/org?view=chart", "org", False, ""),
+    ("Graph of outcomes", "/outcomes?view=graph", "outcome", False, ""),
+    ("Timeline of runs", "/runs?view=timeline", "run", False, ""),
+    ("Failed runs", "/runs?status=failed", "run", False, ""),
+    ("Stopped agents", "/org?status=error", "agent", False, ""),
+    ("Notifications and webhook", "/account", "bell", False, ""),
+    ("Create token", "/account", "key", False, ""),
+)
+#: Of the instance, for its operators.
+OPERATORS: Final = (
+    ("New company", "/companies/new", "plus", False, ""),
+    ("Import company", "/companies/new", "download", False, ""),
+    ("Back up now", "/instance#backups", "download", False, ""),
+    ("Doctor: check this machine", "/instance", "tool", False, ""),
 )

@@ -82,13 +82,14 @@ def _box(corner: tuple[float, float], node: Node, about: Mapping[str, Any], bran
         else Markup("")
     )
     return Markup(
-        '<g transform="translate({:.0f} {:.0f})"><a href="/agents/{}">'
+        '<g transform="translate({:.0f} {:.0f})" data-agent="{}"><a href="/agents/{}">'
         '<rect class="box is-{}" width="{:.0f}" height="{:.0f}" rx="6"/>'
         '<text class="name" x="12" y="17">{}</text><text class="dim" x="12" y="32">{}</text>'
         '<text class="dim is-{}" x="12" y="47">{}</text></a>{}</g>'
     ).format(
         corner[0],
         corner[1],
+        agent["id"],
         agent["id"],
         kind,
         _SIZES.width,

@@ -352,7 +352,7 @@ async def resume(visit: Visit) -> Done:
     chosen = visit.argument("agent")
     if not visit.form.ticked("alike"):
         done = await visit.do(agents.resume, agent=chosen)
-        undo = Undo(f"/agents/{done['id']}/control", {"what": "pause"})
+        undo = Undo(f"/agents/{done['id']}/control", {"verb": "pause"})
         return Done("/", f"{done['name']} is resumed.", undo)
     alike = await visit.look(lambda visit: visit.ask(front_page.stopped_like, agent=chosen))
     for one in alike[:MOST_AT_ONCE]:

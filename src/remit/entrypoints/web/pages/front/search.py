@@ -1,24 +1,41 @@
 """Search and actions: a page that works without scripts, and what Ctrl-K shows of it."""
 
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from starlette.routing import Route
 
+from remit.entrypoints.web.pages.setup import connections, running
 from remit.entrypoints.web.site import Page, Site, Visit
 from remit.entrypoints.web.text import event_text
-from remit.entrypoints.web.text.actions import ACTIONS
+from remit.entrypoints.web.text.actions import ACTIONS, OPERATORS, RARE
 from remit.services.knowledge import files
 from remit.services.record import search
 from remit.services.screens import finding
 
 MOST_EVENTS: Final = 4
-#: What can be done with an agent that was found.
+#: Agents that are offered for a verb, such as "pause len".
+MOST_MEANT: Final = 3
+#: What can be done with an agent that was found: words, address, icon, and the verb that is sent.
 _WITH_AGENT: Final = (
-    ("Write to {name}", "/agents/{id}?tab=mail", "mail"),
-    ("Move {name}", "/org/change?agent={id}", "org"),
-    ("Permissions of {name}", "/agents/{id}?tab=rights", "key"),
-    ("Runs of {name}", "/agents/{id}?tab=runs", "run"),
+    ("Write to {name}", "/agents/{id}?tab=mail", "mail", ""),
+    ("Move {name}", "/org/change?agent={id}", "org", ""),
+    ("Permissions of {name}", "/agents/{id}?tab=rights", "key", ""),
+    ("Runs of {name}", "/agents/{id}?tab=runs", "run", ""),
+    ("Configure {name}", "/agents/{id}?tab=configuration", "settings", ""),
+    ("Wake {name}", "/agents/{id}/control", "go", "wake"),
+    ("Pause {name}", "/agents/{id}/control", "stop", "pause"),
+    ("Resume {name}", "/agents/{id}/control", "go", "resume"),
+    ("Terminate {name}…", "/agents/{id}/terminate", "cross", ""),
 )
+_VERBS: Final = {words.split()[0].lower() for words, *_ in _WITH_AGENT}
+#: What each status of an agent leaves out.
+_POINTLESS: Final = {
+    "paused": {"wake", "pause"},
+    "error": {"wake"},
+    "terminated": {"wake", "pause", "resume"},
+    "pending_approval": {"wake", "pause", "resume"},
+}
 _PLACES: Final = {
     "agent": "/agents/",
     "approval": "/approvals/",
@@ -71,24 +88,72 @@ def _found(visit: Visit, sought: str, inside: bool) -> Page:
     )
 
 
-def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Actions whose names have all words, and those for the agent that was meant."""
     company = visit.company["id"] if visit.company else ""
     wanted = sought.lower().split()
+    known = [*ACTIONS, *(RARE if wanted else ())]
+    if wanted and visit.me["operator"]:
+        known += OPERATORS
     found = [
-        {"words": words, "address": _here(visit, address, company), "icon": icon, "key": key}
-        for words, address, icon, board, key in ACTIONS
-        if all(part in words.lower() for part in wanted) and (visit.decides or not board)
+        {**_action(words, _here(visit, address, company), icon), "key": key}
+        for words, address, icon, board, key in known
+        if visit.decides or not board
     ]
+    if wanted and visit.company is not None:
+        found += [*_set_up(visit), *_brake(visit)]
+    found = [one for one in found if all(part in one["words"].lower() for part in wanted)]
     for one in [thing for thing in things if thing["kind"] == "agent"][:1]:
-        found += [
-            _action(words.format(name=one["name"]), address.format(id=one["id"]), icon)
-            for words, address, icon in _WITH_AGENT
-        ]
+        found += _with_agent(visit, one, "")
+    verb, _, name = sought.lower().partition(" ")
+    if name and verb in _VERBS and visit.company is not None:
+        meant = visit.ask(finding.find, company=company, words=name.removeprefix("to "))
+        for one in [thing for thing in meant if thing["kind"] == "agent"][:MOST_MEANT]:
+            found += _with_agent(visit, one, verb)
     return found
 
 
-def _further(visit: Visit, sought: str) -> list[dict[str, str]]:
+def _set_up(visit: Visit) -> list[dict[str, Any]]:
+    """All that is set up, and a new one of each kind."""
+    found = []
+    for noun in (*connections.ALL, *running.ALL):
+        found.append(_action(noun.title, visit.link(noun.path), noun.icon))
+        if noun.may_add(visit):
+            words = f"{noun.verb} {noun.one}"
+            found.append(_action(words, visit.link(f"{noun.path}/new"), "plus"))
+    return found
+
+
+def _brake(visit: Visit) -> list[dict[str, Any]]:
+    """Stop and go, for whoever can."""
+    if not visit.decides:
+        return []
+    part = "the company" if visit.whole else "your part of the company"
+    fields = {"agent": visit.stops}
+    here = f"/companies/{visit.company_id}"
+    return [
+        {**_action(f"Stop {part}", f"{here}/stop", "stop"), "fields": fields},
+        {**_action(f"Resume {part}", f"{here}/go", "go"), "fields": fields},
+    ]
+
+
+def _with_agent(visit: Visit, one: dict[str, Any], verb: str) -> list[dict[str, Any]]:
+    """What can be done with an agent; with a verb, that alone."""
+    status = str(one["about"]).rpartition(", ")[2]
+    pointless = _POINTLESS.get(status, {"resume"})
+    return [
+        {
+            **_action(words.format(name=one["name"]), address.format(id=one["id"]), icon),
+            **({"fields": {"verb": sent}} if sent else {}),
+        }
+        for words, address, icon, sent in _WITH_AGENT
+        if words.lower().startswith(verb)
+        and sent not in pointless
+        and (visit.decides or (not sent and not words.startswith(("Move", "Terminate"))))
+    ]
+
+
+def _further(visit: Visit, sought: str) -> list[dict[str, Any]]:
     """Where else it can be looked for; reading contents is recorded, so it takes a step."""
     if not sought or visit.company is None:
         return []
@@ -99,10 +164,12 @@ def _further(visit: Visit, sought: str) -> list[dict[str, str]]:
     return found
 
 
-def _action(words: str, address: str, icon: str) -> dict[str, str]:
-    return {"words": words, "address": address, "icon": icon, "key": ""}
+def _action(words: str, address: str, icon: str) -> dict[str, Any]:
+    """`fields` are of a form that does it; without them the address is a page."""
+    return {"words": words, "address": address, "icon": icon, "key": "", "fields": None}
 
 
 def _here(visit: Visit, address: str, company: str) -> str:
     path, hash_, part = address.format(company=company).partition("#")
-    return visit.link(path) + hash_ + part
+    path, _, asked = path.partition("?")
+    return visit.link(path, **dict(parse_qsl(asked))) + hash_ + part
