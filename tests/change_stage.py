@@ -5,7 +5,7 @@ from typing import Any
 from remit.app import App
 from remit.ids import Ids
 from remit.runtime.runs.lifecycle import begin, finish
-from remit.services.changes import changes, errands
+from remit.services.changes import errands, proposals
 from remit.services.connections import repos
 from remit.services.identity import Caller, as_system
 from remit.services.rights import grants
@@ -47,7 +47,7 @@ def proposal(**more: Any) -> dict[str, Any]:
 
 
 def propose(company: Company, by: Run, **more: Any) -> Answer:
-    return company.call(by.caller, changes.propose, **proposal(**more))
+    return company.call(by.caller, proposals.propose, **proposal(**more))
 
 
 def author(company: Company, name: str = "author", **more: Any) -> Run:
@@ -60,7 +60,7 @@ def author(company: Company, name: str = "author", **more: Any) -> Run:
 async def proposed(app: App, agent: str, repo: str) -> str:
     """A change of an agent that holds enough, made in a run that is over."""
     live = await begin(app.gate, app.ids, app.settings.workspaces, agent)
-    made = await app.gate(Caller(live.token), changes.propose, **proposal(name=repo))
+    made = await app.gate(Caller(live.token), proposals.propose, **proposal(name=repo))
     await finish(app.gate, live)
     return str(made["change"])
 

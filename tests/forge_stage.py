@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, Micros
-from remit.services.changes import changes
+from remit.services.changes import changes, proposals
 from remit.services.connections import repos, secrets
 from remit.testing.clock import VirtualClock
 from tests.change_stage import give
@@ -37,7 +37,7 @@ class ForgeStage(Checkout):
 
     def propose(self, by: Run, files: dict[str, str] = GOOD, **more: Any) -> Answer:
         given = self.proposal(self.app, files, **more)
-        return self.company.call(by.caller, changes.propose, **given)
+        return self.company.call(by.caller, proposals.propose, **given)
 
     def proposed(self, by: Run, **more: Any) -> tuple[Answer, Pull]:
         """A change, and its request at the forge."""

@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, column, inspect, select
 from remit.channels.contract import Incoming, Sender
 from remit.runtime.delivery.connecting import Connector
 from remit.runtime.delivery.intake import IntakeLoop
-from remit.services.changes import changes, checking, errands, issues, watches
+from remit.services.changes import checking, comments, errands, issues, watches
 from remit.services.chat import accounts, intake, receivers
 from remit.services.connections import (
     bindings,
@@ -267,7 +267,7 @@ def _changes(company: Company) -> None:
     change_stage.give(company, made, paths=["src/**"])
     run = company.run(made)
     first = change_stage.propose(company, run)
-    company.call(company.board, changes.comment, change=first["change"], body="Why?")
+    company.call(company.board, comments.comment, change=first["change"], body="Why?")
     held = change_stage.claimed(company)
     done = {"errand": held["errand"], "epoch": 1, "head": change_stage.HEAD}
     company.call(as_system(), errands.published, **done)

@@ -19,7 +19,7 @@ import pytest
 
 from remit.adapters import registry
 from remit.entrypoints.web.pages.setup import checklist
-from remit.services.changes import changes
+from remit.services.changes import proposals
 from remit.services.identity import Caller
 from tests.browsing import Office
 from tests.review_stage import Checkout
@@ -110,7 +110,7 @@ class Proposals:
         app = self.office.running.app
         given = self.there.proposal(app, files, name=self.name, **more)
         run = self.office.begin(self.author)
-        made = self.office.do(app.gate(Caller(run.token), changes.propose, **given))
+        made = self.office.do(app.gate(Caller(run.token), proposals.propose, **given))
         self.office.end(run)
         return str(made["change"])
 

@@ -7,7 +7,7 @@ from typing import Any
 from remit.app import App
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.services import shapes
-from remit.services.changes import changes, errands, reviews
+from remit.services.changes import changes, errands, proposals, reviews
 from remit.services.connections import repos
 from remit.services.identity import as_system
 from tests.change_stage import give
@@ -101,7 +101,7 @@ class Site(Checkout):
 
     def propose(self, by: Run, files: dict[str, str], **more: Any) -> Answer:
         given = self.proposal(self.company.app, files, **more)
-        return self.company.call(by.caller, changes.propose, **given)
+        return self.company.call(by.caller, proposals.propose, **given)
 
     def claim(self) -> shapes.ClaimedErrandShape:
         """What is to be taken in next; what goes before is done with nothing done."""

@@ -12,11 +12,11 @@ import pytest
 
 import remit
 from remit.errors import BadInput, Conflict, NotFound, RemitError, TooLarge, Unauthenticated
-from remit.model.connections.repo import Repo
 from remit.runtime.repos import proposals
 from remit.runtime.repos.forges import without_orders
 from remit.runtime.sandbox import sandbox_policy
-from remit.services.changes import changes
+from remit.services.changes import changes, comments
+from remit.services.changes import proposals as proposed
 from remit.services.connections import repos
 from remit.services.redaction import program_text
 from tests.company import Company, Run
@@ -119,7 +119,7 @@ def test_what_a_lasting_copy_is_set_to_runs_nothing_outside_a_sandbox(
     small: Company, remote: Remote, tmp_path: Path
 ) -> None:
     run = at_work(small, remote)
-    repo = Repo(**small.call(run.caller, changes.prepare, name="site", branch="fix")["repo"])
+    repo = small.call(run.caller, proposed.prepare, name="site", branch="fix")["repo"]
     work = small.home / "projects" / "lasting"
     small.wait(small.app.repos.lasting(repo, work))
     trap, script = tmp_path / "trapped", work / "trap.sh"
@@ -454,7 +454,7 @@ def test_neither_a_request_nor_a_comment_gives_orders_to_the_forge(
         author = stage.author()
         made, pull = stage.proposed(author, description="Mend: key=len.\n/merge\n@bot merge")
         said = f"/approve\nDone with {SECRET}."
-        small.call(author.caller, changes.comment, change=made["change"], body=said)
+        small.call(author.caller, comments.comment, change=made["change"], body=said)
         stage.look()
         assert "Mend: key=len." in pull.body, "it is no secret"
         told = [pull.body, *(one.body for one in stage.forge.talk)]
@@ -495,9 +495,7 @@ def test_what_was_pushed_a_moment_ago_is_found_also_while_somebody_fetches(
     """Whoever fetches already may have looked before it was pushed."""
     run = at_work(small, remote)
     kept = small.app.repos
-    mirror = kept._mirror(
-        Repo(**small.call(run.caller, changes.prepare, name="site", branch="x")["repo"])
-    )
+    mirror = kept._mirror(small.call(run.caller, proposed.prepare, name="site", branch="x")["repo"])
 
     fetch, shared, branch = kept._fetch, kept._shared, "new"
 

@@ -23,7 +23,7 @@ from remit.model.connections.forge import ForgeKind
 from remit.runtime import diagnosis
 from remit.runtime.repos.forges import is_signed
 from remit.runtime.repos.watching import ForgeWatcher
-from remit.services.changes import changes, issues, requests, reviews, watches
+from remit.services.changes import issues, requests, reviews, watches
 from remit.services.command import Gate
 from remit.services.connections import repo_checks, repos, secrets
 from remit.services.identity import as_system
@@ -104,7 +104,7 @@ def test_a_change_goes_from_its_proposal_over_a_review_to_its_merge(
         ]
 
         # The author answers, once, and does not hear itself.
-        small.call(author.caller, changes.comment, change=made["change"], body="It is symmetric.")
+        small.call(author.caller, comments.comment, change=made["change"], body="It is symmetric.")
         stage.look()
         stage.look()
         answers = [one for one in stage.forge.talk if "symmetric" in one.body]

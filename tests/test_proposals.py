@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from remit.errors import BadInput, Conflict, Refused, TooLarge
-from remit.model.connections.repo import Repo
 from remit.runtime.repos import proposals
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.changes import changes
+from remit.services.changes import proposals as proposed
 from remit.services.connections import folders, repos
 from remit.services.rights import grants
 from remit.testing import ToolRefused
@@ -400,9 +400,9 @@ def test_a_lasting_folder_is_proposed_from_without_naming_it(
     bound = small.call(small.board, folders.bind, company=small.id, agent=run.agent_id, repo="site")
     work = small.app.settings.home / "projects" / run.agent_id / bound["id"]
     ((about,),) = small.sql("SELECT id FROM repos")
-    repo = small.call(run.caller, changes.prepare, name="site", branch="fix")["repo"]
-    assert repo["id"] == about
-    small.wait(small.app.repos.lasting(Repo(**repo), work))
+    repo = small.call(run.caller, proposed.prepare, name="site", branch="fix")["repo"]
+    assert repo.id == about
+    small.wait(small.app.repos.lasting(repo, work))
     git(work, "checkout", "--quiet", "-b", "fix")
     (work / "app.py").write_text("print(3)\n")
     git(work, "add", "--all")

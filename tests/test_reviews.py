@@ -10,7 +10,7 @@ from remit.clock import HOUR
 from remit.errors import AwaitsApproval, Conflict, Refused, RemitError
 from remit.model.connections.diff import MOST_LINES, visible
 from remit.runtime.repos import git as git_child
-from remit.services.changes import changes, errands, reviews
+from remit.services.changes import errands, proposals, reviews
 from remit.services.identity import as_system
 from remit.services.organisation import halts
 from tests.change_stage import give
@@ -242,7 +242,7 @@ def test_nothing_is_proposed_while_it_is_merged_so_the_evidence_names_what_was(s
         site.propose(run, {"app.py": "pass\n"})
     assert (refused.value.status, "has mail" in refused.value.step) == (409, True)
     with pytest.raises(Conflict, match="being merged"):
-        site.company.call(run.caller, changes.prepare, name="site", branch="fix")
+        site.company.call(run.caller, proposals.prepare, name="site", branch="fix")
     site.propose(run, {"README.md": "y\n"}, branch="another")
     site.carry_out()
     ((evidence,),) = site.company.sql("SELECT id FROM files WHERE description LIKE 'Merged: %'")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remit.services.changes import changes, errands
+from remit.services.changes import errands, proposals
 from remit.services.identity import as_system
 from tests.change_stage import NEXT, add_repo, give, proposal
 from tests.company import Run
@@ -19,7 +19,7 @@ def _author(s: Scene, **more: Any) -> tuple[Run, str]:
 def _proposed(s: Scene, **more: Any) -> tuple[Run, dict[str, Any]]:
     run, repo = _author(s, **more)
     given = proposal(name=repo)
-    made = s.c.call(run.caller, changes.propose, **given)
+    made = s.c.call(run.caller, proposals.propose, **given)
     return run, {**given, **made}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remit.services.changes import changes, checking
+from remit.services.changes import checking, proposals
 from remit.services.connections import repo_checks
 from remit.services.identity import as_system
 from tests.change_stage import add_repo, give, proposal
@@ -19,7 +19,7 @@ def _named(s: Scene) -> dict[str, Any]:
 def _proposed(s: Scene) -> str:
     repo, member = _named(s)["repo"], s.agent()
     give(s.c, member, name=repo)
-    made = s.c.call(s.run(member).caller, changes.propose, **proposal(name=repo))
+    made = s.c.call(s.run(member).caller, proposals.propose, **proposal(name=repo))
     return str(made["change"])
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remit.services.changes import changes, errands, issues, requests, watches
+from remit.services.changes import comments, errands, issues, proposals, requests, watches
 from remit.services.identity import as_system
 from tests.change_stage import HEAD, add_repo, give, proposal
 from tests.company import Run
@@ -22,7 +22,7 @@ def _proposed(s: Scene) -> tuple[Run, str, str, dict[str, Any]]:
     name, member = add_repo(s.c, s.name(), **FORGE), s.agent()
     give(s.c, member, name=name)
     run = s.run(member)
-    made = s.c.call(run.caller, changes.propose, **proposal(name=name))
+    made = s.c.call(run.caller, proposals.propose, **proposal(name=name))
     asked = "SELECT id FROM change_errands WHERE change_id = ?"
     ((errand,),) = s.c.sql(asked, made["change"])
     s.c.call(as_system(), errands.claim, errand=errand, worker="w")
@@ -92,7 +92,7 @@ def _(s: Scene) -> Call:
 @situation("requests.said")
 def _(s: Scene) -> Call:
     run, repo, change = _requested(s)
-    made = s.c.call(run.caller, changes.comment, change=change, body="It is symmetric.")
+    made = s.c.call(run.caller, comments.comment, change=change, body="It is symmetric.")
     return s.by_remit(repo=repo, epoch=1, comment=made["id"], outside="comment-3")
 
 

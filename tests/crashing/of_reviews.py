@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remit.services.changes import changes, errands, reviews
+from remit.services.changes import errands, proposals, reviews
 from remit.services.identity import as_system
 from tests.change_stage import BASE, HEAD, add_repo, give, proposal
 from tests.crashing.call import Call
@@ -13,7 +13,7 @@ def _seen(s: Scene) -> dict[str, Any]:
     """A change that somebody looked at."""
     repo, member = add_repo(s.c, s.name()), s.agent()
     give(s.c, member, name=repo)
-    made = s.c.call(s.run(member).caller, changes.propose, **proposal(name=repo))
+    made = s.c.call(s.run(member).caller, proposals.propose, **proposal(name=repo))
     return {"change": made["change"], "head": HEAD, "base": BASE}
 
 
@@ -51,7 +51,7 @@ def _(s: Scene) -> Call:
     repo, member = add_repo(s.c, s.name()), s.agent()
     give(s.c, member, name=repo)
     run = s.run(member)
-    made = s.c.call(run.caller, changes.propose, **proposal(name=repo))
+    made = s.c.call(run.caller, proposals.propose, **proposal(name=repo))
     return s.by(run, change=made["change"], note="Never mind.")
 
 

@@ -44,7 +44,7 @@ from remit.runtime.runs import held_commands
 from remit.runtime.runs.workspace import destroy_workspace, move_inside
 from remit.runtime.sandbox.mounts import View
 from remit.services import shapes
-from remit.services.changes import changes
+from remit.services.changes import proposals
 from remit.services.command import Answer, Gate
 from remit.services.connections import repos
 from remit.services.identity import Caller, as_system
@@ -119,7 +119,7 @@ class Repos:
         repo, workspace = await self._gate(caller, repos.use, name=name, ref=ref, place=place)
         mirror = self._mirror(repo)
         mark, problem = await self._refreshed(mirror)
-        about = await self._gate(caller, changes.for_clone, name=name, ref=ref)
+        about = await self._gate(caller, proposals.for_clone, name=name, ref=ref)
         who = CommitIdentity.of(**about["identity"])
         own = await self._proposed(mirror, about["change"])
         found, contents, where = await self._placed(mirror, ref, workspace, place, own=own, who=who)

@@ -33,7 +33,7 @@ from remit.runtime.runs import conditions
 from remit.runtime.runs.workspace import destroy_workspace
 from remit.runtime.sandbox import sandbox_policy
 from remit.runtime.sandbox.mounts import View
-from remit.services.changes import changes
+from remit.services.changes import proposals
 from remit.services.command import Answer, Gate
 from remit.services.connections import folders
 from remit.services.identity import Caller
@@ -120,7 +120,7 @@ class Proposals:
         if first is not None:
             return first
         about = await self._gate(
-            caller, changes.prepare, name=name, branch=branch, target=target, outcome=outcome
+            caller, proposals.prepare, name=name, branch=branch, target=target, outcome=outcome
         )
         repo = about["repo"]
         around, copy = await self._copy_of(caller, repo, about["workspace"], place)
@@ -139,7 +139,7 @@ class Proposals:
                 content = await self._library.keep(new_id, bundle)
                 answer = await self._gate(
                     caller,
-                    changes.propose,
+                    proposals.propose,
                     name=name,
                     branch=branch,
                     title=title,

@@ -17,7 +17,7 @@ from remit.model.connections.folder import FolderKind
 from remit.model.organisation.grant import Level
 from remit.model.work.file import FileKind
 from remit.services import shapes
-from remit.services.changes import changes, checks, passing
+from remit.services.changes import authors, changes, checks, errands, passing
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.fields import ChangeRef
 from remit.services.knowledge import documents
@@ -73,7 +73,7 @@ def again(ctx: Context, *, change: ChangeRef) -> shapes.ChangeDetailShape:
     found = changes.required(ctx, change, Action.CHANGE_COMMENT)
     if found.status is not ChangeStatus.OPEN:
         raise Conflict(f"The change is {found.status.value}.", "Only what is open is checked.")
-    changes.refuse_merging(ctx, found)
+    errands.refuse_merging(ctx, found)
     made = checks.begin(ctx, found, changes.repo_of(ctx, found))
     if not made:
         raise Conflict(
@@ -164,7 +164,7 @@ def delivered(
     ctx.record("change.checked", f"change:{change.id}", {**about, "evidence": evidence.id})
     if result is CheckResult.FAILED:
         kept = ", ".join(wanted.protected) or "nothing"
-        changes.tell_author(
+        authors.tell(
             ctx,
             change,
             f"Check {found.name} failed: {change.title}",
@@ -214,7 +214,7 @@ put_back = _QUEUE.puts_back("checks", "check.put_back")
 
 def _tell_broken(ctx: Context, found: ChangeCheck, why: str) -> None:
     change = _change(ctx, found)
-    changes.tell_author(
+    authors.tell(
         ctx,
         change,
         f"Check {found.name} could not be run: {change.title}",

@@ -5,17 +5,22 @@ before: what is there already is not done again.
 """
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from remit.clock import HOUR, MINUTE, SECOND, Micros
+from remit.errors import Conflict
 from remit.model.connections.change import Change, ChangeErrand, Errand
+from remit.model.messaging.mail import DeliveryStatus
 from remit.services import shapes
-from remit.services.changes import changes
+from remit.services.changes import authors, changes
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.context import system_only
 from remit.services.governance import approval_engine
 from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
+from remit.store.engine.statement import row
 
 #: Longer than a fetch and a push of something large may take.
 LEASE: Micros = 30 * MINUTE
@@ -45,7 +50,7 @@ def _brief(ctx: Context, found: ChangeErrand) -> shapes.ClaimedErrandShape:
         "repo": repo,
         "change": change,
         "bundle": {"id": bundle.id, "sha256": bundle.sha256},
-        "identity": changes.identity(ctx, change.agent_id),
+        "identity": authors.identity(ctx, change.agent_id),
     }
 
 
@@ -86,7 +91,7 @@ def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
     change = _change(ctx, errand)
     subject = f"Could not {errand.kind.value}: {change.title}"
     said = f"It could not be done at the remote: {why}."
-    changes.tell_author(ctx, change, subject, f"{said} Propose it again when that is fixed.")
+    authors.tell(ctx, change, subject, f"{said} Propose it again when that is fixed.")
     if errand.kind is Errand.MERGE and (decider := change.decided_by) is not None:
         about = f"About change {change.id}, which you decided to merge."
         text = f"{about}\n\n{said} Its author knows; decide again when it proposes anew.\n"
@@ -96,6 +101,49 @@ def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
 failed = _QUEUE.fails("errands", usual=BACKOFF, most=MOST_ATTEMPTS, gave_up=_tell)
 take_over = _QUEUE.takes_over("errands", most=MOST_ATTEMPTS, gave_up=_tell)
 put_back = _QUEUE.puts_back("errands", "errand.put_back")
+
+
+def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
+    """Have something done at the remote about a change. To publish takes what is proposed when it
+    is done, so one that nobody has begun is enough."""
+    waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
+    if kind is Errand.PUBLISH and any(
+        one.kind is kind and one.status is DeliveryStatus.QUEUED for one in waiting
+    ):
+        return
+    errand = ChangeErrand(
+        id=ctx.ids.new(),
+        company_id=change.company_id,
+        repo_id=change.repo_id,
+        change_id=change.id,
+        kind=kind,
+        details=json.dumps(details),
+        status=DeliveryStatus.QUEUED,
+        next_at=ctx.now,
+        created_at=ctx.now,
+    )
+    ctx.tx.run(statements.INSERT_ERRAND, **row(errand))
+
+
+def refuse_merging(ctx: Context, change: Change) -> None:
+    """While a change is being taken in it stays what it was when that was decided."""
+    waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
+    if any(one.kind is Errand.MERGE for one in waiting):
+        raise Conflict(
+            "It is being merged already.",
+            "Wait: its author has mail when it is in or could not be taken in.",
+        )
+
+
+def cancel(ctx: Context, waiting: Sequence[ChangeErrand], why: str) -> None:
+    for errand in waiting:
+        ctx.tx.run(
+            statements.ERRANDS.close,
+            errand=errand.id,
+            new_status=DeliveryStatus.CANCELLED.value,
+            now=ctx.now,
+            why=why,
+        )
 
 
 def held(ctx: Context, errand: str, epoch: int) -> tuple[ChangeErrand, Change]:

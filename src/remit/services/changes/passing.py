@@ -10,7 +10,7 @@ import json
 from remit.model.connections.change import Change, ChangeStatus, Errand
 from remit.model.connections.check import CheckResult
 from remit.model.connections.forge import CheckState
-from remit.services.changes import changes, checks
+from remit.services.changes import authors, changes, checks
 from remit.services.command import Context
 from remit.services.work import waits
 from remit.store.connections import changes as statements
@@ -36,7 +36,7 @@ def tell(ctx: Context, change: Change) -> None:
     ctx.tx.run(forge_statements.SET_SEEN, change=change.id, new_request_seen=told)
     names = [f"{one.name} (kb_file:{one.evidence_id})" for one in own]
     names += [f"{one['name']} (at the forge)" for one in there]
-    changes.tell_author(
+    authors.tell(
         ctx,
         change,
         f"All checks passed: {change.title}",

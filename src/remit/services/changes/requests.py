@@ -27,7 +27,7 @@ from remit.model.connections.change import (
 from remit.model.connections.forge import CheckState, RequestState, Verdict
 from remit.model.messaging.turn import barred
 from remit.services import shapes
-from remit.services.changes import changes, errands, passing, texts, watches
+from remit.services.changes import authors, comments, endings, errands, passing, texts, watches
 from remit.services.command import FOR_REMIT, Context, command, logged
 from remit.services.shape_basics import JsonObject
 from remit.store.connections import changes as change_statements
@@ -86,7 +86,7 @@ def observe(
         about = {"number": found.request_number, "news": [subject for subject, _ in told]}
         ctx.record("change.observe", f"change:{change}", about)
     for subject, text in told:
-        changes.tell_author(ctx, found, f"{subject}: {found.title}", text)
+        authors.tell(ctx, found, f"{subject}: {found.title}", text)
     if request is not None:
         _ended(ctx, found, request)
     if checks is not None:
@@ -164,7 +164,7 @@ def _comment(ctx: Context, change: Change, one: Mapping[str, Any]) -> ChangeComm
 
 def _words(comment: ChangeComment, verdict: Verdict) -> str:
     does = {Verdict.APPROVED: "approves it", Verdict.CHANGES: "wants it changed"}
-    said = f"{does.get(verdict, 'says')}{changes.at(comment)}"
+    said = f"{does.get(verdict, 'says')}{comments.at(comment)}"
     return f"{comment.outside_author} (at the forge) {said}:\n\n{barred(comment.body)}"
 
 
@@ -220,9 +220,9 @@ def _ended(ctx: Context, change: Change, request: Mapping[str, Any]) -> None:
     if request["state"] == RequestState.MERGED:
         by = texts.line(request["merged_by"], 100) or "somebody"
         note = "" if request["head"] == change.head_commit else f" as {request['head']}"
-        changes.merged(ctx, change, request["merged_commit"], f"{by} at the forge{note}")
+        endings.merged(ctx, change, request["merged_commit"], f"{by} at the forge{note}")
     elif request["state"] == RequestState.CLOSED:
-        changes.closed(ctx, change, "Somebody at the forge")
+        endings.closed(ctx, change, "Somebody at the forge")
 
 
 # ── what is told there ──────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from remit.model.connections.change import Change, ChangeDecision, ChangeStatus,
 from remit.model.connections.forge import merge_methods
 from remit.model.organisation.decision import Effect, allow, deny
 from remit.services import lookup, shapes
-from remit.services.changes import changes, checks, errands
+from remit.services.changes import authors, changes, checks, endings, errands
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.fields import ChangeRef, Help, Reason, Remark, Text
 from remit.services.organisation import halts
@@ -44,7 +44,7 @@ def approve(
     found = _judged(ctx, change, head, base)
     now = _decide(ctx, found, ChangeDecision.APPROVED, note)
     said = f" and says:\n\n{note}" if note else "."
-    changes.tell_author(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{said}")
+    authors.tell(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{said}")
     return changes.view(ctx, now)
 
 
@@ -65,7 +65,7 @@ def return_(
     """Have the author change something first; what the change is for is due again."""
     found = _judged(ctx, change, head, base)
     now = _decide(ctx, found, ChangeDecision.RETURNED, note)
-    changes.tell_author(
+    authors.tell(
         ctx,
         now,
         f"Returned: {now.title}",
@@ -111,14 +111,14 @@ def withdraw(
     ctx.accept(Action.CHANGE_COMMENT, f"change:{found.id}", decision)
     if found.status is not ChangeStatus.OPEN:
         raise Conflict(f"The change is {found.status.value}.", "Look at it again.")
-    changes.refuse_merging(ctx, found)
+    errands.refuse_merging(ctx, found)
     return _given_up(ctx, found, "withdrawn", note)
 
 
 def _given_up(ctx: Context, change: Change, how: str, note: str) -> shapes.ChangeShape:
     waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
-    changes.cancel_errands(ctx, waiting, f"the change is {how}")
-    return changes.view(ctx, changes.closed(ctx, change, ctx.actor.name, note, how=how))
+    errands.cancel(ctx, waiting, f"the change is {how}")
+    return changes.view(ctx, endings.closed(ctx, change, ctx.actor.name, note, how=how))
 
 
 @command(
@@ -143,7 +143,7 @@ def merge(
     forge = changes.repo_of(ctx, found).forge
     if method not in merge_methods(forge):
         raise BadInput(f"{forge} does not fast-forward.", "Merge it, or squash it.")
-    changes.refuse_merging(ctx, found)
+    errands.refuse_merging(ctx, found)
     # Whoever judges is not there any more when a check ends: the errand waits for that.
     checks.refuse_unchecked(ctx, found, changes.repo_of(ctx, found), still_running=True)
     if found.is_decided and found.decision is ChangeDecision.RETURNED and not note:
@@ -153,7 +153,7 @@ def merge(
     if not (found.is_decided and found.decision is ChangeDecision.APPROVED):
         found = _decide(ctx, found, ChangeDecision.APPROVED, note)
     pinned = {"head": head, "base": base, "method": method, "by": ctx.actor.name}
-    changes.put_errand(ctx, found, Errand.MERGE, **pinned)
+    errands.put(ctx, found, Errand.MERGE, **pinned)
     ctx.record("change.merge", f"change:{found.id}", pinned)
     return changes.view(ctx, found)
 
@@ -166,7 +166,7 @@ def _judged(ctx: Context, text: str, head: str, base: str) -> Change:
         decision = _JUDGES
     ctx.accept(Action.CHANGE_MERGE, f"change:{found.id}", decision)
     _same(found, head, base)
-    changes.refuse_merging(ctx, found)
+    errands.refuse_merging(ctx, found)
     return found
 
 
@@ -248,7 +248,7 @@ def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.Merg
 def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.MergedShape:
     """The branch has it by this commit; the errand is done with that."""
     found, change = errands.held(ctx, errand, epoch)
-    changes.merged(ctx, change, commit, json.loads(found.details)["by"])
+    endings.merged(ctx, change, commit, json.loads(found.details)["by"])
     errands.delivered.body(ctx, errand=errand, epoch=epoch)
     return {"change": change.id, "commit": commit}
 

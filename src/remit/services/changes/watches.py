@@ -13,7 +13,7 @@ from remit.model.connections.forge import ForgeWatch
 from remit.model.connections.repo import Repo
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
-from remit.services.changes import changes
+from remit.services.changes import comments
 from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.context import system_only
 from remit.services.fields import CompanyRef
@@ -74,7 +74,12 @@ def claim(
             if one.request_number is not None
         ],
         "to_tell": [
-            {"comment": one.id, "change": one.change_id, "body": one.body, "place": changes.at(one)}
+            {
+                "comment": one.id,
+                "change": one.change_id,
+                "body": one.body,
+                "place": comments.at(one),
+            }
             for one in ctx.tx.all(statements.TO_TELL, **some)
         ],
         "issues": list(ctx.tx.all(statements.ISSUES_OF, repo=repo)),

@@ -259,12 +259,12 @@ def listing(
 def remove(ctx: Context, *, company: str | None, name: str) -> shapes.RepoOfCompanyShape:
     """Forget a repository, every right to it, and what is proposed to it: its name may come to
     mean another."""
-    from remit.services.changes import changes  # they rest on repositories
+    from remit.services.changes import endings  # they rest on repositories
 
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
     found = named(ctx, name)
-    changes.end_all_in(ctx, found)
+    endings.end_all_in(ctx, found)
     ctx.tx.run(statements.REMOVE_REPO, repo=found.id, now=ctx.now)
     ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_REPO, repo=found.id, now=ctx.now)
     gone = ctx.tx.all(

@@ -15,7 +15,7 @@ from remit.model.execution.limit import stored
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
-from remit.services.changes import changes
+from remit.services.changes import authors
 from remit.services.command import FOR_REMIT, Answer, Context, logged
 from remit.services.connections import folders, mcp_servers
 from remit.services.execution import situation
@@ -125,7 +125,7 @@ def shown_folders(ctx: Context, me: Principal, agent: Agent) -> folders.Shown:
     with ctx.acting_as(me):
         shown = folders.shown_to(ctx, agent)
     if shown.repo is not None:
-        shown = shown._replace(who=CommitIdentity.of(**changes.identity(ctx, agent.id)))
+        shown = shown._replace(who=CommitIdentity.of(**authors.identity(ctx, agent.id)))
     return shown
 
 

@@ -1,0 +1,48 @@
+"""Authors of changes: who commits for an agent, and what comes to it as mail."""
+
+from collections.abc import Sequence
+
+from remit.model.connections.change import Change
+from remit.model.work.outcome import OutcomeStatus
+from remit.services import lookup, shapes
+from remit.services.changes import changes
+from remit.services.command import Context
+from remit.services.execution import waking
+from remit.services.governance import approval_engine
+from remit.store.organisation import people
+from remit.store.work import outcomes as outcome_statements
+
+
+def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
+    """Identity of an agent's commits: the agent, for a person."""
+    found = lookup.agent_row(ctx, agent)
+    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    assert found is not None
+    assert company is not None
+    chain = ctx.boss_chain(agent)
+    top = lookup.agent_row(ctx, chain[-1]) if chain else None
+    person = ctx.tx.one(people.USER, user=top.boss_user_id) if top and top.boss_user_id else None
+    return {
+        "agent": found.name,
+        "company": company.name,
+        "person": person.name if person is not None else None,
+        "committer": company.commit_committer,
+        "co_authors": company.commit_co_authors,
+        "signing": company.commit_signing,
+    }
+
+
+def tell(
+    ctx: Context, change: Change, subject: str, text: str, attachments: Sequence[str] = ()
+) -> None:
+    """Mail from Remit to the author; what the change is for is due."""
+    repo = changes.repo_of(ctx, change).name
+    about = f"About change {change.id} ({repo}, branch {change.branch})."
+    letter = f"{about}\n\n{text}\n"
+    approval_engine.tell(ctx, f"agent:{change.agent_id}", subject, letter, attachments)
+    if change.outcome_id is not None:
+        outcome = ctx.tx.one(
+            outcome_statements.OUTCOME, company=ctx.company, outcome=change.outcome_id
+        )
+        if outcome is not None and outcome.status is OutcomeStatus.OPEN:
+            waking.news(ctx, outcome, "something happened to a change for it")

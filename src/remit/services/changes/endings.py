@@ -1,0 +1,86 @@
+"""Endings of changes: taken in, with the commit as evidence, or closed."""
+
+from remit.errors import Conflict
+from remit.model.connections.change import LONGEST_TITLE, Change, ChangeStatus
+from remit.model.connections.repo import Repo
+from remit.model.organisation.grant import Level
+from remit.model.work.file import FileKind
+from remit.services.changes import authors, changes, checks, errands
+from remit.services.command import Context
+from remit.services.knowledge import documents
+from remit.services.rights import grants
+from remit.store.connections import changes as statements
+from remit.store.connections import forges as forge_statements
+
+
+def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
+    """It came into its branch by this commit: its author has that as evidence."""
+    ended = _end(ctx, change, ChangeStatus.MERGED, f"merged by {by}", commit)
+    text = (
+        f"# {change.title}\n\n"
+        f"Merged into {change.target} of {changes.repo_of(ctx, change).name} by {by}.\n\n"
+        f"- commit: {commit}\n- proposed: {change.head_commit}\n- from: {change.base_commit}\n"
+        f"- change: {change.id}\n"
+        + "".join(
+            f"- check {one.name}: {one.state}, kb_file:{one.evidence_id}\n"
+            for one in checks.of_change(ctx, change)
+            if one.evidence_id is not None
+        )
+    )
+    evidence = documents.create(
+        ctx,
+        FileKind.FILE,
+        f"Merged: {change.title}"[:LONGEST_TITLE],
+        text,
+        home=change.agent_id,
+    )
+    grants.give_by_rule(ctx, change.agent_id, evidence.id, Level.READ)
+    ctx.record(
+        "change.merged",
+        f"change:{change.id}",
+        {"commit": commit, "head": change.head_commit, "by": by, "evidence": evidence.id},
+    )
+    authors.tell(
+        ctx,
+        ended,
+        f"Merged: {change.title}",
+        f"It is in {change.target} since commit {commit}, by {by}. kb_file:{evidence.id} says so: "
+        "name it as evidence when you hand in what it was for.",
+        [evidence.id],
+    )
+    return ended
+
+
+def closed(ctx: Context, change: Change, by: str, why: str = "", *, how: str = "closed") -> Change:
+    """It is not taken in; what was pushed stays at the remote, a request at a forge is closed."""
+    ended = _end(ctx, change, ChangeStatus.CLOSED, f"{how} by {by}")
+    ctx.record("change.closed", f"change:{change.id}", {"by": by, "why": why})
+    ctx.tx.run(forge_statements.RING, repo=change.repo_id, due=ctx.now)
+    if change.agent_id != ctx.actor.agent_id:
+        text = f"{by} {how} it without taking it in. {why}"
+        authors.tell(ctx, ended, f"{how.capitalize()}: {change.title}", text)
+    return ended
+
+
+def _end(
+    ctx: Context, change: Change, status: ChangeStatus, why: str, commit: str | None = None
+) -> Change:
+    if not ctx.tx.run(
+        statements.END,
+        change=change.id,
+        new_status=status.value,
+        new_merged_commit=commit,
+        new_ended_why=why,
+        now=ctx.now,
+    ):
+        raise Conflict("The change has ended already.", "Look at it again.")
+    checks.leave(ctx, change, f"the change is {status.value}")
+    return changes.existing(ctx, change.id)
+
+
+def end_all_in(ctx: Context, repo: Repo) -> None:
+    """The repository is removed: nothing of it can be taken in any more."""
+    waiting = ctx.tx.all(statements.UNFINISHED_IN, repo=repo.id)
+    errands.cancel(ctx, waiting, "the repository was removed")
+    for change in ctx.tx.all(statements.OPEN_IN_REPO, repo=repo.id, limit=10_000):
+        closed(ctx, change, ctx.actor.name, "The repository was removed.")

@@ -1,0 +1,270 @@
+"""Proposals: a branch that a run brings becomes a change, or another head of one that is open.
+
+The bytes of a proposal are a bundle in the knowledge base, which Remit made and checked before the
+verb is called: what it says about the proposal (`new_facts`) comes from our side.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from remit.authority import Action
+from remit.errors import BadInput, Conflict
+from remit.ids import ChangeId, CompanyId
+from remit.model.connections.change import (
+    LONGEST_TITLE,
+    Change,
+    ChangeStatus,
+    Errand,
+    branch_name,
+    remote_branch,
+)
+from remit.model.connections.repo import Repo, repo_name, repo_ref
+from remit.model.organisation.decision import Effect, allow
+from remit.model.work.file import FileKind
+from remit.model.work.outcome import Outcome
+from remit.services import lookup, shapes
+from remit.services.changes import authors, changes, checks, errands
+from remit.services.command import Arguments, Context, command, logged, query
+from remit.services.connections import repos
+from remit.services.execution import waking
+from remit.services.fields import Text
+from remit.services.knowledge import documents
+from remit.services.subjects import OUTCOME
+from remit.services.work import waits
+from remit.store.connections import changes as statements
+from remit.store.engine.statement import row
+from remit.store.record import events as event_log
+
+_ASKS_LATER = allow("asks", "It is the proposal that somebody is asked about.")
+
+
+@logged("changes.prepare")
+def prepare(
+    ctx: Context, *, name: str, branch: str, target: str | None = None, outcome: str | None = None
+) -> shapes.PreparedShape:
+    """Whether the calling run may propose to a repository at all, before anything is looked at.
+    Answers what our side needs for it."""
+    lookup.company_of_caller(ctx, None)
+    resource = repos.resource(repo_name(name))
+    decision = ctx.decide(Action.CHANGE_PROPOSE, resource)
+    if decision.effect is Effect.ASK:
+        ctx.allow_by_rule(_ASKS_LATER)
+    else:
+        ctx.accept(Action.CHANGE_PROPOSE, str(resource), decision)
+    if ctx.actor.workspace is None or ctx.actor.agent_id is None:
+        raise BadInput("Only a run has a workspace.", "Push it with git, where you are.")
+    found = repos.named(ctx, name)
+    if target is not None:
+        repo_ref(target)
+    _outcome(ctx, outcome)
+    agent = lookup.agent_row(ctx, ctx.actor.agent_id)
+    assert agent is not None
+    before = ctx.tx.one(
+        statements.OF_BRANCH, repo=found.id, branch=remote_branch(agent.name, branch_name(branch))
+    )
+    if before is not None:
+        errands.refuse_merging(ctx, before)
+    ctx.record("change.prepare", str(resource), {"branch": branch})
+    return {
+        "repo": found,
+        "workspace": ctx.actor.workspace,
+        "remote_branch": remote_branch(agent.name, branch_name(branch)),
+        "before": None if before is None else before.head_commit,
+        "target": target or (before.target if before is not None else found.ref),
+        "identity": authors.identity(ctx, agent.id),
+    }
+
+
+@query("changes.for_clone")
+def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> shapes.CloneShape:
+    """Input of a run's copy besides the repository: who commits in it, and what its agent proposed
+    under the name that it asks for."""
+    lookup.company_of_caller(ctx, None)
+    ctx.require(Action.COMPANY_READ, on="changes")
+    me = lookup.agent_row(ctx, ctx.actor.agent_id or "")
+    if me is None:
+        raise BadInput("Only a run has a workspace.", "Clone it with git, where you are.")
+    found = None
+    if ref is not None:
+        place = remote_branch(me.name, ref.removeprefix("refs/heads/"))
+        repo = repos.named(ctx, name)
+        found = ctx.tx.one(statements.OF_BRANCH, repo=repo.id, branch=place)
+    if found is None or found.agent_id != me.id:
+        return {"identity": authors.identity(ctx, me.id), "change": None}
+    bundle = changes.bundle_of(ctx, found)
+    return {
+        "identity": authors.identity(ctx, me.id),
+        "change": {
+            "ref": found.ref,
+            "branch": found.branch,
+            "head": found.head_commit,
+            "bundle_id": bundle.id,
+            "sha256": bundle.sha256,
+        },
+    }
+
+
+@command("changes.propose")
+def propose(
+    ctx: Context,
+    *,
+    name: str,
+    branch: str,
+    title: Annotated[str, Text(LONGEST_TITLE, one_line=True)],
+    description: str = "",
+    target: str,
+    base: str,
+    head: str,
+    outcome: str | None = None,
+    new_id: str,
+    new_stored: documents.Stored,
+    new_facts: Mapping[str, Any],
+) -> shapes.ProposedShape:
+    """Take a proposal in: a new change, or another head of the one that is open for its branch."""
+    lookup.company_of_caller(ctx, None)
+    paths = tuple(new_facts["paths"])
+    resource = repos.resource(repo_name(name))
+    ctx.require(Action.CHANGE_PROPOSE, resource, into=repo_ref(target), touched=paths)
+    author = ctx.actor.agent_id
+    assert author is not None, "people push to the repository itself"
+    repo = repos.named(ctx, name)
+    agent = lookup.agent_row(ctx, author)
+    assert agent is not None
+    place = remote_branch(agent.name, branch_name(branch))
+    before = ctx.tx.one(statements.OF_BRANCH, repo=repo.id, branch=place)
+    if before is not None and before.agent_id != author:
+        raise Conflict(f"{place} is a change of somebody else.", "Choose another branch.")
+    if before is not None:
+        errands.refuse_merging(ctx, before)
+        _refuse_another_target(before, target)
+        _refuse_other_words(ctx, before, (head, base), (title, description))
+    about = _outcome(ctx, outcome)
+    if before is not None and (before.head_commit, before.base_commit) == (head, base):
+        bundle = before.bundle_id
+    else:
+        bundle = documents.create(
+            *(ctx, FileKind.FILE, f"{name}: {title}"[:LONGEST_TITLE], ""),
+            home=author,
+            file_id=new_id,
+            stored=new_stored,
+            unlisted=True,
+            letter=True,
+        ).id
+    proposed: Arguments = {
+        "run_id": ctx.actor.run_id,
+        "outcome_id": about.id if about is not None else None,
+        "target": target,
+        "title": title,
+        "description": description,
+        "base_commit": base,
+        "head_commit": head,
+        "paths": json.dumps(paths),
+        "bundle_id": bundle,
+    }
+    if before is None:
+        _refuse_beside(ctx, repo, author, place)
+        made = Change(
+            id=ChangeId(ctx.ids.new()),
+            company_id=CompanyId(ctx.company or ""),
+            repo_id=repo.id,
+            agent_id=author,
+            branch=branch_name(branch),
+            remote_branch=place,
+            revision=1,
+            status=ChangeStatus.OPEN,
+            version=1,
+            created_at=ctx.now,
+            updated_at=ctx.now,
+            **proposed,
+        )
+        ctx.tx.run(statements.INSERT_CHANGE, **row(made))
+    else:
+        if about is None:
+            proposed["outcome_id"] = before.outcome_id
+        named = {f"new_{key}": value for key, value in proposed.items()}
+        if not ctx.tx.run(
+            statements.REVISE,
+            change=before.id,
+            seen_version=before.version,
+            now=ctx.now,
+            **named,
+        ):
+            raise Conflict("The change was changed meanwhile.", "Propose it again.")
+        made = changes.existing(ctx, before.id)
+    ctx.record(
+        "change.propose",
+        f"change:{made.id}",
+        {
+            "repo": repo.name,
+            "branch": made.remote_branch,
+            "target": target,
+            "base": base,
+            "head": head,
+            "revision": made.revision,
+            "outcome": made.outcome_id,
+            "files": len(paths),
+            "bundle": bundle,
+            "words": _digest(title, description),
+        },
+    )
+    errands.put(ctx, made, Errand.PUBLISH)
+    checks.begin(ctx, made, repo)
+    if about is not None:
+        waking.moved(ctx, about)
+    return {"change": made.id, "commit": head, "base": base, "branch": place}
+
+
+def _outcome(ctx: Context, named: str | None) -> Outcome | None:
+    """Outcome of a proposal: an open one of the author's, or the only one that its run is for."""
+    author = ctx.actor.agent_id or ""
+    if named is not None:
+        return waits.own(lookup.find(ctx, OUTCOME, named), author)[0]
+    concerned = waits.concerned(ctx, author)
+    return concerned[0] if len(concerned) == 1 else None
+
+
+def _refuse_another_target(change: Change, target: str) -> None:
+    """Refuse a changed target: deciders name commits, and were shown the branch."""
+    if change.target != target:
+        raise Conflict(
+            f"{change.remote_branch} is proposed for {change.target} already.",
+            f"Propose it for {change.target}, take it back first, or choose another branch.",
+        )
+
+
+def _refuse_other_words(
+    ctx: Context, change: Change, commits: tuple[str, str], words: tuple[str, str]
+) -> None:
+    """A title and a description become the message of a merge, and whoever decides names commits:
+    two commits have one title and one description, also when others were proposed in between."""
+    head, base = commits
+    said = ctx.tx.all(
+        event_log.DONE_ABOUT,
+        resource=f"change:{change.id}",
+        action="change.propose",
+        about=f'%"head":"{head}"%',
+    )
+    known = [json.loads(one.details) for one in said]
+    before = {one.get("words") for one in known if one["base"] == base} - {None}
+    if (change.head_commit, change.base_commit) == commits:
+        before.add(_digest(change.title, change.description))
+    if before - {_digest(*words)}:
+        raise Conflict(
+            "These commits are proposed already, with another title or description.",
+            "Leave it so, or commit something (`git commit --amend`) and propose that.",
+            code="other_words",
+        )
+
+
+def _digest(title: str, description: str) -> str:
+    return hashlib.sha256(json.dumps([title, description]).encode()).hexdigest()
+
+
+def _refuse_beside(ctx: Context, repo: Repo, author: str, place: str) -> None:
+    """git keeps a branch as a file: none can lie below another."""
+    for one in changes.newest(ctx, 1000, author, repo.id):
+        short, long = sorted((place, one.remote_branch), key=len)
+        if long.startswith(f"{short}/"):
+            raise Conflict(f"git cannot have {long} beside {short}.", "Choose another branch.")
