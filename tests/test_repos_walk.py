@@ -87,6 +87,7 @@ def test_the_walk_leads_from_a_repository_to_a_merged_change(tmp_path: Path) -> 
                 said |= {line: walk.line(line) for line in lines}
             else:
                 said[who] = walk.agent(who, lines)
+                assert who == "reviewer" or not said[who], said[who]
             walk.background()
     assert [who for who, _ in blocks if who != "sh"] == ["author", "author", "reviewer"]
     assert said["reviewer"].startswith("pending_approval"), "it asks before it merges"

@@ -99,11 +99,19 @@ def _resource(session: Session, text: str) -> str:
 
 
 def _given(session: Session, one: dict[str, Any]) -> Iterator[str]:
-    modes = {"allow": "has", "ask": "has, but asks before each use,", "deny": "is denied"}
-    name, what = session.agent_name(one["holderId"]), output.shortened(one["resource"])
+    name, what = session.agent_name(one["holderId"]), _called(session, one["resource"])
+    has = "is denied" if one["mode"] == "deny" else "has"
     until = f" until {output.when(one['expiresAt'])}" if one["expiresAt"] else ""
-    yield f"{name} {modes[one['mode']]} {one['level']} on {what}{until}."
+    asks = ", and asks before each use" if one["mode"] == "ask" else ""
+    yield f"{name} {has} {one['level']} on {what}{until}{asks}."
     yield f"  remit grant revoke {short(one['id'])}   takes it back"
+
+
+def _called(session: Session, resource: str) -> str:
+    """A resource with the name of its agent, if it is mail to one."""
+    kind, _, named = resource.partition(":")
+    agent = session.names.get(named.removeprefix("agent:")) if kind == "message" else None
+    return f"{kind}:agent:{agent}" if agent else output.shortened(resource)
 
 
 @grant.command()
