@@ -11,6 +11,7 @@ from remit.services.connections import repos
 from remit.services.identity import as_system
 from remit.services.knowledge import files
 from remit.services.rights import grants
+from remit.services.screens import agent_page
 from remit.services.work import outcomes
 from tests.change_stage import BASE, HEAD, NEXT, add_repo, author, claimed, give, propose
 from tests.company import Company
@@ -216,6 +217,10 @@ def test_a_change_is_seen_by_its_author_its_bosses_and_readers_of_the_repository
     give(company, reader, "read")
     for who in (run.caller, reader.caller, company.board):
         assert company.call(who, changes.show, change=change)["id"] == change
+    named: Any = {"company": company.id, "named": [f"change:{change}"]}
+    (shown,) = company.call(company.board, agent_page.resources, **named).values()
+    assert shown == {"kind": "change", "id": change, "name": "“Mend it” (site, into main)"}
+    assert company.call(stranger.caller, agent_page.resources, **named) == {}
     with pytest.raises(NotFound):
         company.call(stranger.caller, changes.show, change=change)
     assert company.call(stranger.caller, changes.listing) == []

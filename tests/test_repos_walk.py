@@ -91,6 +91,8 @@ def test_the_walk_leads_from_a_repository_to_a_merged_change(tmp_path: Path) -> 
             walk.background()
     assert [who for who, _ in blocks if who != "sh"] == ["author", "author", "reviewer"]
     assert said["reviewer"].startswith("pending_approval"), "it asks before it merges"
+    asked = said["remit approval list"]
+    assert "merge “Add, do not subtract” (shop, into main)" in asked, "what is asked has a name"
     assert "failed" in said["remit change show CHANGE"]
     assert any("Next: remit grant give AGENT repo:shop" in one for one in said.values())
     assert not any("repo:test" in one for one in said.values()), "test is a check"

@@ -7,6 +7,8 @@ from typing import Any, Final
 _USES: Final = {
     "agent.create": "create the agent {}",
     "agent.control": "control {}",
+    "change.merge": "merge {}",
+    "change.propose": "propose a change to {}",
     "file.read": "read {}",
     "file.write": "change {}",
     "message.send": "write to {}",

@@ -13,6 +13,7 @@ from remit.model.organisation.approval import ApprovalType
 from remit.model.organisation.grant import Resource, ResourceKind, parse_resource
 from remit.model.work.file import FileKind
 from remit.services import lookup, shapes, views
+from remit.services.changes import changes
 from remit.services.command import Context, query
 from remit.services.execution import situation
 from remit.services.messaging import letters
@@ -205,12 +206,22 @@ def resources(
     found: dict[str, dict[str, str]] = {}
     for text in sorted(set(named))[:MOST_RESOURCES]:
         try:
-            about = _about(ctx, _resource(text))
+            about = _change(ctx, text) or _about(ctx, _resource(text))
         except (BadInput, NotFound):
             continue
         if about is not None:
             found[text] = about
     return found
+
+
+def _change(ctx: Context, text: str) -> dict[str, str] | None:
+    if not text.startswith("change:"):
+        return None
+    found = lookup.find(ctx, changes.CHANGE, text)
+    if not changes.sees(ctx, found):
+        return None
+    into = f"{changes.repo_of(ctx, found).name}, into {found.target}"
+    return {"kind": "change", "id": found.id, "name": f"“{found.title}” ({into})"}
 
 
 def _resource(text: str) -> Resource:

@@ -37,7 +37,7 @@ def draw(session: Session, one: dict[str, Any]) -> None:
     payload, revisions = one["payload"], one["revisions"]
     boss = payload.get("reportsTo")
     said_by = who(session, one, "requestedBy")
-    output.say(f"{said_by or 'Somebody'} asks to {asks_to(one)}.")
+    output.say(f"{said_by or 'Somebody'} asks to {asks_to(one, called(session, one))}.")
     output.say("")
     output.fields(
         {
@@ -74,7 +74,25 @@ def draw(session: Session, one: dict[str, Any]) -> None:
         _section("Comments", _thread(session, one["comments"]))
     if one["status"] == "pending":
         output.say("")
+        if (change := _change_of(one)) is not None:
+            output.say(f"Look at it before: `remit change show {short(change)}`.")
         output.say(f"Decide with `remit approval approve|reject|revise {short(one['id'])}`.")
+
+
+def called(session: Session, one: Mapping[str, Any]) -> dict[str, str]:
+    """The name of what a capability would be used for, if it is a change."""
+    change = _change_of(one)
+    with suppress(RemitError):  # it may be hidden from whoever reads this
+        if change is not None:
+            found = session.client.get(path("changes", change))
+            into = f"{found['repo']}, into {found['target']}"
+            return {f"change:{change}": f"“{found['title']}” ({into})"}
+    return {}
+
+
+def _change_of(one: Mapping[str, Any]) -> str | None:
+    kind, _, named = str(one["payload"].get("resource") or "").partition(":")
+    return named if one["type"] == "capability_use" and kind == "change" else None
 
 
 def _hire(session: Session, payload: Mapping[str, Any]) -> Iterator[str]:

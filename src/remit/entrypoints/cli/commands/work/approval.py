@@ -50,7 +50,7 @@ def _draw_list(session: Session, approvals: list[dict[str, Any]], empty: str) ->
         (
             short(one["id"]),
             one["status"].replace("_", " "),
-            asks_for(one),
+            asks_for(one, approval_view.called(session, one)),
             approval_view.who(session, one, "requestedBy"),
             one["revision"],
             output.when(one["createdAt"]),
@@ -132,8 +132,9 @@ def _decide(session: Session, id_: str, verb: str, note: str | None, revision: i
     session.show(answer, lambda one: _draw(session, one))
 
 
-def _draw(_: Session, one: dict[str, Any]) -> None:
-    output.say(f"{asks_for(one)}: {one['status'].replace('_', ' ')}.")
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    words = asks_for(one, approval_view.called(session, one))
+    output.say(f"{words}: {one['status'].replace('_', ' ')}.")
 
 
 approval.draw = _draw
