@@ -458,7 +458,7 @@ def test_sending_can_wait_for_the_answer(staffed: Home, boss: Home) -> None:
     listed = staffed("inbox", "--sent").out.splitlines()
     assert listed[0].split()[:5] == ["ID", "TO", "AGE", "STATE", "LETTER"]
     assert "answered" in listed[1]
-    assert "What became of" in staffed("read", letter["id"]).out
+    assert "State of" in staffed("read", letter["id"]).out
     refused(staffed("inbox", "--sent", "--all"), 2, "--sent")
 
 

@@ -4,6 +4,7 @@ Also what has no place in the repository at all.
 """
 
 import ast
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -309,3 +310,33 @@ def test_what_is_left_out_on_postgresql_is_a_test_that_runs_on_both() -> None:
         if f"\ndef {test}(" not in source or "postgres_cluster" in source:
             gone.append(name)
     assert gone == []
+
+
+#: How a statement of the store is made.
+STATEMENT = re.compile(r"Statement\(|\.(find|one|update|delete|count|change|row)\(|\bchange\(")
+#: Openings that hide the noun, of docstrings, labels and errors. A question may have them.
+RIDDLE = re.compile(r'"(Whoever|Whatever|Those (that|who)|What (is|are|was|were))\b[^"?]*["\n]')
+#: Files whose sentences are still to be turned round.
+RIDDLING = {"channels/slack.py", "testing/channels.py"}
+
+
+def test_every_statement_has_a_line_that_says_what_it_answers() -> None:
+    bare = []
+    for path in sorted((ROOT / "store").rglob("*.py")):
+        lines = path.read_text().splitlines()
+        for node in ast.parse("\n".join(lines)).body:
+            if isinstance(node, ast.Assign) and STATEMENT.search(ast.unparse(node.value)):
+                name = ast.unparse(node.targets[0])
+                if name.isupper() and not name.startswith("_"):
+                    said = lines[node.lineno - 2].startswith("#")
+                    bare += [] if said else [f"{path.relative_to(ROOT)}:{node.lineno} {name}"]
+    assert bare == []
+
+
+def test_sentences_begin_with_what_they_are_about() -> None:
+    riddles = {
+        str(path.relative_to(ROOT)): found[0]
+        for path in sorted(ROOT.rglob("*.py"))
+        if (found := RIDDLE.search(path.read_text())) is not None
+    }
+    assert riddles.keys() <= RIDDLING, riddles

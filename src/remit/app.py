@@ -192,7 +192,7 @@ class App:
 
     async def _restore_roots(self) -> None:
         for company in await self.gate(as_system(), roots.missing):
-            # Whoever else starts at the same time may have been quicker.
+            # Another process that starts at the same time may have been quicker.
             with contextlib.suppress(Conflict):
                 restored = await self.gate(as_system(), roots.restore, company=company)
                 self.restored.append(restored["sentence"])

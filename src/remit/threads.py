@@ -62,7 +62,7 @@ class Threads:
 def _do(future: Future[T], work: Callable[..., T], given: tuple[Any, ...]) -> None:
     if not future.set_running_or_notify_cancel():
         return
-    # Whoever waited may be gone, and its loop closed.
+    # The waiter may be gone, and its loop closed.
     with contextlib.suppress(RuntimeError):
         try:
             result = work(*given)

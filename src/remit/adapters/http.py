@@ -94,7 +94,7 @@ class Http(Adapter):
     remote = True
     safety = (
         (
-            "Whoever answers at `url` gets the task and a token with the agent's rights for the "
+            "The server at `url` gets the task and a token with the agent's rights for the "
             "time of the run."
         ),
         "There is no sandbox: the program runs on somebody else's machine.",

@@ -112,7 +112,7 @@ class Plugins(ABC, Generic[P]):
             if one.type in self.built_in or one.type in found:
                 raise ValueError(f"calls itself {one.type}, as another {self.noun} does")
         except (Exception, SystemExit) as error:
-            # Whatever a plugin does while it is imported is its own; the rest has to go on.
+            # An error of a plugin while it is imported is its own; the rest has to go on.
             reason = f"{entry.value} cannot be used: {type(error).__name__}: {error}"
             self._problems[entry.name] = " ".join(reason.split())[:300]
             log.warning("%s plugin %s: %s", self.noun, entry.name, self._problems[entry.name])

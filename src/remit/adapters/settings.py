@@ -122,7 +122,7 @@ class PricedSettings(ModelSettings):
     """For adapters that count tokens but do not always know what they cost."""
 
     prices: Prices | None = optional(
-        "What a million tokens cost, in dollars. null: what the adapter knows by "
+        "Price of a million tokens, in dollars. null: what the adapter knows by "
         "itself; where that is nothing, only limits and budgets of tokens hold its runs."
     )
 

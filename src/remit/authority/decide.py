@@ -28,7 +28,7 @@ class Action(StrEnum):
     COMPANY_READ = "company.read"
     COMPANY_CHANGE = "company.change"
     COMPANY_EXPORT = "company.export"
-    #: What the permission levels bundle.
+    #: Permission levels, and the actions that each bundles.
     POLICY_READ = "policy.read"
     POLICY_CHANGE = "policy.change"
     USER_READ = "user.read"

@@ -41,7 +41,7 @@ def decide_governance(action: str, agent: str, held: Sequence[Grant], facts: Fac
         if is_ceo:
             return allow("ceo", "You lead the company.")
         if may_hire.effect is not Effect.DENY:
-            return allow("may_hire", "Whoever may hire sees how others are configured.")
+            return allow("may_hire", "Agents that may hire see how others are configured.")
         return deny("no_configurations", "Configurations are for those who may hire.")
     if action == "agent.permit":
         if is_ceo and (not place or place[0] != agent):

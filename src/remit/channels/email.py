@@ -92,7 +92,7 @@ class EmailConfig(Config):
         default="tls", description="Whether TLS begins at once or after a greeting."
     )
     authserv_id: Line = Field(
-        description="What your receiving server calls itself in the headers "
+        description="Name of your receiving server in the headers "
         "`Authentication-Results` that it writes. Who it does not vouch for is not heard."
     )
     allow: Annotated[
@@ -114,7 +114,7 @@ class Email(Channel):
     vouches = True
     most_files = 10
     safety = (
-        "Whoever is let into the mailbox reads what was sent to the agent.",
+        "Everybody with access to the mailbox reads what was sent to the agent.",
         (
             "Only people who linked their address, and those of `allow`, are heard, and only when "
             "the receiving server says that their domain sent it."
@@ -140,7 +140,7 @@ class Email(Channel):
             name for name in ("imapclient", "aiosmtplib") if importlib.util.find_spec(name) is None
         ]
         if missing:
-            sentence = f"What e-mail needs is not installed: {', '.join(missing)}."
+            sentence = f"The packages for e-mail are not installed: {', '.join(missing)}."
             return Check(False, sentence, how_to_install("email"))
         if config is None:
             return Check(True, "It can be used; each binding names its own mailbox.")

@@ -89,8 +89,8 @@ class Telegram(Channel):
     Config = TelegramConfig
     safety = (
         (
-            "Whoever finds the bot can write to the agent. What they write is from outside, unless "
-            "their account is linked to a person of the company."
+            "Everybody who finds the bot can write to the agent. What they write is from outside, "
+            "unless their account is linked to a person of the company."
         ),
         "Everybody in a group reads what the agent says there.",
         "Telegram reads everything: a bot has no encrypted conversations.",

@@ -59,10 +59,10 @@ class Webhook(Channel):
     type = "webhook"
     Config = WebhookConfig
     safety = (
-        "Whoever answers at `url` reads what the agent sends there.",
+        "The server at `url` reads what the agent sends there.",
         (
-            "Whoever has the token writes to the agent. What they write is shown to it as from "
-            "outside, and never as the board's."
+            "Everybody with the token can write to the agent. What they write is shown to it as "
+            "from outside, and never as the board's."
         ),
         "With http instead of https, messages can be read on the way.",
     )

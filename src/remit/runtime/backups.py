@@ -21,7 +21,7 @@ from remit.services.people import instance
 from remit.settings import Settings
 from remit.store.blob_store.blobs import BlobStore
 
-#: Whoever keeps more moves them elsewhere, where they are safer anyway.
+#: More of them are moved elsewhere by the operator, where they are safer anyway.
 MOST: Final = 20
 _PREFIX: Final = "remit-"
 _SUFFIX: Final = ".backup"

@@ -320,7 +320,7 @@ class Deliveries(Queue[D]):
             retry_after: Micros | None = None,
         ) -> shapes.EndedShape:
             found = self.entered(ctx, item)
-            # Whoever asks for patience has not taken it.
+            # An outside that asks for patience has not taken it.
             for_good = for_good or (retry_after is None and once(ctx, found))
             asked = (item, epoch, why, for_good, backoff, retry_after, most, patient(ctx, found))
             return _told(ctx, found, why, self.failed(ctx, *asked), gave_up)

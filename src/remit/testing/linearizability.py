@@ -33,7 +33,7 @@ class Operation:
     key: str
     name: str
     given: Any
-    #: Whatever the model compares with; None if there was no answer.
+    #: The value that the model compares with; None if there was no answer.
     answer: Any
     began: int
     #: When the answer came; None if it never did.

@@ -224,7 +224,7 @@ class Simulated:
             boss = next(one for one in self.sim.members.values() if one.name == part.boss)
             post = {key: value for key, value in part.post.items() if key != "adapter_config"}
             self.sim.agent(part.name, self._play, boss=boss, **post)
-        # Whoever has no boss in the file is hired in the story.
+        # An agent without a boss in the file is hired in the story.
 
     def rest(self) -> None:
         for view in self.sim.ask(agents.listing, company=self.company, limit=1000):

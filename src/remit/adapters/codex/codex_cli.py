@@ -386,7 +386,7 @@ def _progress(home: Path, thread: str) -> _Progress | None:
         counts = '"token_count"' in line
         if not counts and '"response_item"' not in line:
             continue
-        # Whatever is in a file that the agent can write is no reason to fail.
+        # Nothing in a file that the agent can write is a reason to fail.
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
             payload = json.loads(line)["payload"]
             if not counts:

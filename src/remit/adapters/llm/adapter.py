@@ -102,7 +102,7 @@ class Llm(Adapter):
             "The agent can do only what its tools do: there is no shell and no file system besides "
             "its workspace."
         ),
-        "What the agent reads is sent to the provider, or to whoever answers at baseUrl.",
+        "Everything the agent reads is sent to the provider, or to the server at baseUrl.",
         "Keys belong to secretRef or to the worker's environment.",
     )
     examples = {  # noqa: RUF012  # read only

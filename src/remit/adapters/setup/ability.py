@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: Those that bring a model, the preferred first.
+#: Adapters that bring a model, the preferred first.
 WITH_MODEL: Final = ("claude", "codex", "llm")
 WITHOUT_MODEL: Final = "scripted"
 

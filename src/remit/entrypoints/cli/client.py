@@ -148,7 +148,7 @@ class Client:
             except (BrokenPipeError, ConnectionResetError):
                 if body is None:
                     raise
-                # Whoever does not want all of a body says why before hanging up.
+                # A server that does not want all of a body says why before hanging up.
             return connection.getresponse()
         except TimeoutError as error:
             connection.close()

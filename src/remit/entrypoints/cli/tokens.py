@@ -17,7 +17,7 @@ def token_options(command: F) -> F:
     for option in (
         click.option("--list", "list_", is_flag=True, help="List them instead."),
         click.option("--revoke", metavar="ID", help="Revoke one instead."),
-        click.option("--label", default="", help="What it is for."),
+        click.option("--label", default="", help="Purpose."),
         click.option("--expires", metavar="TIME", help="Until when it is good (ISO 8601)."),
     ):
         command = option(command)

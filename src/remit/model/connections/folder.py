@@ -28,7 +28,7 @@ _OF_THE_SYSTEM = tuple(
 )
 #: Files in memory, which are like any others.
 _MEMORY = PurePosixPath("/dev/shm")  # noqa: S108
-#: Whatever has one of these on its way, or right in it, is somebody's keys.
+#: Folders with one of these on their way, or right in them, hold somebody's keys.
 KEYS = frozenset(
     {
         *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".gcloud"),

@@ -77,7 +77,7 @@ class AgentSpec:
             short=True,
             label="Title",
             option="--title",
-            help="What it is called.",
+            help="Its title.",
         ),
     ]
     #: What it can do, in words.
@@ -87,12 +87,12 @@ class AgentSpec:
             Holds.TEXT,
             10_000,
             listed=True,
-            hint="What it can do, in prose",
+            hint="Abilities, in prose",
             label="Capabilities",
-            remark="What it can do, in words. Others read it when they look for somebody.",
+            remark="Abilities, in words. Others read them when they look for somebody.",
             option="--capabilities",
             metavar="TEXT",
-            help="What it can do, in words.",
+            help="Abilities, in words.",
         ),
     ]
     #: What the agent is told about itself, besides its role.
@@ -106,7 +106,7 @@ class AgentSpec:
             remark="Markdown. It comes on top of what every agent is told.",
             option="--prompt",
             metavar="TEXT|@FILE",
-            help="What it is told about itself.",
+            help="Instructions, besides its role.",
         ),
     ]
     adapter_type: Annotated[
@@ -118,7 +118,7 @@ class AgentSpec:
             also="adapter",
             hint="Yours, by default; see adapter_docs",
             option="--adapter",
-            help="What runs it, or human for a person's seat; as its boss, or else the first "
+            help="Adapter, or human for a person's seat; as its boss, or else the first "
             "that can be used, if left out.",
         ),
     ]

@@ -6,9 +6,9 @@ from enum import StrEnum
 from remit.clock import HOUR, MINUTE, Micros
 from remit.ids import AgentId, CompanyId, MessageId, UserId
 
-#: Whoever ended the last thing made of a wish has so long to write to the person about it.
+#: Time for the agent that ended the last part of a wish to write to the person about it.
 GRACE: Micros = 2 * MINUTE
-#: Whatever is missed is found after this.
+#: Missed wishes are found after this.
 LOOK_AGAIN: Micros = HOUR
 #: A letter that nobody took up for so long is shown to its sender as unanswered.
 UNREAD_SHOWN: Micros = 10 * MINUTE

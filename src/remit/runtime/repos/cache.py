@@ -288,7 +288,7 @@ class Repos:
         try:
             if mark is None:
                 return await self._shared(mirror), None
-            # Whoever loses patience leaves it to go on.
+            # A caller that loses patience leaves it to go on.
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await self._shared(mirror), None
         except TimeoutError:

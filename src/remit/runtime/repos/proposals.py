@@ -301,7 +301,7 @@ class Quarantine:
         """Every object is checked by git; what the stream says about itself is not believed."""
         header, _, pack = stream.partition(b"\n\n")
         if not _BUNDLE.fullmatch(header):
-            raise BadInput("What git says of the branch is no whole bundle.", "Clone it anew.")
+            raise BadInput("The bundle that git made of the branch is not whole.", "Clone it anew.")
         file = self._at / "in.bundle"
         await threads.FILES.run(file.write_bytes, stream)
         options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--force")
@@ -506,7 +506,7 @@ class Quarantine:
             said = await self._look("hash-object", "-t", "commit", "-w", "--stdin", stdin=new)
             written[commit] = said.decode().strip()
         head = written.get(tip, tip)
-        # Whatever else a commit says about its parents, no other history comes along.
+        # No other history comes along, however a commit names its parents.
         if not set(await self._unknown(tip=head)) <= set(written.values()):
             raise BadInput("Its commits do not say what git reads in them.", "Commit it anew.")
         return head

@@ -107,7 +107,7 @@ class Worker(Loop[Claimed]):
         return min((due for due in following if due is not None), default=None)
 
     async def _start_ready(self) -> None:
-        # Those that run here are in the way only while their end is being written down.
+        # Agents that run here are in the way only while their end is being written down.
         each = self._per_company + self.busy
         ready = await self._do(run_queue.ready, each=each, worker=self.name)
         self._opening.clear()

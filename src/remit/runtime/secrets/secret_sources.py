@@ -185,5 +185,5 @@ def _text(raw: bytes) -> str:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        raise cannot("What was found is not text.") from None
+        raise cannot("The value found is not text.") from None
     return text.removesuffix("\n").removesuffix("\r")

@@ -242,5 +242,5 @@ def _check(value: str) -> None:
     """A value that can be used and kept out of what is shown."""
     if len(value.strip()) < SHORTEST_VALUE or len(value) > LONGEST_VALUE or "\0" in value:
         raise cannot(
-            f"What was found is not text of {SHORTEST_VALUE} to {LONGEST_VALUE} characters."
+            f"The value found is not text of {SHORTEST_VALUE} to {LONGEST_VALUE} characters."
         )

@@ -25,7 +25,7 @@ class Fields:
         if not isinstance(table, Mapping):
             raise BadInput(f"{path}: must be a table of fields.")
         self.path = path
-        #: Whoever imports the company stands in for its people.
+        #: The importer of a company stands in for its people.
         self.importer = importer
         self._table = table
         self._asked: set[str] = set()

@@ -47,7 +47,7 @@ class Plan:
     """A company as it will be, once its bytes are stored and its rows are written."""
 
     company: Company
-    #: Whoever imports it stands in for all people.
+    #: The importer stands in for all people.
     importer: UserId
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     outcomes: dict[OutcomeId, Outcome] = field(default_factory=dict)

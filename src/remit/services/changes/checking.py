@@ -51,7 +51,7 @@ _QUEUE = Deliveries(
     "changes.checks",
     AsTool(
         "repo_checks",
-        "What checks found, run on the author's code.",
+        "Results of checks, run on the author's code.",
         answer="checks",
         offer="changes",
     ),

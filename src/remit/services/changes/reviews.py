@@ -27,7 +27,7 @@ from remit.store.connections import changes as statements
 Commit = Annotated[str, Text(64, one_line=True)]
 Head = Annotated[Commit, Help("The commit that was looked at", model=True)]
 Base = Annotated[Commit, Help("The commit that it was compared with", model=True)]
-Judged = Annotated[Remark, Help("What the author is told with it.")]
+Judged = Annotated[Remark, Help("Note for the author.")]
 _JUDGES = allow("judge", "You may have it taken in, if need be after asking.")
 
 
@@ -60,7 +60,7 @@ def return_(
     change: ChangeRef,
     head: Head,
     base: Base,
-    note: Annotated[Reason, Help("What is to be different.")],
+    note: Annotated[Reason, Help("Changes that are wanted.")],
 ) -> shapes.ChangeShape:
     """Have the author change something first; what the change is for is due again."""
     found = _judged(ctx, change, head, base)
@@ -144,7 +144,7 @@ def merge(
     if method not in merge_methods(forge):
         raise BadInput(f"{forge} does not fast-forward.", "Merge it, or squash it.")
     errands.refuse_merging(ctx, found)
-    # Whoever judges is not there any more when a check ends: the errand waits for that.
+    # The judge is not there any more when a check ends: the errand waits for that.
     checks.refuse_unchecked(ctx, found, changes.repo_of(ctx, found), still_running=True)
     if found.is_decided and found.decision is ChangeDecision.RETURNED and not note:
         raise Conflict(

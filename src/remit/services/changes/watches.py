@@ -142,7 +142,7 @@ def ended(
     pause = PAUSES[min(failures, len(PAUSES)) - 1] if failures else SOON if busy else LATER
     kept = json.dumps(cursor)
     due = ctx.now + max(pause, retry_after)
-    # Whoever called meanwhile wants another look.
+    # A webhook that called meanwhile wants another look.
     rung = watch.next_at <= ctx.now + _LEAST
     _LEASES.fenced(
         ctx,

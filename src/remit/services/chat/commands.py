@@ -160,7 +160,7 @@ def _show(ctx: Context, asked: Asked, kind: str, item: str) -> bool:
 
 
 def help_(_: Context, asked: Asked) -> str:
-    lines = [f"What you write here goes to {asked.agent.name} as mail, in your name."]
+    lines = [f"Messages from here go to {asked.agent.name} as mail, in your name."]
     lines += [f"/{name} {command.help}" for name, command in COMMANDS.items()]
     return "\n".join(lines)
 

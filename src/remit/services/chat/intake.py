@@ -35,7 +35,7 @@ from remit.store.organisation import people
 
 log = logging.getLogger(__name__)
 
-#: Whatever is more than this in one line is not kept.
+#: Messages beyond this number in one line are not kept.
 MOST_IN_LANE = 10_000
 #: How often something is tried that breaks whoever deals with it.
 BACKOFF = (5 * SECOND, MINUTE)

@@ -65,6 +65,6 @@ class ClaimedPostShape(ConnectionShape):
 
 
 class HandledShape(TypedDict):
-    """What became of a message that came."""
+    """Result of an inbound message."""
 
     handled: str

@@ -26,7 +26,7 @@ from remit.store.engine.statement import row
 from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
 
-#: Whoever writes faster than the agent reads has to wait.
+#: A sender that writes faster than the agent reads has to wait.
 MOST_WAITING = 1000
 
 

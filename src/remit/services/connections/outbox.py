@@ -28,7 +28,7 @@ from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.work import files as file_statements
 
-#: Whoever says more than the outside takes has to wait.
+#: An agent that says more than the outside takes has to wait.
 MOST_UNFINISHED = 1000
 #: An outside that asks for patience for longer than this is one that takes nothing.
 PATIENCE = DAY

@@ -27,7 +27,7 @@ from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.connections import checks as statements
 
 _RepoName = Annotated[str, Exact(64), Help("The repository.")]
-_CheckName = Annotated[str, Exact(64), Help("What it is called, such as test.")]
+_CheckName = Annotated[str, Exact(64), Help("Name of the check, such as test.")]
 
 
 @command(

@@ -132,7 +132,7 @@ CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
 
 
 _Secret = Annotated[str, _NAME]
-Forge = Annotated[str, ForgeKind, Help("What is around it, to open requests there.")]
+Forge = Annotated[str, ForgeKind, Help("Kind of forge around it, to open requests there.")]
 
 
 class AroundForge(TypedDict, total=False):

@@ -257,7 +257,7 @@ def _after(
     closed: Account | None,
 ) -> _After:
     if ended is RunStatus.CANCELLED:
-        # Whoever stopped it wants it to stand still until something new comes.
+        # A stopped run is to stand still until something new comes.
         return _After(False, lease.failures, None, lease.told)
     if fault is None:
         # One good run among bad ones is no reason to tell of the next bad one again.

@@ -53,7 +53,7 @@ def submit(
         "cost_micros": cost_micros,
     }
     if not all(0 <= number <= MOST for number in numbers.values()):
-        raise BadInput("What a run took is not below zero.")
+        raise BadInput("The usage of a run is not below zero.")
     ledger.took(ctx, found, numbers)
     told: shapes.RunEndShape = {
         "session_id": session[:LONGEST_SESSION] if session else None,

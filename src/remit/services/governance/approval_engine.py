@@ -201,7 +201,7 @@ def altered(approval: Approval) -> Decision:
     return Decision(
         Effect.DENY,
         "altered",
-        "What it says now is not what was asked for: its digest is another.",
+        "The request was altered: its digest is another.",
         f"approval:{approval.id}",
     )
 
@@ -374,7 +374,7 @@ def in_their_name(ctx: Context, approval: Approval, step: str) -> Iterator[None]
             yield
         except (Refused, NotFound, BadInput) as error:
             raise Conflict(
-                f"What was asked for cannot be done any more: {error.sentence}", step
+                f"The request cannot be carried out any more: {error.sentence}", step
             ) from None
 
 

@@ -272,9 +272,7 @@ def resubmit(
     ctx: Context,
     *,
     approval: ApprovalRef,
-    payload: Annotated[
-        dict[str, object], Help("What is to be different; the rest stays", model=True)
-    ]
+    payload: Annotated[dict[str, object], Help("Fields to change; the rest stays", model=True)]
     | None = None,
 ) -> shapes.ApprovalShape:
     """Submit again what was sent back to you for revision."""

@@ -86,7 +86,7 @@ def hire(
         boss = lookup.agent_anywhere(ctx, found.owner_id)
         if reports_to is not None and lookup.agent(ctx, reports_to).id != boss.id:
             raise BadInput(
-                f"Whoever is hired for that outcome reports to {boss.name}, who owns it.",
+                f"A hire for that outcome reports to {boss.name}, who owns it.",
                 "Leave reportsTo out.",
             )
         responsibility.require_delegable(ctx, found)
@@ -194,8 +194,8 @@ def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegati
     ctx.accept(Action.AGENT_CREATE, f"agent:{spec.name}", decision)
     settings = {"adapterConfig": json.loads(spec.adapter_config)}
     if ctx.actor.kind is ActorKind.AGENT and lends_secret(settings):
-        # Whatever the company says about hires, a person decides who gets a secret, and where
-        # requests of ours go.
+        # Whether or not the company asks before hires, a person decides who gets a secret, and
+        # where requests of ours go.
         return True
     return company.require_board_approval_for_new_agents
 

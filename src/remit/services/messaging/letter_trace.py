@@ -67,7 +67,7 @@ def _after_reading(
     if wish is not None and wish.status is WishStatus.ENDED:
         if wish.ended_why in ("answered", "result"):
             return _said("answered", "It is answered.")
-        return _said("done", "What was made of it has ended.")
+        return _said("done", "Work on it has ended.")
     if user is not None and wishes.answers(ctx, message, user):
         return _said("answered", "It is answered.")
     if wish is None:
@@ -102,7 +102,7 @@ def _in_work(ctx: Context, message: Message) -> str:
     if unread:
         who = _name(ctx, unread[0].agent_id)
         return f"{who} has mail because of it. {_why(ctx, unread[0].agent_id)}"
-    return "What was made of it is under way."
+    return "Work on it is under way."
 
 
 def _why(ctx: Context, agent: str | None) -> str:

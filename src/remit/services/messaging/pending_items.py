@@ -39,7 +39,7 @@ MOST = 500
     # The route answers a list, so it is made by hand.
     AsTool(
         "loose_ends",
-        "What you and those below you left open.",
+        "Loose ends of yours and of those below you.",
         without=("company",),
         offer="loose_ends",
     ),

@@ -105,7 +105,7 @@ listing = visible_pages.lists(
     views.question,
     shapes.QuestionShape,
     "open questions",
-    "What agents asked and nobody answered yet; an agent sees its own.",
+    "Questions of agents that nobody answered yet; an agent sees its own.",
 )
 
 

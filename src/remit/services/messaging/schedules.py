@@ -101,7 +101,7 @@ listing = visible_pages.lists(
     views.schedule,
     shapes.ScheduleShape,
     "schedules",
-    "What will be sent at set times; an agent sees its own.",
+    "Mail that goes out at set times; an agent sees its own.",
 )
 
 

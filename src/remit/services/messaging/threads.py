@@ -92,7 +92,7 @@ def listing(
     company: CompanyRef | None = None,
     before: str = END_OF_IDS,
     limit: int = 100,
-    sent: Annotated[bool, Help("What the calling person wrote, and what became of it.")] = False,
+    sent: Annotated[bool, Help("Letters of the calling person, and their state.")] = False,
 ) -> list[shapes.ListedMessageShape | shapes.FollowedMessageShape]:
     """Messages of a company, as far as the caller may see them, newest first."""
     lookup.company_of_caller(ctx, company)

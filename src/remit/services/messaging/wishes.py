@@ -64,7 +64,7 @@ def after_run(ctx: Context, run: Run) -> None:
             for one in (wish, *ctx.tx.all(statements.SHARING, message=letter)):
                 _settle(ctx, one)
         else:
-            # Whoever the letter was for hears of it first.
+            # The receiver of the letter hears of it first.
             origins.look_soon(ctx, letter)
 
 

@@ -420,7 +420,7 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> shape
 def submit_log(
     ctx: Context,
     *,
-    summary: Annotated[str, Text(20_000), Help("What you did and found", model=True)],
+    summary: Annotated[str, Text(20_000), Help("Your work and findings", model=True)],
     go_on: Annotated[
         bool, Help("You have more to do: start you again at once", model=True)
     ] = False,

@@ -78,7 +78,7 @@ preview_undo = preview_of("reorganise.preview_undo", undo)
 def _answer(
     ctx: Context, action: str, before: authority_map.Map, steps: Steps, details: dict[str, object]
 ) -> shapes.ReorganisedShape:
-    # Those that were moved come first: whoever is below them need not be looked for again.
+    # Moved agents come first: those below them need not be looked for again.
     after = authority_map.snapshot(ctx, [*steps.agents(), *before.agents], before.bosses)
     changes = before.changes(after)
     event = ctx.record(

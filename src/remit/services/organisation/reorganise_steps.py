@@ -96,7 +96,7 @@ class Steps:
         self._done.append({"step": "connect", "parent": parent, "child": child})
 
     def remove_edge(self, parent: str, child: str) -> None:
-        self._expect(outcomes.has_edge(self._ctx, parent, child), True, "What belongs to what")
+        self._expect(outcomes.has_edge(self._ctx, parent, child), True, "The place of an outcome")
         outcomes.disconnect(self._ctx, parent, child)
         self._done.append({"step": "disconnect", "parent": parent, "child": child})
 
@@ -244,7 +244,7 @@ class Steps:
     def _seat(self, agent: str, was: Sequence[Any], to: Sequence[Any]) -> None:
         now = self._now(agent)
         self._expect([now.adapter_type, now.adapter_config, now.seat_user_id], list(was), now.name)
-        # Whoever sat there before does not act for the agent any more.
+        # The person who sat there before does not act for the agent any more.
         outcome_ending.stop(self._ctx, now)
         self._ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent, user=None, run=None)
         self._ctx.tx.run(

@@ -54,7 +54,7 @@ def create(
     adapter_type: Annotated[
         str,
         Words(agent_spec.adapter_types),
-        Help("What runs the root agent; the first that can be used here, if left out."),
+        Help("Adapter of the root agent; the first that can be used here, if left out."),
     ]
     | None = None,
     adapter_config: dict[str, object] | None = None,

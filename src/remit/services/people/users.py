@@ -42,7 +42,7 @@ def add(
     elif ctx.tx.one(people.MEMBERSHIP, user=user.id) is not None:
         raise AlreadyExists(f"{user.name} has a part in this company already.")
     else:
-        # Whoever kept a link for them elsewhere must not come in here with it.
+        # A link that was kept for them elsewhere must not open this company.
         ctx.tx.run(people.REVOKE_INVITATIONS, user=user.id)
     membership = add_member(ctx, ctx.company, user.id, part, scope_id)
     ctx.record(
@@ -216,7 +216,7 @@ def revoke_token(
     ):
         raise NotFound("There is no such token.")
     if opens_more(ctx, known(ctx, found.user_id)):
-        # Whoever is board here could otherwise shut others out of their own companies.
+        # The board here could otherwise shut others out of their own companies.
         raise Conflict(
             "The token also opens companies that are not yours to decide about.",
             "Remove the person from this company, or let them end it themselves.",
@@ -287,7 +287,7 @@ def issue(
         raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
     elif latest is not None and expires_at > latest:
         raise BadInput(
-            f"What you came with ends at {to_iso(latest)}, and what it makes no later.",
+            f"Your token ends at {to_iso(latest)}, and tokens made with it no later.",
             "Ask for no time, or an earlier one; or sign in with what lasts longer, such as a new "
             "link from the board.",
         )

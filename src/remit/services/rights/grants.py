@@ -313,7 +313,7 @@ def revoke(
     "grants.listing",
     AsTool(
         "capability_list",
-        "What you hold, and why you hold it.",
+        "Your capabilities, and why you hold them.",
         without=("company", "unused"),
         given={"derived": True},
         answer="capabilities",

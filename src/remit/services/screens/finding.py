@@ -47,7 +47,7 @@ def find(
     ctx: Context,
     *,
     company: CompanyRef | None,
-    words: Annotated[str, Help("What its name, title or subject contains, or its short id.")] = "",
+    words: Annotated[str, Help("Part of its name, title or subject, or its short id.")] = "",
 ) -> list[FoundShape]:
     """Agents, outcomes, files, mail, runs and people by what they are called, best first."""
     lookup.company_of_caller(ctx, company)

@@ -41,7 +41,7 @@ MOST = 500
 MOST_WISHES = 100
 #: From so many on, agents that stand still for the same cause are one row.
 SAME_CAUSE = 4
-_ALTERED = "What it says is not what was asked for any more. Reject it, and have it asked for anew."
+_ALTERED = "The request was altered. Reject it, and have it asked for anew."
 #: What a person types next, by the kind of what awaits them.
 _NEXT = {
     "mail": "remit read {id}",

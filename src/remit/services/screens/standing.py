@@ -87,7 +87,7 @@ def branches(standings: Mapping[str, tuple[Standing, str]]) -> dict[str, str]:
     found = {agent: word for agent, (_, word) in standings.items()}
     for one, word in standings.values():
         above = one.boss_id
-        # Whoever has something worse, or as bad, has told those above already.
+        # An agent with something worse, or as bad, has told those above already.
         while above is not None and above in standings and rank(word) < rank(found[above]):
             found[above] = word
             above = standings[above][0].boss_id

@@ -102,7 +102,7 @@ def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.Recl
     worker = lookup.known_agent(ctx, found.owner_id)
     parts = outcome_ending.handed_on(ctx, found)
     handed_over = [part for part in parts if part.delegated]
-    # Whoever was hired for something inside goes; a report that was only given this, stays.
+    # An agent hired for something inside goes; a report that was only given this, stays.
     gone = outcome_ending.shut_down(ctx, (part.id for part in handed_over))
     outcome_ending.let_go_of_hires(ctx, parts)
     for agent in gone:

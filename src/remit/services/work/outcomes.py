@@ -70,8 +70,8 @@ MOST_HISTORY_SHOWN = 200
 Title = Annotated[str, Text(LONGEST_TITLE, one_line=True)]
 Description = Annotated[str, Text(LONGEST_DESCRIPTION, empty=True)]
 Outcomes = Annotated[Sequence[OutcomeRef], Most(MOST_PARENTS)]
-Parents = Annotated[Outcomes, Help("What it is for", model=True)]
-Blockers = Annotated[Outcomes, Help("What it waits for", model=True)]
+Parents = Annotated[Outcomes, Help("Outcomes it is for", model=True)]
+Blockers = Annotated[Outcomes, Help("Outcomes it waits for", model=True)]
 
 
 @command(
@@ -255,7 +255,7 @@ def complete(
     *,
     outcome: OutcomeRef,
     evidence: Evidence = (),
-    note: Annotated[Remark, Help("What to remember about it.")] = "",
+    note: Annotated[Remark, Help("Note to remember with it.")] = "",
 ) -> shapes.CompletedOutcomeShape:
     """Say that an outcome is accomplished, and on what evidence."""
     found = lookup.find(ctx, OUTCOME, outcome)
@@ -330,7 +330,7 @@ def reopen(
         raise Conflict("The outcome is open.")
     above = ctx.tx.all(statements.PARENTS, outcome=found.id)
     if above and all(parent.status is not OutcomeStatus.OPEN for parent in above):
-        raise Conflict("What it is for is finished.", "Reopen its parent first.")
+        raise Conflict("The outcome that it is for is finished.", "Reopen its parent first.")
     restored = acceptance_undo.take_back(ctx, found)
     ctx.record(
         "outcome.reopen",

@@ -46,7 +46,7 @@ def submit(
     *,
     outcome: OutcomeRef,
     evidence: Evidence = (),
-    note: Annotated[Remark, Help("What was accomplished", model=True)] = "",
+    note: Annotated[Remark, Help("Result, in words", model=True)] = "",
 ) -> shapes.SubmittedOutcomeShape:
     """Hand in a mandate, or an outcome that was delegated to the caller; it waits for a verdict."""
     found = lookup.find(ctx, OUTCOME, outcome)
@@ -104,7 +104,7 @@ def send_back(
     ctx: Context,
     *,
     outcome: OutcomeRef,
-    note: Annotated[Reason, Help("What is missing", model=True)],
+    note: Annotated[Reason, Help("Missing parts", model=True)],
 ) -> shapes.JudgedOutcomeShape:
     """Not yet: what was handed in goes back to its owner, with what is missing."""
     found = lookup.find(ctx, OUTCOME, outcome)

@@ -42,7 +42,7 @@ _there = (
 )
 #: A repository whose forge is looked at.
 INSERT_WATCH = change(insert(forge_watches))
-#: Those that are to be looked at now.
+#: Watches whose forge is to be looked at now.
 UNWATCHED = WATCHES.find(_there, _free, limit=bind("limit"))
 #: When the next of them is due.
 NEXT_WATCH = Statement(

@@ -41,7 +41,7 @@ REMOVE_SERVER = _MCP_SERVERS.mark_removed(id="server")
 _GRANTS = Rows(grants, Grant)
 _on_server = and_(grants.c.company_id == bind("company"), grants.c.kind == literal("mcp_server"))
 _alive = exists().where(runs.c.agent_id == grants.c.holder_id, runs.c.status == literal("running"))
-#: Whatever is held on one server, by anybody.
+#: Grants on one server, of anybody.
 HELD_ON_SERVER = _GRANTS.find(
     _on_server,
     grants.c.revoked_at.is_(None),

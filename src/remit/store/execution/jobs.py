@@ -94,7 +94,7 @@ READY = Statement(
     into(Ready),
 )
 _waits_for = sa.and_(_unfinished, _queued, jobs.c.held_by == bind("account"))
-#: Those that wait for a closed account or set-up and could be started, the oldest first.
+#: Jobs that wait for a closed account or set-up and could be started, the oldest first.
 HELD_BY = QUEUE.find(
     _waits_for,
     _may_start,

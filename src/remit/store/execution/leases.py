@@ -182,7 +182,7 @@ RELEASE = QUEUE.change(
 WAKE_AGAIN = QUEUE.change(
     wake_seq=agent_leases.c.wake_seq + 1, due_at=bind("due"), why=bind("new_why")
 )
-#: Whoever stopped a run wants it to stand still until something new comes.
+#: Has a stopped agent stand still until something new comes.
 LET_GO = QUEUE.change(**_let_go, done_seq=agent_leases.c.wake_seq, due_at=HELD)
 #: There is nothing to do for it after all, and nobody is seeing to it.
 SETTLE = QUEUE.change(_free, **_let_go, done_seq=agent_leases.c.wake_seq)
@@ -210,7 +210,7 @@ HELD_BY_WORKERS = Statement(
     ),
     into(HeldRun),
 )
-#: Those that are to be started later.
+#: Agents that are to be started later.
 WAITING = QUEUE.find(
     _awake, agent_leases.c.due_at > bind("now"), agent_leases.c.due_at < HELD, order=()
 )

@@ -191,7 +191,7 @@ NEXT_DUE = Statement(sa.select(sa.func.min(deliveries.c.deliver_at)).where(_defe
 DEAD = _DELIVERIES.find(
     _dead, company_id="company", order=[deliveries.c.id.desc()], limit=bind("limit")
 )
-#: Those that somebody could handle, and that did not break whoever read them; oldest first.
+#: Deliveries that can be handled, and that did not break their reader; oldest first.
 DEAD_BY_OTHERS = _DELIVERIES.find(
     _dead,
     deliveries.c.ended_why.not_in([bind("gone"), bind("broke"), bind("unreadable")]),

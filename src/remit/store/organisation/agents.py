@@ -125,7 +125,7 @@ PLACES_AT = _PLACES.find(
     or_(agent_places.c.until.is_(None), agent_places.c.until > bind("at")),
     company_id="company",
 )
-#: Those who report to a person.
+#: Agents that report to a person.
 ROOTS = _AGENTS.find(
     agents.c.boss_id.is_(None), _not_terminated, company_id="company", limit=bind("limit")
 )
@@ -158,7 +158,7 @@ VACANT = (
         .exists(),
     ),
 )
-#: Those who reported to a person when they were terminated, the last one first.
+#: Agents that reported to a person when they were terminated, the last one first.
 FORMER_ROOTS = _AGENTS.find(
     agents.c.boss_id.is_(None),
     agents.c.status == literal("terminated"),

@@ -164,7 +164,7 @@ CONFIGURE_AGENT = _AGENTS.update(
 )
 _with_level = (
     agents.c.company_id == bind("company"),
-    # Whoever awaits approval gets the level as it is then.
+    # An agent that awaits approval gets the level as it is then.
     agents.c.status.not_in([sa.literal("terminated"), sa.literal("pending_approval")]),
 )
 #: The company's agents with a permission level.
@@ -214,6 +214,7 @@ FORGET_AGENT = (
     _revoke(grants.c.kind == sa.literal("message"), grants.c.resource_id == _it),
 )
 _outcome: sa.BindParameter[str] = bind("outcome")
+#: Takes the mandate of an agent that was never taken on out of the graph, and ends grants on it.
 FORGET_OUTCOME = (
     change(
         sa.delete(outcome_edges).where(
@@ -240,6 +241,7 @@ SENT_FILE = Statement(
 KEEP_AS_FILE = change(
     sa.update(files).where(files.c.id == _file).values(kind=sa.literal("file"), unlisted=sa.true())
 )
+#: Deletes a file with its versions, links and access log, and ends grants on it.
 DELETE_FILE = (
     change(sa.delete(access_log).where(access_log.c.file_id == _file)),
     change(sa.delete(file_links).where(file_links.c.file_id == _file)),

@@ -109,9 +109,9 @@ REVOKE_SCOPED_TO = _revoke(grants.c.scope_id == bind("outcome"))
 REVOKE_SCOPED_TO_OF = _revoke(
     grants.c.scope_id == bind("outcome"), grants.c.holder_id == bind("holder")
 )
-#: Whatever an agent held for some outcome.
+#: Ends the grants of an agent for some outcome.
 REVOKE_SCOPED_OF = _revoke(grants.c.holder_id == bind("holder"), grants.c.scope_id.is_not(None))
-#: Whatever anybody in a company holds on one thing that is gone.
+#: Ends all grants in a company on one thing that is gone.
 REVOKE_ON = _revoke(
     grants.c.company_id == bind("company"),
     grants.c.kind == bind("kind"),

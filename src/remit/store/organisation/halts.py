@@ -21,7 +21,7 @@ _HALTS = Rows(halts, Halt)
 INSERT_HALT = change(insert(halts))
 #: Ends a halt.
 DELETE_HALT = _HALTS.delete(id="halt")
-#: Whoever is above its maker and stops the same makes it theirs.
+#: Passes a halt to somebody above its maker who stops the same.
 TAKE_OVER_HALT = _HALTS.update(
     halts.c.id == bind("halt"),
     **new("note", "made_by_user_id", "made_by_agent_id"),

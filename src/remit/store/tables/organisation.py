@@ -128,7 +128,7 @@ agents = schema.table(
     schema.one_of("permission_level", "restricted", "standard", "privileged", "boss"),
     Index("ix_agents_company_id", "company_id", "id"),
     Index("ix_agents_boss_id", "boss_id"),
-    # Those that a person has to see to.
+    # Agents that a person has to see to.
     schema.partial_index("ix_agents_error", "id", where="status = 'error'"),
     # SQLite looks a deferred reference up from both sides; without these it reads every agent.
     Index("ix_agents_state_file_id", "state_file_id"),

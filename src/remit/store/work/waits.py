@@ -113,7 +113,7 @@ TO_REMIND = _WAITS.find(
     order=[waits.c.remind_at, waits.c.id],
     limit=bind("limit"),
 )
-#: Whatever of an agent waits, or waits for something that has to end first.
+#: Open outcomes of an agent that wait, or wait for something that has to end first.
 HELD_UP_OF = _OUTCOMES.find(
     outcomes.c.status == literal("open"),
     outcomes.c.open_waits > literal(0),

@@ -59,7 +59,7 @@ def draw(session: Session, one: dict[str, Any]) -> None:
         said |= _OF_A_HIRE
     asked = {key: value for key, value in payload.items() if key not in said and value}
     if one["type"] == "config_change":
-        _section("What would change", _changes(payload["difference"]))
+        _section("Changes", _changes(payload["difference"]))
     elif "requestedConfigurationSnapshot" in payload:
         config = payload["requestedConfigurationSnapshot"]
         _section("Configuration", _lines({key: value for key, value in config.items() if value}))

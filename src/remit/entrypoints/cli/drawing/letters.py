@@ -185,7 +185,7 @@ def draw_trace(trace: Entry) -> None:
     ]
     width = trees.terminal_width()
     print()
-    _say(f"What became of {trace['messageId']}: {trace['state'].replace('_', ' ')}", width)
+    _say(f"State of {trace['messageId']}: {trace['state'].replace('_', ' ')}", width)
     for what, text in lines:
         if text:
             _say(f"  {what:8}{text}" if what else f"  {text}", width)

@@ -56,7 +56,7 @@ class CreateQuery(BaseModel):
 class ReadQuery(BaseModel):
     version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     at: Annotated[
-        field_types.Moment | None, Field(description="What it said at this time (ISO 8601).")
+        field_types.Moment | None, Field(description="Its text at this time (ISO 8601).")
     ] = None
 
 

@@ -42,7 +42,7 @@ async def backup_file(app: App, request: Request, who: Caller, name: str) -> Res
     """A backup to take along, unless somebody on the way could read it."""
     if not is_private(request):
         raise Conflict(
-            "Whoever has a backup has everything, so it is not sent over plain HTTP.",
+            "A backup holds everything, so it is not sent over plain HTTP.",
             f"Use https, or copy it on the machine from {app.backups.folder}.",
         )
     path = await app.backups.take(who, name)

@@ -90,7 +90,7 @@ class _Idle:
         self._waiting.pop(connection, None)
 
     def close_one(self, now: float) -> None:
-        """Whoever connected last is idle, too: if all others are at work, it is the one."""
+        """Close the connection that is idle longest; the newest, if all others are at work."""
         connection = next(iter(self._waiting))
         self.remove(connection)
         connection.transport.abort()

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 #: What was found is believed for so long; it costs two small writes to find out.
 EVERY_SECONDS: Final = 5.0
-#: Whoever asks is answered by then, with what was found last.
+#: A request is answered by then, with what was found last.
 ANSWER_SECONDS: Final = 0.05
 #: A disk that takes longer for two small writes does not bear anything.
 LONGEST_SECONDS: Final = 3.0

@@ -22,7 +22,7 @@ _ERROR = {
     "properties": {
         "error": {"type": "string", "description": "One sentence."},
         "code": {"type": "string", "description": "Stable; programs may branch on it."},
-        "nextStep": {"type": "string", "description": "What the caller can do."},
+        "nextStep": {"type": "string", "description": "Next step of the caller."},
         "decision": {
             "type": "object",
             "description": "Why authority said no.",
@@ -153,7 +153,10 @@ def _plain() -> dict[str, Any]:
                         "headers": _ETAG,
                         "content": {**_BYTES, "text/plain": {"schema": {"type": "string"}}},
                     },
-                    "304": {"description": "What `If-None-Match` names.", "headers": _ETAG},
+                    "304": {
+                        "description": "The version that `If-None-Match` names.",
+                        "headers": _ETAG,
+                    },
                 },
             },
             "put": {

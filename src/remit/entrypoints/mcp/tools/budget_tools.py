@@ -45,7 +45,7 @@ def build(app: App) -> tuple[Tool, ...]:
     return (
         Tool(
             "budget",
-            "What you may spend this month and what is left; or ask the board for more.",
+            "Your budget of this month and its rest; or ask the board for more.",
             BudgetArguments,
             budget,
             mutates=True,

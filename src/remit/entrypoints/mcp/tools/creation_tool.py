@@ -40,7 +40,7 @@ ALIASES: Final = {
 
 class CreateAgentArguments(Repeatable):
     name: Annotated[str, Field(max_length=64)]
-    role: Annotated[str | None, Field(description="What it is to do, in a sentence")] = None
+    role: Annotated[str | None, Field(description="Its task, in a sentence")] = None
     auto_reply: Annotated[
         bool | None, Field(alias="autoReply", description="Answer without a mention; yes")
     ] = None

@@ -220,7 +220,7 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "approval_view",
-            "What was asked for: its revisions, comments, and decision.",
+            "A request: its revisions, comments, and decision.",
             ViewArguments,
             approval_view,
             offer="approvals",

@@ -42,7 +42,11 @@ class DelegateArguments(Repeatable):
     hire: Annotated[Hire | None, Field(description="Or a new agent for it")] = None
     grants: Annotated[
         list[Grant],
-        Field(description="What it will need; ends with it", max_length=100, default_factory=list),
+        Field(
+            description="Capabilities for it; they end with it",
+            max_length=100,
+            default_factory=list,
+        ),
     ]
     budget: Annotated[Budget | None, Field(description="Set aside for it, out of your budget")] = (
         None

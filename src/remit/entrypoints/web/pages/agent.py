@@ -27,7 +27,7 @@ from remit.services.work import outcomes
 
 PAGE: Final = 50
 FEW: Final = 10
-#: Whoever has a thousand reports may write to each of them; nobody reads all of that.
+#: An agent with a thousand reports may write to each of them; nobody reads all of that.
 MOST_BY_RULE: Final = 100
 #: More revisions than an agent has.
 _NEWEST: Final = 2**30

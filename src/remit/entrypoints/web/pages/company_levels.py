@@ -15,7 +15,7 @@ from remit.services.organisation import policies
 #: What each level is for, in words.
 WORDS: Final = {
     PermissionLevel.RESTRICTED: "Cannot hire, and cannot be given what it denies.",
-    PermissionLevel.STANDARD: "What every new agent begins with.",
+    PermissionLevel.STANDARD: "The level of every new agent.",
     PermissionLevel.PRIVILEGED: "Can hire.",
     PermissionLevel.BOSS: "Can hire, and controls others as the board does.",
 }

@@ -62,9 +62,7 @@ async def act(visit: Visit) -> Done | Page:
         return Done(visit.link("/hire", hired=made["id"]))
     company = await visit.do(companies.show, company=visit.company_id)
     if company["require_board_approval_for_new_agents"]:
-        raise BadInput(
-            "Whoever is hired for an outcome needs an approval here.", "Ask for approval."
-        )
+        raise BadInput("A hire for an outcome needs an approval here.", "Ask for approval.")
     hired = await visit.do(hiring.hire, company=visit.company_id, **asked)
     return Done(visit.link("/hire", hired=hired["agent"]["id"]))
 

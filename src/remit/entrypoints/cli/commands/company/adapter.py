@@ -9,7 +9,7 @@ from remit.entrypoints.cli.commands.company.hiring import json_object
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session, pass_session
 
-adapter = Group("adapter", help="What runs agents, and how it is configured.")
+adapter = Group("adapter", help="Adapters that run agents, and their settings.")
 
 
 @adapter.command("list")

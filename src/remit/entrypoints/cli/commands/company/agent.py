@@ -193,7 +193,7 @@ def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
 
 @agent.command()
 @click.argument("name")
-@click.option("--printed", is_flag=True, help="What its newest run printed, instead.")
+@click.option("--printed", is_flag=True, help="Output of its newest run, instead.")
 @click.option("--follow", is_flag=True, help="The same, and what it goes on to print.")
 @limit_option
 @pass_session

@@ -23,7 +23,7 @@ company = Group("company", help="Companies.")
 @click.option(
     "--adapter",
     "adapterType",
-    help="What runs the root agent; the first that can be used, if left out.",
+    help="Adapter of the root agent; the first that can be used, if left out.",
 )
 @click.option("--config", metavar="JSON|@FILE", help="Settings of the adapter.")
 @click.option(
@@ -92,7 +92,7 @@ def show(session: Session, name: str | None) -> None:
     metavar="yes|no",
     help="Whether a configuration that an agent proposes waits for you.",
 )
-@click.option("--chat-provider", metavar="NAME", help="What runs agents that agents create.")
+@click.option("--chat-provider", metavar="NAME", help="Adapter of agents that agents create.")
 @click.option("--chat-model", metavar="NAME", help="Its model. An empty text takes it back.")
 @click.option(
     "--review-hours",

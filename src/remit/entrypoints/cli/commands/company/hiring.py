@@ -74,8 +74,8 @@ def described(session: Session, said: dict[str, Any]) -> dict[str, Any]:
 @click.command(cls=Command)
 @description_options
 @click.option("--outcome", "outcomeId", metavar="ID", help="Hand this outcome to it.")
-@click.option("--level", "permissionLevel", type=click.Choice(LEVELS), help="What it may do.")
-@click.option("--reason", metavar="TEXT", help="What it is needed for; whoever approves reads it.")
+@click.option("--level", "permissionLevel", type=click.Choice(LEVELS), help="Permission level.")
+@click.option("--reason", metavar="TEXT", help="Reason for the hire, for who approves it.")
 @pass_session
 def hire(session: Session, /, **said: Any) -> None:
     """Ask for an agent; where the company wants to be asked it waits for approval."""

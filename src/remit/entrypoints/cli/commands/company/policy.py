@@ -12,7 +12,7 @@ _CREATES = {"yes": True, "no": False, "default": None}
 _SAYS = {None: "the CEO may", True: "yes", False: "no"}
 
 
-policy = Group("policy", help="What the permission levels bundle.")
+policy = Group("policy", help="Permission levels, and the actions that each bundles.")
 
 
 @policy.command("set")

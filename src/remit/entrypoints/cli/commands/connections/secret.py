@@ -20,8 +20,8 @@ secret = Group("secret", help="Where the values of secrets are found.")
 @click.argument("name")
 @click.option("--env", "variable", metavar="NAME", help="A variable of the instance's environment.")
 @click.option("--file", "path", metavar="PATH", help="A file on its machine, with mode 0600.")
-@click.option("--command", metavar="COMMAND", help="What a program prints: 'op read op://…'.")
-@click.option("--source", metavar="SOURCE", help="What a plugin adds; with --place.")
+@click.option("--command", metavar="COMMAND", help="Output of a program: 'op read op://…'.")
+@click.option("--source", metavar="SOURCE", help="Source that a plugin adds; with --place.")
 @click.option("--place", metavar="TEXT", help="Where, as that source understands it.")
 @pass_session
 def set_(

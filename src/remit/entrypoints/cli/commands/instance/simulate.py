@@ -19,7 +19,7 @@ LAST_LINES = 40
 @click.option("--adapter", help="Play it with real agents of this kind, such as claude.")
 @click.option("--config", metavar="JSON|@FILE", help="Settings of that adapter.")
 @click.option("--patience", default=600, show_default=True, help="Seconds for real agents to rest.")
-@click.option("--seed", default=0, show_default=True, help="What chance decides, again.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
 @click.option("--seeds", metavar="FIRST-LAST", help="Without a file: random companies, one each.")
 @click.option("--steps", default=400, show_default=True, help="How much happens in each of them.")
 @pass_session

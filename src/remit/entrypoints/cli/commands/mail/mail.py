@@ -25,7 +25,7 @@ _LONGEST_INLINE = 1024 * 1024
 @click.command(cls=Command)
 @click.argument("to")
 @click.argument("text", metavar="[TEXT|-]", required=False)
-@click.option("--subject", default="", help="What it is about.")
+@click.option("--subject", default="", help="Subject.")
 @click.option(
     "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
 )
@@ -220,9 +220,9 @@ def _stored(session: Session, attached: str | Path) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--agent", metavar="NAME", help="What waits for this agent, instead of for you.")
+@click.option("--agent", metavar="NAME", help="Mail of this agent, instead of yours.")
 @click.option("--all", "everything", is_flag=True, help="Also what was read already.")
-@click.option("--sent", is_flag=True, help="What you wrote, newest first, and what became of it.")
+@click.option("--sent", is_flag=True, help="Letters you wrote, newest first, and their state.")
 @limit_option
 @watch_option
 @pass_session

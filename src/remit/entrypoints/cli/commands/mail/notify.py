@@ -174,7 +174,7 @@ def _draw(done: dict[str, Any]) -> None:
         output.say("The command is set." if done["command"] else "No command is run any more.")
     if "webhook" in done:
         where = done["webhook"]
-        output.say(f"What needs you is posted to {where}." if where else "Nothing is posted.")
+        output.say(f"Notices are posted to {where}." if where else "Nothing is posted.")
     if "rules" in done:
         output.fields(_drawn(done["rules"]) or {"rules": "told of everything at once"})
     if done.get("key"):

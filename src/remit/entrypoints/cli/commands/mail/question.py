@@ -7,7 +7,7 @@ from remit.entrypoints.cli.options import Group, Session
 from remit.errors import NotFound
 from remit.ids import looks_like_id, several, short
 
-question = Group("question", help="What agents ask, and your answers.")
+question = Group("question", help="Questions of agents, and your answers.")
 
 
 @question.rows(

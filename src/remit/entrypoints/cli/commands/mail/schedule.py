@@ -33,7 +33,7 @@ def _times(one: dict[str, Any]) -> str:
 @click.option("--cron", metavar="FIELDS", help="When, such as '0 9 * * 1-5'.")
 @click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Of --cron.")
 @click.option("--at", metavar="TIME", help="When, for once (ISO 8601).")
-@click.option("--subject", default="", help="What it is about.")
+@click.option("--subject", default="", help="Subject.")
 @pass_session
 def add(session: Session, /, agent: str | None, **given: Any) -> None:
     """Have an agent send mail again and again, or once at a time."""

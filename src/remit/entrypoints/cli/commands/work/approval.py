@@ -24,7 +24,7 @@ revision_option = click.option(
 )
 
 
-approval = Group("approval", help="What agents asked for, and your decisions.")
+approval = Group("approval", help="Requests of agents, and your decisions.")
 
 
 @approval.command("list")

@@ -11,7 +11,7 @@ from remit.model.connections.diff import visible
 _LOG_LINES = 20
 
 
-change = Group("change", help="What agents propose to repositories.")
+change = Group("change", help="Changes that agents propose to repositories.")
 
 
 @change.rows("list", "id", "status", "repo", "into", "title", empty="There are no changes.")

@@ -11,13 +11,15 @@ from remit.entrypoints.cli.following import follow, newest
 from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass_session
 from remit.ids import looks_like_id, normalise, short
 
-event = Group("event", help="What happened, in a record that shows changes to it.")
+event = Group("event", help="Events, in a record that shows changes to it.")
 
 
 @event.command("list")
 @click.option("--limit", **LIMITED | {"default": 50})
 @click.option("--about", default="", metavar="ACTION", help="Such as file, or file.write.")
-@click.option("--by", default="", metavar="NAME", help="What an agent, a person or Remit did.")
+@click.option(
+    "--by", default="", metavar="NAME", help="Only events of this agent, person or Remit."
+)
 @click.option("--refused", is_flag=True, help="Only what was refused.")
 @pass_session
 def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:

@@ -92,9 +92,11 @@ outcome.shows(
 
 @outcome.command()
 @click.argument("title")
-@click.option("--parent", metavar="ID", required=True, help="What it is a part of, or an agent.")
-@click.option("--also", metavar="ID", multiple=True, help="What else it is for.")
-@click.option("--blocked-by", metavar="ID", multiple=True, help="What it waits for.")
+@click.option(
+    "--parent", metavar="ID", required=True, help="Outcome that it is a part of, or an agent."
+)
+@click.option("--also", metavar="ID", multiple=True, help="Other outcomes that it is for.")
+@click.option("--blocked-by", metavar="ID", multiple=True, help="Outcomes that it waits for.")
 @click.option("--description", default="", help="More about it, in Markdown.")
 @click.option("--urgent", is_flag=True, help="It is urgent.")
 @click.option("--important", is_flag=True, help="It is important.")
@@ -139,8 +141,12 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 @click.option("--urgent/--not-urgent", default=None, help="Whether it is urgent.")
 @click.option("--important/--not-important", default=None, help="Whether it is important.")
 @click.option("--defer", metavar="TIME|never", help="Not before this time, or no longer deferred.")
-@click.option("--parent", metavar="ID", multiple=True, help="What it is for, instead of before.")
-@click.option("--blocked-by", metavar="ID", multiple=True, help="What it waits for, instead.")
+@click.option(
+    "--parent", metavar="ID", multiple=True, help="Outcomes that it is for, instead of before."
+)
+@click.option(
+    "--blocked-by", metavar="ID", multiple=True, help="Outcomes that it waits for, instead."
+)
 @click.option("--unblock", is_flag=True, help="It waits for nothing any more.")
 @click.option("--version", type=int, help="Only if this is its version; otherwise whichever is.")
 @pass_session
@@ -179,12 +185,16 @@ def update(
 @click.option("--to", metavar="AGENT", help="A report of its owner.")
 @click.option("--hire", metavar="NAME", help="Or a new agent of this name.")
 @click.option("--role", help="The new agent's role.")
-@click.option("--title", help="What the new agent is called.")
+@click.option("--title", help="Name of the new agent.")
 @click.option("--adapter", help="How the new agent is executed.")
 @click.option("--config", metavar="JSON", help="Settings of the adapter.")
 @click.option("--prompt", help="Instructions for the new agent.")
 @click.option(
-    "--grant", nargs=2, metavar="RESOURCE LEVEL", multiple=True, help="What it will need."
+    "--grant",
+    nargs=2,
+    metavar="RESOURCE LEVEL",
+    multiple=True,
+    help="Capabilities that it will need.",
 )
 @click.option("--budget", type=click.IntRange(min=1), help="Cents, set aside for it.")
 @click.option("--tokens", type=click.IntRange(min=1), help="Tokens, set aside for it.")
@@ -248,7 +258,7 @@ def reclaim(session: Session, id_: str, reason: str) -> None:
         names = view.owner_names(session)
         gone = ", ".join(names.get(agent, agent) for agent in answer["agents"]) or "nobody"
         output.say(f"Reclaimed; shut down: {gone}.")
-        output.say(f"What was left behind: `remit kb cat {short(answer['handoverFileId'])}`.")
+        output.say(f"Handover: `remit kb cat {short(answer['handoverFileId'])}`.")
         if session.verbose:
             view.draw(session, answer["outcome"])
 

@@ -43,7 +43,7 @@ run.shows(
 @id_argument
 @click.option("--no-follow", is_flag=True, help="Only what is there already.")
 @click.option("--full", is_flag=True, help="Cut nothing: whole arguments and results.")
-@click.option("--raw", is_flag=True, help="What its program printed, as it printed it.")
+@click.option("--raw", is_flag=True, help="Output of its program, as it was printed.")
 @pass_session
 def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> None:
     """Show what a run says, calls and gets back, until it ends.
