@@ -633,6 +633,41 @@ def test_a_secret_that_is_set_anew_is_used_by_who_listens(
     c.wait(listen())
 
 
+@pytest.mark.requirement("FX-24")
+def test_a_channel_that_failed_is_listened_to_at_once_when_its_secret_is_set_anew(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOT", "secret-of-a-bot")
+    c = chat.c
+    here: Any = {"company": c.id}
+    for name in ("key", "other"):
+        c.call(c.board, secrets.put, **here, name=name, source="env", place="BOT")
+    config = {"name": "two", "secretRef": "key"}
+    about: Any = {"agent": c.agent("worker").id, "kind": "memory", "config": config}
+    binding = c.call(c.board, bindings.add, **here, **about)["id"]
+
+    def state() -> tuple[str, bool]:
+        found = {one["binding_id"]: one for one in c.call(c.board, receivers.listing, **here)}
+        return found[binding]["state"], binding in c.call(as_system(), receivers.ready)
+
+    def listen() -> dict[str, Any]:
+        held = c.call(as_system(), receivers.claim, binding=binding, worker="w")
+        assert held is not None
+        return {"binding": binding, "epoch": held["epoch"]}
+
+    assert state() == ("waiting", True)
+    held = listen()
+    assert state() == ("waiting", False), "nobody knows yet whether that works"
+    c.call(as_system(), receivers.ended, **held, problem="the token is wrong")
+    assert state() == ("failing", False)
+    c.call(c.board, secrets.put, **here, name="other", source="env", place="BOT")
+    assert state() == ("failing", False)
+    c.call(c.board, secrets.put, **here, name="key", source="env", place="BOT")
+    assert state() == ("waiting", True)
+    c.call(as_system(), receivers.heard, **listen())
+    assert state() == ("listening", False)
+
+
 @pytest.mark.requirement("HB-53")
 def test_two_bindings_do_not_listen_with_one_bot_whatever_its_secret_is_called(
     chat: Chat, monkeypatch: pytest.MonkeyPatch

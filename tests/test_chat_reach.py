@@ -250,9 +250,9 @@ def test_an_approval_is_shown_once_and_marked_when_it_is_decided_elsewhere(
     slack.taps(shown["ts"], reference)
     hear(chat, slack)
     assert small.call(small.board, approvals.show, approval=approval["id"])["status"] == "approved"
-    (told,) = [
-        one for one in small.call(small.board, notices.show)["latest"] if one["kind"] == "approval"
-    ]
+    shown_to_them = small.call(small.board, notices.show)
+    assert shown_to_them["chats"] == ["slack"]
+    (told,) = [one for one in shown_to_them["latest"] if one["kind"] == "approval"]
     assert (told["way"], told["status"]) == ("slack", "done")
 
 

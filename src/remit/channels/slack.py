@@ -198,6 +198,7 @@ class Slack(Channel):
                 await _asked(client.connect())
             except Undelivered as error:
                 raise Unreachable(error.sentence, retry_after=error.retry_after) from error
+            yield []
             silent = 0
             while True:
                 requests = await _batch(coming)

@@ -194,6 +194,7 @@ class Telegram(Channel):
                         async for nothing in posted:
                             yield nothing
                 await bot.delete_webhook()
+                yield []  # all is well, however long nothing comes
                 offset: int | None = None
                 while True:
                     updates = await bot.get_updates(

@@ -40,6 +40,14 @@ def begin(ctx: Context, binding: Binding) -> None:
         ctx.tx.run(statements.INSERT_RECEIVER, **row(made))
 
 
+def try_secret(ctx: Context, name: str) -> None:
+    """Listen at once where that failed and the secret is another now."""
+    for one in ctx.tx.all(statements.RECEIVERS_OF, company=ctx.company):
+        binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=one.binding_id)
+        if one.problem and registry.secret_of(json.loads(binding.adapter_config)) == name:
+            ctx.tx.run(statements.RESTART_RECEIVER, binding=one.binding_id, now=ctx.now)
+
+
 @query("receivers.ready")
 def ready(ctx: Context) -> list[str]:
     """Bindings for which nobody listens, and somebody should."""
@@ -185,7 +193,8 @@ def of(ctx: Context, binding: BindingId) -> Receiver | None:
 
 def view(ctx: Context, found: Receiver) -> shapes.ReceiverShape:
     live = found.lease_until is not None and found.lease_until > ctx.now
-    state = "failing" if found.problem else "listening" if live else "waiting"
+    answered = live and found.heard_at is not None
+    state = "failing" if found.problem else "listening" if answered else "waiting"
     return {
         "binding_id": found.binding_id,
         "state": state,

@@ -59,6 +59,7 @@ def show(ctx: Context, *, company: str | None = None) -> shapes.NotifiedShape:
         "user_id": me,
         "company_id": ctx.company,
         "webhook": None if hook is None else hook.url,
+        "chats": notice_posts.ways(ctx, me)[1],
         "rules": notice_rules.view(ctx, notice_rules.of(ctx, me)),
         "latest": [_view(ctx, one) for one in latest if one.company_id == ctx.company],
     }

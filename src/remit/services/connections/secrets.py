@@ -16,6 +16,7 @@ from remit.model.connections.secret import (
     source_name,
 )
 from remit.services import lookup, shapes, views
+from remit.services.chat import receivers
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.execution import accounts
 from remit.store.connections import mcp_servers as server_statements
@@ -69,6 +70,7 @@ def put(
         ctx.tx.run(statements.MOVE_SECRET, secret=secret.id, new_source=from_, new_place=at)
     now = _named(ctx, called)
     accounts.try_secret(ctx, called)
+    receivers.try_secret(ctx, called)
     ctx.record("secret.set", f"secret:{called}", {"source": from_, "version": now.version})
     return {**view(now), "replaced": None if secret is None else secret.place}
 

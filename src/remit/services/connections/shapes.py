@@ -53,6 +53,8 @@ class NotifiedShape(TypedDict):
     user_id: str
     company_id: str | None
     webhook: str | None
+    #: Kinds of channels in which they are linked, the usual one first.
+    chats: list[str]
     rules: NoticeRulesShape
     latest: list[NoticeShape]
 

@@ -16,7 +16,8 @@ from remit.runtime.delivery import notify_commands
 def notify() -> None:
     """How you are told outside that something needs you.
 
-    Once for each thing, by a command on the machine of the instance, by a signed webhook, or both.
+    Once for each thing: in a chat or by e-mail where your account is linked (`remit link`), by a
+    signed webhook, by a command on the machine of the instance, and by the browser.
     """
 
 
@@ -31,6 +32,7 @@ def show(session: Session) -> None:
             {
                 "command": found["commandProblem"] or ("set" if found["command"] else "none"),
                 "webhook": found["webhook"] or "none",
+                "chats": ", ".join(found["chats"]) or "none",
                 **_drawn(found["rules"]),
             }
         )
