@@ -162,7 +162,7 @@ _WORDS: Final = {
     "mcp_server.remove": ("removed", "remove"),
     "mcp_server.replace": ("changed", "change"),
     "mcp_server.test": ("tested", "test"),
-    "message.ack": ("marked as read", "mark as read"),
+    "message.ack": ("dealt with the mail of", "deal with the mail of"),
     "message.cancel": ("withdrew", "withdraw"),
     "message.deliver": ("delivered", "deliver"),
     "message.discard": ("dismissed", "dismiss"),
