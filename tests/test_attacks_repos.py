@@ -60,6 +60,27 @@ def test_names_and_modes_that_mean_more_somewhere_are_refused(
 
 
 @pytest.mark.requirement("FX-28")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x",
+        "a/../x",
+        "a//x",
+        "./x",
+        ".git/config",
+        "a/.GIT/x",
+        "git~1/x",
+        "a/.g\u200cit",
+        ".git. /x",
+    ],
+)
+def test_a_name_where_git_keeps_its_own_is_refused_whatever_git_says(path: str) -> None:
+    """git refuses most of them before; which, depends on its version."""
+    with pytest.raises(BadInput, match="lies where git keeps its own"):
+        proposals._check_path(path)
+
+
+@pytest.mark.requirement("FX-28")
 def test_a_few_objects_that_stand_for_endless_files_are_refused_at_once(
     small: Company, remote: Remote
 ) -> None:

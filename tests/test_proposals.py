@@ -315,6 +315,26 @@ def test_names_of_branches_that_git_would_misread_are_refused(
     for branch in ("../x", "a..b", "-x", "x.lock", "a b", "refs/heads/", "x^", "@"):
         with pytest.raises(BadInput):
             propose(small, run, branch=branch)
+    for branch in ("refs/tags/x", "refs/heads/HEAD", "x" * 101):
+        with pytest.raises(BadInput, match="branch must be a name"):
+            propose(small, run, branch=branch)
+
+
+@pytest.mark.requirement("FX-28")
+def test_what_is_much_only_together_is_refused(
+    small: Company, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = at_work(small, remote)
+    commit(run, {f"f{number}": f"{number}" * 400 for number in range(4)})
+    with monkeypatch.context() as less:
+        less.setattr(proposals, "LARGEST_TOTAL", 1500)
+        with pytest.raises(TooLarge, match="all together"):
+            propose(small, run)
+    with monkeypatch.context() as less:
+        less.setattr(proposals, "_LONGEST_LIST", 100)
+        with pytest.raises(TooLarge, match="touches more than"):
+            propose(small, run)
+    propose(small, run)
 
 
 @pytest.mark.requirement("FX-28")
