@@ -8,7 +8,7 @@ from remit.services.chat import accounts, handling, intake, posts, receivers
 from remit.services.connections import bindings, secrets
 from remit.services.identity import as_system
 from tests.company import Member
-from tests.crashing.call import Call
+from tests.crashing.call import THEN, Call
 from tests.crashing.scene import Scene, changed, situation
 
 
@@ -217,5 +217,5 @@ def _(s: Scene) -> Call:
 def _(s: Scene) -> Call:
     """The last one here: a new code takes the place of those before."""
     code = s.c.call(s.c.board, accounts.code, kind="telegram")["code"]
-    s.c.sql("UPDATE link_codes SET expires_at = ?", 1 << 60)
+    s.c.sql("UPDATE link_codes SET created_at = ?, expires_at = ?", THEN, 1 << 60)
     return s.by_remit(intake_id=_claimed(s, code, sender=Sender(s.name(), "Ann")), epoch=1)
