@@ -52,6 +52,11 @@ class LeasedQueue(Rows[T]):
             self.by_holder, table.c.lease_until == bind("until"), worker=table.c.worker
         )
 
+    def next_free(self, *where: ColumnElement[bool]) -> Statement[Any]:
+        """When the first row becomes due that nobody holds and that has to wait for its time."""
+        free, when = self.table.c.lease_until.is_(None), self.table.c.next_at
+        return Statement(select(func.min(when)).where(*where, free, when > bind("now")), scalar)
+
     def change(self, *where: ColumnElement[bool], **values: Any) -> Statement[None]:
         """A change of one row, under some conditions."""
         return self.update(self.by_key, *where, **values)

@@ -150,8 +150,7 @@ held, renew = _QUEUE.holds("intake"), _QUEUE.renews("intake")
 
 
 def _brief(ctx: Context, found: Intake) -> shapes.ClaimedIntakeShape:
-    binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=found.binding_id)
-    document = json.loads(found.document)
+    binding, document = receivers.source_of(ctx, found)
     account = account_of(ctx, binding, document)
     return {
         "epoch": found.epoch,

@@ -20,7 +20,6 @@ from remit.services.chat import receivers
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, Deliveries
 from remit.store.engine.statement import row
-from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
 
 GONE = "the binding is gone"
@@ -118,8 +117,7 @@ held, renew = _QUEUE.holds("posts"), _QUEUE.renews("posts")
 
 
 def _brief(ctx: Context, found: Post) -> shapes.ClaimedPostShape:
-    binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=found.binding_id)
-    document = json.loads(found.document)
+    binding, document = receivers.source_of(ctx, found)
     return {
         "epoch": found.epoch,
         "version": found.version,

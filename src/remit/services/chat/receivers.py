@@ -11,12 +11,13 @@ from remit.clock import MINUTE, SECOND, Micros
 from remit.errors import Conflict
 from remit.ids import BindingId
 from remit.model.messaging.channel import Binding
-from remit.model.messaging.chat import Receiver
+from remit.model.messaging.chat import Intake, Post, Receiver
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, logged, query
 from remit.services.context import system_only
 from remit.services.fields import CompanyRef, Help
 from remit.services.queues import MOST_AT_ONCE, Held, Leases, held_until
+from remit.services.shape_basics import JsonObject
 from remit.services.surfaces import AsRoute
 from remit.store.engine.statement import row
 from remit.store.messaging import channels as channel_statements
@@ -87,6 +88,12 @@ def about(binding: Binding) -> shapes.ConnectionShape:
         "adapter_config": json.loads(binding.adapter_config),
         "adapter_token": binding.adapter_token,
     }
+
+
+def source_of(ctx: Context, item: Intake | Post) -> tuple[Binding, JsonObject]:
+    """The binding through which something came or is shown, and what is stored of it."""
+    binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=item.binding_id)
+    return binding, json.loads(item.document)
 
 
 @logged("receivers.renew")

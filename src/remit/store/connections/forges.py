@@ -1,6 +1,6 @@
 """Statements about what is watched at forges: repositories, requests, issues."""
 
-from sqlalchemy import and_, func, insert, literal, literal_column, null, or_, select
+from sqlalchemy import and_, insert, literal, literal_column, null, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import DAY
@@ -45,12 +45,7 @@ INSERT_WATCH = change(insert(forge_watches))
 #: Watches whose forge is to be looked at now.
 UNWATCHED = WATCHES.find(_there, _free, limit=bind("limit"))
 #: When the next of them is due.
-NEXT_WATCH = Statement(
-    select(func.min(forge_watches.c.next_at)).where(
-        _there, forge_watches.c.lease_until.is_(None), forge_watches.c.next_at > bind("now")
-    ),
-    scalar,
-)
+NEXT_WATCH = WATCHES.next_free(_there)
 _nobody = {"lease_until": null(), "worker": null()}
 #: The look is over: why it failed if it did, what to go on from, and when.
 RELEASE = WATCHES.update(

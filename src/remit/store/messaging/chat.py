@@ -117,12 +117,7 @@ INSERT_RECEIVER = change(insert(channel_receivers))
 #: For whom nobody listens, and somebody should.
 UNHEARD = RECEIVERS.find(_bound, _unheard, limit=bind("limit"))
 #: When the next of them is due.
-NEXT_RECEIVER = Statement(
-    select(func.min(channel_receivers.c.next_at)).where(
-        _bound, channel_receivers.c.lease_until.is_(None), channel_receivers.c.next_at > bind("now")
-    ),
-    scalar,
-)
+NEXT_RECEIVER = RECEIVERS.next_free(_bound)
 #: The holder ends; why, and when to begin anew.
 RELEASE_RECEIVER = RECEIVERS.update(
     RECEIVERS.by_holder,
