@@ -87,8 +87,7 @@ class Deliveries(Claims[object]):
 
     async def _held_elsewhere(self) -> dict[Held, Micros]:
         watched: Any = self._verbs
-        held: dict[Held, Micros] = await self._do(watched.held)
-        return {one: until for one, until in held.items() if one not in self._tasks}
+        return await self._of_others(watched.held)
 
     async def _take_over_from(self, held: Held, until: Micros) -> None:
         await self._say(self._verbs.take_over, held, until=until)

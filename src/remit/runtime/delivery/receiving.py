@@ -51,8 +51,7 @@ class Receivers(Polling):
         self._watch(lease, self._held_elsewhere, self._take_over)
 
     async def _held_elsewhere(self) -> dict[Held, Micros]:
-        held = await self._do(receivers.held)
-        return {one: until for one, until in held.items() if one not in self._tasks}
+        return await self._of_others(receivers.held)
 
     async def _take_over(self, held: Held, until: Micros) -> None:
         binding, epoch = held

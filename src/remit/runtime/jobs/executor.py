@@ -108,8 +108,7 @@ class Jobs(Loop[None]):
             log.exception("what became of background job %s could not be kept", job)
 
     async def _held_elsewhere(self) -> dict[Held, Micros]:
-        held = await self._do(job_queue.held)
-        return {one: until for one, until in held.items() if one not in self._tasks}
+        return await self._of_others(job_queue.held)
 
     async def _take_over(self, held: Held, until: Micros) -> None:
         job, epoch = held

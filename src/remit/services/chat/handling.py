@@ -13,7 +13,6 @@ sender is told in words.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -27,7 +26,7 @@ from remit.model.organisation.decision import BY_REMIT, Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
 from remit.services import shapes, views
-from remit.services.chat import accounts, buttons, commands, intake, items, posts
+from remit.services.chat import accounts, buttons, commands, intake, items, posts, receivers
 from remit.services.command import Context, command
 from remit.services.context import system_only
 from remit.services.governance import approvals
@@ -152,10 +151,10 @@ def _said(ctx: Context, intake_id: str, epoch: int) -> Said:
     found = ctx.tx.one(statements.INTAKE.row, intake=intake_id)
     if found is None or found.epoch != epoch or found.document == "{}":
         raise Conflict("It is dealt with, or somebody else's.", code="lost")
-    binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=found.binding_id)
+    binding, document = receivers.source_of(ctx, found)
     if binding.removed_at is not None:
         raise NotFound("The agent is not bound here any more.")
-    return Said(found.id, epoch, binding, json.loads(found.document))
+    return Said(found.id, epoch, binding, document)
 
 
 def _by_person(
