@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from remit.clock import SECOND
+from remit.model.messaging.mail import MOST_ATTEMPTS
 from remit.services.changes import errands, watches
 from remit.services.connections import repo_checks, repos, secrets
 from remit.services.hiring import configuration
@@ -480,6 +481,12 @@ class ChangeOffice:
         found = Counter(one for one, _ in letters if not re.search(LOST, one))
         # Once for each of the three at most; whoever decided sooner spares its author that.
         assert found.pop(f"All checks passed: {about}", 0) <= 3, letters
+        if self.forge.kind == "gitlab":
+            # A verdict and its words are two things there, and two looks may see them.
+            assert found.pop(f"Comments: {about}", 0) <= len(self._verdicts()), letters
+        if self.deaths >= MOST_ATTEMPTS:
+            # Killed each time that it ran, a check is given up, and its author hears of it.
+            assert found.pop(f"Check test could not be run: {about}", 0) <= 1, letters
         assert found == Counter(expected), letters
 
     def _verdicts(self) -> tuple[str, ...]:

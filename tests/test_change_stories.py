@@ -324,6 +324,8 @@ def test_an_instance_is_killed_while_the_forge_calls(
         try:
             office.play()
             office.check()
+            if kept and step[0] == "watches.ring" and not office.at_rest:
+                assert place.forge.sent_again, "whoever was killed had not answered"
         finally:
             place.forge.insistent = False
 
@@ -343,7 +345,6 @@ def test_an_instance_is_killed_again_and_again_while_the_forge_calls(
         try:
             office.play([moments.random() * 4 for _ in range(6)])
             office.check()
-            assert place.forge.sent_again
         finally:
             place.forge.insistent = False
 
