@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from remit.clock import SECOND, from_iso
 from remit.model.execution import account
 from remit.model.execution.account import PROBES
+from remit.services.connections import folders
 from remit.services.messaging import threads
 from remit.testing import Simulation, scenario
 from remit.testing.real import real_stage
@@ -410,6 +412,63 @@ def test_codex_runs_commands_in_our_sandbox(tmp_path: Path) -> None:
             assert "inside" in shell.text
             assert "Read-only file system" in shell.text
             assert "remit-create-agent" in said_to(fake.requests[0])
+
+    asyncio.run(story())
+
+
+#: A project whose one test fails until somebody mends it.
+PROJECT = {
+    "Makefile": "test: built\n\tpython3 check.py\n\nbuilt:\n\techo building; date +%N >built\n",
+    "app.py": "def add(a, b):\n    return a\n",
+    "check.py": "from app import add\n\nassert add(2, 2) == 4, 'wrong'\nprint('all is well')\n",
+}
+
+
+@pytest.mark.requirement("FX-32")
+@pytest.mark.parametrize(
+    "kind",
+    ["claude", pytest.param("codex", marks=pytest.mark.campaign("the same folder and sandbox"))],
+)
+def test_a_project_is_built_tested_and_mended_in_a_folder_that_stays(
+    kind: str, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for name, content in PROJECT.items():
+        (project / name).write_text(content)
+
+    def shell(line: str) -> Use:
+        if kind == "claude":
+            return Use("Bash", {"command": line, "description": "work"})
+        return Use("exec_command", {"cmd": line})
+
+    def script(request: Mapping[str, Any]) -> list[Step]:
+        mends = "Mend it" in said_to(dict(request))
+        line = "sed -i 's/return a/return a + b/' app.py && make test" if mends else "make test"
+        return [*story_of(kind, "")[:2], shell(line), Say("That is all.")]
+
+    async def story() -> None:
+        command(kind)
+        more: dict[str, Any] = {}
+        if kind == "claude":
+            more = {"tools": None, "permissionMode": "bypassPermissions"}
+        with model(kind, script) as fake:
+            async with stage(tmp_path / "home") as at:
+                await at.cast(kind, config(kind, fake, **more))
+                await at.app.gate(
+                    at.board, folders.bind, company=None, agent="ceo", path=str(project)
+                )
+                await at.send("Does it work?")
+                await worked(at, 1)
+                built = (project / "built").read_text()
+                await at.send("Mend it, please.")
+                await worked(at, 2)
+        told = [one.text for request in fake.requests for one in fake.results_in(request)]
+        first = next(text for text in told if "wrong" in text)
+        second = next(text for text in told if "all is well" in text)
+        assert "building" in first
+        assert "building" not in second, "what the first run built is there"
+        assert (project / "built").read_text() == built
 
     asyncio.run(story())
 
