@@ -454,7 +454,7 @@ def test_a_bundle_that_leaves_something_out_is_refused(
         return said.replace(b"# v2 git bundle\n", b"# v3 git bundle\n@filter=blob:none\n", 1)
 
     monkeypatch.setattr(proposals, "_inside", filtered)
-    with pytest.raises(BadInput, match="no whole bundle"):
+    with pytest.raises(BadInput, match="is not whole"):
         propose(small, run)
 
 

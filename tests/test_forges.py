@@ -23,7 +23,7 @@ from remit.model.connections.forge import ForgeKind
 from remit.runtime import diagnosis
 from remit.runtime.repos.forges import is_signed
 from remit.runtime.repos.watching import ForgeWatcher
-from remit.services.changes import issues, requests, reviews, watches
+from remit.services.changes import comments, issues, requests, reviews, watches
 from remit.services.command import Gate
 from remit.services.connections import repo_checks, repos, secrets
 from remit.services.identity import as_system
@@ -98,9 +98,9 @@ def test_a_change_goes_from_its_proposal_over_a_review_to_its_merge(
         assert "alice (at the forge) says about app.py, line 2" in letter
         assert "Why b first?" in letter
         assert "lead (at the forge) says" in letter
-        comments = stage.shown(made["change"])["comments"]
+        said = stage.shown(made["change"])["comments"]
         assert ("alice", "app.py", 2, "new") in [
-            (one["outside"], one["path"], one["line"], one["side"]) for one in comments
+            (one["outside"], one["path"], one["line"], one["side"]) for one in said
         ]
 
         # The author answers, once, and does not hear itself.

@@ -548,11 +548,11 @@ def test_what_the_requester_has_lost_meanwhile_is_not_given(
         given=[{"resource": resource, "level": "read", "expires_at": until}],
     )
     clock.advance(2 * DAY)
-    with pytest.raises(Conflict, match="cannot be done any more"):
+    with pytest.raises(Conflict, match="cannot be carried out any more"):
         approve(company, over["approval"])
     company.call(company.board, grants.revoke, grant=held["id"])
     before = dump(company)
-    with pytest.raises(Conflict, match="cannot be done any more"):
+    with pytest.raises(Conflict, match="cannot be carried out any more"):
         approve(company, lost["approval"])
     assert dump(company) == before  # not even a refusal is recorded as the board's
     send_back(company, lost["approval"], "Without the file.")

@@ -774,7 +774,7 @@ class Organisations(RuleBasedStateMachine):
     "AG-116", "AG-117",
 )  # fmt: skip
 @pytest.mark.timeout(300)
-@histories(20, 240)
+@histories(40, 240)
 def test_every_history_keeps_the_organisation_as_the_rules_say(
     examples: int, tmp_path: Path
 ) -> None:

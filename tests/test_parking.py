@@ -323,7 +323,7 @@ def test_what_the_requester_may_not_do_any_more_is_not_done(company: Company, le
     waiting = parked(lambda: company.write(lead.caller, file, b"new"))
     company.call(company.board, grants.revoke, grant=held["id"])
     before = dump(company)
-    with pytest.raises(Conflict, match="cannot be done any more"):
+    with pytest.raises(Conflict, match="cannot be carried out any more"):
         approve(company, waiting)
     assert dump(company) == before
     reject(company, waiting, note="Too late.")
