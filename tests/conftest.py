@@ -61,6 +61,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    # What a file leaves stays: caches, mostly. Looking through it with each test after takes more
+    # and more.
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if RUN in config.stash:
         postgres.stop(config.stash[RUN])
