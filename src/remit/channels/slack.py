@@ -53,7 +53,7 @@ _EVENT = "remit_message"
 #: Looked through for what may be there already: so many at once, in so many requests.
 _LOOK_BACK = 200
 _MOST_PAGES = 20
-#: What will not get better by itself.
+#: Errors that will not get better by themselves.
 _FOR_GOOD = frozenset(
     {
         *("channel_not_found", "not_in_channel", "is_archived", "msg_too_long", "no_text"),
@@ -93,7 +93,7 @@ class Slack(Channel):
     taps = True
     most_files = 10
     safety = (
-        "Whoever is in a room reads what the agent says there.",
+        "Everybody in a room reads what the agent says there.",
         "In a room it hears only what mentions it.",
     )
     examples = {  # noqa: RUF012  # read only

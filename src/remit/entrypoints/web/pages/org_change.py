@@ -148,7 +148,7 @@ def _operation(form: Form) -> dict[str, Any]:
         case "move":
             to = "board" if form.text("to_board") else form.text("to")
             if not to:
-                raise BadInput("The new manager is missing.", "Give a name.")
+                raise BadInput("The new boss is missing.", "Give a name.")
             return {"op": "move", "agent": agent, "to": to}
         case "insert_layer":
             chosen = form.every("agents")
