@@ -117,7 +117,7 @@ class App:
         self.repos.forge_problem = self.forges.problem
         self.publisher = Publisher(self.gate, self.repos, self.library, self.forges)
         self.watcher = ForgeWatcher(self.gate, self.repos, self.forges)
-        #: What goes on by itself in the process that serves.
+        #: Background loops of the process that serves.
         self.loops: tuple[Any, ...] = (
             *(self.clockwork, self.outbox, self.notifier),
             *(self.posts, self.intake, self.receivers, self.publisher, self.watcher),
@@ -127,7 +127,7 @@ class App:
         self.checker = Checker(self.gate, self.repos, self.library, settings.home)
         self.loops = (*self.loops, self.merger, self.checker)
         self.backups = Backups(self.gate, self.clock, settings, self.blobs)
-        #: What the start had to put right, one sentence each.
+        #: Repairs made at the start, one sentence each.
         self.restored: list[str] = []
         self._housekeeping: asyncio.Task[None] | None = None
 

@@ -76,5 +76,5 @@ def _do(future: Future[T], work: Callable[..., T], given: tuple[Any, ...]) -> No
 FILES = Threads("files", 8)
 #: Ending what runs left behind.
 ENDINGS = Threads("endings", 4)
-#: What adapters find when they look around; those of plugins are somebody else's.
+#: Checks of adapters; those of plugins are somebody else's code.
 CHECKS = Threads("checks", 4)

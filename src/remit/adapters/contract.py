@@ -56,7 +56,7 @@ class Adapter(Described, ABC):
     Config: ClassVar[_Model]
     #: Variables of the worker's own environment that a run may be lent: keys for the model.
     lends: ClassVar[Sequence[str]] = ()
-    #: What whoever configures it should know before it runs.
+    #: Warnings for the person who configures it.
     safety: ClassVar[Sequence[str]] = ()
     #: Whole values of `adapterConfig` that work, each with a word on what it is for.
     examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -66,7 +66,7 @@ class Adapter(Described, ABC):
     #: Whether its agents are elsewhere, and call back from there with the token of their run. The
     #: token of any other run is good only in this process and in the programs that it started.
     remote: ClassVar[bool] = False
-    #: What makes a transcript for people of the lines that its program prints.
+    #: The reader that makes a transcript for people of the lines that its program prints.
     reads_with: ClassVar[_Reader] = Reader
     #: Where, in the workspace, its program looks for skills; None when it knows none.
     skills_folder: ClassVar[str | None] = None

@@ -35,12 +35,12 @@ P = TypeVar("P", bound=Typed)
 class Plugins(ABC, Generic[P]):
     """Plugins of one entry point group, by their type."""
 
-    #: What one of them is called.
+    #: The word for one plugin of this kind.
     noun: ClassVar[str]
     group: ClassVar[str]
     #: Where each of ours is.
     built_in: ClassVar[Mapping[str, str]]
-    #: What it is to name one that is not there.
+    #: The error for a name that is not there.
     missing: ClassVar[type[RemitError]] = NotFound
 
     def __init__(self) -> None:

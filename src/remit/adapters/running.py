@@ -45,18 +45,18 @@ class RunResult:
     """How a run ended, as its adapter saw it."""
 
     ok: bool
-    #: What the agent said last.
+    #: The last words of the agent.
     text: str = ""
     #: One word: completed, api_error, auth, rate_limited, max_turns, budget, timeout, crashed…
     reason: str = "completed"
     #: One sentence for a person, when it did not end well.
     error: str | None = None
     usage: Usage = field(default_factory=Usage)
-    #: What to resume next time, if the adapter can.
+    #: The session to resume next time, if the adapter can.
     session: str | None = None
     #: How long the conversation has become.
     context_tokens: int | None = None
-    #: Whose fault it was that it did not end well: one of `remit.model.execution.fault.Fault`.
+    #: The fault of a run that did not end well: one of `remit.model.execution.fault.Fault`.
     #: None: what `reason` stands for, if it is one of the words above, and the agent's otherwise.
     #: It decides whether the agent, everybody on this worker or everybody with this account waits.
     fault: str | None = None
@@ -104,21 +104,21 @@ class RunContext(ABC):
     workspace: Path
     #: A folder that the agent's programs keep between runs.
     home: Path
-    #: What does not change between the runs of an agent, first in every prompt.
+    #: The part of the prompt that is the same in all runs of an agent; it comes first.
     instructions: str
-    #: What this run is about.
+    #: The part of the prompt about this run.
     turn: str
     #: The conversation to go on with; None begins a new one.
     session: str | None
-    #: What the worker lends: the key for the model, by variable.
+    #: The key for the model, lent by the worker, by variable.
     credentials: Mapping[str, str]
-    #: What goes with the key: addresses, regions, proxies, certificates.
+    #: Settings that belong to the key: addresses, regions, proxies, certificates.
     beside: Mapping[str, str] = field(default_factory=dict)
     #: The value of the secret that `secretRef` of the configuration names.
     secret: str | None = None
-    #: What the run has taken from a model so far, as far as its adapter knows.
+    #: The usage of the model so far, as far as the adapter knows.
     spent: Usage = Usage()
-    #: What the agent has left to spend, in millionths of a dollar; None without a limit.
+    #: The agent's money left, in millionths of a dollar; None without a limit.
     money_left: int | None = None
     #: The last that its programs printed on their standard error.
     complaint: str = ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remit.testing import ScriptedAgent, ToolRefused
 
 
-#: What a person reads who wrote to an agent that only has a script, and an empty one.
+#: The answer to a person who wrote to an agent that has only a script, and an empty one.
 NO_MODEL = (
     "I have no model, so nothing was done about your message; I only read it. To let me work, "
     "install Claude Code or Codex where Remit runs, give it a key, and choose it as my adapter: "

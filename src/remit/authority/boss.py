@@ -9,7 +9,7 @@ a person stopped or paused, and taking something out for good. So those actions 
 from remit.authority.facts import Facts
 from remit.model.organisation.permission import Reach
 
-#: What a board member may do to somebody in their part, and such an agent, too.
+#: Actions on members of a part that its board members may do, and agents with that level, too.
 GOVERNED = frozenset(
     {
         "agent.appoint",

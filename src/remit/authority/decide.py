@@ -107,7 +107,7 @@ class Action(StrEnum):
     BINDING_CHANGE = "binding.change"
 
 
-#: What looking takes; an observer may do these and nothing else.
+#: Actions that only look; an observer may do these and nothing else.
 _LOOKING = frozenset(
     {
         Action.COMPANY_READ,
@@ -131,7 +131,7 @@ _LOOKING = frozenset(
     }
 )
 
-#: What concerns the company as a whole, so that a say in one subtree is not enough.
+#: Actions on the company as a whole: authority over one subtree is not enough.
 _COMPANY_WIDE = frozenset(
     {
         Action.COMPANY_CHANGE,
@@ -155,9 +155,9 @@ _COMPANY_WIDE = frozenset(
     }
 )
 
-#: What concerns no company, or all of them.
+#: Actions on no company, or on all of them.
 _OF_INSTANCE = frozenset({Action.COMPANY_CREATE, Action.INSTANCE_OPERATE})
-#: What reaches into the instance's own machine: a say in the company is not enough.
+#: Actions on the instance's own machine: authority in the company is not enough.
 _OPERATING = frozenset({Action.SECRET_CHANGE, Action.MCP_SERVER_CHANGE, Action.FOLDER_CHANGE})
 
 #: Open to every agent of the company: the base tools, and knowing who works there.
@@ -177,13 +177,13 @@ OUTCOME_ACTIONS = frozenset(
 
 _CHANGING_OUTCOMES = OUTCOME_ACTIONS - {Action.OUTCOME_READ}
 
-#: What an agent may do that holds the right to it, and no other: `instance.configure` for what
-#: concerns all, or the right to use the one thing.
+#: Actions that an agent may do with a capability only: `instance.configure` for what concerns all,
+#: or the right to use the one thing.
 _BY_CAPABILITY = frozenset(
     {Action.MCP_SERVER_READ, Action.MCP_SERVER_CALL, Action.REPO_READ, Action.REPO_SYNC}
 )
 
-#: What an agent may do with a repository, by how much of it it holds.
+#: Actions on a repository, by the level that an agent holds.
 _OF_REPO = {
     Action.REPO_USE: Level.READ,
     Action.CHANGE_READ: Level.READ,
@@ -192,7 +192,7 @@ _OF_REPO = {
     Action.CHANGE_MERGE: Level.MERGE,
 }
 
-#: What an agent may do with its own, and with nobody else's.
+#: Actions that an agent may do with its own things, and with nobody else's.
 _ITS_OWN = frozenset(
     {Action.SCHEDULE_CHANGE, Action.QUESTION_ASK, Action.MESSAGE_READ, Action.BINDING_READ}
 )
@@ -219,7 +219,7 @@ def decide(actor: Principal, action: Action, resource: Resource | None, facts: F
     return decision
 
 
-#: What a decision rests on that follows from the level of the asking agent.
+#: The basis of a decision that follows from the level of the asking agent.
 BOSS_LEVEL = "rule:boss_level"
 
 

@@ -22,7 +22,7 @@ class Facts:
     #: The agents under which the resource lies: its own first, then each boss above.
     #: Empty for what belongs to the company as a whole, or when the tree cannot be trusted.
     place: tuple[AgentId, ...] = ()
-    #: What the asking agent holds on the resource.
+    #: The asking agent's grants on the resource.
     held: tuple[Grant, ...] = ()
     #: Whether the file may be known to everybody in the company.
     listed: bool = True
@@ -59,7 +59,7 @@ class Facts:
     relation: Relation = Relation.NONE
     #: Whether the outcome was handed over as a whole.
     delegated: bool = False
-    #: What was said about the asking agent and hiring.
+    #: The setting of the asking agent about hiring.
     can_create_agents: bool | None = None
     #: Whether the asking agent leads the company.
     is_ceo: bool = False

@@ -1,8 +1,8 @@
 """Rights on outcomes: derived from who owns what and who handed it over, not stored row by row.
 
-Delegation moves responsibility. Whoever handed an outcome over keeps the judgement on that very
-outcome and looks at everything below, but does not reach in; whoever received it works below it
-and does not judge it. Explicit grants add to what follows from this.
+Delegation moves responsibility. The delegator keeps the judgement on that very outcome and looks at
+everything below, but does not reach in; the receiver works below it and does not judge it.
+Explicit grants add to what follows from this.
 """
 
 from collections.abc import Sequence

@@ -104,7 +104,7 @@ class Connection:
     private: bool = False
     #: The server that the operator named for this kind, in place of the public one.
     server: str | None = None
-    #: What people can say to Remit itself, each with a word on what it does.
+    #: Commands to Remit itself, each with a word on what it does.
     commands: Sequence[tuple[str, str]] = ()
 
 
@@ -117,7 +117,7 @@ class Parcel(Connection):
     """
 
     id: str
-    #: Who wrote it, such as `agent:support`; `remit` when Remit itself did.
+    #: The author, such as `agent:support`; `remit` for Remit itself.
     sender: str
     #: The whole address, such as `channel:webhook:room-7`, and its last part.
     address: str
@@ -201,7 +201,7 @@ class Channel(Described, ABC):
     summary: ClassVar[str] = ""
     #: The keys of a binding's `adapterConfig`; the description of a field is its documentation.
     Config: ClassVar[_Model]
-    #: What whoever binds an agent to it should know before.
+    #: Warnings for the person who binds an agent to it.
     safety: ClassVar[Sequence[str]] = ()
     #: Whole values of `adapterConfig` that work, each with a word on what it is for.
     examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

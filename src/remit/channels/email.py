@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 #: Begins the word that is set on what was stored, where the mailbox takes words of ours.
 TAKEN = "RemitTaken"
 _SEEN = "\\Seen"
-#: What lies in the mailbox for longer than this was not meant for an agent.
+#: Older mail in the mailbox was not meant for an agent.
 OLDEST_DAYS = 30
 SECONDS = 30.0
 #: An idle connection is looked at so often, which is also how long a mailbox without IDLE waits.

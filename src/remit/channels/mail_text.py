@@ -22,7 +22,7 @@ _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _IDS = re.compile(r"<[^<>\s]{3,180}>")
 _COMMENT = re.compile(r"\([^()]*\)")
 _SIGNATURE = re.compile(r"^-- ?$", re.MULTILINE)
-#: What mail programs put above the text that they quote.
+#: The line that mail programs put above the text that they quote.
 _ATTRIBUTION = re.compile(r"\n[^\n>]{0,200}:[ \t]*\n+(?=>)")
 #: Reading a head or nested parts takes longer than they are long, so both are bounded.
 LARGEST_HEAD = 64 * 1024

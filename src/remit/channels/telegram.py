@@ -250,7 +250,7 @@ def _proof(connection: Connection) -> str:
     return hmac.new(connection.key, connection.binding.encode(), hashlib.sha256).hexdigest()
 
 
-#: Who bots are, by binding: what Telegram posts does not say it.
+#: The bot of each binding: Telegram's webhook calls do not name it.
 _known: dict[str, User] = {}
 
 

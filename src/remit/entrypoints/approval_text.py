@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: What a single use of a capability comes to.
+#: Sentences for a single use of a capability.
 _USES: Final = {
     "agent.create": "create the agent {}",
     "agent.control": "control {}",

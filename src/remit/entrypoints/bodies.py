@@ -25,7 +25,7 @@ T = TypeVar("T")
 LARGEST_DOCUMENT: Final = 8 * 1024 * 1024
 #: In one document: about what a company of a thousand agents is described with.
 MOST_VALUES: Final = 50_000
-#: What may be received, parsed and checked without asking whether there is room or time for it.
+#: Bodies up to this size are received, parsed and checked without asking for room or time.
 SMALL: Final = 32 * 1024
 #: Of bodies that are not small and have not been answered, in all and of one caller.
 MOST_IN_FLIGHT: Final = 32 * 1024 * 1024
@@ -39,7 +39,7 @@ INCOMING: Final = "remit.incoming"
 
 #: The rest of a JSON string, as far as it is within the part that is looked at.
 _IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-#: What is looked at in one go, since nobody else runs meanwhile.
+#: Bytes that are examined in one go, since nobody else runs meanwhile.
 _WINDOW: Final = 256 * 1024
 #: One: while a parser runs nobody else does, and of two the event loop would wait for both.
 _THREAD: Final = ThreadPoolExecutor(1, thread_name_prefix="bodies")

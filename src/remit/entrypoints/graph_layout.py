@@ -23,7 +23,7 @@ class Sizes(NamedTuple):
     height: float = 56
     between_layers: float = 80
     between_boxes: float = 18
-    #: What a passing line needs.
+    #: Room for a passing line.
     dummy: float = 10
     margin: float = 24
 

@@ -219,7 +219,7 @@ def commands() -> str:
     return "{\n" + ",\n".join(groups) + "\n}\n"
 
 
-#: What a parameter is without is what it does not say.
+#: Keys of a parameter that are always written; others only when they are set.
 _ALWAYS = ("name", "field", "in")
 
 

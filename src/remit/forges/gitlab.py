@@ -22,7 +22,7 @@ _STATES = {"opened": RequestState.OPEN, "locked": RequestState.OPEN}
 _STATES |= {"merged": RequestState.MERGED, "closed": RequestState.CLOSED}
 _CHECKS = {"success": CheckState.PASSED, "skipped": CheckState.PASSED}
 _CHECKS |= {"failed": CheckState.FAILED, "canceled": CheckState.FAILED}
-#: Who may push: developers and those above them.
+#: The lowest role that may push.
 _DEVELOPER = 30
 _PAGE: dict[str, Any] = {"per_page": 100}
 

@@ -21,7 +21,7 @@ class Event:
     actor_kind: ActorKind
     actor_id: str
     run_id: RunId | None
-    #: What was done, such as `file.write`; for a denial, what was tried.
+    #: The action, such as `file.write`; for a denial, the action that was tried.
     action: str
     resource: str
     allowed: bool

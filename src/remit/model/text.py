@@ -18,7 +18,7 @@ LONGEST_NAME = 64
 LONGEST_LABEL = 100
 #: Of why something is asked for, refused, given up or done.
 LONGEST_REASON = 10_000
-#: What is kept of a word for search. PostgreSQL takes no word of more than 2 KiB.
+#: The part of a word kept for search. PostgreSQL takes no word of more than 2 KiB.
 LONGEST_WORD = 64
 #: So many words are offered to whoever wrote another one.
 _MOST_LIKELY = 3

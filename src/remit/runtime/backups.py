@@ -39,7 +39,7 @@ class Backups:
         self._blobs = blobs
         self.folder = settings.home / "backups"
         self._writing: tuple[str, asyncio.Task[Answer]] | None = None
-        #: What became of the last one, for whoever stopped waiting.
+        #: The result of the last one, for callers that stopped waiting.
         self.problem: str | None = None
 
     async def make(self, caller: Caller) -> Answer:

@@ -42,7 +42,7 @@ class Kind(Enum):
     COMMAND = "command"
 
 
-#: What was tried, on what, and the decision about it.
+#: A refused attempt: the action, the resource, and the decision.
 Denied = tuple[Action, str, Decision]
 
 
@@ -77,7 +77,7 @@ class Context:
     ticket: str | None = None
     #: Shown to the caller once and stored nowhere.
     secrets: dict[str, object] = field(default_factory=dict)
-    #: What can find that there is nothing to ask anybody about.
+    #: A check that can find that there is nothing to ask anybody about.
     before_asking: Callable[[Context], None] | None = None
     _head: event_log.Head | None = None
     _decided: Decision | None = None
@@ -93,7 +93,7 @@ class Context:
         self.tx.given = {"company": company, "now": self.now}
 
     def enter(self, company: str) -> CompanyId:
-        """Work in a company. Whoever has no part in it does not learn that it exists."""
+        """Work in a company. Callers that are not its members do not learn that it exists."""
         company = CompanyId(company)
         if self.company is not None and self.company != company:
             # One call works in one company, also for people who have a part in several.

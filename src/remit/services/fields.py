@@ -82,7 +82,7 @@ class Cleared:
     """Over HTTP, null is not the same as nothing: it takes back what was there. The verb gets an
     empty text."""
 
-    #: What null does.
+    #: The effect of null.
     what: str
 
 
@@ -115,7 +115,7 @@ class Most:
     entries: int
 
 
-#: What an agent or a person is called.
+#: The name of an agent or a person.
 Name = Annotated[str, PlainName()]
 OutcomeRef = Annotated[str, Reference("outcome"), Help("Outcome id", model=True)]
 AgentRef = Annotated[str, Reference("agent")]

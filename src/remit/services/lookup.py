@@ -60,11 +60,11 @@ class Noun(Generic[R]):
     what: str
     #: By whole id, in any company; its parameter is called `what`.
     by_id: Statement[R]
-    #: Those of one company whose ids lie between `low` and `high`.
+    #: Rows of one company whose ids lie between `low` and `high`.
     by_prefix: Statement[R]
-    #: What the caller knows of, among those that a part of an id can mean.
+    #: A filter for the rows that the caller knows of, among those that a part of an id can mean.
     sees: Callable[[Context], Sees[R]] = everybody
-    #: What may stand before an id, besides its own name.
+    #: Words that may stand before an id, besides its own name.
     marks: tuple[str, ...] = ()
     #: More parameters of `by_prefix`, where the statement itself leaves out what is hidden.
     parameters: Callable[[Context], dict[str, object]] = _nothing

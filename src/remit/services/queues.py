@@ -1,7 +1,7 @@
 """Leased queues behind their verbs: claim, renew, fence, retry with back-off, give up.
 
-Whoever works on something holds it by a lease with an epoch. Who was silent too long has lost it,
-and whatever they still say about it is refused.
+A worker holds a row by a lease with an epoch. A worker that was silent too long has lost the row,
+and its later calls about it are refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -35,7 +35,7 @@ class AsTool:
     without: tuple[str, ...] = ()
     #: Parameters that are always this.
     given: Mapping[str, object] = field(default_factory=dict)
-    #: What an agent must have a use for to be told of it; empty for what everybody needs.
+    #: The thing that an agent must have a use for to be told of it; empty for tools of everybody.
     offer: str = ""
     #: Of a verb that answers a list: what the list is called in the tool's answer.
     answer: str = ""

@@ -82,7 +82,7 @@ class Verb(Generic[P, R]):
     name: str
     kind: Kind
     body: Callable[Concatenate[Context, P], R]
-    #: What happened to its parameters, oldest first.
+    #: Changes of its parameters, oldest first.
     changes: tuple[Change, ...] = ()
     #: Where it can be called from.
     surfaces: tuple[Surface, ...] = ()
@@ -137,7 +137,7 @@ _VERBS: dict[str, Verb[..., Any]] = {}
 
 class _Declares(Protocol):
     """Makes a verb of a function, whose annotation says what it answers: descriptions of the API
-    are made of it. Whoever calls a verb has a plain dictionary, as a stored answer is."""
+    are made of it. Callers of a verb get a plain dictionary, as a stored answer is."""
 
     @overload
     def __call__(

@@ -107,7 +107,7 @@ class StatusQueue(LeasedQueue[T]):
         )
         #: The rows that are held, and by whom.
         self.claimed = self.find(self.unfinished, self.running)
-        #: Those of them whose lease is over, by the clock.
+        #: Rows whose lease is over, by the clock.
         over = table.c.lease_until <= bind("now")
         self.expired = self.find(self.unfinished, self.running, over, limit=bind("limit"))
         #: When the first row becomes due that has to wait for its time.

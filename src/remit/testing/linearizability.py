@@ -71,7 +71,7 @@ class Violation(Generic[S]):
     """A short history that no order explains."""
 
     key: str
-    #: What the key may have been when this part of the history began.
+    #: The possible states of the key when this part of the history began.
     before: tuple[S, ...]
     operations: tuple[Operation, ...]
 

@@ -209,7 +209,7 @@ class Simulated:
         self.sim = sim
         self.company = sim.company
         self._parts: dict[str, Part] = {}
-        #: What the steps of an agent saved, for all its runs; a model has its memory for that.
+        #: Values saved by the steps of an agent, for all its runs; a model has its memory for that.
         self._saved: dict[str, dict[str, Any]] = {}
         self._started: set[str] = set()
 

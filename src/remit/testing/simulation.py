@@ -72,9 +72,9 @@ class Turn:
     agent: Member
     run: str
     token: str
-    #: What came and is to be dealt with; the end of a good run counts it as dealt with.
+    #: Mail to be dealt with; the end of a good run counts it as dealt with.
     mail: list[Letter] = field(default_factory=list)
-    #: What it says last.
+    #: Its last words.
     words: str = ""
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Simulation:
         self.chance = random.Random(seed)  # noqa: S311  # a seed must give the same company again
         self.clock = VirtualClock()
         self.members: dict[str, Member] = {}
-        #: What happened, in sentences; what a failure prints.
+        #: The events in sentences; a failure prints them.
         self.story: list[str] = []
         self.crashes = 0
         self._loop = asyncio.new_event_loop()

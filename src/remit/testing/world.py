@@ -85,7 +85,7 @@ class World:
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
         self.out = Outcome(sim.seed, [])
-        #: What was said to be sent; it must not be lost.
+        #: Messages that were acknowledged as sent; none must be lost.
         self.sent: set[str] = set()
         self.handled: set[str] = set()
         self.outside = Outside(sim)

@@ -15,7 +15,7 @@ from remit.adapters.setup.lending import Lent
 
 _VARIABLES = (*(cloud.flag for cloud in claude_lending.CLOUDS), *claude_lending.KEYS)
 _ADDRESS = "https://api.anthropic.com"
-#: What Claude calls the newest of a family; its API does not know these names.
+#: Claude's names for the newest model of a family; its API does not know them.
 _ALIASES = ("default", "sonnet", "opus", "haiku", "opusplan")
 _FILES = {"CLAUDE_CONFIG_DIR": ".credentials.json", "HOME": ".claude/.credentials.json"}
 _PROGRAM = CommandLineAgent(

@@ -24,7 +24,7 @@ _REASONS = {
 }
 #: After these the model is not asked again.
 _FINAL = frozenset({"end_turn", "stop_sequence", "refusal"})
-#: What is streamed while the model writes: for counting, not for the log.
+#: Lines that stream while the model writes: for counting, not for the log.
 _STREAMED = '{"type":"stream_event"'
 #: Trying again does not make a key right, nor pay for it.
 _HOPELESS = (401, 402, 403)
@@ -155,7 +155,7 @@ class Events:
         self.result: Mapping[str, Any] | None = None
         #: Why it makes no sense to wait for a result: a reason and a sentence.
         self.hopeless: tuple[str, str] | None = None
-        #: What the model's server said when it was last asked in vain, and how long it then waited.
+        #: The answer to the last failed request to the model's server, and the wait after it.
         self._seen: faults.Seen | None = None
         self._delay_ms = 0.0
         #: Whether the model is in the middle of an answer.
@@ -167,7 +167,7 @@ class Events:
         self.goes_on = True
         #: How often it was asked; those that it asks for help itself are not counted.
         self.turns = 0
-        #: What it called since somebody looked: the tool, its arguments, and in whose name.
+        #: Calls since the last look: the tool, its arguments, and in whose name.
         self.calls: list[tuple[str, Any, str]] = []
 
     def read(self, line: str) -> bool:

@@ -9,7 +9,7 @@ from remit.model.execution.transcript import Entry, EntryKind, arguments, name
 
 _OURS = "mcp__remit__"
 _OF_SERVERS = "mcp__"
-#: What Claude Code says itself, where the model would have.
+#: The model's name on lines that Claude Code wrote itself.
 _OF_THE_PROGRAM = "<synthetic>"
 
 

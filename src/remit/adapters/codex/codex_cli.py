@@ -29,7 +29,7 @@ _HOW_TO_CALL = (
     "tools.mcp__remit__mail_inbox({}))`, and `ALL_TOOLS` describes them; where there is "
     "`tool_search`, search for remit."
 )
-#: What its newest models are told of agents of their own, and the tools for them, are no features.
+#: Settings against agents of its own in its newest models, which are no features to `--disable`.
 _AGENTS = "multi_agent_v2"
 _NO_AGENTS = {
     f"features.{_AGENTS}.disable_native_tools": True,
@@ -167,11 +167,11 @@ class Events:
         self.before = session.taken if session else Usage()
         self.text = ""
         self.usage: Mapping[str, Any] | None = None
-        #: What its own record says of the thread so far.
+        #: The usage of the thread so far, by Codex's own record.
         self.counted: Usage | None = None
         self.error: str | None = None
         self.hopeless = False
-        #: What it called since somebody looked: the tool, and its arguments.
+        #: Calls since the last look: the tool, and its arguments.
         self.calls: list[tuple[str, Any]] = []
         self._called: set[str] = set()
 

@@ -45,7 +45,7 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-#: What is the fault of nobody else, whatever is said about it.
+#: Reasons that are the agent's own fault, whatever the provider says about them.
 _ITS_OWN = frozenset({"max_turns", "context_full", "no_such_model", "settings"})
 
 

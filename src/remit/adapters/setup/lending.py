@@ -33,7 +33,7 @@ class Lent:
 
     #: Secrets: nobody sees them in a log.
     keys: Mapping[str, str] = field(default_factory=dict)
-    #: What goes with them: addresses, regions, models, proxies, certificates.
+    #: Settings that belong to the keys: addresses, regions, models, proxies, certificates.
     beside: Mapping[str, str] = field(default_factory=dict)
     #: Why that is not enough, in a sentence, and what to do about it.
     problem: str = ""

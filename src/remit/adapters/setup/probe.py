@@ -23,7 +23,7 @@ _LARGEST: Final = 4 << 20
 _LONGEST_QUOTE: Final = 200
 _MOST_NAMED: Final = 8
 _HELLO: Final = [{"role": "user", "content": "Say ok."}]
-#: What OpenAI answers instead of an answer that does not fit into so few tokens.
+#: A phrase in OpenAI's error when an answer does not fit into so few tokens.
 _TOO_SHORT: Final = "output limit"
 
 
@@ -51,7 +51,7 @@ class Request:
     #: How the key is called, and what it is.
     key_name: str = ""
     key: str = ""
-    #: What to do if there is no such model.
+    #: Advice for when there is no such model.
     get_model: str = ""
     #: Variables that the program would get: certificates.
     beside: Mapping[str, str] = field(default_factory=dict)

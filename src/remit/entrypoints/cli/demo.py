@@ -67,7 +67,7 @@ class Narrator:
     def __init__(self, pause: float, *, quiet: bool = False) -> None:
         self._console = Console(highlight=False, soft_wrap=True, quiet=quiet)
         self._pause = pause
-        #: Who and what, for those who would rather read JSON.
+        #: Speakers and sentences, for readers of JSON.
         self.told: list[tuple[str, str]] = []
 
     def title(self, text: str) -> None:

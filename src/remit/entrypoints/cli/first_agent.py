@@ -13,9 +13,9 @@ from remit.errors import RemitError
 class FirstAgent(NamedTuple):
     name: str
     can_work: bool
-    #: One, for a person.
+    #: The result, for a person.
     sentence: str
-    #: What its model is asked through, if it has one.
+    #: Its company, id and adapter, through which its model is asked, if it has one.
     company: str = ""
     id: str = ""
     adapter: str = ""

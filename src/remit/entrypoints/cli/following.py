@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SILENCE_SECONDS = 45.0
 GIVE_UP_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
-#: What happens within so many seconds is shown at once.
+#: Events within so many seconds are shown together.
 _TOGETHER_SECONDS = 0.3
 #: Ages on a screen go on although nothing happens.
 _AGEING_SECONDS = 60.0

@@ -114,7 +114,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "companies": ("company", "list"),
     "files": ("kb", "list"),
 }
-#: What others call `list` is the plural here, too: `remit agents`.
+#: Nouns whose plural is an alias of `list`, as in other programs: `remit agents`.
 _LISTED = (
     *("agent", "run", "outcome", "approval", "event", "user", "question", "job", "grant"),
     *("schedule", "secret", "repo", "folder", "change", "account", "adapter"),

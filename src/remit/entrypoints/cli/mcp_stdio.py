@@ -45,7 +45,7 @@ class _Bridge:
         self._stdout = stdout
         self._writing = threading.Lock()
         self._of_thread = threading.local()
-        #: What `initialize` settled on; later messages of that generation must repeat it.
+        #: The version that `initialize` settled on; later messages of that generation repeat it.
         self._version: str | None = None
 
     def take(self, line: bytes, pool: ThreadPoolExecutor) -> None:

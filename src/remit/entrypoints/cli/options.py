@@ -312,12 +312,12 @@ VERBS = {
     **dict.fromkeys(("create", "add", "new"), ("create", "add")),
     "edit": ("update", "set"),
 }
-#: What ends something is never guessed; these are what to look at.
+#: Commands that end something: never guessed from an alias, only listed.
 _ENDING = ("terminate", "close", "revoke", "remove", "cancel", "purge")
 _ENDED = frozenset({"rm", "delete", "del", "remove", "destroy", "kill"})
 
 
-#: What a table shows of one thing in a list.
+#: The cells of a table for one thing of a list.
 Row = Callable[[Session, dict[str, Any]], Sequence[object]]
 
 

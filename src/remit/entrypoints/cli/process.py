@@ -18,7 +18,7 @@ class Holder(NamedTuple):
 
     pid: int | None = None
     url: str | None = None
-    #: What its start put right, one sentence each.
+    #: Repairs made at its start, one sentence each.
     restored: tuple[str, ...] = ()
 
 

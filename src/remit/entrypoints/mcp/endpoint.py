@@ -70,7 +70,7 @@ MOST_VALUES: Final = 20_000
 #: Before one of the largest messages, after the one before.
 PAUSE_SECONDS: Final = 0.1
 
-#: What a program may tell its model about the server, also where it lists no tools at first.
+#: Instructions that a program may show its model, also where it lists no tools at first.
 INSTRUCTIONS: Final = (
     "Remit: the company you work in. Through these tools you read and answer mail (mail_inbox, "
     "mail_send, mail_ack, ask), see, plan, hand in, complete and delegate outcomes (outcome_list, "
@@ -84,14 +84,14 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN: Final = "remit.token"  # noqa: S105  the key in the ASGI scope, not a token
 #: How large the body was.
 _SIZE: Final = "remit.size"
-#: What cannot be answered well without a transaction that identifies the caller.
+#: Methods whose answer needs a transaction that identifies the caller.
 _IDENTIFYING: Final = ("tools/list", "tools/call")
 
 ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
 #: A tool by its name that is in no list of ours, for the bearer of a token.
 FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
-#: What a model is shown of the answer of a tool, for the bearer of a token.
+#: Shortens the answer of a tool for a model, for the bearer of a token.
 Shorten = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any]]]
 #: Asked before a tool is called: by whom, which one, and with what.
 Admit = Callable[[str, str, Any], Awaitable[None]]

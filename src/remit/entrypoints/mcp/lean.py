@@ -18,7 +18,7 @@ Shorten = Callable[[str, str, Answer], Awaitable[Answer]]
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS = re.compile(rf"(agent|user):({_UUID.pattern})")
-#: Whose values are agents, and what they are called with a name in them.
+#: Fields whose values are agents, and their names once the value is a name.
 _AGENTS = {
     "owner_id": "owner",
     "delegator_id": "delegated_by",

@@ -19,7 +19,7 @@ from remit.model.text import closest
 
 #: Nothing that a tool takes is nested deeper.
 DEEPEST = 32
-#: What every database and every JSON reader can hold exactly enough.
+#: The largest integer that every database and every JSON reader can hold exactly enough.
 LARGEST_NUMBER = 2**63 - 1
 
 _REPORTED_AT_ONCE = 3
@@ -30,7 +30,7 @@ _LONGEST_MESSAGE = 300
 #: A text that holds more than this is not read to see whether it holds what was wanted.
 _LONGEST_TEXT = 100_000
 _NUMBER, _OBJECT = "a number without quotes", "a JSON object"
-#: What has to be given instead, by what Pydantic calls the problem.
+#: The wanted value in words, by Pydantic's name of the problem.
 _WANTED = {
     "string_type": "text, in quotes",
     "int_type": _NUMBER,
@@ -55,7 +55,7 @@ class Tool:
     #: Takes the bearer token and the checked arguments, and answers plain JSON values.
     call: Callable[[str, Any], Awaitable[dict[str, Any]]]
     mutates: bool = False
-    #: What an agent must have a use for to be told of it; empty for what everybody needs.
+    #: The thing that an agent must have a use for to be told of it; empty for tools of everybody.
     offer: str = ""
     #: Of a tool that is not ours: the schema as its server has it. The server checks the arguments,
     #: and its answer is passed on as it is.

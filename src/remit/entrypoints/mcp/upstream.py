@@ -280,7 +280,7 @@ class Pool:
         self._open: dict[Key, Upstream] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._refused: dict[Key, tuple[float, RemitError]] = {}
-        #: What each version of a server offers, and when it said so.
+        #: The tools of each version of a server, and when it listed them.
         self._offers: dict[tuple[str, int], tuple[float, list[Offered]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._closed = True

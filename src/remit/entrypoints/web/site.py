@@ -83,7 +83,7 @@ class Visit:
     #: Why what was just tried could not be done, and what was typed.
     problem: RemitError | None = None
     form: Form = field(default_factory=Form)
-    #: What is stopped in the company that is looked at; with the rest of the frame of a page.
+    #: Halts of the company that is looked at; with the rest of the frame of a page.
     halted: list[dict[str, Any]] | None = None
     #: How far the record was when the page was loaded; the stream tells when it is further.
     position: int = 0

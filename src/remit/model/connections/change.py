@@ -25,7 +25,7 @@ LONGEST_DESCRIPTION = 20_000
 LONGEST_COMMENT = 20_000
 LONGEST_PATH = 1000
 LONGEST_BRANCH = 100
-#: What Remit pushes is below this, and nothing else.
+#: The folder of all branches that Remit pushes; it pushes nothing else.
 REMOTE_FOLDER = "remit"
 
 
@@ -79,13 +79,13 @@ class Change:
     version: int
     created_at: Micros
     updated_at: Micros
-    #: What the remote has.
+    #: The commit that the remote has.
     published_commit: str | None = None
     #: Whether it can be taken in as it is; None when nobody knows.
     conflicts: bool | None = None
     decision: ChangeDecision | None = None
     decision_note: str | None = None
-    #: What was decided about.
+    #: The head and the base that the decision was about.
     decided_head: str | None = None
     decided_base: str | None = None
     decided_by_agent: AgentId | None = None
@@ -130,7 +130,7 @@ class ChangeComment:
     id: ChangeCommentId
     company_id: CompanyId
     change_id: ChangeId
-    #: What it was said about: the proposal as it was then, perhaps a line of a file.
+    #: The subject of the comment: the proposal as it was then, perhaps a line of a file.
     head_commit: str
     path: str | None
     line: int | None
@@ -139,9 +139,9 @@ class ChangeComment:
     agent_id: AgentId | None
     user_id: UserId | None
     created_at: Micros
-    #: What the forge calls it, if it was said there or told there.
+    #: The forge's id of it, if it was written or published there.
     outside_id: str | None = None
-    #: Who said it there, and whether they are heard: others are from outside.
+    #: The author at the forge, and whether they are heard: others are from outside.
     outside_author: str | None = None
     heard: bool | None = None
 

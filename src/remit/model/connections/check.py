@@ -18,10 +18,10 @@ LONGEST_COMMAND = 1000
 LONGEST_LOG = 16_000
 MOST_CHECKS = 20
 LEAST_SECONDS, DEFAULT_SECONDS, MOST_SECONDS = 1, 600, 7200
-#: What `make` begins with: a proposal that could change it could say what the check does.
+#: The files that `make` begins with: a proposal that changes them could change the check.
 DEFAULT_PROTECTED = ("GNUmakefile", "Makefile", "makefile")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-#: What a terminal obeys, and whatever else is not seen.
+#: Escape sequences of terminals, and other invisible characters.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\)|.)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -66,7 +66,7 @@ class ChangeCheck(Queued):
     repo_id: RepoId
     change_id: ChangeId
     name: str
-    #: What it is about.
+    #: The commits that are checked.
     head_commit: str
     base_commit: str
     #: JSON of the `RepoCheck`, as it was when this was proposed.

@@ -19,7 +19,7 @@ _STANDS_FOR = re.compile(
     r"(?im)^[^\S\n]*(?:[a-z][a-z0-9-]*[-\u2010-\u2015]by|on-behalf-of|accountable|remit-[a-z-]+)"
     r"[^\S\n]*[:=\uff1a].*\n?"
 )
-#: What begins a line to some programs, and to others does not.
+#: Characters that begin a line to some programs, and to others do not.
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 

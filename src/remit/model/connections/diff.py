@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-#: What is shown of one change at most; whoever wants the rest takes the commits themselves.
+#: Bounds on what is shown of one change; the rest is in the commits themselves.
 MOST_FILES = 500
 MOST_LINES = 6000
 MOST_LINES_OF_FILE = 2000
@@ -37,7 +37,7 @@ class Line:
     #: Its number in the file as it was, and as it is proposed.
     old: int | None
     new: int | None
-    #: What is different from the line that it takes the place of.
+    #: The spans that differ from the line that it replaces.
     words: tuple[Span, ...] = ()
 
     @property
@@ -74,7 +74,7 @@ class FileDiff:
     path: str
     old_path: str
     status: str
-    #: What it is now that it was not before: a program, a link.
+    #: A new kind that it did not have before: a program, a link.
     note: str = ""
     added: int | None = None
     removed: int | None = None

@@ -22,7 +22,7 @@ MOST_MEGABYTES = 1 << 20
 #: Of a lasting folder, unless the board says otherwise.
 DEFAULT_MEGABYTES = 4096
 
-#: What is the system's own, with all that is in it; a run is shown what it needs of that anyway.
+#: Folders of the system, with all that is in them; a run sees what it needs of them anyway.
 _OF_THE_SYSTEM = tuple(
     PurePosixPath(one) for one in ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run")
 )
@@ -36,7 +36,7 @@ KEYS = frozenset(
     }
 )
 _VARIABLE = re.compile(r"([A-Z_a-z][A-Z_a-z0-9]{0,99})=([^\0\n\r]{0,1000})")
-#: What steers who holds a run, or says whose it is.
+#: Variables that steer the sandbox of a run, or say whose run it is.
 _NOT_SET = re.compile(
     r"(?i)REMIT_.*|LD_.*|DYLD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|BASH_.*|ENV|IFS|PS4|SHELLOPTS"
     r"|PATH|HOME|TMPDIR|GIT_.*|.*_PROXY|SSL_CERT_.*|NODE_OPTIONS|PYTHONSTARTUP|PYTHONPATH|PERL5.*"

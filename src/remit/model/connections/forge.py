@@ -85,7 +85,7 @@ class ForgeCheck:
     name: str
     state: CheckState
     url: str = ""
-    #: What it says itself; the log is asked for apart from that.
+    #: The forge's own summary; the log is asked for apart from that.
     summary: str = ""
     #: Names its log, if the forge has one.
     log: str = ""
@@ -121,11 +121,11 @@ class ForgeIssue:
     repo_id: RepoId
     number: int
     url: str
-    #: Whose label made it one.
+    #: The person whose label made the issue an outcome.
     labelled_by: str
     outcome_id: OutcomeId
     created_at: Micros
-    #: What the forge calls our comment on what became of it.
+    #: The forge's id of our comment on its outcome.
     told: str | None = None
     told_at: Micros | None = None
 

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_|~-]{1,128}")
 _RESERVED = "REMIT_"
-#: What the protocol itself says.
+#: Headers that the protocol itself sets.
 _OWN_HEADERS = frozenset(
     {
         *("accept", "accept-encoding", "connection", "content-length", "content-type", "host"),

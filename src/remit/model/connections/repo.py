@@ -20,7 +20,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 #: `git@host:path`; not a folder, not `transport::address`.
 _SCP = re.compile(r"(?:([^@/:]+)@)?([^@/:]+):(?!/?/?:)([^-:].*)")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-#: What git lets no reference have, and whatever its command line would take for something else.
+#: Characters that git forbids in references, and others that its command line would misread.
 _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|[./]$|^[-./]|^@$")
 
 
@@ -28,7 +28,7 @@ _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|
 class ForgeSettings:
     """The forge of a repository: how it is asked, and who is heard from it."""
 
-    #: What kind of forge it is, and where that is asked; None for branches alone.
+    #: The kind of the forge, and the address of its API; None for branches alone.
     forge: str | None = None
     api: str | None = None
     #: The names of the secrets that open the API, if `secret` does not, and that sign webhooks.

@@ -11,7 +11,7 @@ from remit.ids import SecretId
 from remit.model.registered import Registered
 from remit.model.text import matching
 
-#: What every instance can look into; plugins add others.
+#: Sources of every instance; plugins add others.
 ENVIRONMENT, FILE, COMMAND = "env", "file", "command"
 BUILT_IN = (ENVIRONMENT, FILE, COMMAND)
 #: A shorter value stands in too many texts to be taken out of them.

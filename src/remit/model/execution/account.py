@@ -21,7 +21,7 @@ AccountId = NewType("AccountId", str)
 
 #: A time that a provider names is believed for so long at most.
 LONGEST_BELIEVED: Micros = DAY
-#: What is closed is tried again after these pauses, then at the last of them.
+#: Pauses between tries of a closed account; the last of them repeats.
 PROBES: tuple[Micros, ...] = (
     5 * SECOND,
     15 * SECOND,
@@ -36,7 +36,7 @@ RAMP_STEP: Micros = SECOND
 RAMP: Micros = 10 * RAMP_STEP
 #: The same trouble that is back so soon is not told of again.
 TOLD_AGAIN_AFTER: Micros = HOUR
-#: What is over sooner than this is not worth a letter.
+#: Shorter faults are not worth a letter.
 WORTH_TELLING: Micros = MINUTE
 _LONGEST_CAUSE = 500
 _LONGEST_NAME = 200
@@ -186,7 +186,7 @@ def closed(
     )
 
 
-#: What is known of an account that works.
+#: The values of an account that works.
 _UNTROUBLED: dict[str, Any] = dict.fromkeys(
     ("fault", "cause", "since", "until", "probe_at", "probe_run_id")
 )

@@ -53,11 +53,11 @@ class Fault(StrEnum):
     LOST = "lost"
 
 
-#: What a fault closes for everybody who depends on it.
+#: The thing that a fault closes for everybody who depends on it.
 Holds = StrEnum("Holds", "ACCOUNT SETUP")
 
 
-#: Who hears of a fault by mail. BOSS: once per cause, and once after five failures in a row.
+#: Receivers of mail about a fault. BOSS: once per cause, and once after five failures in a row.
 #: BOARD: once when something is closed, however many depend on it.
 Tells = StrEnum("Tells", "NOBODY BOSS BOARD")
 

@@ -10,13 +10,13 @@ from remit.model.leased import Leased
 
 #: A job whose workers vanished this often is given up: it may be what makes them vanish.
 MOST_ATTEMPTS = 3
-#: What one agent may have under way and in line; more is refused, not put off.
+#: The most unfinished jobs of one agent; more are refused, not put off.
 MOST_UNFINISHED = 100
 #: Of the text that is run; what is longer is attached as a file.
 LARGEST_TEXT = 1 << 20
 #: Of the answer, in characters.
 LONGEST_ANSWER = 1 << 20
-#: What stands before the reason when a job did not work.
+#: The prefix of the reason when a job did not work.
 FAILED = "Background job failed: "
 
 
@@ -30,7 +30,7 @@ UNFINISHED = frozenset({JobStatus.QUEUED, JobStatus.RUNNING})
 class Job(Leased, Metered):
     id: JobId
     company_id: CompanyId
-    #: Who asked for it, and with what.
+    #: The agent that asked for it, and its request.
     agent_id: AgentId
     message_id: MessageId
     status: JobStatus

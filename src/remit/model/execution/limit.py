@@ -32,7 +32,7 @@ class Limit(StrEnum):
         return first + "".join(word.capitalize() for word in rest)
 
 
-#: What holds where nobody said otherwise.
+#: Limits where nothing is set.
 DEFAULTS: Final[Mapping[Limit, int]] = {
     Limit.TURNS_PER_RUN: 100,
     Limit.IDENTICAL_CALLS: 10,
@@ -41,7 +41,7 @@ DEFAULTS: Final[Mapping[Limit, int]] = {
     Limit.COMPANY_RUNS_PER_HOUR: 300,
     Limit.COMPANY_CENTS_PER_DAY: 50_00,
 }
-#: What each is, in words.
+#: The meaning of each, in words.
 WORDS: Final[Mapping[Limit, str]] = {
     Limit.TURNS_PER_RUN: "turns of the model in one run",
     Limit.IDENTICAL_CALLS: "identical calls in a row in one run",

@@ -26,11 +26,11 @@ class Run(Metered):
     epoch: int
     worker: str | None
     adapter_type: str | None
-    #: What woke it.
+    #: The cause that woke it.
     why: str | None
     #: The person at the top of its tree.
     accountable_user_id: UserId | None
-    #: What it was started for: `news`, `nudge` or `review`; None when it was begun by hand.
+    #: The occasion of its start: `news`, `nudge` or `review`; None when it was begun by hand.
     occasion: str | None
     #: JSON text: the outcomes that were due when it began.
     outcome_ids: str
@@ -49,7 +49,7 @@ class Run(Metered):
     goes_on: bool = False
     #: Whether its cost was worked out from what earlier runs cost, because nobody said.
     cost_estimated: bool = False
-    #: Whose fault it was that it did not end well, and until when that lasts, if anybody said.
+    #: The fault of a run that did not end well, and until when that lasts, if anybody said.
     fault: str | None = None
     fault_until: Micros | None = None
     #: The account of a provider that it used.
@@ -58,9 +58,9 @@ class Run(Metered):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Whether an agent has something to do, and who is seeing to it.
+    """The claim of a worker on an agent, and whether the agent has something to do.
 
-    Something is to do while `wake_seq` is ahead of `done_seq`. Whoever claims it raises `epoch`.
+    There is work while `wake_seq` is ahead of `done_seq`. Each claim raises `epoch`.
     """
 
     agent_id: AgentId

@@ -28,7 +28,7 @@ _SHORT = {
     "retry": (300, 3),
 }
 _LONGEST_NAME = 100
-#: What an entry begins with in a terminal; only what was said or printed begins with itself.
+#: Prefixes of entries in a terminal; speech and printed lines have none.
 _MARKS = ("-> ", "<- ", "!! ", "~~ ", "-- ", "== ", "(thinks) ", "remit: ")
 _INDENT = "\n   "
 
@@ -46,7 +46,7 @@ class EntryKind(StrEnum):
     RETRY = "retry"
     #: The model was asked once more: what the run has taken so far.
     TURN = "turn"
-    #: What a program printed that is nothing of the above.
+    #: Output of a program that is nothing of the above.
     PRINTED = "printed"
     #: A remark of Remit.
     NOTE = "note"
@@ -59,7 +59,7 @@ _UNMARKED = frozenset({EntryKind.SAID, EntryKind.PRINTED})
 @dataclass(frozen=True, slots=True)
 class Entry:
     kind: EntryKind
-    #: What was said or answered; of a call its arguments; of an end its reason.
+    #: The text that was said or answered; of a call its arguments; of an end its reason.
     text: str = ""
     tool: str | None = None
     #: Which call this is about, as the program counts them.

@@ -44,7 +44,7 @@ class ChannelDelivery(Tried):
 
     message_id: MessageId
     company_id: CompanyId
-    #: Who sent it.
+    #: The sender.
     agent_id: AgentId
     adapter_type: str
     address: str
@@ -52,7 +52,7 @@ class ChannelDelivery(Tried):
     deliver_at: Micros
     #: Not tried before this time.
     next_at: Micros
-    #: What the outside calls it, once it has it.
+    #: The id in the chat system, once it has the message.
     outside_id: str | None = None
     #: JSON: the files that go with it, as they were when it was sent.
     files: str | None = None

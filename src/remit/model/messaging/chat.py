@@ -14,7 +14,7 @@ CODE_LASTS: Micros = 15 * MINUTE
 BUTTON_LASTS: Micros = 30 * DAY
 #: As the outside calls people; it is shown to agents.
 LONGEST_LABEL = 100
-#: What Remit itself says in a chat; some take no more.
+#: The longest text of Remit itself in a chat; some take no more.
 LONGEST_POST = 3500
 
 
@@ -39,7 +39,7 @@ class LinkedAccount:
     created_at: Micros
     used_at: Micros
     revoked_at: Micros | None = None
-    #: What its user was signed in with when it was linked.
+    #: The token that its user was signed in with when it was linked.
     made_with: TokenId | None = None
 
     @property
@@ -76,7 +76,7 @@ class Intake(Queued):
 
     binding_id: BindingId
     outside_id: str
-    #: Who spoke and where: what they say is dealt with in order, and holds up nobody else.
+    #: Speaker and place: a lane is dealt with in order, and holds up no other.
     lane: str
     #: JSON: what came; empty when it is dealt with.
     document: str
@@ -88,13 +88,13 @@ class Post(Queued):
 
     binding_id: BindingId
     conversation: str
-    #: What it is about, such as `approval:<id>`; empty for an answer.
+    #: The subject, such as `approval:<id>`; empty for an answer.
     subject: str
     #: JSON: `text`, `buttons` in rows of label and reference, `reply_to` of the outside.
     document: str
     #: Goes up when something else is to be shown.
     version: int
-    #: What the outside calls it, once it has it.
+    #: The id in the chat system, once it has the post.
     outside_id: str | None = None
     withdrawn: bool = False
 

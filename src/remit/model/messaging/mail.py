@@ -14,7 +14,7 @@ from remit.model.organisation.principal import ActorKind
 MOST_ATTEMPTS = 3
 #: After so many failed runs with the same letters, they are handed over one at a time.
 MOST_FAULTS_TOGETHER = 3
-#: What one turn of an agent takes in.
+#: The most letters in one turn of an agent.
 MOST_PER_TURN = 10
 #: Answers to answers to answers end here.
 MOST_HOPS = 20
@@ -22,7 +22,7 @@ MOST_ATTACHMENTS = 50
 LONGEST_SUBJECT = 200
 
 
-#: Who may write to whom, besides bosses, reports and the board. Each adds to the one before: TEAM
+#: Receivers besides bosses, reports and the board. Each setting adds to the one before: TEAM
 #: those with the same boss, SUBTREE everybody below.
 Messaging = StrEnum("Messaging", "CHAIN TEAM SUBTREE OPEN")
 
@@ -79,7 +79,7 @@ class Message:
     origin_id: MessageId | None = None
     #: One of `Mark`, when Remit saw to it that it was sent.
     mark: str | None = None
-    #: Who spoke outside, as they are called there.
+    #: The speaker outside, by the name used there.
     outside_sender: str | None = None
 
 

@@ -16,7 +16,7 @@ from remit.ids import CompanyId, UserId
 from remit.model.leased import Queued
 from remit.model.messaging.schedule import zone
 
-#: What awaits a person, as the list of what needs them calls it.
+#: Kinds of items that await a person, as in the list of what needs them.
 KINDS = (
     *("approval", "question", "submission", "mail", "unanswered", "dead_letter", "failed_run"),
     *("silent_run", "runaway", "budget_stop", "limit", "held", "agent_error"),
@@ -54,9 +54,9 @@ class Notice(Queued):
     subject_id: str
     #: The notice that told of it together with others.
     digest_id: str | None = None
-    #: Who did not decide it in time.
+    #: The person who did not decide it in time.
     escalated_from: UserId | None = None
-    #: What is shown in a chat, which can be changed afterwards; and JSON: what it says.
+    #: The post in a chat, which can be changed afterwards; and JSON: its text.
     post_id: str | None = None
     told: str | None = None
     #: Of what it tells, how much it shows as dealt with.
@@ -88,7 +88,7 @@ class Rules:
     digest_at: int = 8 * 60
     #: Told only of what has waited for so long.
     after_minutes: int = 0
-    #: What has waited for so long is told to somebody else as well; 0 for never.
+    #: Minutes until an open item is told to somebody else as well; 0 for never.
     escalate_minutes: int = 0
     #: To this user; None for the next member of the board.
     escalate_to: str | None = None

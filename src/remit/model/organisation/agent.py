@@ -18,7 +18,7 @@ DEEPEST_TREE = 32
 AgentStatus = StrEnum("AgentStatus", "PENDING_APPROVAL IDLE RUNNING PAUSED ERROR TERMINATED")
 
 
-#: What each status may become. Nothing leaves `terminated`.
+#: The next states of each status. Nothing leaves `terminated`.
 TRANSITIONS: dict[AgentStatus, frozenset[AgentStatus]] = {
     AgentStatus.PENDING_APPROVAL: frozenset({AgentStatus.IDLE, AgentStatus.TERMINATED}),
     AgentStatus.IDLE: frozenset(

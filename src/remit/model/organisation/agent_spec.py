@@ -80,7 +80,7 @@ class AgentSpec:
             help="Its title.",
         ),
     ]
-    #: What it can do, in words.
+    #: Its abilities, in words.
     capabilities: Annotated[
         str,
         Part(
@@ -95,7 +95,7 @@ class AgentSpec:
             help="Abilities, in words.",
         ),
     ]
-    #: What the agent is told about itself, besides its role.
+    #: Instructions to the agent about itself, besides its role.
     prompt: Annotated[
         str,
         Part(
@@ -151,7 +151,7 @@ class AgentSpec:
             help="Tokens a month.",
         ),
     ]
-    #: What others keep here; Remit does not read it.
+    #: Data of other programs; Remit does not read it.
     metadata: Annotated[str, Part(Holds.DOCUMENT)]
     #: See `permission.py`. Given with a hire, and changed by a verb of its own.
     permissions: Annotated[str, Part(Holds.PERMISSIONS)]
@@ -261,7 +261,7 @@ def _declared() -> dict[str, Field]:
 
 #: Every field by its name, in the order of configurations.
 FIELDS: Final[Mapping[str, Field]] = _declared()
-#: What a configuration consists of; permissions are changed apart from it.
+#: The parts of a configuration; permissions are changed apart from it.
 CONFIGURED: Final = tuple(one for one in FIELDS.values() if one.holds is not Holds.PERMISSIONS)
 FORM: Final = tuple(one for one in CONFIGURED if one.part.label)
 LISTED: Final = tuple(one for one in CONFIGURED if one.part.listed)

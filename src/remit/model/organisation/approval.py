@@ -28,7 +28,7 @@ ApprovalType = StrEnum(
 )
 
 
-#: What can be asked for as it is; the others come about by hiring, proposing or using something.
+#: Types that are requested as such; others come about by hiring, proposing or using something.
 ASKED_DIRECTLY = frozenset(
     {ApprovalType.APPROVE_CEO_STRATEGY, ApprovalType.BUDGET, ApprovalType.REQUEST_BOARD_APPROVAL}
 )
@@ -37,7 +37,7 @@ ASKED_DIRECTLY = frozenset(
 ApprovalStatus = StrEnum("ApprovalStatus", "PENDING REVISION_REQUESTED APPROVED REJECTED CANCELLED")
 
 
-#: What each status may become. An approval that was sent back is resubmitted before it is approved.
+#: The next states of each status. A request that was sent back is resubmitted before approval.
 TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = {
     ApprovalStatus.PENDING: frozenset(
         {
@@ -81,7 +81,7 @@ class Approval:
     updated_at: Micros
     #: The first agent above the requester that may decide; the board alone when None.
     routed_to_agent_id: AgentId | None = None
-    #: What a parked call asked for, so that asking again finds the same approval.
+    #: Digest of a parked call, so that asking again finds the same approval.
     call_digest: str | None = None
     #: Bytes that a parked call brought along, kept until it is decided.
     blob_file_id: str | None = None

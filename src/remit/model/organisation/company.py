@@ -21,7 +21,7 @@ class Company:
     require_board_approval_for_new_agents: bool = True
     #: A change of configuration that an agent proposes waits for a person.
     require_approval_for_config_changes: bool = True
-    #: What agents that agents create are run by, unless told otherwise.
+    #: The model of agents that agents create, unless told otherwise.
     chat_llm_provider: str | None = None
     chat_llm_model: str | None = None
     #: After how many hours each what does not move is looked at again, such as "1, 4, 24".
@@ -30,7 +30,7 @@ class Company:
     permission_policy: str = "{}"
     #: JSON text: the limits that somebody set; see `model/execution/limit.py`.
     limits: str = "{}"
-    #: Who commits for its agents, and stands beside them: `Name <address>`; None: Remit, nobody.
+    #: Committer and co-authors of its agents' commits: `Name <address>`; None: Remit, nobody.
     commit_committer: str | None = None
     commit_co_authors: str | None = None
     #: The secret with the key that commits are signed with.

@@ -8,7 +8,7 @@ from remit.clock import Micros
 from remit.ids import AgentId, ApprovalId, CompanyId, RevisionId, UserId
 from remit.model.organisation.agent_spec import CONFIGURED, AgentSpec
 
-#: What a configuration consists of, as it is written outside.
+#: The keys of a configuration, as they are written outside.
 CONFIG_KEYS = tuple(one.key for one in CONFIGURED)
 
 

@@ -71,5 +71,5 @@ def deny(
     return Decision(Effect.DENY, reason, sentence, basis or f"rule:{reason}", conceal)
 
 
-#: What Remit does without being asked.
+#: The decision for Remit's own actions.
 BY_REMIT = allow("system", "Remit does this by itself.")

@@ -127,7 +127,7 @@ class Grant:
     mode: Mode
     #: The grant ends when this outcome does.
     scope_id: OutcomeId | None
-    #: What it was narrowed from; None when it came from a person or from authorship.
+    #: The grant it was narrowed from; None when it came from a person or from authorship.
     parent_id: GrantId | None
     granted_by_agent: AgentId | None
     granted_by_user: UserId | None

@@ -17,8 +17,8 @@ LONGEST_PATTERN = 200
 _ANYTHING_BELOW = "**"
 _NOT_IN_PATTERN = re.compile(r"[\x00-\x1f\x7f\\]|//|^/|/$|^$")
 
-#: What a forge, or a program beside it, executes by itself. In small letters: some file systems do
-#: not tell them apart.
+#: Files that a forge, or a program beside it, executes by itself. In small letters: some file
+#: systems do not tell them apart.
 EXECUTED_BY_FORGES = (
     *(".github/**", ".gitlab/**", ".gitea/**", ".forgejo/**", ".circleci/**", ".woodpecker/**"),
     *(".buildkite/**", ".githooks/**", ".husky/**", ".gitlab-ci.yml"),

@@ -127,7 +127,7 @@ def preset(level: PermissionLevel, now: Preset, given: object) -> Preset:
     return new
 
 
-#: What can be said about a level.
+#: The settings of a level.
 LEVEL_SETTINGS = (CAN_CREATE_AGENTS, "allow", "deny", "governs")
 
 

@@ -22,7 +22,7 @@ class Token:
     user_id: UserId | None = None
     agent_id: AgentId | None = None
     run_id: RunId | None = None
-    #: What a person came with who made it: a token, or a session of which that is not known.
+    #: The token of the person who made it, or their session if its token is not known.
     made_with: TokenId | None = None
 
 

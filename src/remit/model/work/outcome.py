@@ -49,7 +49,7 @@ class Outcome:
     created_at: Micros
     updated_at: Micros
     finished_at: Micros | None
-    #: What its owner raised about it and nobody has decided yet.
+    #: Undecided requests that its owner raised about it.
     open_waits: int = 0
     #: Places in the record: the last news about it, and what its owner's last good run was shown.
     news: int = 0

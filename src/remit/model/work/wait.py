@@ -25,7 +25,7 @@ class Wait:
     kind: WaitKind
     #: The question, approval, submission, or the message that asks.
     subject_id: str
-    #: Who is awaited: an agent, or a person; the board when neither.
+    #: The awaited agent or person; the board when neither.
     awaited_agent_id: AgentId | None
     awaited_user_id: UserId | None
     since: Micros

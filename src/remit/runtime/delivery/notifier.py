@@ -31,13 +31,13 @@ log = logging.getLogger(__name__)
 #: A command that takes longer is ended.
 COMMAND_SECONDS = 30.0
 AT_ONCE = 4
-#: What nobody announces, such as that a letter has waited for long, is found after this.
+#: Unannounced changes, such as a letter that has waited for long, are found after this.
 LONGEST_SLEEP = 30.0
 #: Much happens that needs nobody; it is looked at together.
 SHORTEST_SLEEP = 0.5
 LONGEST_TEXT = 500
 _LARGEST_OUTPUT = 16 * 1024
-#: What a command has of the instance's own environment: nothing that Remit or a model needs.
+#: Variables of the instance's environment for a command: none that Remit or a model needs.
 _PASSED = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"),
     *("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),

@@ -1,7 +1,7 @@
-"""The commands that tell people: a file of the instance, which no verb and no route writes.
+"""The commands that notify people: a file of the instance, which no verb and no route writes.
 
-Whoever can write it can run programs as the instance already. So a file that others could have
-written is not believed.
+Write access to this file is the right to run programs as the instance. So a file that others could
+have written is not believed.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _MOST_SAID = 64 * 1024
 _MOST_PRINTED = 64 << 20
 _PIECE = 256 * 1024
 
-#: What of our own environment git needs to reach the network the way this machine does.
+#: Variables of our own environment that git needs to reach the network as this machine does.
 _LENT = (
     *("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),

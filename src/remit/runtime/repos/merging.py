@@ -5,8 +5,8 @@ A forge takes it in itself, if its request still has exactly that head. Of a pla
     fetch → is it there already? → put together → write down which commit → push if the branch still
     is where it was → write down that it is in
 
-Whoever dies on the way has pushed the commit that was written down, or has not; who goes on looks
-for it in the branch first. Nothing of the author runs: no hook, no filter, no merge driver.
+A process that dies on the way has pushed the commit that was written down, or has not; the next
+looks for it in the branch first. Nothing of the author runs: no hook, no filter, no merge driver.
 """
 
 import json
@@ -35,7 +35,7 @@ from remit.services.organisation.halts import STOPPED
 SECONDS = 120.0
 #: How a forge says that it will not, as it is: not mergeable, another head, not acceptable.
 _NOT_SO = frozenset({405, 406, 409, 422})
-#: What is said of a git that had nothing to complain about.
+#: The complaint of a git that printed none.
 _DISAGREE = "it ended with 1"
 
 
@@ -45,7 +45,7 @@ class _Merge(NamedTuple):
     #: The errand, and the epoch of its lease.
     held: Arguments
     change: Change
-    #: What was decided: head, base and method; and the commit, once it is about to be pushed.
+    #: The decision: head, base and method; and the commit, once it is about to be pushed.
     pinned: Mapping[str, Any]
     who: CommitIdentity
 

@@ -4,8 +4,8 @@
                                <name>.fetch   held by whoever fetches, in whichever process
                                <name>.use     held together by those who read, alone by who replaces
 
-A copy is made aside and renamed, so there is a whole one or none. Whoever is killed while it
-fetches leaves a copy that is as it was; what was half done is cleared away by the next.
+A copy is made aside and renamed, so there is a whole one or none. A fetch that is killed leaves
+the copy as it was; the next fetch removes what was half done.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from remit.services.identity import as_system
 
 log = logging.getLogger(__name__)
 
-#: What every program of a run is looked for in, unless the board adds something before it.
+#: The PATH of every program of a run, unless the board adds something before it.
 SEARCH = "/usr/local/bin:/usr/bin:/bin"
 #: Programs that say what can be worked with here, by the language or the purpose.
 _KNOWN = {
@@ -66,10 +66,10 @@ class Conditions:
     """The folders and programs that a run has beside its workspace and home."""
 
     work: Path | None = None
-    #: What the folder is, for the agent.
+    #: The folder's title, for the agent.
     title: str = ""
     read: Mapping[Path, Sequence[Path]] = field(default_factory=dict)
-    #: What comes before the system's folders in PATH.
+    #: Folders before those of the system in PATH.
     search: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()

@@ -43,18 +43,18 @@ class Context(RunContext):
     journal: Journal
     gate: Gate
     may_have_full_access: bool
-    #: What must not be seen of the run.
+    #: Secrets of the run that must not be seen.
     known: Known
     #: Variables of MCP servers that were set up to be given to the agent's own programs.
     injected: Mapping[str, str] = field(default_factory=dict)
-    #: What is Remit's own; no run sees it.
+    #: Remit's own folders; no run sees them.
     hidden: Sequence[Path] = ()
-    #: What it has beside its workspace and home.
+    #: Its folders and variables beside its workspace and home.
     conditions: Conditions = field(default_factory=Conditions)
     recorded: Usage = field(default_factory=Usage)
     #: How often the model was asked, as far as its adapter says so.
     turns: int = 0
-    #: What it has cost so far by what earlier runs cost, if nobody says, as money above.
+    #: Its estimated cost so far, by the price of earlier runs, if nobody says, as money above.
     about: int = 0
     #: Why nothing more may be spent.
     over: str | None = None

@@ -22,7 +22,7 @@ from remit.runtime.child_process import start_child
 from remit.runtime.runs.processes import descendants
 from remit.runtime.sandbox.sandbox_policy import end_together
 
-#: What a program needs to find its way on the machine; nothing else of ours is passed on.
+#: Variables that a program needs on the machine; no others of ours are passed on.
 INHERITED = (
     *("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER"),
     *("SSL_CERT_DIR", "SSL_CERT_FILE"),

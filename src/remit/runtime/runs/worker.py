@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 DEFAULT_SLOTS = 4
 SWEEP_SECONDS = 30.0
 _MOST_SWEEPS = 1000
-#: What becomes of an agent whose claim was refused for a reason.
+#: The verb for an agent whose claim was refused, by the reason.
 _AFTER_REFUSAL: dict[str, Verb[..., Any]] = {
     run_queue.NOTHING_TO_DO: run_queue.settle,
     run_queue.NOTHING_LEFT: budgets.hold,

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
-#: What one step does, how many to skip if it holds and if not, and its number.
+#: One step: its operation, how many to skip if it holds and if not, and its number.
 Step = tuple[int, int, int, int]
 
 #: By name: the number on x86_64 and on aarch64.

@@ -10,7 +10,7 @@ from remit.services.archive import tar
 
 MOST_ENTRIES = 1_000_000
 LARGEST_TEXT = 16 * 1024 * 1024
-#: What all texts may add up to; they are in memory together.
+#: The most that all texts may add up to; they are in memory together.
 LARGEST_TEXTS = 256 * 1024 * 1024
 
 

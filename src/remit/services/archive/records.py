@@ -98,7 +98,7 @@ class Entry:
     default: Any = REQUIRED
     #: Not even null is written for the default.
     sparse: bool = False
-    #: What older exports mean, which do not have the key.
+    #: The value of older exports, which do not have the key.
     before: Any = REQUIRED
 
     def write(self, value: Any, names: Names) -> JsonObject:

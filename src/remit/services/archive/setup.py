@@ -1,7 +1,7 @@
 """Repositories, checks and copies to work in, as a document for `remit apply`.
 
-An import carries none of it out: it says what an instance fetches and runs. Whoever moves a company
-reads it, and applies it. There are no secrets in it but names, and no folders of the machine.
+An import carries none of it out: it says what an instance fetches and runs. The person who moves a
+company reads it, and applies it. It has names of secrets, no values, and no folders of the machine.
 """
 
 import json

@@ -190,7 +190,7 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
         "number": value.request_number,
         "url": value.request_url or "",
         "state": seen.get("state", "open"),
-        #: What would be taken in there, when that is something else.
+        #: The head and the base that would be merged there, when they are others.
         "head": seen.get("head"),
         "mergeable": seen.get("mergeable"),
         "checks": checks,

@@ -1,7 +1,7 @@
 """Errands at remotes: leased, tried again, and done once as far as the world allows.
 
-Each is in line in the transaction that makes it necessary. Whoever does one looks at the outside
-before: what is there already is not done again.
+An errand is queued in the transaction that makes it necessary. Its worker looks at the remote
+first: what is there already is not done again.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Judging a change: approve it, return it, have it taken in. Each is about exactly what was shown.
 
-Whoever judges says which commits they looked at. If the author proposed something else meanwhile,
-nothing is decided. To take a change in is an errand: it is pinned to the same two commits, and the
-commit that is to be pushed is written down before it is, so that whoever goes on after a crash
-finds out whether that happened, and does it once.
+A decision names the commits that were looked at. If the author proposed something else meanwhile,
+nothing is decided. The merge is an errand: it is pinned to the same two commits, and the commit
+that is to be pushed is written down before it is, so that the next process after a crash finds out
+whether that happened, and does it once.
 """
 
 import json

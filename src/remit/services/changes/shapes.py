@@ -21,7 +21,7 @@ class ProposedShape(TypedDict):
 class ChangeDecisionShape(TypedDict):
     decision: Annotated[str, ChangeDecision]
     note: str
-    #: What it was decided about.
+    #: The commits of the decision.
     head: str
     base: str
     agent_id: str | None
@@ -48,7 +48,7 @@ class RequestShape(TypedDict):
     number: int
     url: str
     state: Annotated[str, RequestState]
-    #: What would be taken in there.
+    #: The commits that would be merged there.
     head: str | None
     mergeable: bool | None
     checks: list[ForgeCheckShape]
@@ -103,7 +103,7 @@ class ChangeCommentShape(TypedDict):
     body: str
     agent_id: str | None
     user_id: str | None
-    #: Who said it at the forge.
+    #: The author at the forge.
     outside: str | None
     at: Moment
 
@@ -131,7 +131,7 @@ class ChangeDetailShape(ChangeShape):
     paths: list[str]
     checks: list[ChangeCheckShape]
     comments: list[ChangeCommentShape]
-    #: What is still to be done outside, and what could not be done there.
+    #: Errands still to be done outside, and those that failed there.
     waiting: list[str]
     problems: list[str]
 

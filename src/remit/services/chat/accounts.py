@@ -1,8 +1,8 @@
 """Linked accounts: a chat account that is known to be a user, by a code that the user sent from it.
 
-Whoever signed in gets a code and sends it to an agent in a direct conversation. From then on what
-that account says comes with that user's authority, until the user or an operator revokes it, or
-what the user was signed in with ends.
+A signed-in user gets a code and sends it to an agent in a direct conversation. From then on
+messages of that account have the user's authority, until the user or an operator revokes it, or
+the token that the user was signed in with ends.
 """
 
 from __future__ import annotations

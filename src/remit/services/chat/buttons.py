@@ -90,7 +90,7 @@ _DECISIONS: Mapping[str, Any] = {
     "reject": approvals.reject,
     "revise": approvals.request_revision,
 }
-#: What a reference can stand for.
+#: The acts of buttons, by the name that a reference stores.
 ACTS: dict[str, Callable[[Context, Post, Binding, Mapping[str, Any]], Tapped]] = {
     "approve": _decide,
     "reject": _decide,

@@ -6,8 +6,8 @@
     a reply to a question or an approval    answers it, or comments on it
     anything else   is mail to the agent: from the person, or from outside
 
-Whoever is not linked gets nothing but mail from outside. What is refused changes nothing; the
-sender is told in words.
+Messages of accounts that are not linked are mail from outside and nothing else. A refused command
+changes nothing; the sender is told in words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Approvals and questions as a chat shows them: what is asked, and a button for each answer.
 
-Whoever taps acts as themselves. A button says which revision was seen, so that what is decided is
-what was shown.
+A tap is an act of the person who taps. A button names the revision that was shown, so that the
+decision is about that one.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _completed(held: Binding, config: Mapping[str, Any]) -> dict[str, object]:
     return whole
 
 
-#: What would be said of it, before the channel looks around.
+#: The binding as it would be, before the channel looks around.
 preview = preview_of("bindings.preview", add)
 
 

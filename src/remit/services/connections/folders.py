@@ -196,7 +196,7 @@ class Shown(NamedTuple):
     work: Folder | None = None
     repo: Repo | None = None
     note: str = ""
-    #: Who commits in a copy that is made.
+    #: The committer in a copy that is made.
     who: CommitIdentity | None = None
 
 

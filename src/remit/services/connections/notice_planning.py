@@ -24,9 +24,9 @@ from remit.store.messaging import notices as statements
 from remit.store.organisation import people
 
 _MOST_PEOPLE = 500
-#: What was shown before these is left as it is.
+#: The most posts that are kept current; older ones are left as they are.
 _MOST_SHOWN = 200
-#: What needs somebody, by kind and id.
+#: Items that need somebody, by kind and id.
 Needs = dict[tuple[str, str], shapes.AwaitingShape]
 
 

@@ -127,7 +127,7 @@ def _check_forge(found: RepoSpec) -> None:
         )
 
 
-#: What an agent needs to know of all of them, and to have one fetched.
+#: The capability to know of all repositories, and to have one fetched.
 CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
 
 

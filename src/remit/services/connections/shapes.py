@@ -74,7 +74,7 @@ class WebhookShape(TypedDict):
     user_id: str
     company_id: str | None
     webhook: str | None
-    #: What is sent is signed with it; it is shown this once.
+    #: The key that signs what is sent; it is shown this once.
     key: str | None
 
 
@@ -103,7 +103,7 @@ class RepoShape(TypedDict):
     ref: str | None
     username: str | None
     secret: str | None
-    #: What is around it: a kind of forge, its address, and the names of two secrets.
+    #: The forge: its kind, its address, and the names of two secrets.
     forge: str | None
     api: str | None
     api_secret: str | None

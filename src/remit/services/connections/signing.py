@@ -9,7 +9,7 @@ from remit.services.command import Context, command, query
 from remit.services.connections import secrets
 from remit.services.people import companies
 
-#: What the secret is called.
+#: The name of the secret.
 NAME = "commit-signing"
 
 

@@ -262,7 +262,7 @@ def _schedule(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, lis
     return name, changes if same else None
 
 
-#: What others refer to comes first.
+#: The lists, in order: what others refer to comes first.
 _LISTS: dict[str, Section] = {
     **declared_connections.SECTIONS,
     "grants": Section("grant", GRANT, ("agent",), _grant),

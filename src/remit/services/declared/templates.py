@@ -8,7 +8,7 @@ from typing import Final
 class Template:
     name: str
     label: str
-    #: Who is in it, in a sentence.
+    #: Its members, in a sentence.
     about: str
     agents: tuple[dict[str, str], ...] = ()
 

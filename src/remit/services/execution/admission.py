@@ -43,7 +43,7 @@ class Admission:
     account: Account
     #: Whether it finds out if the account works again.
     probe: bool
-    #: What opened just now, so that those who are started are counted.
+    #: Accounts that opened just now, so that agents started on them are counted.
     opening: tuple[AccountId, ...]
 
 

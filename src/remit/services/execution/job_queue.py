@@ -208,14 +208,14 @@ class Material:
     adapter_type: str
     adapter_config: Mapping[str, Any]
     full_access: bool
-    #: What is left of each kind of budget.
+    #: The rest of each kind of budget.
     left: Mapping[str, int]
     limits: Mapping[str, int | None]
     subject: str
     #: The file of the text, and the hash of its version.
     body: tuple[FileId, str]
     attachments: Sequence[Attachment]
-    #: What the sender's own runs are shown.
+    #: The folders that the sender's own runs see.
     folders: folders.Shown
 
 

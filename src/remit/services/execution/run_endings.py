@@ -54,7 +54,7 @@ CONTEXT_FULL = "context_full"
 _LOOK_AGAIN = MINUTE
 #: So much of what a run said of its own end is told to others.
 _QUOTED = 500
-#: What is different each time in the same complaint: ids of requests, and how long to wait.
+#: The varying parts of the same complaint: ids of requests, and how long to wait.
 _PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
 
 

@@ -96,8 +96,8 @@ def _person_decides(ctx: Context, decision: Decision) -> Decision:
     """Require a person, whatever the company does otherwise: `create_agent` creates nothing that
     nobody approved.
 
-    Who has no permission to create agents may ask as well. Whoever had it when asking and lost it
-    since is refused.
+    An agent without the permission to create agents may ask as well. One that had it when asking
+    and lost it since is refused.
     """
     permitted = decision.reason != _UNPERMITTED
     if permitted and decision.effect is not Effect.ALLOW:

@@ -27,7 +27,7 @@ from remit.store.messaging import mail as statements
 T = TypeVar("T")
 
 LONGEST_BODY = 20_000
-#: What is handled in one transaction.
+#: The most schedules in one transaction.
 BATCH = 100
 
 _SYSTEM = Decision(Effect.ALLOW, "system", "Its time has come.", "rule:system")

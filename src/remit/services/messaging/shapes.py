@@ -15,7 +15,7 @@ from remit.services.shape_basics import CycleToldShape, EndedShape, Moment, Name
 
 
 class EndedMailShape(EndedShape):
-    #: What was under way in the background.
+    #: Background jobs that were under way.
     jobs: list[str]
 
 
@@ -34,7 +34,7 @@ class MessageShape(TypedDict):
     request: CapabilityRequestShape | None
     origin_id: str | None
     mark: str | None
-    #: Who spoke, when it came through a channel that says so.
+    #: The speaker, when it came through a channel that says so.
     outside_sender: str | None
     created_at: Moment
 

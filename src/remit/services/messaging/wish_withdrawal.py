@@ -1,7 +1,7 @@
 """Taking a wish back, with everything made of it that has no other reason.
 
-What else a part is for keeps it: another letter, an open parent that is not part of the wish, or an
-owner who has other work. Whoever worked on it is told.
+A part that has another reason stays: another letter, an open parent that is not part of the wish,
+or an owner who has other work. Agents that worked on it are told.
 """
 
 import json

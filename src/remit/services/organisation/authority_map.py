@@ -24,7 +24,7 @@ class Map:
     """Facts of the form (who, has what say, over what), for these agents and all below them."""
 
     agents: set[AgentId]
-    #: Who may come to have more or less without being moved; of them, not of all below them.
+    #: Agents whose authority may change without a move; of them, not of all below them.
     bosses: set[AgentId]
     facts: dict[tuple[str, str, str], shapes.FactShape]
 

@@ -21,7 +21,7 @@ from remit.store.record import search
 
 #: Greater than every id.
 LONGEST_WORDS = 200
-#: How much of the record one search goes through. Whoever wants more goes on from there.
+#: The number of events that one search goes through. The next search goes on from there.
 STRETCH = 20_000
 _NEWEST = 1 << 62
 _REMIT = frozenset({"remit", "system"})

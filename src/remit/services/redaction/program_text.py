@@ -21,7 +21,7 @@ from remit.services.redaction.text import is_label
 _PART = 8_000
 _OVERLAP = 1_000
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-#: What can be read in a file that is no text, each byte by itself or every second one.
+#: Readable text in a file that is no text, each byte by itself or every second one.
 _READABLE = re.compile(rb"[\x20-\x7e\n]{12,}|(?:[\x20-\x7e\n]\0){12,}")
 
 

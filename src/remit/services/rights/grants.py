@@ -468,8 +468,8 @@ def _resource(ctx: Context, text: object) -> Resource:
     if resource.kind is ResourceKind.OUTCOME:
         return Resource(resource.kind, _outcome(ctx, resource.id).id)
     # Servers, secrets and repositories are named: a right can be given before the thing is there,
-    # as an import and a hire do whose operator adds it later. Whoever gives it learns nothing about
-    # which names there are, and what is removed takes all rights to its name along.
+    # as an import and a hire do whose operator adds it later. The giver does not learn which names
+    # there are, and a removed thing takes all rights to its name along.
     return resource
 
 

@@ -32,7 +32,7 @@ MOST_REPORTS = 12
 MOST_NAMED = 1000
 MOST_RESOURCES = 500
 
-#: What there is to look at, and what looking takes.
+#: The tabs of the page, and the right to look at each.
 _SIDES = {
     "work": Action.OUTCOME_READ,
     "mail": Action.MESSAGE_READ,
@@ -41,7 +41,7 @@ _SIDES = {
     "runs": Action.OUTCOME_READ,
     "state": Action.FILE_READ,
 }
-#: What can be done to an agent, and what that takes.
+#: Actions on an agent, and the right that each needs.
 _DEEDS = {
     "control": Action.AGENT_CONTROL,
     "terminate": Action.AGENT_TERMINATE,

@@ -42,7 +42,7 @@ MOST_WISHES = 100
 #: From so many on, agents that stand still for the same cause are one row.
 SAME_CAUSE = 4
 _ALTERED = "The request was altered. Reject it, and have it asked for anew."
-#: What a person types next, by the kind of what awaits them.
+#: The next command of a person, by the kind of the item.
 _NEXT = {
     "mail": "remit read {id}",
     "approval": "remit approval approve {id}, or reject {id} …",

@@ -18,7 +18,7 @@ from remit.store.work import outcomes as statements
 from remit.store.work import waits as wait_statements
 
 MOST_ROWS: Final = 120
-#: What is deeper stands behind a link.
+#: Deeper levels stand behind a link.
 DEEPEST: Final = 8
 #: Of what one outcome consists of.
 MOST_PARTS: Final = 300

@@ -30,7 +30,7 @@ from remit.store.record import overview as statements
 
 #: So many agents as they are shown are kept, for the next who looks.
 _KEPT = 2048
-#: What only those see who may read configurations.
+#: Fields that only readers of configurations see.
 _CONFIGURED = frozenset(
     {"permissions", "permission_level", *(one.name for one in LISTED if one.part.private)}
 )

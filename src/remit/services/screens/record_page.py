@@ -22,9 +22,9 @@ _PAGE: Final = 120
 #: Of what a run did: on its line, and that is counted.
 MOST_EFFECTS: Final = 4
 MOST_COUNTED: Final = 200
-#: What Remit does to one agent after the other; an hour of it is one line.
+#: Actions of Remit on one agent after the other; an hour of them is one line.
 _ALIKE: Final = frozenset({"agent.check"})
-#: What everybody does all the time and nobody else notices, unless it is refused.
+#: Frequent actions that nobody else notices, unless they are refused.
 _NOISE: Final = frozenset(
     {
         *("agent.read", "approval.read", "binding.read", "company.read", "config.read"),

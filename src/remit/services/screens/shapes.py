@@ -44,7 +44,7 @@ class TestedAdapterShape(TypedDict):
     sentence: str
     next_step: str
     details: dict[str, object]
-    #: What one small request to its model showed.
+    #: The result of one small request to its model.
     tried: TriedModelShape | None
 
 

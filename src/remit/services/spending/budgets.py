@@ -1,7 +1,7 @@
-"""Budgets at work: what runs take is charged as they take it; who has nothing left stands still.
+"""Budgets at work: usage is charged as runs go on; an agent with nothing left is not started.
 
-An agent that is over its budget is not started until there is something again: the next month, a
-raise, or what somebody else gave back. Whoever is above the budget that is used up is told once.
+An agent that is over its budget is not started until there is budget again: by the next month, a
+raise, or a return. The boss of the agent whose budget is used up is told once.
 """
 
 from collections.abc import Mapping

@@ -38,11 +38,11 @@ from remit.store.work import outcomes as statements
 @dataclass
 class Restored:
     agents: list[Agent] = field(default_factory=list)
-    #: Who stays gone, by name, and why.
+    #: Agents that stay gone, by name, and why.
     left_out: dict[str, str] = field(default_factory=dict)
-    #: What else came back, and how many of each.
+    #: Other things that came back, and how many of each.
     things: Counter[str] = field(default_factory=Counter)
-    #: What of theirs stays ended, a sentence each.
+    #: Things of theirs that stay ended, a sentence each.
     lost: list[str] = field(default_factory=list)
 
     def has(self, agent: str) -> bool:

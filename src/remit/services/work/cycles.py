@@ -15,7 +15,7 @@ from remit.store.organisation import agents as agent_statements
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as statements
 
-#: What is held up by more than this is not a cycle that anybody could follow.
+#: A longer chain of blockers is not a cycle that anybody could follow.
 MOST_SEEN = 1000
 MOST_OF_AN_AGENT = 50
 

@@ -102,8 +102,8 @@ def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str)
 
 
 def close_all(ctx: Context, closing: Sequence[Outcome], note: str) -> list[Agent]:
-    """Close these and nothing else, and shut down whose mandates are among them; answers who that
-    is. Whoever calls sees to it that nothing of theirs goes on."""
+    """Close these and nothing else, and shut down the agents whose mandates are among them; answers
+    these agents. The caller sees to it that nothing of theirs goes on."""
     verdict = verdict_of(ctx, note)
     gone = shut_down(ctx, (outcome.id for outcome in closing if outcome.delegated))
     for outcome in closing:

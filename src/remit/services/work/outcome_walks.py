@@ -24,7 +24,7 @@ MOST_NODES = 20_000
 MOST_NODES_FOR_A_MODEL = 300
 #: Nested JSON; many readers give up at some hundred levels, each of which is two.
 DEEPEST = 100
-#: What an outline shows of each outcome's parts.
+#: The most parts of each outcome in an outline.
 MOST_PARTS = 50
 
 

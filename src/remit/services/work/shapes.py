@@ -119,7 +119,7 @@ class BriefOutcomeShape(TypedDict):
 class OutcomeInFullShape(OutcomeShape):
     submissions: list[SubmissionShape]
     waits: list[WaitShape]
-    #: Who would end with it.
+    #: The agents that would end with it.
     would_end: list[NamedShape]
     description: str
     parents: list[BriefOutcomeShape]

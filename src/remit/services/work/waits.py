@@ -22,7 +22,7 @@ from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as statements
 
-#: What an agent raises concerns at most so many outcomes.
+#: The most outcomes that one request of an agent concerns.
 MOST_CONCERNED = 200
 
 

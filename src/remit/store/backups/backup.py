@@ -33,7 +33,7 @@ __all__ = ["Contents", "create", "restore"]
 #: However young.
 LAST = 1 << 62
 _RESTORING = ".remit-restore-"
-#: What SQLite keeps beside a database, and would take for the new one's.
+#: Files that SQLite keeps beside a database, and would take for the new one's.
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 

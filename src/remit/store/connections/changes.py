@@ -31,7 +31,7 @@ CHANGES = _CHANGES.before(
     if_asked(changes.c.status, "status"),
     company_id="company",
 )
-#: What is open in a repository.
+#: The open changes of a repository.
 OPEN_IN_REPO = _CHANGES.find(_open, repo_id="repo", limit=bind("limit"))
 #: Another head, which nobody decided about yet.
 REVISE = _CHANGES.update(
@@ -44,7 +44,7 @@ REVISE = _CHANGES.update(
     conflicts=null(),
     **_step,
 )
-#: What the remote has of it.
+#: Records the commit that the remote has.
 PUBLISHED = _CHANGES.update(_one, **new("published_commit"), **_step)
 #: Whether it can be taken in as it is.
 SET_CONFLICTS = _CHANGES.update(_one, _open, conflicts=bind("new_conflicts"), **_step)
@@ -66,7 +66,7 @@ END = _CHANGES.update(
 _COMMENTS = Rows(change_comments, ChangeComment)
 #: Something that was said about a change.
 INSERT_COMMENT = change(insert(change_comments))
-#: What was said about a change, in order.
+#: The comments on a change, in order.
 COMMENTS = _COMMENTS.after(change_id="change")
 
 #: Nothing of a stopped author's goes out or comes in.
@@ -74,7 +74,7 @@ _halted = exists().where(changes.c.id == change_errands.c.change_id, stopped(cha
 ERRANDS = StatusQueue(change_errands, ChangeErrand, "errand", unless=_halted)
 #: Something to be done at the remote.
 INSERT_ERRAND = change(insert(change_errands))
-#: What was to be done for the same change before goes before.
+#: Earlier errands for the same change go first.
 _in_turn = ERRANDS.in_turn("repo_id", "change_id")
 #: Errands that can be done now.
 READY = ERRANDS.find(
@@ -99,11 +99,11 @@ READY_TO_MERGE = ERRANDS.find(
     order=[change_errands.c.next_at, change_errands.c.id],
     limit=bind("limit"),
 )
-#: What is to be done for a change.
+#: The errands still to be done for a change.
 UNFINISHED_OF = ERRANDS.find(ERRANDS.unfinished, change_id="change")
-#: What could not be done for a change.
+#: The errands that failed for a change.
 DEAD_OF = ERRANDS.find(change_errands.c.status == literal_column("'dead'"), change_id="change")
-#: What is to be done in a repository.
+#: The errands still to be done in a repository.
 UNFINISHED_IN = ERRANDS.find(ERRANDS.unfinished, repo_id="repo")
-#: What its holder has to remember of it.
+#: Stores details for the holder of an errand.
 SET_DETAILS = ERRANDS.update(ERRANDS.by_holder, details=bind("new_details"))

@@ -22,13 +22,13 @@ READY = CHECKS.find(
 )
 #: All of one proposal, in the order in which they came.
 OF_HEAD = CHECKS.find(change_id="change", head_commit="head")
-#: What is still to be run for a change.
+#: The checks still to be run for a change.
 UNFINISHED_OF = CHECKS.find(CHECKS.unfinished, change_id="change")
-#: What came of one; its holder says so.
+#: Records the result of a check; its holder says so.
 RESULT = CHECKS.update(
     CHECKS.by_key, change_checks.c.epoch == bind("epoch"), **new("result", "log", "evidence_id")
 )
-#: What is run on proposals to a repository.
+#: Sets the checks that are run on proposals to a repository.
 SET_CHECKS = Rows(repos, Repo).next_version(
     repos.c.id == bind("repo"),
     repos.c.version == bind("seen_version"),

@@ -20,7 +20,7 @@ FOLDER_ANYWHERE = _FOLDERS.one(id="folder")
 FOLDERS = _FOLDERS.after(_there, company_id="company")
 #: All folders with a place of their own on a machine, of all companies of the instance.
 PLACES = _FOLDERS.find(_there, folders.c.path.is_not(None))
-#: What an agent's runs are shown.
+#: The folders that an agent's runs see.
 FOLDERS_OF = _FOLDERS.find(
     _there,
     or_(folders.c.agent_id == bind("agent"), folders.c.agent_id.is_(None)),

@@ -81,7 +81,7 @@ RING_FOR_OUTCOME = WATCHES.update(
     ),
     next_at=bind("due"),
 )
-#: What is watched in a company.
+#: The watches of a company.
 WATCHES_OF = WATCHES.find(_there, company_id="company")
 
 _CHANGES = Rows(changes, Change)
@@ -106,20 +106,20 @@ MERGED_FOR = _CHANGES.find(
 SET_REQUEST = _CHANGES.update(
     changes.c.id == bind("change"), **new("request_number", "request_url", "request_seen")
 )
-#: What the forge said about it last.
+#: Records the forge's last news about a change.
 SET_SEEN = _CHANGES.update(changes.c.id == bind("change"), **new("request_seen"))
 
 _COMMENTS = Rows(change_comments, ChangeComment)
 #: Whether something that was said there is known.
 KNOWN = _COMMENTS.any(change_id="change", outside_id="outside")
-#: What is known of what was said there.
+#: The known comments of the forge.
 KNOWN_OF = Statement(
     select(change_comments.c.outside_id).where(
         change_comments.c.change_id == bind("change"), change_comments.c.outside_id.is_not(None)
     ),
     scalar,
 )
-#: What authors said about their changes, and the forge has not been told.
+#: Comments of authors on their changes that the forge has not been told.
 TO_TELL = _COMMENTS.find(
     change_comments.c.outside_id.is_(None),
     changes.c.repo_id == bind("repo"),
@@ -129,7 +129,7 @@ TO_TELL = _COMMENTS.find(
     join=(changes, changes.c.id == change_comments.c.change_id),
     limit=bind("limit"),
 )
-#: What the forge calls it.
+#: Records the forge's id of a comment.
 SET_OUTSIDE_ID = _COMMENTS.update(
     change_comments.c.id == bind("comment"),
     change_comments.c.outside_id.is_(None),
@@ -139,13 +139,13 @@ SET_OUTSIDE_ID = _COMMENTS.update(
 _ISSUES = Rows(forge_issues, ForgeIssue)
 #: An issue that became an outcome.
 INSERT_ISSUE = change(insert(forge_issues))
-#: What an issue became.
+#: The outcome of an issue.
 ISSUE = _ISSUES.one(repo_id="repo", number="number")
 #: The numbers of those that became something.
 ISSUES_OF = Statement(
     select(forge_issues.c.number).where(forge_issues.c.repo_id == bind("repo")), scalar
 )
-#: Those whose outcome is over, and nobody has said so there.
+#: Issues whose outcome is over, which nobody has said there.
 ISSUES_TO_TELL = _ISSUES.find(
     forge_issues.c.told.is_(None),
     outcomes.c.status != literal_column("'open'"),

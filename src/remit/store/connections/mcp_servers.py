@@ -17,7 +17,7 @@ INSERT_SERVER = change(insert(mcp_servers))
 SERVER_NAMED = _MCP_SERVERS.one(_there, company_id="company", name="name")
 #: A page of the company's MCP servers, by id.
 SERVERS = _MCP_SERVERS.after(_there, company_id="company")
-#: Those on which an agent holds anything at all; what that comes to is decided.
+#: Servers on which an agent holds any grant; its effect is decided elsewhere.
 SERVERS_FOR = _MCP_SERVERS.find(
     _there,
     exists().where(
@@ -72,5 +72,5 @@ CHANGED_SINCE = Statement(
     .limit(1),
     scalar,
 )
-#: What was taken at this very moment from agents that are at work.
+#: Grants taken at this very moment from agents that are at work.
 TAKEN_NOW = _GRANTS.find(_on_server, _alive, revoked_at="now", order=())

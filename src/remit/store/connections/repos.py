@@ -20,7 +20,7 @@ REPO = _REPOS.one(_there, company_id="company", name="name")
 REPO_BY_ID = _REPOS.one(_there, id="repo")
 #: A page of the company's repositories, by id.
 REPOS = _REPOS.after(_there, company_id="company")
-#: Those with a forge around them, of all companies.
+#: Repositories with a forge, of all companies.
 FORGED = _REPOS.find(_there, repos.c.forge.is_not(None), limit=bind("limit"))
 #: New settings of a repository, if it still is at the version that was seen.
 CHANGE_REPO = _REPOS.next_version(

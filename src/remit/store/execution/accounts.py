@@ -54,7 +54,7 @@ CHANGING = (
     "told_at",
     "told_fault",
 )
-#: What an account is like now.
+#: Stores the state of an account.
 CHANGE = _ACCOUNTS.update(_one, **new(*CHANGING))
 #: Make a run the one that finds out whether an account works again; at most one is under way.
 PROBE = _ACCOUNTS.update(_one, _held, _due, not_(_is_probed), probe_run_id=bind("run"))

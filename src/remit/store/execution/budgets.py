@@ -71,7 +71,7 @@ ACCOUNTS_ABOVE = Statement(
     into(Account),
 )
 _RESERVATIONS = Rows(reservations, Reservation)
-#: What is set aside for an agent and for those above it, nearest first, the oldest first.
+#: Amounts set aside for an agent and for those above it, nearest first, the oldest first.
 RESERVATIONS_ABOVE = _RESERVATIONS.find(
     _open,
     join=(_chain, _chain.c.id == reservations.c.agent_id),
@@ -173,14 +173,14 @@ _spent = (
     func.sum(spending.c.tokens).cast(BigInteger).label("tokens"),
 )
 _in_month = and_(spending.c.day >= bind("month"), spending.c.day < bind("following"))
-#: What one agent spent in a month.
+#: The spending of one agent in a month.
 SPENT = Statement(
     select(*_spent)
     .where(spending.c.agent_id == bind("agent"), _in_month)
     .group_by(spending.c.agent_id),
     into(Spent),
 )
-#: What each agent of a company spent in a month.
+#: The spending of each agent of a company in a month.
 SPENT_IN_COMPANY = Statement(
     select(*_spent)
     .where(spending.c.company_id == bind("company"), _in_month)

@@ -36,15 +36,15 @@ IS_DUE = sa.or_(
     sa.exists().where(outcomes.c.owner_id == bind("agent"), DUE_BY_NEWS),
     sa.exists().where(outcomes.c.owner_id == bind("agent"), DUE_BY_CLOCK),
 )
-#: What an agent is to be started for, most pressing first.
+#: Outcomes that an agent is to be started for, most pressing first.
 DUE_OF = _OUTCOMES.find(
     DUE,
     owner_id="agent",
     order=[outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id],
     limit=bind("limit"),
 )
-#: What an agent could work on and is not to be started for: it waits for nobody, and nothing
-#: happened since it looked.
+#: Outcomes that an agent could work on and is not to be started for: it waits for nobody, and
+#: nothing happened since it looked.
 LEFT_ALONE = _OUTCOMES.find(
     _actionable,
     _not_waiting,
@@ -119,7 +119,7 @@ NEXT_LOOK_OF = Statement(
 )
 #: An outcome of an agent that is to be looked at at that time.
 LOOKED_AT = _OUTCOMES.find(_open, owner_id="agent", look_at="at", limit=1)
-#: What does not move: it was looked at again and again, and whoever judges it was told.
+#: Outcomes that do not move: reviewed again and again, and their judges were told.
 STALE = _OUTCOMES.after(
     outcomes.c.status == sa.literal("open"),
     outcomes.c.reviews > bind("reviews"),

@@ -38,11 +38,11 @@ JOB_OF_MESSAGE = QUEUE.one(message_id="message")
 JOBS = QUEUE.listed(_unfinished, newest_first=True)
 #: Jobs whose id begins with some digits.
 JOBS_BY_PREFIX = QUEUE.between(company_id="company", limit=1000, order=None)
-#: What an agent has in line and under way.
+#: The unfinished jobs of an agent.
 UNFINISHED_OF = QUEUE.find(_unfinished, agent_id="agent")
 #: How many these are.
 COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
-#: What was asked for in a thread and is not done.
+#: The unfinished jobs of a thread.
 UNFINISHED_IN_THREAD = QUEUE.find(
     messages.c.thread_id == bind("thread"),
     _unfinished,
@@ -62,7 +62,7 @@ class Ready:
 
 
 _may_start = agents.c.status.in_([sa.literal("idle"), sa.literal("running")])
-#: What each agent has under way and in line, in that order.
+#: The jobs of each agent under way and in line, in that order.
 _lines = (
     sa.select(
         jobs.c.id,

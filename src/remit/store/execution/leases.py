@@ -17,7 +17,7 @@ from remit.store.queues import LeasedQueue
 from remit.store.tables import agent_leases, agents, outcomes, runs
 
 _awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
-#: Who waits for a closed account or set-up is in another index than those who are ready.
+#: Agents that wait for a closed account or set-up are in another index than those that are ready.
 _unheld = agent_leases.c.held_by.is_(None)
 _free = sa.or_(agent_leases.c.lease_until.is_(None), agent_leases.c.lease_until <= bind("now"))
 
@@ -130,7 +130,7 @@ _waiting = sa.select(
     )
     .label("place"),
 ).subquery()
-#: Who has something to do and may do it now: of each company those with the most pressing work,
+#: Agents that have work and may do it now: of each company those with the most pressing work,
 #: and among these those that wait longest.
 READY = Statement(
     sa.select(
@@ -198,7 +198,7 @@ class HeldRun:
     lease_until: Micros
 
 
-#: What workers are at, or were when they were last heard of.
+#: The runs that workers hold, or held when they were last heard of.
 HELD_BY_WORKERS = Statement(
     sa.select(runs.c.id.label("run_id"), agent_leases.c.lease_until)
     .join(agent_leases, agent_leases.c.agent_id == runs.c.agent_id)
@@ -216,7 +216,7 @@ WAITING = QUEUE.find(
 )
 #: Another time for an agent that is to be started later.
 REDATE = QUEUE.change(agent_leases.c.due_at < HELD, due_at=bind("due"))
-#: What went wrong before is forgiven, unless somebody has to say so first.
+#: Clears earlier failures, unless somebody has to say so first.
 CALM = QUEUE.change(
     sa.exists().where(
         agents.c.id == agent_leases.c.agent_id,

@@ -44,14 +44,14 @@ NTH_RUN_FOR_PLACE = Statement(
     _newest.where(runs.c.id.in_(_for_strangers.where(messages.c.channel == bind("channel")))),
     scalar,
 )
-#: What an agent used on a day, in tokens.
+#: The tokens that an agent used on a day.
 TOKENS_OF_AGENT = Statement(
     sa.select(spending.c.tokens).where(
         spending.c.agent_id == bind("agent"), spending.c.day == bind("day")
     ),
     scalar,
 )
-#: What a company spent on a day, in millionths of a dollar.
+#: The spending of a company on a day, in millionths of a dollar.
 MONEY_OF_COMPANY = Statement(
     sa.select(sa.func.coalesce(sa.func.sum(spending.c.money_micros), 0).cast(sa.BigInteger)).where(
         spending.c.company_id == bind("company"), spending.c.day == bind("day")

@@ -75,7 +75,7 @@ class Totals:
 
 _amount = runs.c.tokens_in + runs.c.tokens_out
 _bad_ones = sa.case((runs.c.status.in_([sa.literal("failed"), sa.literal("lost")]), 1), else_=0)
-#: What the runs come to that are looked for.
+#: Totals of the runs that a search finds.
 SOUGHT_TOTALS = Statement(
     sa.select(
         sa.func.count(),
@@ -126,7 +126,7 @@ FAILED_RUNS = _RUNS.find(
 END_RUN = _RUNS.update(_one, _running, status=bind("new_status"), ended_at=bind("now"))
 #: Why a run was ended that could not say so itself.
 EXPLAIN_RUN = _RUNS.update(_one, exit_reason=bind("reason"), error=bind("new_error"))
-#: What a run can report about itself when it ends, besides what it took.
+#: Fields that a run can report about itself when it ends, besides its usage.
 REPORT = (
     "session_id",
     "final_response",
@@ -136,7 +136,7 @@ REPORT = (
     "fault",
     "fault_until",
 )
-#: What is known of a run only when it is over.
+#: Stores the report of a run, known only when it is over.
 REPORT_RUN = _RUNS.update(_one, **new(*REPORT))
 #: Whether an agent had a run that ended well after another.
 GOOD_RUN_SINCE = Statement(
@@ -149,7 +149,7 @@ GOOD_RUN_SINCE = Statement(
     .limit(1),
     scalar,
 )
-#: What it has taken from a model, so far or in all.
+#: Stores the usage of the model, so far or in all.
 COUNT_USAGE = _RUNS.update(_one, **new(*METERS, "cost_estimated"))
 
 
@@ -178,13 +178,13 @@ _newest = sa.select(
     runs.c.tokens_in,
     runs.c.tokens_out,
 ).order_by(runs.c.id.desc())
-#: What an agent's newest runs cost.
+#: The cost of an agent's newest runs.
 PRICE_OF_AGENT = _price(_newest.where(runs.c.agent_id == bind("agent")).limit(100))
-#: What the newest runs of everybody in a company cost.
+#: The cost of the newest runs of everybody in a company.
 PRICE_IN_COMPANY = _price(_newest.where(runs.c.company_id == bind("company")).limit(500))
 #: The messages that a run took up.
 TOOK_UP = _RUNS.update(_one, **new("message_ids"))
-#: What an agent keeps for itself: its state document and its daily notes.
+#: Files that an agent keeps for itself: its state document and its daily notes.
 _own_memory = (
     sa.select(sa.literal("kb_file:").concat(agents.c.state_file_id))
     .where(agents.c.id == bind("agent"))
@@ -278,7 +278,7 @@ class LogPiece:
 #: Before the first piece of a log: not printed, but counted while it was, as JSON text.
 NUMBER_OF_DENIALS = 0
 _counts = run_logs.c.number == sa.literal(NUMBER_OF_DENIALS)
-#: What a run was denied is counted anew.
+#: Deletes the denials of a run, which are counted anew.
 FORGET_DENIALS = change(sa.delete(run_logs).where(run_logs.c.run_id == bind("run"), _counts))
 #: Denials of the runs between two ids, these included; each by the key of its log.
 DENIALS = Statement(

@@ -19,7 +19,7 @@ _one = agent_bindings.c.id == bind("binding")
 
 #: A new binding.
 INSERT_BINDING = change(insert(agent_bindings))
-#: What an agent is bound to, of one kind, so that it hears and speaks there.
+#: The binding of an agent, of one kind, through which it hears and speaks.
 BOUND = _BINDINGS.one(_speaks, agent_id="agent", adapter_type="kind")
 #: The same, also when it waits for its secret.
 BINDING_OF = _BINDINGS.one(_there, agent_id="agent", adapter_type="kind")
@@ -49,7 +49,7 @@ FORGET_RECEIPTS = change(delete(channel_receipts).where(channel_receipts.c.bindi
 #: When an agent is purged: its bindings, also those that were removed.
 FORGET_BINDINGS = change(delete(agent_bindings).where(agent_bindings.c.agent_id == bind("agent")))
 
-# What goes out
+# Outgoing messages
 
 _sent_at = (
     select(messages.c.created_at)
@@ -64,9 +64,9 @@ _dead = channel_deliveries.c.status == literal_column("'dead'")
 INSERT_DELIVERY = change(insert(channel_deliveries))
 #: How many messages of an agent have not gone out.
 COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
-#: What an agent said to a kind of channel that has not gone out.
+#: Messages of an agent to a kind of channel that have not gone out.
 UNFINISHED_OF = QUEUE.find(_unfinished, agent_id="agent", adapter_type="kind")
-#: What was said before goes out before, to the same place; what waits for its time holds up nobody.
+#: Earlier messages to the same place go first; deferred ones hold up nobody.
 _in_turn = QUEUE.in_turn("agent_id", "adapter_type", "address", from_="deliver_at")
 #: Messages that can go out now.
 READY = QUEUE.find(
@@ -79,20 +79,20 @@ READY = QUEUE.find(
 )
 #: The outside has it, under this id.
 TAKEN = QUEUE.update(QUEUE.by_holder, outside_id=bind("outside"))
-#: What nobody got is tried anew.
+#: Queues an undelivered message again.
 REVIVE = QUEUE.change(
     _dead, status="queued", attempt=0, next_at=bind("now"), ended_at=null(), ended_why=null()
 )
-#: What nobody got is given up.
+#: Gives up an undelivered message.
 DISCARD = QUEUE.change(_dead, status="cancelled", ended_at=bind("now"))
-#: What nobody got in a company, newest first.
+#: Undelivered messages of a company, newest first.
 DEAD = QUEUE.find(
     _dead, company_id="company", order=[channel_deliveries.c.message_id.desc()], limit=bind("limit")
 )
 _below = channel_deliveries.c.agent_id.in_(select(BELOW_AGENT.c.id))
-#: What nobody got of what an agent and everybody below it said.
+#: Undelivered messages of an agent and everybody below it.
 DEAD_BELOW = QUEUE.find(_below, _dead, company_id="company", limit=bind("limit"))
-#: What of theirs waits for its time.
+#: Deferred messages of an agent and everybody below it.
 DEFERRED_BELOW = QUEUE.find(
     _below,
     _queued,
@@ -101,7 +101,7 @@ DEFERRED_BELOW = QUEUE.find(
     limit=bind("limit"),
 )
 
-# What came in
+# Incoming messages
 
 #: A message of the outside came.
 INSERT_RECEIPT = change(insert(channel_receipts))

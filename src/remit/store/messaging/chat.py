@@ -49,7 +49,7 @@ _linked = and_(
 
 #: A new linked account.
 INSERT_ACCOUNT = change(insert(linked_accounts))
-#: Whose an account outside is.
+#: The user of an account outside.
 ACCOUNT_OF = _ACCOUNTS.one(_linked, kind="kind", realm="realm", account="account")
 #: One linked account that is good.
 ACCOUNT = _ACCOUNTS.one(_linked, id="id")
@@ -70,7 +70,7 @@ USE_ACCOUNT = _ACCOUNTS.update(
 _CODES = Rows(link_codes, LinkCode, "digest")
 #: A code to link an account with.
 INSERT_CODE = change(insert(link_codes))
-#: What a code is for.
+#: The purpose of a code.
 CODE = _CODES.one(digest="digest")
 #: It links one account.
 USE_CODE = _CODES.update(
@@ -149,7 +149,7 @@ FREE_RECEIVERS = RECEIVERS.update(
 #: The receivers of a company's bindings.
 RECEIVERS_OF = RECEIVERS.find(_bound, company_id="company")
 
-# What came in
+# Intake: messages that came in
 
 INTAKE = StatusQueue(channel_intake, Intake, "intake", made=channel_intake.c.created_at)
 #: Something that came.
@@ -163,7 +163,7 @@ _first = (
     .where(INTAKE.unfinished)
     .group_by(channel_intake.c.binding_id, channel_intake.c.lane)
 )
-#: What can be dealt with now: of each lane the first, of those who are known before others.
+#: Messages that can be dealt with now: of each lane the first, known people before others.
 READY_INTAKE = INTAKE.find(
     INTAKE.queued,
     INTAKE.is_due,
@@ -173,7 +173,7 @@ READY_INTAKE = INTAKE.find(
 )
 #: It is dealt with; what it said is kept elsewhere.
 EMPTY_INTAKE = INTAKE.change(document=literal_column("'{}'"))
-#: What was dealt with long ago; it does not come again.
+#: Deletes messages that were dealt with long ago; they do not come again.
 FORGET_INTAKE = change(
     delete(channel_intake).where(
         channel_intake.c.ended_at.is_not(None), channel_intake.c.ended_at < bind("before")
@@ -205,12 +205,12 @@ WORKED_FOR = Statement(
     lambda agent, channel: (agent, channel),
 )
 
-# What Remit shows
+# Posts: what Remit shows
 
 POSTS = StatusQueue(channel_posts, Post, "post", made=channel_posts.c.created_at)
 #: Something to show.
 INSERT_POST = change(insert(channel_posts))
-#: What can be shown now: in each conversation in order.
+#: Posts that can be shown now: in each conversation in order.
 READY_POSTS = POSTS.find(
     POSTS.queued,
     POSTS.is_due,
@@ -224,7 +224,7 @@ REVISE_POST = POSTS.change(
     withdrawn=bind("new_withdrawn"),
     version=channel_posts.c.version + 1,
 )
-#: What was shown goes in line again, due at once.
+#: Queues a shown post again, due at once.
 REOPEN_POST = POSTS.change(
     ~POSTS.unfinished,
     status="queued",
@@ -239,12 +239,12 @@ SHOWN = POSTS.update(POSTS.by_holder, outside_id=bind("outside"))
 POSTS_ABOUT = POSTS.find(company_id="company", subject="subject")
 #: How much waits to be shown in a conversation.
 SHOWING_HERE = POSTS.count(POSTS.unfinished, binding_id="binding", conversation="conversation")
-#: What was shown under an id of the outside.
+#: The post with an id of the chat system.
 POST_BY_OUTSIDE = POSTS.one(binding_id="binding", outside_id="outside")
-#: What a removed binding had not shown.
+#: Posts that a removed binding had not shown.
 UNSHOWN = POSTS.find(POSTS.unfinished, binding_id="binding")
 _BUTTONS = Rows(button_references, ButtonReference, "digest")
-#: What a button stands for.
+#: Stores the meaning of a button.
 INSERT_REFERENCE = change(insert(button_references))
 #: The act of a reference.
 REFERENCE = _BUTTONS.one(digest="digest")
@@ -260,7 +260,7 @@ USE_REFERENCES_OF = change(
     .where(button_references.c.post_id == bind("post"), button_references.c.used_at.is_(None))
     .values(used_at=bind("now"), used_by=bind("by"))
 )
-#: What somebody sees with buttons that stand for something.
+#: Posts with live buttons that somebody sees.
 DECIDABLE = Statement(
     select(channel_posts.c.subject)
     .join(button_references, button_references.c.post_id == channel_posts.c.id)
@@ -289,7 +289,7 @@ FORGET_CHATS = (
     change(delete(channel_intake).where(channel_intake.c.binding_id.in_(_its_bindings))),
     change(delete(channel_receivers).where(channel_receivers.c.binding_id.in_(_its_bindings))),
 )
-#: What an agent said that the outside calls so.
+#: An agent's message, by its id in the chat system.
 MESSAGE_BY_OUTSIDE = Statement(
     select(channel_deliveries.c.message_id).where(
         channel_deliveries.c.agent_id == bind("agent"),

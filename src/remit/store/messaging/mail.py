@@ -29,7 +29,7 @@ _MESSAGES = Rows(messages, Message)
 INSERT_MESSAGE = change(sa.insert(messages))
 #: One message by id, of any company.
 MESSAGE_ANYWHERE = _MESSAGES.one(id="message")
-#: Whom a delivery is for. No index is on it, so that a narrower one is used: by message, by time.
+#: The receiver of a delivery. It has no index, so that a narrower one is used: by message, by time.
 _receiver = sa.func.coalesce(deliveries.c.agent_id, deliveries.c.user_id)
 #: One's own mail and that of one's reports, or anybody's.
 _party = sa.or_(
@@ -109,7 +109,7 @@ NEXT_POSITION = Statement(
 INSERT_DELIVERY = _DELIVERIES.insert_without("id", "faults", "alone_run_id")
 #: All deliveries of a message.
 DELIVERIES_OF = _DELIVERIES.find(message_id="message")
-#: What waits for an agent, in the order it came.
+#: Mail that waits for an agent, in the order it came.
 WAITING_FOR_AGENT = _DELIVERIES.find(
     _waiting,
     unless("any_run", _queued, deliveries.c.run_id == bind("run")),
@@ -117,7 +117,7 @@ WAITING_FOR_AGENT = _DELIVERIES.find(
     order=[deliveries.c.position],
     limit=bind("limit"),
 )
-#: What waits for seats that nobody holds, in the order it came.
+#: Mail that waits for seats that nobody holds, in the order it came.
 WAITING_FOR_NOBODY = _DELIVERIES.find(
     _waiting,
     _queued,
@@ -164,7 +164,7 @@ REVIVE = _DELIVERIES.update(
 DISCARD = _DELIVERIES.update(_one, _dead, status="cancelled", ended_at=bind("now"))
 #: The deliveries that a run holds.
 LEASED_TO = _DELIVERIES.find(_leased, run_id="run", order=())
-#: What has come due, in the order it was meant to come.
+#: Mail that has come due, in the order it was meant to come.
 DUE = _DELIVERIES.find(
     _deferred,
     deliveries.c.deliver_at <= bind("now"),
@@ -242,7 +242,7 @@ SCHEDULE_ANYWHERE = _SCHEDULES.one(id="schedule")
 #: A page of schedules: of one agent or of all, ended ones too or not.
 SCHEDULES = _SCHEDULES.listed(schedules.c.next_at.is_not(None))
 _active = schedules.c.status == sa.literal_column("'active'")
-#: What a stopped agent would have sent waits; it is sent once when the agent goes on.
+#: Schedules of a stopped agent wait; they are sent once when the agent goes on.
 _goes_on = sa.not_(stopped(schedules))
 _due = sa.and_(_active, schedules.c.next_at <= bind("now"), _goes_on)
 #: Active schedules of an agent and those below it.
@@ -314,7 +314,7 @@ CANCEL_QUESTIONS_OF = _QUESTIONS.update(
     answered_by=bind("by"),
     ended_at=bind("now"),
 )
-#: Who asked works again, and still wants to know.
+#: Reopens a question whose asker works again, and still wants to know.
 ASK_AGAIN = _QUESTIONS.update(
     questions.c.id == bind("question"),
     questions.c.agent_id == bind("agent"),

@@ -40,7 +40,7 @@ COMPANIES_OF = Statement(
     select(memberships.c.company_id).where(memberships.c.user_id == bind("user")), scalar
 )
 
-#: Who is linked through a binding of the company and still has a part in it.
+#: Users that are linked through a binding of the company and are still its members.
 LINKED_USERS = Statement(
     select(linked_accounts.c.user_id)
     .join(*_still_there(linked_accounts))
@@ -84,9 +84,9 @@ READY = QUEUE.find(
     order=[notices.c.next_at, notices.c.id],
     limit=bind("limit"),
 )
-#: What a person was told of last, or should have been, newest first.
+#: The last notices to a person, sent or not, newest first.
 LATEST = QUEUE.find(user_id="user", order=[notices.c.id.desc()], limit=bind("limit"))
-#: What a person waits to be told and nobody has tried; other rules hold for it now.
+#: Reschedules a person's notices that nobody has tried; other rules hold for them now.
 RETIME = QUEUE.update(
     QUEUE.unfinished,
     QUEUE.queued,
@@ -97,13 +97,13 @@ RETIME = QUEUE.update(
 )
 #: It is not to go out before another time.
 POSTPONE = QUEUE.change(QUEUE.queued, next_at=bind("due"))
-#: What a digest tells of.
+#: The notices in a digest.
 IN_DIGEST = QUEUE.find(digest_id="digest")
 #: It is shown in a chat, and what it says there.
 SHOWN = QUEUE.change(post_id=bind("shown"), told=bind("what"))
 #: How much of it is marked as dealt with.
 SETTLE = QUEUE.change(settled=bind("number"))
-#: What a person was shown in chats, some of which is not marked as dealt with.
+#: Notices shown to a person in chats, some of which are not marked as dealt with.
 CHANGEABLE = QUEUE.find(
     notices.c.post_id.is_not(None),
     company_id="company",

@@ -49,7 +49,7 @@ UNREAD_BY_AGENT = _DELIVERIES.find(
     limit=bind("limit"),
 )
 
-#: What an agent sent, or has received by now, newest first.
+#: Messages that an agent sent, or has received by now, newest first.
 MESSAGES_WITH_AGENT = _MESSAGES.before(
     or_(
         messages.c.sender_agent_id == bind("agent"),

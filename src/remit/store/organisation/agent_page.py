@@ -28,7 +28,7 @@ SOME_REPORTS = Statement(
 )
 #: How many reports an agent has.
 COUNT_REPORTS = count(agents, agents.c.boss_id == bind("agent"), _living)
-#: Whom somebody new could report to, in the order of their names.
+#: Possible bosses of somebody new, in the order of their names.
 ROSTER = Statement(
     select(*_brief)
     .where(
@@ -62,7 +62,7 @@ RUN_TOTALS = Statement(
 
 _same_role = agents.c.role == bind("role")
 _same_adapter = agents.c.adapter_type == bind("adapter_type")
-#: Who is most like somebody with this role and this adapter; the newest first.
+#: Agents most like somebody with this role and this adapter; the newest first.
 RELATED = Statement(
     select(*columns(agents, Agent))
     .where(

@@ -100,7 +100,7 @@ SEAT_AGENT = _AGENTS.update(
     updated_at=bind("now"),
 )
 
-# Who reported to whom, and when
+# Reporting lines over time
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ INSERT_PLACE = _PLACES.insert_without("id")
 END_PLACE = _PLACES.update(
     agent_places.c.agent_id == bind("agent"), agent_places.c.until.is_(None), until=bind("now")
 )
-#: Who reported to whom in a company at a time.
+#: The reporting lines of a company at a time.
 PLACES_AT = _PLACES.find(
     agent_places.c.since <= bind("at"),
     or_(agent_places.c.until.is_(None), agent_places.c.until > bind("at")),

@@ -68,7 +68,7 @@ APPROVALS = _APPROVALS.before(
     ),
     company_id="company",
 )
-#: What awaits a decision, oldest first.
+#: Approvals that await a decision, oldest first.
 PENDING = _APPROVALS.after(
     _undecided, approvals.c.status == sa.literal("pending"), company_id="company"
 )
@@ -200,7 +200,7 @@ def _revoke(*which: sa.ColumnElement[bool], **values: Any) -> Statement[None]:
     return change(sa.update(grants).where(*which).values(revoked_at=ended, **values))
 
 
-#: What names the agent. Nobody but people and those above ever dealt with it.
+#: Rows that name the agent. Nobody but people and those above ever dealt with it.
 FORGET_AGENT = (
     change(sa.update(approvals).where(approvals.c.agent_id == _it).values(agent_id=sa.null())),
     change(

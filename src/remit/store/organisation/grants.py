@@ -19,9 +19,9 @@ INSERT_GRANT = change(insert(grants))
 GRANT_ANYWHERE = _GRANTS.one(id="grant")
 #: The company's capabilities whose ids lie between two.
 GRANTS_BY_PREFIX = _GRANTS.between(company_id="company", limit=20)
-#: What one agent holds on one resource.
+#: The grants of one agent on one resource.
 HELD = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", resource_id="resource", order=())
-#: What one agent has passed on of one resource.
+#: The grants that one agent has passed on of one resource.
 GIVEN = _GRANTS.find(
     _unrevoked, granted_by_agent="granter", kind="kind", resource_id="resource", order=()
 )
@@ -38,7 +38,7 @@ SET_SOURCE = _GRANTS.update(
 HELD_OF_KIND = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", order=())
 #: A page of an agent's live capabilities.
 HELD_BY = _GRANTS.after(_live, holder_id="holder")
-#: What came with a letter: to read something, for as long as nobody takes it back.
+#: Grants that came with a letter: to read something, for as long as nobody takes it back.
 _by_mail = and_(
     grants.c.kind.in_([literal("kb_file"), literal("outcome")]),
     grants.c.scope_id.is_(None),
@@ -51,11 +51,11 @@ HELD_BESIDES_MAIL = _GRANTS.after(_live, ~_by_mail, holder_id="holder")
 HELD_BY_MAIL = _GRANTS.after(_live, _by_mail, holder_id="holder")
 #: How many came by mail.
 COUNT_BY_MAIL = _GRANTS.count(_live, _by_mail, holder_id="holder")
-#: What an agent and everybody below it hold.
+#: The grants of an agent and everybody below it.
 HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), _live, order=())
 #: A page of a company's live capabilities.
 LIVE_IN_COMPANY = _GRANTS.after(_live, company_id="company")
-#: What was live at a past time. Revocation takes effect at its own time, so it is excluded.
+#: Grants live at a past time. Revocation takes effect at its own time, so it is excluded.
 LIVE_AT = _GRANTS.after(
     if_asked(grants.c.holder_id, "holder"),
     grants.c.created_at <= bind("at"),
@@ -103,7 +103,7 @@ def _revoke(*first: ColumnElement[bool]) -> Statement[str]:
 
 #: Revokes a capability with all that derive from it.
 REVOKE_WITH_DERIVED = _revoke(grants.c.id == bind("grant"))
-#: What was meant to last as long as an outcome.
+#: Revokes the grants that were meant to last as long as an outcome.
 REVOKE_SCOPED_TO = _revoke(grants.c.scope_id == bind("outcome"))
 #: The same, of one agent only.
 REVOKE_SCOPED_TO_OF = _revoke(

@@ -35,7 +35,7 @@ HALTS = _HALTS.find(
 HALT_OF_COMPANY = _HALTS.one(halts.c.agent_id.is_(None), company_id="company")
 #: The halt of an agent and those below it.
 HALT_OF_AGENT = _HALTS.one(agent_id="agent")
-#: What stops an agent, the widest first.
+#: The halts that stop an agent, the widest first.
 COVERING = Statement(
     _HALTS.select(
         or_(halts.c.agent_id.is_(None), BOSSES_OF.c.id.is_not(None)), company_id="company"

@@ -191,7 +191,7 @@ KEYED_AGENTS = Statement(
     .order_by(tokens.c.agent_id),
     scalar,
 )
-#: What the links are called that sign somebody else in.
+#: The label of links that sign somebody else in.
 INVITATION = "invitation"
 _invitation = and_(tokens.c.kind == literal("login"), tokens.c.label == literal(INVITATION))
 #: All tokens of a person, and the invitations that were sent to them.

@@ -29,7 +29,7 @@ FORGET_TOKENS = change(delete(tokens).where(tokens.c.agent_id == _it))
 FORGET_ANSWERS = change(delete(answers).where(answers.c.actor == bind("actor")))
 #: Deletes the logs of an agent's runs.
 FORGET_LOGS = change(delete(run_logs).where(run_logs.c.run_id.in_(_its_runs)))
-#: What a run said is gone; that it ran, how it ended and what it cost stays.
+#: Removes a run's words; that it ran, how it ended and what it cost stays.
 SILENCE_RUNS = change(
     update(runs)
     .where(runs.c.agent_id == _it)
@@ -79,7 +79,7 @@ RELIED_UPON = Statement(
     ),
     scalar,
 )
-#: Who wrote which version and when stays; what it said does not.
+#: Empties versions: author and time stay, the content does not.
 BLANK_VERSIONS = change(
     update(file_versions)
     .where(file_versions.c.file_id == bind("file"))

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam as bind
 from remit.store.engine.statement import Statement, count, scalar
 from remit.store.tables import files, grants, outcomes, runs
 
-#: What it could work on and has not touched for a while.
+#: Outcomes that it could work on and has not touched for a while.
 IDLE_OUTCOMES = count(
     outcomes,
     outcomes.c.owner_id == bind("agent"),

@@ -68,7 +68,7 @@ SCHEDULES = _page(schedules, Schedule)
 APPROVALS = _page(approvals, Approval)
 #: A page of all configurations.
 CONFIGURATIONS = _page(config_revisions, ConfigRevision)
-#: Who has mail to deal with once no run has any of it: what is tried only once has been tried.
+#: Agents with mail once no run has any of it: a letter that is tried only once has been tried.
 AGENTS_WITH_MAIL = Statement(
     select(deliveries.c.agent_id)
     .distinct()

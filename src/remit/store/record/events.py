@@ -75,7 +75,7 @@ LAST_OF = _EVENTS.find(
     order=[events.c.seq.desc()],
     limit=1,
 )
-#: What was done to a thing, with such details.
+#: Events about a thing, with such details.
 DONE_ABOUT = _EVENTS.find(
     events.c.allowed == true(),
     events.c.details.like(bind("about")),

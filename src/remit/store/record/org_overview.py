@@ -13,7 +13,7 @@ def _scoped(agent: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     return unless("everybody", agent.in_(sa.select(BELOW_AGENT.c.id)))
 
 
-#: What each spent since a day, in millionths of a dollar.
+#: The spending of each agent since a day, in millionths of a dollar.
 SPENT_BY_AGENT = Statement(
     sa.select(spending.c.agent_id, sa.func.sum(spending.c.money_micros).cast(sa.BigInteger))
     .where(

@@ -90,7 +90,7 @@ class Standing:
     failures: int
     told: str | None
     held_by: str | None
-    #: What holds it: an account or a set-up, and why that is closed.
+    #: The closed account or set-up that holds it, and why that is closed.
     held_kind: str | None
     held_cause: str | None
     failing_since: Micros | None
@@ -199,7 +199,7 @@ RUNS_BY_SPAN = Statement(
     .group_by(_began),
     into(Span),
 )
-#: What was spent on each day, in millionths of a dollar.
+#: The spending of each day, in millionths of a dollar.
 SPENT_BY_DAY = Statement(
     select(spending.c.day, func.sum(spending.c.money_micros).cast(BigInteger))
     .where(
@@ -210,7 +210,7 @@ SPENT_BY_DAY = Statement(
     .group_by(spending.c.day),
     lambda day, spent: (int(day), int(spent)),
 )
-#: What a run printed last.
+#: The last output of a run.
 LAST_WORDS = Statement(
     select(run_logs.c.text)
     .where(run_logs.c.run_id == bind("run"))

@@ -76,7 +76,7 @@ def _newest(*more: sa.ColumnElement[bool]) -> Statement[Outcome]:
 OUTCOMES_NEWEST = _newest()
 #: An agent's outcomes that match, newest first.
 OUTCOMES_OF_NEWEST = _newest(outcomes.c.owner_id == bind("owner"))
-#: What waits for an outcome without being above it.
+#: Outcomes that wait for an outcome without being above it.
 WAITING_FOR = Statement(
     sa.select(*_outcome)
     .join(outcome_blockers, outcome_blockers.c.outcome_id == outcomes.c.id)
@@ -107,9 +107,9 @@ def _among(above: sa.Column[str], below: sa.Column[str]) -> Statement[Edge]:
     return Statement(found.order_by(below, above), into(Edge))
 
 
-#: What connects outcomes whose ids lie between two others.
+#: The edges between outcomes whose ids lie between two others.
 EDGES_AMONG = _among(outcome_edges.c.parent_id, outcome_edges.c.child_id)
-#: Who waits for whom among outcomes whose ids lie between two.
+#: The blockers among outcomes whose ids lie between two.
 BLOCKERS_AMONG = _among(outcome_blockers.c.blocker_id, outcome_blockers.c.outcome_id)
 
 
@@ -195,7 +195,7 @@ EVENTS_AMONG = Statement(
     .limit(bind("limit")),
     into(Event),
 )
-#: Who holds something on one resource.
+#: The holders of grants on one resource.
 HOLDING = Statement(
     sa.select(*columns(grants, Grant))
     .where(

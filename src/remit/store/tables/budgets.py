@@ -16,7 +16,7 @@ budget_accounts = schema.table(
     *schema.required(BigInteger, "amount"),
     # The amounts of the nearest accounts below it, kept by the services.
     *schema.required(BigInteger, "reserved"),
-    # What was paid out of it in the month that began then; other months begin at nothing.
+    # Money paid out of it in the month that began then; other months begin at nothing.
     *schema.required(Time, "month"),
     *schema.required(BigInteger, "charged"),
     *schema.within_company("agents", "agent_id"),
@@ -32,7 +32,7 @@ reservations = schema.table(
     *schema.required(Id, "agent_id", "giver_id"),
     # Out of whose account; nobody's where nobody above has one.
     *schema.optional(Id, "account_id"),
-    # What it is for: it closes with this outcome.
+    # The outcome that it is for, and with which it closes.
     *schema.required(Id, "outcome_id"),
     *schema.required(BigInteger, "amount", "spent"),
     # How much of that was spent before the month that began then.
@@ -50,7 +50,7 @@ reservations = schema.table(
     schema.partial_index("ix_reservations_company_id", "company_id", where=_OPEN),
 )
 
-# What an agent itself took on a day (UTC), whoever paid. Months from before there were days stand
+# The spending of an agent itself on a day (UTC), whoever paid. Months before there were days stand
 # at their first day.
 spending = schema.table(
     "spending",

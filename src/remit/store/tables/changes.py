@@ -71,7 +71,7 @@ change_comments = schema.table(
     schema.one_of("side", "old", "new"),
     schema.check("place", "(line IS NULL) = (side IS NULL) AND (line IS NULL OR path IS NOT NULL)"),
     Index("ix_change_comments_change_id", "change_id", "id"),
-    # What was said outside comes in once.
+    # Comments from outside come in once.
     schema.partial_index(
         "uq_change_comments_outside_id",
         *("change_id", "outside_id"),
@@ -84,7 +84,7 @@ change_errands = schema.table(
     "change_errands",
     *schema.company_row(),
     *schema.required(Id, "repo_id", "change_id"),
-    # What is to be done, and what that takes, as JSON.
+    # The errand, and its details as JSON.
     *schema.required(Text, "kind", "details", "status"),
     *schema.required(Time, "next_at", "created_at"),
     *schema.required(Integer, "attempt"),
@@ -128,7 +128,7 @@ change_checks = schema.table(
     "change_checks",
     *schema.company_row(),
     *schema.required(Id, "repo_id", "change_id"),
-    # What it is about, and what it takes, as JSON.
+    # The subject, and its details as JSON.
     *schema.required(Text, "name", "head_commit", "base_commit", "details", "status"),
     *schema.required(Time, "next_at", "created_at"),
     *schema.required(Integer, "attempt"),

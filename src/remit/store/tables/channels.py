@@ -58,7 +58,7 @@ channel_deliveries = schema.table(
     *schema.optional(Time, "lease_until", "ended_at"),
     # How it ended, or why the last attempt failed.
     *schema.optional(Text, "ended_why"),
-    # What the outside calls it, once it has it.
+    # The id in the chat system, once it has the message.
     *schema.optional(Text, "outside_id"),
     # JSON: the files that go with it, as they were when it was sent.
     *schema.optional(Text, "files"),

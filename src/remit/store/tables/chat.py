@@ -44,7 +44,7 @@ linked_accounts = schema.table(
     *schema.optional(Id, "binding_id"),
     *schema.required(Time, "created_at", "used_at"),
     *schema.optional(Time, "revoked_at"),
-    # What its user was signed in with; it ends with that.
+    # The token that its user was signed in with; the link ends with it.
     *schema.optional(Id, "made_with"),
     *schema.within_company("agent_bindings", "binding_id"),
     schema.partial_index(

@@ -5,7 +5,7 @@ from sqlalchemy import Boolean, Column, Integer, Text, false
 from remit.store.tables import base as schema
 from remit.store.tables.base import Time
 
-#: What was removed keeps its row, so that events and grants still say what they were about.
+#: A removed thing keeps its row, so that events and grants still say what they were about.
 _THERE = "removed_at IS NULL"
 
 secrets = schema.table(
@@ -52,12 +52,12 @@ repos = schema.table(
     *schema.required(Integer, "version"),
     *schema.required(Time, "created_at", "updated_at"),
     *schema.optional(Time, "removed_at"),
-    # What is around it: the kind of forge, its address, and the names of two secrets.
+    # The forge: its kind, its address, and the names of two secrets.
     *schema.optional(Text, "forge", "api", "api_secret", "hook"),
     # JSON: who is heard there. And the label that makes an issue an outcome.
     Column("people", Text, nullable=False, server_default="[]"),
     *schema.optional(Text, "label"),
-    # What is run on each proposal, as JSON.
+    # Checks that are run on each proposal, as JSON.
     *schema.optional(Text, "checks"),
     schema.partial_index("uq_repos_name", "company_id", "name", unique=True, where=_THERE),
 )

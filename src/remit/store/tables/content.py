@@ -31,7 +31,7 @@ files = schema.table(
         where="unlisted = false AND kind = 'file'",
         sqlite="unlisted = 0 AND kind = 'file'",
     ),
-    # What was written down, without all that was mailed.
+    # Files that were written, without all that were mailed.
     schema.partial_index(
         "ix_files_written",
         "company_id",
@@ -109,7 +109,7 @@ grants = schema.table(
     schema.check("level", "level BETWEEN 0 AND 5"),
     schema.check("not_own_parent", "parent_id <> id"),
     schema.check("one_granter", "granted_by_agent IS NULL OR granted_by_user IS NULL"),
-    # What an agent gives always comes from something it holds.
+    # A grant by an agent always comes from a grant that it holds.
     schema.check("from_held", "(granted_by_agent IS NULL) = (parent_id IS NULL)"),
     schema.partial_index("ix_grants_held", "holder_id", "kind", "resource_id", where=_LIVE),
     schema.partial_index("ix_grants_holder_id", "holder_id", "id", where=_LIVE),

@@ -25,7 +25,7 @@ events = schema.table(
     *schema.required(Text, "reason", "basis", "details", "prev_hash", "hash"),
     schema.one_of("actor_kind", "user", "agent", "system"),
     Index("ix_events_resource", "company_id", "resource", "seq"),
-    # What a run did.
+    # The events of a run.
     schema.partial_index("ix_events_run_id", "run_id", where="run_id IS NOT NULL"),
     schema.by_short_id("events"),
 )

@@ -11,7 +11,7 @@ _UNFINISHED = "status IN ('queued', 'running')"
 jobs = schema.table(
     "jobs",
     *schema.company_row(referable=True),
-    # Who asked for it, and with what message.
+    # The agent that asked for it, and its message.
     *schema.required(Id, "agent_id"),
     Column("message_id", Id, nullable=False, unique=True),
     *schema.required(Text, "status", "adapter_type"),

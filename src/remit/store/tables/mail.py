@@ -23,7 +23,7 @@ messages = schema.table(
     *schema.required(Text, "attachments"),
     *schema.required(Integer, "hops"),
     *schema.required(Boolean, "at_most_once"),
-    # What it is besides a letter: a question's id, or a request for a capability as JSON.
+    # Its second role besides a letter: a question's id, or a request for a capability as JSON.
     *schema.optional(Id, "question_id"),
     *schema.optional(Text, "request"),
     # Whether its sender waits for a reply to it.
@@ -32,7 +32,7 @@ messages = schema.table(
     Column("background", Boolean, nullable=False, server_default=false()),
     # The address outside from which it came through a channel.
     *schema.optional(Text, "channel"),
-    # Who spoke there, as the outside calls them.
+    # The speaker there, by the name used outside.
     *schema.optional(Text, "outside_sender"),
     # The person's letter that it came of, and how Remit came to send it.
     *schema.optional(Id, "origin_id"),
@@ -50,7 +50,7 @@ messages = schema.table(
     schema.check("from_board", "NOT from_board OR sender_kind = 'user'"),
     Index("ix_messages_thread_id", "thread_id", "id"),
     Index("ix_messages_company_id", "company_id", "id"),
-    # What somebody sent, such as what of it is still held back.
+    # The letters of a sender, such as those still held back.
     Index("ix_messages_sender_agent_id", "sender_agent_id", "id"),
     Index("ix_messages_sender_user_id", "sender_user_id", "id"),
     # The letters that carry a question: few of all.

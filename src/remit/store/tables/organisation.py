@@ -60,7 +60,7 @@ outcomes = schema.table(
         where="status = 'open' AND open_prereqs = 0 AND NOT perpetual",
         sqlite="status = 'open' AND open_prereqs = 0 AND perpetual = 0",
     ),
-    # Who is to be started for something new; few, however much is open. With the first two, which
+    # Owners to be started for news; few, however much is open. With the first two, which
     # are in every question, SQLite prefers it to the index of what can be worked on.
     schema.partial_index(
         "ix_outcomes_news",
@@ -69,12 +69,12 @@ outcomes = schema.table(
         "owner_id",
         where="status = 'open' AND (news > seen OR kind = 'inbox')",
     ),
-    # What the clock brings back.
+    # Outcomes that the clock brings back.
     schema.partial_index(
         "ix_outcomes_look_at", "look_at", where="status = 'open' AND look_at IS NOT NULL"
     ),
     Index("ix_outcomes_delegator_id", "delegator_id"),
-    # What was handed to an agent, among the many that it may own.
+    # Outcomes delegated to an agent, among the many that it may own.
     schema.partial_index(
         "ix_outcomes_handed_over", "owner_id", where="delegated = true", sqlite="delegated = 1"
     ),
@@ -145,7 +145,7 @@ agents = schema.table(
 
 agent_places = schema.table(
     "agent_places",
-    # Who reported to whom, and when.
+    # Reporting lines over time.
     Column("id", RowNumber, primary_key=True, autoincrement=True),
     schema.company_id(),
     *schema.required(Id, "agent_id"),

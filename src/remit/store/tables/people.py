@@ -10,7 +10,7 @@ companies = schema.table(
     *schema.keys(Id, "id"),
     *schema.required(Text, "name"),
     Column("name_key", Text, nullable=False, unique=True),
-    # Who may write to whom besides bosses and reports.
+    # Receivers of mail besides bosses and reports.
     Column("messaging", Text, nullable=False, server_default="chain"),
     # The last place in line that was given to a message.
     *schema.counters("mail_position"),
@@ -24,7 +24,7 @@ companies = schema.table(
     # JSON: what the permission levels bundle, where the board changed it.
     Column("permission_policy", Text, nullable=False, server_default="{}"),
     *schema.required(Time, "created_at"),
-    # Who commits for its agents, who stands beside them, and the secret with the key to sign with.
+    # Committer and co-authors of its agents' commits, and the secret with the key to sign with.
     *schema.optional(Text, "commit_committer", "commit_co_authors", "commit_signing"),
     schema.one_of("messaging", "chain", "team", "subtree", "open"),
 )
@@ -61,7 +61,7 @@ tokens = schema.table(
     *schema.required(Text, "label"),
     *schema.required(Time, "created_at"),
     *schema.optional(Time, "expires_at", "revoked_at"),
-    # What a person came with who made it; it ends no later than that. None in rows of before.
+    # The token or session of the person who made it; it ends no later. None in older rows.
     *schema.optional(Id, "made_with"),
     *schema.within_company("agents", "agent_id"),
     *schema.within_company("runs", "run_id"),

@@ -29,7 +29,7 @@ runs = schema.table(
     *schema.optional(Text, "exit_reason", "error"),
     *schema.references("users", "accountable_user_id"),
     *schema.counters("log_bytes"),
-    # What it was started for, the outcomes that were due then (JSON), and up to which place in
+    # The occasion of its start, the outcomes that were due then (JSON), and up to which place in
     # the record it was shown what happened.
     *schema.optional(Text, "occasion"),
     Column("outcome_ids", Text, nullable=False, server_default="[]"),

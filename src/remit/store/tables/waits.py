@@ -14,7 +14,7 @@ waits = schema.table(
     *schema.required(Text, "kind"),
     # The question, approval, submission, or the message that asks or expects a reply.
     *schema.required(Id, "subject_id"),
-    # Who is awaited: an agent, or a person; neither means the board.
+    # The awaited agent or person; neither means the board.
     *schema.optional(Id, "awaited_agent_id"),
     *schema.references("users", "awaited_user_id"),
     *schema.required(Time, "since"),

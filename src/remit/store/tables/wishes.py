@@ -37,7 +37,7 @@ notice_hooks = schema.table(
     Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
     Column("user_id", Id, ForeignKey("users.id"), primary_key=True),
     *schema.required(Text, "url"),
-    # What is sent is signed with it; it was shown once.
+    # The key that signs what is sent; it was shown once.
     *schema.required(Text, "key"),
     *schema.required(Time, "created_at"),
 )
@@ -48,7 +48,7 @@ notices = schema.table(
     *schema.company_row(),
     Column("user_id", Id, ForeignKey("users.id"), nullable=False),
     *schema.required(Text, "way"),
-    # What it is about, as in the list of what needs the person.
+    # The subject, as in the list of what needs the person.
     *schema.required(Text, "kind"),
     *schema.required(Id, "subject_id"),
     *schema.required(Text, "status"),
@@ -63,7 +63,7 @@ notices = schema.table(
     *schema.optional(Text, "ended_why"),
     # The notice that told of it together with others; who did not decide it in time.
     *schema.optional(Id, "digest_id", "escalated_from"),
-    # What is shown in a chat, which can be changed afterwards; and JSON: what it says.
+    # The post in a chat, which can be changed afterwards; and JSON: its text.
     *schema.optional(Id, "post_id"),
     *schema.optional(Text, "told"),
     # Of what it tells, how much it shows as dealt with.

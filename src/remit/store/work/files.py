@@ -80,7 +80,7 @@ LINKS = Statement(
     scalar,
 )
 
-# What a caller may know of. An agent sees what is listed and what it can read; a user sees
+# Files that a caller may know of. An agent sees what is listed and what it can read; a user sees
 # everything in their part of the company, which the service checks file by file.
 
 _on_file = (

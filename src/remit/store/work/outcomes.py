@@ -52,7 +52,7 @@ _hired = agents.alias("hired")
 PROMISED = sa.exists().where(
     _hired.c.id == outcomes.c.id, _hired.c.status == sa.literal_column("'pending_approval'")
 )
-#: What an agent can work on now, most pressing first.
+#: Outcomes that an agent can work on now, most pressing first.
 ACTIONABLE = _OUTCOMES.find(
     _ready,
     sa.or_(outcomes.c.deferred_until.is_(None), outcomes.c.deferred_until <= bind("now")),
@@ -92,7 +92,7 @@ REOPEN_OUTCOME = _OUTCOMES.update(
     updated_at=bind("now"),
     version=outcomes.c.version + 1,
 )
-#: What a new owner takes over: nothing that the old one raised about it, and news of it, unless
+#: The state for a new owner: no requests of the old owner about it, and news of it, unless
 #: the new owner took it itself (then `news` is 0).
 _as_new = {
     "open_waits": sa.literal(0),
@@ -138,9 +138,9 @@ DELETE_BLOCKER = change(
 COUNT_PREREQS = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
 )
-#: What an outcome is a part of, for conditions of other statements.
+#: The parents of an outcome, for conditions of other statements.
 PARENT_IDS = sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == bind("outcome"))
-#: What waits for an outcome, for conditions of other statements.
+#: The outcomes that wait for an outcome, for conditions of other statements.
 BLOCKED_IDS = sa.select(outcome_blockers.c.outcome_id).where(
     outcome_blockers.c.blocker_id == bind("outcome")
 )
@@ -152,7 +152,7 @@ COUNT_FOR_PARENTS = _OUTCOMES.update(
 COUNT_FOR_BLOCKED = _OUTCOMES.update(
     outcomes.c.id.in_(BLOCKED_IDS), open_prereqs=outcomes.c.open_prereqs + bind("step")
 )
-#: What an outcome is a part of.
+#: The parents of an outcome.
 PARENTS = _OUTCOMES.find(
     outcome_edges.c.child_id == bind("outcome"),
     join=(outcome_edges, outcome_edges.c.parent_id == outcomes.c.id),
@@ -163,7 +163,7 @@ CHILDREN = _OUTCOMES.find(
     join=(outcome_edges, outcome_edges.c.child_id == outcomes.c.id),
     limit=bind("limit"),
 )
-#: What an outcome waits for.
+#: The blockers of an outcome.
 BLOCKERS = _OUTCOMES.find(
     outcome_blockers.c.outcome_id == bind("outcome"),
     join=(outcome_blockers, outcome_blockers.c.blocker_id == outcomes.c.id),
@@ -245,7 +245,7 @@ _below = _top.union(
 )
 #: The outcome and its descendants down to a depth.
 SUBTREE = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_below.c.id)), order=(), limit=bind("limit"))
-#: What leads from one of them to another; from the deepest it would lead out.
+#: The edges from one of them to another; from the deepest they would lead out.
 SUBTREE_EDGES = _EDGES.find(
     outcome_edges.c.parent_id.in_(sa.select(_below.c.id).where(_below.c.depth < bind("depth"))),
     limit=bind("limit"),
@@ -275,7 +275,7 @@ PARTS = Statement(
 #: All edges to them, also from outside.
 EDGES_TO_DESCENDANTS = _EDGES.find(outcome_edges.c.child_id.in_(sa.select(_parts.c.id)))
 
-# What moves with a delegation: what lies below and is the delegator's own, except what is also
+# Outcomes that move with a delegation: those below that the delegator owns, except what is also
 # part of somebody else's work, and whatever of the delegator's lies below that.
 
 _child = outcomes.alias("child")
@@ -322,11 +322,11 @@ MOVE_SUBTREE = Statement(
     scalar,
 )
 
-# What comes back with a reclaim
+# Outcomes that come back with a reclaim
 
 #: A page of an agent's outcomes.
 OWNED_BY = _OUTCOMES.after(owner_id="owner")
-#: What an agent and everybody below it own.
+#: The outcomes of an agent and everybody below it.
 OWNED_BELOW_AGENT = _OUTCOMES.find(outcomes.c.owner_id.in_(sa.select(BELOW_AGENT.c.id)), order=())
 #: The outcomes that were delegated to an agent.
 DELEGATED_TO = _OUTCOMES.find(outcomes.c.delegated == sa.true(), owner_id="owner", order=())

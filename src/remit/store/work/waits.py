@@ -43,7 +43,7 @@ AWAITED_VERDICT = Statement(
     ),
     scalar,
 )
-#: What a wait keeps from being worked on.
+#: The outcomes that a wait keeps from being worked on.
 OUTCOMES_OF_WAIT = _OUTCOMES.find(
     wait_outcomes.c.wait_id == bind("wait"),
     join=(wait_outcomes, wait_outcomes.c.outcome_id == outcomes.c.id),
@@ -57,7 +57,7 @@ REPLIES_AWAITED = _WAITS.find(
     agent_id="agent",
     order=(),
 )
-#: What agents wait with, by what they wait for: the subject, the agent's name and a title.
+#: The waits of agents, by what they wait for: the subject, the agent's name and a title.
 HELD_UP = Statement(
     select(waits.c.subject_id, agents.c.name, outcomes.c.title)
     .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
@@ -77,7 +77,7 @@ DELETE_WAIT = _WAITS.delete(id="wait")
 DELETE_WAIT_OUTCOMES = change(delete(wait_outcomes).where(wait_outcomes.c.wait_id == bind("wait")))
 #: Frees an outcome from all waits.
 FORGET_OUTCOME = change(delete(wait_outcomes).where(wait_outcomes.c.outcome_id == bind("outcome")))
-#: What an agent raised about outcomes that are somebody else's now.
+#: Deletes an agent's requests about outcomes that are somebody else's now.
 FORGET_MOVED = change(
     delete(wait_outcomes).where(
         exists().where(waits.c.id == wait_outcomes.c.wait_id, waits.c.agent_id == bind("agent")),
@@ -106,7 +106,7 @@ AWAIT_SOMEBODY_ELSE = _WAITS.update(
 REMINDED = _WAITS.update(
     waits.c.id == bind("wait"), reminders=bind("new_reminders"), remind_at=bind("at")
 )
-#: Whom to remind now.
+#: Waits whose awaited person or agent is to be reminded now.
 TO_REMIND = _WAITS.find(
     waits.c.remind_at.is_not(None),
     waits.c.remind_at <= bind("now"),
@@ -144,7 +144,7 @@ END_SUBMISSION = _SUBMISSIONS.update(
 COUNT_RETURNS = _SUBMISSIONS.count(
     submissions.c.status == literal("returned"), outcome_id="outcome"
 )
-#: What awaits the verdict of people: of one, or of whoever is on the board.
+#: Submissions that await the verdict of people: of one, or of the board.
 SUBMITTED_TO_PEOPLE = _WAITS.find(
     waits.c.kind == literal("submission"),
     waits.c.awaited_agent_id.is_(None),
@@ -157,7 +157,7 @@ SUBMITTED_TO_AGENT = _WAITS.find(
     and_(waits.c.awaited_agent_id == bind("agent"), waits.c.kind == literal("submission")),
     limit=bind("limit"),
 )
-#: What was handed in of an outcome that is somebody else's now.
+#: Withdraws the submission of an outcome that is somebody else's now.
 WITHDRAW_MOVED = _SUBMISSIONS.update(
     submissions.c.agent_id == bind("agent"),
     submissions.c.status == literal("open"),

@@ -74,7 +74,7 @@ NEWEST_OF_USER = _WISHES.find(
     user_id="user", company_id="company", order=[wishes.c.message_id.desc()], limit=bind("limit")
 )
 
-# What came of a letter
+# Results of a letter
 
 #: The letter itself and those that came of it.
 _of_wish = or_(messages.c.id == bind("message"), messages.c.origin_id == bind("message"))
@@ -124,7 +124,7 @@ _to_person = or_(
     messages.c.address == bind("place"),
 )
 _from_agent = or_(messages.c.sender_kind == literal_column("'agent'"), messages.c.mark.is_not(None))
-#: What was written to the person since: in the thread, because of the letter, or by the run that
+#: Messages to the person since: in the thread, because of the letter, or by the run that
 #: had it, without naming any letter.
 ANSWERS_TO = _MESSAGES.after(
     messages.c.created_at >= bind("since"),
@@ -163,7 +163,7 @@ _behind = _start.union(
 ORIGINS_BEHIND = Statement(
     select(_behind.c.origin_id).where(_behind.c.origin_id.is_not(None)).distinct(), scalar
 )
-#: What runs raised that has to be decided: the resource of the event.
+#: Requests of runs that have to be decided: the resource of the event.
 RAISED_BY_RUN = Statement(
     select(events.c.resource)
     .where(
@@ -174,5 +174,5 @@ RAISED_BY_RUN = Statement(
     .order_by(events.c.seq),
     scalar,
 )
-#: What a person wrote, newest first.
+#: Letters of a person, newest first.
 SENT_BY_USER = _MESSAGES.before(sender_user_id="user", company_id="company")

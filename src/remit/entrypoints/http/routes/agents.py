@@ -25,7 +25,7 @@ MOST_GRANTS = 100
 @describing(FIELDS.values(), field_types.of_agent)
 class AgentBody(Body):
     reports_to: Reference | None = None
-    #: What the agent is there for; its mandate.
+    #: The purpose of the agent; its mandate.
     purpose: field_types.OutcomeTitle | None = None
     #: Whether the mandate goes on for ever, as it does if left out. One that does not is work from
     #: the first moment, and the agent is done when it is accomplished.

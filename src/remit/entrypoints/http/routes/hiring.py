@@ -22,11 +22,11 @@ from remit.services.organisation import agents, permissions
 
 
 class HireBody(AgentBody):
-    #: What it is hired for; without one it gets a mandate of its own.
+    #: The outcome that it is hired for; without one it gets a mandate of its own.
     outcome_id: Reference | None = None
     #: restricted, standard, privileged or boss; for the board to say.
     permission_level: field_types.Level | None = None
-    #: What it is needed for, for whoever approves it.
+    #: The reason, for the person who approves it.
     reason: Annotated[str | None, Field(max_length=hiring.LONGEST_REASON)] = None
 
     def asked(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class DelegateBody(Body):
     #: A report of whoever owns the outcome, or else:
     to: Reference | None = None
     hire: HelperBody | None = None
-    #: What the receiver will need; it ends with the outcome.
+    #: Grants that the receiver will need; they end with the outcome.
     grants: Annotated[list[Wish], Field(max_length=delegation.MOST_GRANTS)] = []  # noqa: RUF012
     budget: BudgetBody | None = None
 

@@ -11,7 +11,7 @@ from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import CompanyId, new_router
 from remit.entrypoints.http.wire.json_document import reply
 
-#: What is larger is found by the next look.
+#: Larger calls are refused; the next regular look finds the same news.
 LARGEST_HOOK: Final = 5 << 20
 ChangeId = Annotated[str, Path(alias="id", min_length=1, max_length=200)]
 RepoName = Annotated[str, Path(alias="name", min_length=1, max_length=64)]

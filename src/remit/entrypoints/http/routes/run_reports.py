@@ -26,7 +26,7 @@ class ReportBody(Body):
     text: Annotated[str, Field(max_length=run_reports.LONGEST_TEXT)] = ""
     error: Annotated[str, Field(max_length=run_reports.LONGEST_ERROR)] | None = None
     session: Annotated[str, Field(max_length=run_reports.LONGEST_SESSION)] | None = None
-    #: Whose fault it was, if not the agent's: `auth`, `rate`, `overload`, `billing`, `network`,
+    #: The fault, if not the agent's: `auth`, `rate`, `overload`, `billing`, `network`,
     #: `setup` or `message`; and until when that lasts, in ISO 8601.
     fault: Annotated[str, Field(max_length=40)] | None = None
     until: Annotated[str, Field(max_length=40)] | None = None

@@ -28,7 +28,7 @@ from remit.services.command import Ask
 from remit.services.execution import runs
 from remit.services.identity import Caller
 
-#: What a run prints is not announced; so it is looked for.
+#: Output of a run is not announced; so it is polled.
 LOOK_SECONDS: Final = 0.25
 PAGE: Final = 200
 

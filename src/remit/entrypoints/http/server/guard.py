@@ -27,7 +27,7 @@ from remit.errors import RemitError, Stopped
 from remit.ids import token_digest
 from remit.services.identity import Caller
 
-#: What a body may have besides the largest file: the JSON around it.
+#: Room for the JSON around the largest file in a body.
 ALLOWANCE: Final = 64 * 1024
 #: So long a small body is received for a token that was good; the verb looks it up in any case.
 RECENT_SECONDS: Final = 60.0

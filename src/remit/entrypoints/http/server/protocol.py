@@ -118,7 +118,7 @@ class Impatient(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._refused = _MALFORMED
         self._refusing = False
-        #: What may still come in after the last answer; None while there may be another.
+        #: Bytes that may still come in after the last answer; None while there may be another.
         self._left: int | None = None
         self._idle = _idle.setdefault(self.server_state, _Idle())
 

@@ -11,7 +11,7 @@ from remit.errors import RemitError
 
 log = logging.getLogger(__name__)
 
-#: What was found is believed for so long; it costs two small writes to find out.
+#: A result is kept for so long; a check costs two small writes.
 EVERY_SECONDS: Final = 5.0
 #: A request is answered by then, with what was found last.
 ANSWER_SECONDS: Final = 0.05

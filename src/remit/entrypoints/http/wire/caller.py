@@ -36,9 +36,9 @@ def session(request: Request) -> str | None:
 
 
 def token_in(header: str) -> str:
-    """The token in an Authorization header. Whoever looks at tokens reads them with this: one that
-    two read differently is checked by the first and believed by the second. So only the blanks of
-    HTTP are left out around it, not all that Unicode takes for one."""
+    """The token in an Authorization header. All code that looks at tokens reads them with this: a
+    token that is read in two ways would be checked in one and believed in the other. So only the
+    blanks of HTTP are left out around it, not all that Unicode takes for one."""
     scheme, _, token = header.partition(" ")
     token = token.strip(" \t")
     if scheme.lower() != "bearer" or not token:

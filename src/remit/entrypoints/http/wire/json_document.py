@@ -14,7 +14,7 @@ from remit.model.organisation.agent_spec import DOCUMENTS
 
 #: Nothing that we take is nested deeper.
 DEEPEST: Final = 64
-#: What every database and every JSON reader can hold.
+#: The largest integer that every database and every JSON reader can hold.
 LARGEST_NUMBER: Final = 2**63 - 1
 JSON: Final = "application/json"
 #: Keys and entries of an answer that are written at once: some 10 ms.

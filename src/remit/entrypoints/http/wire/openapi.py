@@ -34,7 +34,7 @@ _ERROR = {
         },
     },
 }
-#: What can go wrong with every operation; each has the same shape.
+#: Errors of every operation; each has the same shape.
 _ERRORS = {
     "400": "The request cannot be read.",
     "401": "No token, or one that is not good.",

@@ -33,8 +33,8 @@ class HealthShape(TypedDict):
 #: Of an agent that is gone or out of sight when its answer is given again, this is left.
 _LEFT: Final = frozenset({"id", "company_id", "name", "role", "status"})
 _IN_PART: Final = get_type_hints(shapes.AgentShape).keys() - _LEFT
-#: What a route that is written by hand answers, by its name in the description; of a declared one
-#: that is the type of what the verb returns.
+#: Answers of routes that are written by hand, by their names in the description; a declared route
+#: answers with the type that its verb returns.
 ANSWERS: Final[dict[str, Any]] = {
     "health": HealthShape,
     # The instance.

@@ -28,7 +28,7 @@ from remit.services.people import users
 LONGEST_WAIT_SECONDS: Final = 50.0
 _POLL_SECONDS: Final = 0.5
 
-#: What models write instead, and what they mean.
+#: Misspellings of models, and their meaning.
 ALIASES: Final = {
     "auto-reply": "autoReply",
     "auto_reply": "autoReply",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from remit.entrypoints.mcp.registry import Tool
 
-#: What the address ends with for whoever wants few.
+#: The query parameter that asks for few tools.
 PARAMETER: Final = "tools"
 VALUE: Final = "few"
 

@@ -20,9 +20,9 @@ from remit.services.execution import runs
 from remit.services.identity import Caller
 from remit.services.knowledge import files
 
-#: What is answered inline. More would only fill a model's context.
+#: The most bytes answered inline. More would only fill a model's context.
 MOST_INLINE = 1024 * 1024
-#: What one listing copies into a workspace.
+#: The most bytes that one listing copies into a workspace.
 MOST_COPIED = 32 * 1024 * 1024
 MOST_LISTED = 500
 _CONTROLS: Final = bytes({*range(32), 127} - set(b"\t\n\r"))

@@ -67,7 +67,7 @@ def show(visit: Visit) -> Page:
     )
 
 
-#: What each control is called, always, and what it does.
+#: The name of each control, the same everywhere, and what it does.
 CONTROLS: Final = {
     "wake": ("Wake", "Starts it now if there is work."),
     "resume": ("Resume", "Lets it work again."),

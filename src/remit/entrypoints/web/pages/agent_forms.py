@@ -35,7 +35,7 @@ _CONTROLS: Final[dict[str, tuple[Verb[..., Any], str]]] = {
 }
 #: The verb that takes another back.
 _UNDONE_BY: Final = {"pause": "resume", "stop": "resume", "resume": "pause", "start": "pause"}
-#: What keeps an agent from starting although somebody wants it to.
+#: Reasons that keep an agent from starting although somebody wants it to.
 _KEEPS: Final = frozenset(
     {
         "halted",

@@ -12,14 +12,14 @@ from remit.model.organisation.grant import ACTIONS
 from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel, Reach
 from remit.services.organisation import policies
 
-#: What each level is for, in words.
+#: The purpose of each level, in words.
 WORDS: Final = {
     PermissionLevel.RESTRICTED: "Cannot hire, and cannot be given what it denies.",
     PermissionLevel.STANDARD: "The level of every new agent.",
     PermissionLevel.PRIVILEGED: "Can hire.",
     PermissionLevel.BOSS: "Can hire, and controls others as the board does.",
 }
-#: What an action is called here.
+#: Labels of actions on this page.
 ACTION_WORDS: Final = {
     "agent.create": "Right to create agents",
     "approval.decide": "Right to decide approvals",

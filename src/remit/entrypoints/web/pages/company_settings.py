@@ -23,7 +23,7 @@ from remit.services.people import companies, invitations, users
 
 PAGE: Final = 50
 LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
-#: Who may write to whom, in words; each adds to the one before it.
+#: Settings for who may write to whom, in words; each adds to the one before it.
 MESSAGING: Final = (
     ("chain", "Chain", "An agent writes to its boss and to its own reports."),
     ("team", "Team", "Also to those who have the same boss."),

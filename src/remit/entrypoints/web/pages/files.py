@@ -9,7 +9,7 @@ from remit.services.identity import Caller
 from remit.services.knowledge import files
 
 PAGE: Final = 50
-#: What a form carries of a text, so that it fits however it is encoded.
+#: The most text in a form, so that it fits however it is encoded.
 LARGEST_TEXT: Final = 200 * 1024
 
 

@@ -21,7 +21,7 @@ from remit.services.organisation import agents
 from remit.services.rights import capability_requests
 
 PAGE: Final = 50
-#: Who can be picked from a list; everybody else can be typed.
+#: Receivers that can be picked from a list; everybody else can be typed.
 MOST_NAMED: Final = 1000
 
 

@@ -20,7 +20,7 @@ from remit.services.screens import outcome_tree
 PAGE: Final = 50
 #: More boxes than this nobody looks through, and they would not fit a quick page.
 MOST_DRAWN: Final = 120
-#: What a new outcome can be part of is chosen among these; anything else from its own page.
+#: Parents that a new outcome can be given here; others from their own pages.
 MOST_PARENTS: Final = 50
 STATUSES: Final = ("open", "completed", "closed")
 #: How an outcome stands: what that is called, and the state that it looks like.

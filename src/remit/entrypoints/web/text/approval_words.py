@@ -23,7 +23,7 @@ _NOT_SHOWN: Final = {
     "capability_use": frozenset({"options", "verb", "basis", "prepared", "action", "resource"}),
     "budget": frozenset({"agentId"}),
 }
-#: What people call what programs named.
+#: Words for people, by the names that programs use.
 _NAMES: Final = {
     "arguments": "with",
     "because": "why a person is asked",
@@ -33,7 +33,7 @@ _NAMES: Final = {
 _CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]")
 _LONGEST_NAME: Final = 60
 DEEPEST_THREAD: Final = 6
-#: What happened that the approval itself does not tell any more.
+#: Sentences for the history that the approval itself does not tell any more.
 _HAPPENED: Final = {
     "approval.revise": "returned it",
     "approval.remind": "sent a reminder",

@@ -221,7 +221,7 @@ _WORDS: Final[Mapping[str, str | tuple[str, str]]] = {
     "user.read": "view",
     "user.remove": "remove",
 }
-#: What a resource is called that has no name of its own.
+#: Words for a resource that has no name of its own.
 _KINDS: Final = {
     "agent": "an agent",
     "outcome": "an outcome",
@@ -411,7 +411,7 @@ class _Teller:
         ) or "somebody"
 
 
-#: What has a name instead of a page.
+#: Kinds that have a name instead of a page.
 _NAMED: Final = {"mcp_server": "the MCP server", "repo": "the repository", "secret": "the secret"}
 
 

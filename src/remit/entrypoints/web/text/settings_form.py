@@ -24,7 +24,7 @@ PREFIX: Final = "c-"
 _ROOT: Final = "adapterConfig"
 #: Longer texts get room for several lines.
 _ONE_LINE: Final = 300
-#: What is chosen among the company's secrets, whatever declares it.
+#: Settings that are chosen among the company's secrets, whatever declares them.
 _SECRETS: Final = frozenset({"secretRef", "secret"})
 #: And what parameters are names of.
 _NAMED: Final = {"secret": "secret", "repo": "repo"}
@@ -46,7 +46,7 @@ _LABELS: Final = {
     "body": "Text",
     "hours": "Link is good for (hours)",
 }
-#: What people set first.
+#: Settings that people set first.
 _LEADING: Final = frozenset({"model", "secretRef", "provider", "url"})
 _NULL: Final = re.compile(r"\bnull: ")
 _SHELL: Final = re.compile(r", which its \w+ registers with `remit secret set`")
@@ -63,7 +63,7 @@ class Setting:
     kind: str
     required: bool
     description: str
-    #: What it is when nothing is typed, in words.
+    #: The value when nothing is typed, in words.
     default: str
     options: tuple[Any, ...] = ()
     label: str = ""

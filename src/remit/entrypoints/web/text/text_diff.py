@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 #: Unchanged lines that are shown around a change.
 CONTEXT: Final = 3
-#: What is compared of each text once what both begin and end with is set aside.
+#: The most lines compared of each text, without the beginning and the end that both share.
 MOST_LINES: Final = 1_500
 MOST_SHOWN: Final = 1_000
 LONGEST_LINE: Final = 2_000

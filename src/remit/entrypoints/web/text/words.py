@@ -21,7 +21,7 @@ from remit.model.execution import transcript
 from remit.model.messaging.mail import MARKS, Mark
 from remit.model.text import plural
 
-#: What a status is called where a person reads it.
+#: Labels of statuses for people.
 STATUS: Final = {
     "pending_approval": "awaits approval",
     "revision_requested": "sent back",
@@ -80,7 +80,7 @@ _LONGEST_TEXT: Final = 256 * 1024
 #: Setting this much takes a good part of a second when somebody means it badly.
 _LONGEST_MARKDOWN: Final = 48 * 1024
 
-#: What knowledge refers to each other by; the page of a file leads on to that of an outcome.
+#: References between files; the page of a file leads on to that of an outcome.
 _REFERENCE: Final = re.compile(
     r"kb://([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 )

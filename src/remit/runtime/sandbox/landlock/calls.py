@@ -45,8 +45,8 @@ _ABSENT: dict[str, tuple[int, _Numbers]] = {
     "utime": (errno.ENOSYS, (132, None)),
     "utimes": (errno.ENOSYS, (235, None)),
 }
-#: What the processes of a user share by number: memory, semaphores and queues; and watching all
-#: files of a disk.
+#: Calls on what a user's processes share by number (memory, semaphores, queues), and on watching
+#: all files of a disk.
 _REFUSED: dict[str, _Numbers] = {
     "fanotify_init": (300, 262),
     "mq_open": (240, 180),
@@ -63,7 +63,7 @@ _REFUSED: dict[str, _Numbers] = {
     "shmctl": (31, 195),
     "shmget": (29, 194),
 }
-#: Who is meant: only the caller itself. Otherwise the worker could be slowed down, or be given a
+#: Calls allowed on the caller itself only. Otherwise the worker could be slowed down, or be given a
 #: limit at which the kernel ends it.
 _ON_ONESELF: dict[str, tuple[dict[int, int], _Numbers]] = {
     "ioprio_set": ({0: 1, 1: 0}, (251, 30)),

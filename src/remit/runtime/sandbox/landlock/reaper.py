@@ -6,7 +6,7 @@ import signal
 
 from remit.runtime.sandbox.landlock import rules
 
-#: What the keeper ends with if it could not do its work.
+#: Exit code of the keeper if it could not do its work.
 NOT_HELD = 125
 
 

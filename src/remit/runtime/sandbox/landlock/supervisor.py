@@ -32,7 +32,7 @@ _CAPABILITIES = 0x20080522
 _KEEPER_GONE = signal.SIGUSR1
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 _CANNOT_START = 126
-#: What says something about the machine and nothing about anybody's process.
+#: Files about the machine and not about anybody's process.
 _OF_THE_KERNEL = (
     *("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat"),
     *("/proc/uptime", "/proc/version", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/pid_max"),

@@ -27,7 +27,7 @@ _PIDFD_GETFD = 438
 _LONGEST_PATH = 4096
 _TIMES = 32
 _FIELD = 65
-#: What the machine is called inside.
+#: The host name inside.
 _NAME = b"remit"
 
 _libc = ctypes.CDLL(None, use_errno=True)

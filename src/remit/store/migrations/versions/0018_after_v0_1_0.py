@@ -33,7 +33,7 @@ _ACTIONABLE = (
     " AND NOT o.perpetual AND (o.deferred_until IS NULL OR o.deferred_until <= :now)"
     " AND NOT EXISTS (SELECT 1 FROM agents h WHERE h.id = o.id AND h.status = 'pending_approval')"
 )
-#: What agents asked and nobody has decided: the agent, which one, who is awaited, since when.
+#: Undecided requests of agents: the agent, which one, who is awaited, since when.
 _UNDECIDED = {
     "question": "SELECT agent_id, id, to_agent_id, created_at FROM questions WHERE status = 'open'",
     "approval": "SELECT requested_by_agent_id, id, routed_to_agent_id, created_at FROM approvals"

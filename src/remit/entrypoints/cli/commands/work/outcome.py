@@ -265,7 +265,7 @@ def reclaim(session: Session, id_: str, reason: str) -> None:
     session.show(answer, draw)
 
 
-#: What comes back with an agent, one of each.
+#: Words for the things that come back with an agent, one of each.
 _THINGS = {
     "bindings": "channel",
     "jobs": "background job",

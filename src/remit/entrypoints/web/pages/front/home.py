@@ -33,7 +33,7 @@ from remit.services.screens import company_dashboard, front_page, standing
 from remit.services.spending import budgets
 from remit.services.work import outcomes, submitting
 
-#: What can be decided without opening it; the rest is counted.
+#: Items that can be decided without opening them; the rest is counted.
 MOST_SHOWN: Final = 30
 MOST_MAIL: Final = 500
 MOST_WISHES: Final = 3
@@ -41,8 +41,8 @@ MOST_RIGHTS: Final = 8
 #: So many are dealt with by one click; whoever wants more clicks again.
 MOST_AT_ONCE: Final = 100
 LONGEST_SUBJECT: Final = 80
-#: What each is called, its icon, and how urgent it is: what stands still for everybody, what
-#: somebody waits for, what went wrong, what can be read later.
+#: Name, icon and urgency of each kind: what stands still for everybody, what somebody waits for,
+#: what went wrong, what can be read later.
 KINDS: Final = {
     "held": ("Account closed", "plug", 0),
     "limit": ("Limit reached", "clock", 0),

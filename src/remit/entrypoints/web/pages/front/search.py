@@ -16,7 +16,7 @@ from remit.services.screens import finding
 MOST_EVENTS: Final = 4
 #: Agents that are offered for a verb, such as "pause len".
 MOST_MEANT: Final = 3
-#: What can be done with an agent that was found: words, address, icon, and the verb that is sent.
+#: Actions on an agent that was found: words, address, icon, and the verb that is sent.
 _WITH_AGENT: Final = (
     ("Write to {name}", "/agents/{id}?tab=mail", "mail", ""),
     ("Move {name}", "/org/change?agent={id}", "org", ""),
@@ -29,7 +29,7 @@ _WITH_AGENT: Final = (
     ("Terminate {name}…", "/agents/{id}/terminate", "cross", ""),
 )
 _VERBS: Final = {words.split()[0].lower() for words, *_ in _WITH_AGENT}
-#: What each status of an agent leaves out.
+#: Actions that each status of an agent leaves out.
 _POINTLESS: Final = {
     "paused": {"wake", "pause"},
     "error": {"wake"},

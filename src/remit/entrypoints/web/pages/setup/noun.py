@@ -23,7 +23,7 @@ MOST = 200
 class Row:
     id: str
     name: str
-    #: What stands in the columns.
+    #: The cells of the columns.
     facts: Sequence[Any]
     #: good, warn or bad, with its word; nothing where there is nothing to say.
     state: tuple[str, str] | None = None
@@ -49,7 +49,7 @@ class Act:
 
     label: str
     do: Callable[[Visit, str], Awaitable[str | Tried]]
-    #: What is asked before it is done; empty for what can be undone.
+    #: The question before it is done; empty for actions that can be undone.
     question: str = ""
 
 
@@ -63,11 +63,11 @@ class Noun:
     about: str
     empty: str
     columns: Sequence[str]
-    #: What there is, asked within the snapshot of the page.
+    #: Lists the things, within the snapshot of the page.
     rows: Callable[[Visit], list[Any]]
     #: Makes rows of that, with what else has to be looked for.
     complete: Callable[[Visit, list[Any]], Awaitable[list[Row]]] | None = None
-    #: What a new one is described by; None where none is made here.
+    #: The fields of the form for a new one; None where none is made here.
     fields: Callable[[Visit], Sequence[Setting]] | None = None
     #: Makes it; answers what was said, or a page with what is shown once.
     save: Callable[[Visit, Given], Awaitable[str | Page]] | None = None
