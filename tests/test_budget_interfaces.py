@@ -154,7 +154,7 @@ def test_budgets_are_set_and_seen_on_the_command_line(only: Home) -> None:
         "1,000",
     ]
     shown = only("agent", "show", "chief").out
-    assert "50.00 and 1,000 tokens a month; left: $35.00 of $50.00, 1,000 of 1,000 tokens" in shown
+    assert "$50.00 and 1,000 tokens a month; left: $35.00 of $50.00, 1,000 of 1,000 tokens" in shown
     assert "Left this month: chief $35.00 of $50.00" in only("top", "--once").out
     refused = only("agent", "set", "helper", "budgetMonthlyTokens=1001")
     assert (refused.code, "of which 1,000 tokens is left" in refused.err) == (4, True)

@@ -644,7 +644,7 @@ def test_an_outcome_can_be_worked_on_exactly_when_nothing_stands_in_its_way(
     goal = work(company, ceo.caller, ceo.id, "Goal")
     assert state(goal) == (True, None)
     part = work(company, ceo.caller, goal, "Part")
-    assert state(goal) == (False, "it waits for 1 open outcomes below it or before it")
+    assert state(goal) == (False, "it waits for 1 open outcome below it or before it")
     company.call(ceo.caller, outcomes.complete, outcome=part)
     assert state(goal) == (True, None)
     blocker = work(company, ceo.caller, ceo.id, "Blocker")

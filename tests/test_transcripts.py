@@ -196,7 +196,7 @@ def test_what_adapters_tell_themselves_reads_the_same() -> None:
         "<- mail_send failed: no",
         "!! denied kb_write: not yours",
         "~~ retry 1 of 2 in 1.5 s: busy",
-        "-- turn 2: 00:01:03Z, 3.0 s, 1,234 tokens in (1,000 cached), 5 out, about $0.0012 so far",
+        "-- turn 2: 00:01:03Z, 3.0 s, 1,234 tokens in (1,000 cached), 5 out, about <$0.01 so far",
     ]
     assert found[0].at == 64 * SECOND
 

@@ -270,7 +270,7 @@ def test_each_kind_of_approval_is_said_in_words(office: Office, visitor: Visitor
         office, "budget", {"agentId": peer["id"], "budgetMonthlyCents": 2500, "why": "Ink"}
     )
     page = open_approval(visitor, budget["id"])
-    expect(page.get_by_role("heading", level=1)).to_contain_text("have a budget of 25.00 a month")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("have a budget of $25.00 a month")
     asked = page.get_by_role("region", name="Request")
     expect(asked).to_contain_text("Monthly budget")
     expect(asked).to_contain_text("$25.00")

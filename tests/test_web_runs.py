@@ -103,7 +103,7 @@ def test_a_run_reads_as_what_it_did_live_and_without_scripts(
         assert log.locator(".retry").count() == 2
         assert log.locator(".said").last.inner_text() == FORGED.replace("\n==", "\n ==")
         assert log.locator("script, img").count() == 0
-        expect(log.locator(".turn")).to_contain_text("1,234 tokens in, 5 out, $0.0012 so far")
+        expect(log.locator(".turn")).to_contain_text("1,234 tokens in, 5 out, <$0.01 so far")
         (whole,) = log.get_by_role("link").all()
         address = whole.get_attribute("href") or ""
     # What is over is read from its beginning, and nothing touches.

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from remit.model.text import dollars
+
 #: Sentences for a single use of a capability.
 _USES: Final = {
     "agent.create": "create the agent {}",
@@ -69,7 +71,7 @@ def asks_to(one: Mapping[str, Any], called: Mapping[str, str] | None = None) -> 
 def monthly(one: Mapping[str, Any]) -> str:
     """A monthly budget in words; nothing if there is none."""
     cents, tokens = one.get("budgetMonthlyCents"), one.get("budgetMonthlyTokens")
-    parts = [f"{cents // 100}.{cents % 100:02}"] if isinstance(cents, int) else []
+    parts = [dollars(cents / 100)] if isinstance(cents, int) else []
     parts += [f"{tokens:,} tokens"] if isinstance(tokens, int) else []
     return f"{' and '.join(parts)} a month" if parts else ""
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from remit.model.text import dollars
+
 KINDS = ("money", "tokens")
 _DOLLAR = 1_000_000
 
@@ -12,8 +14,7 @@ def amount(kind: str, value: int | None) -> str:
         return ""
     if kind == "tokens":
         return f"{value:,}"
-    exact = value % 10_000 == 0
-    return f"{value / _DOLLAR:,.2f}" if exact else f"{value / _DOLLAR:,.6f}".rstrip("0")
+    return dollars(value / _DOLLAR)
 
 
 def lines(one: Mapping[str, Any]) -> list[str]:
@@ -21,19 +22,18 @@ def lines(one: Mapping[str, Any]) -> list[str]:
     said = []
     for kind in KINDS:
         side = one[kind]
-        unit = "$" if kind == "money" else ""
         paid = side["paidBy"]
         if paid is None:
             spent = amount(kind, side["spentByItself"])
-            said.append(f"{kind}: no limit; {unit}{spent} spent this month")
+            said.append(f"{kind}: no limit; {spent} spent this month")
             continue
         if paid["agentId"] != one["agentId"]:
             left = amount(kind, side["left"])
-            said.append(f"{kind}: lives on {paid['name']}'s budget, {unit}{left} left")
+            said.append(f"{kind}: lives on {paid['name']}'s budget, {left} left")
             continue
-        parts = [f"{unit}{amount(kind, side['left'])} left"]
+        parts = [f"{amount(kind, side['left'])} left"]
         if side["limit"] is not None:
-            parts.append(f"of {unit}{amount(kind, side['limit'])} a month")
+            parts.append(f"of {amount(kind, side['limit'])} a month")
         said.append(f"{kind}: {' '.join(parts)}")
         for name, words in (
             ("spent", "spent"),
@@ -41,9 +41,9 @@ def lines(one: Mapping[str, Any]) -> list[str]:
             ("setAside", "set aside for outcomes that were handed over"),
         ):
             if side[name]:
-                said.append(f"  {unit}{amount(kind, side[name])} {words}")
+                said.append(f"  {amount(kind, side[name])} {words}")
         said += [
-            f"  {unit}{amount(kind, one['left'])} of {unit}{amount(kind, one['amount'])} "
+            f"  {amount(kind, one['left'])} of {amount(kind, one['amount'])} "
             f"left for outcome {one['outcomeId']}"
             for one in side["reservations"]
         ]
@@ -62,7 +62,7 @@ def limits(one: Mapping[str, Any]) -> list[str]:
     if now["companyCentsPerDay"] is not None:
         spent = amount("money", now["companyMoneyToday"])
         most = amount("money", now["companyCentsPerDay"] * 10_000)
-        said.append(f"  the company has spent ${spent} of ${most} today")
+        said.append(f"  the company has spent {spent} of {most} today")
     if now["heldUntil"] is not None:
         said.append(f"  it is not started before {now['heldUntil']}")
     return said
@@ -78,7 +78,7 @@ def short(one: Mapping[str, Any]) -> str:
     for kind in KINDS:
         side = one[kind]
         if side["limit"] is not None:
-            unit, after = ("$", "") if kind == "money" else ("", " tokens")
+            after = " tokens" if kind == "tokens" else ""
             of = amount(kind, side["limit"])
-            parts.append(f"{unit}{amount(kind, side['left'])} of {unit}{of}{after}")
+            parts.append(f"{amount(kind, side['left'])} of {of}{after}")
     return ", ".join(parts)

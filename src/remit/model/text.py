@@ -116,6 +116,11 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(one.removesuffix("s") for one in words) - {"", "id"}
 
 
+def dollars(value: float) -> str:
+    """All money reads like this: two places, and what is less than a cent says so."""
+    return "<$0.01" if 0 < value < 0.01 else f"${value:,.2f}"
+
+
 def plural(number: int, one: str, several: str | None = None) -> str:
     """A number with its noun: `1 case`, `2 cases`."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"

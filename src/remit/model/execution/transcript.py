@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from remit.clock import DAY, SECOND, Micros, to_iso
+from remit.model.text import dollars
 
 #: A line of Remit's own in the log that holds an entry begins with this.
 MARK = '{"remit":'
@@ -224,7 +225,7 @@ def _taken(entry: Entry) -> str:
         found.append(f"{entry.tokens_in or 0:,} tokens in{cached}, {entry.tokens_out or 0:,} out")
     if entry.cost_micros:
         about = "about " if entry.cost_estimated else ""
-        found.append(f"{about}${entry.cost_micros / 1_000_000:.4f}")
+        found.append(f"{about}{dollars(entry.cost_micros / 1_000_000)}")
     so_far = entry.kind is EntryKind.TURN and (entry.tokens_in or entry.tokens_out)
     return ", ".join(found) + (" so far" if so_far else "")
 

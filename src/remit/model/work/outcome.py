@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, MessageId, OutcomeId
+from remit.model.text import plural
 
 LONGEST_TITLE = 200
 LONGEST_DESCRIPTION = 100_000
@@ -70,7 +71,8 @@ def why_not_actionable(outcome: Outcome, now: Micros) -> str | None:
     if outcome.perpetual:
         return "it is perpetual; work on what is below it"
     if outcome.open_prereqs:
-        return f"it waits for {outcome.open_prereqs} open outcomes below it or before it"
+        waits_for = plural(outcome.open_prereqs, "open outcome")
+        return f"it waits for {waits_for} below it or before it"
     if outcome.deferred_until is not None and now < outcome.deferred_until:
         return "it is deferred to a later time"
     return None

@@ -11,7 +11,7 @@ from remit.errors import BadInput, Conflict
 from remit.ids import AgentId
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.principal import ActorKind
-from remit.model.text import clean_line
+from remit.model.text import clean_line, plural
 from remit.model.work.outcome import (
     LONGEST_DESCRIPTION,
     LONGEST_TITLE,
@@ -266,7 +266,7 @@ def complete(
         )
     if found.open_prereqs and not found.delegated:
         raise Conflict(
-            f"It still waits for {found.open_prereqs} open outcomes.",
+            f"It still waits for {plural(found.open_prereqs, 'open outcome')}.",
             "Complete or close what is below it first.",
         )
     shown = submissions.evidence(ctx, _unique(evidence))

@@ -12,6 +12,7 @@ from remit.errors import Conflict
 from remit.ids import AgentId, SubmissionId
 from remit.model.messaging.mail import LONGEST_SUBJECT
 from remit.model.organisation.agent import Agent
+from remit.model.text import plural
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wait import RETURNS_TOLD, Submission, SubmissionStatus, WaitKind
 from remit.services import lookup, shapes, views
@@ -149,7 +150,7 @@ def _check_can_be_judged(ctx: Context, outcome: Outcome) -> None:
         )
     if outcome.open_prereqs:
         raise Conflict(
-            f"It still waits for {outcome.open_prereqs} open outcomes.",
+            f"It still waits for {plural(outcome.open_prereqs, 'open outcome')}.",
             "Complete or close what is below it first.",
         )
     if submissions.handed_in(ctx, outcome) is not None:

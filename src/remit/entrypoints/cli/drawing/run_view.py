@@ -12,6 +12,7 @@ from remit.entrypoints.cli.options import Session, pick
 from remit.errors import NotFound
 from remit.ids import is_id, looks_like_id, short
 from remit.model.execution import transcript
+from remit.model.text import dollars
 
 
 def run_id(session: Session, text: str) -> str:
@@ -116,7 +117,7 @@ def tokens(run: dict[str, Any]) -> str:
 
 
 def money(usd: float | None) -> str:
-    return f"${usd:.4f}" if usd else ""
+    return dollars(usd) if usd else ""
 
 
 def cost(run: dict[str, Any]) -> str:

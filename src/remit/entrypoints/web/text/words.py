@@ -19,6 +19,7 @@ from remit.entrypoints.web.text import commands
 from remit.model.connections.diff import visible
 from remit.model.execution import transcript
 from remit.model.messaging.mail import MARKS, Mark
+from remit.model.text import dollars as in_dollars
 from remit.model.text import plural
 
 #: Labels of statuses for people.
@@ -225,10 +226,7 @@ def state(value: str) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """All money reads like this: two places, and what is less than a cent says so."""
-    if value is None:
-        return ""
-    return "<$0.01" if 0 < value < 0.01 else f"${value:,.2f}"
+    return "" if value is None else in_dollars(value)
 
 
 def rounded(value: float) -> str:
@@ -335,8 +333,8 @@ def standing(outcome: Mapping[str, Any]) -> str:
     if outcome.get("waiting"):
         return "Waiting"
     why = str(outcome.get("why_not_actionable") or "")
-    if blocked := re.search(r"waits for (\d+) open", why):
-        return f"Blocked by {plural(int(blocked[1]), 'outcome')}"
+    if blocked := re.search(r"waits for ([\d,]+) open", why):
+        return f"Blocked by {plural(int(blocked[1].replace(',', '')), 'outcome')}"
     if outcome.get("deferred_until") and why:
         return f"Deferred until {outcome['deferred_until'][:10]}"
     return why.capitalize() or "Ready"

@@ -46,7 +46,7 @@ def _all(session: Session) -> None:
             (
                 one["name"],
                 *(
-                    budget_text.amount(kind, one[kind][field])
+                    budget_text.amount(kind, one[kind][field]).removeprefix("$")
                     for kind in budget_text.KINDS
                     for field in _FIELDS
                 ),

@@ -153,7 +153,7 @@ def _limit_line(one: dict[str, Any]) -> str:
 
 def _summary(found: dict[str, Any]) -> str:
     today = found["today"]
-    cost = run_view.money(today["costUsd"]) or "$0"
+    cost = run_view.money(today["costUsd"]) or "$0.00"
     left = "; ".join(f"{one['agent']} {one['left']}" for one in found["budgets"][:MOST_BUDGETS])
     everybody = plural(found["agents"], "agent")
     return (
