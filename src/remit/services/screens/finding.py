@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from itertools import islice
 from typing import Annotated, Any, Final, TypedDict
 
 from remit.authority import Action
@@ -19,7 +20,7 @@ from remit.services.fields import CompanyRef, Help
 from remit.services.governance import approval_engine, approvals
 from remit.services.knowledge import files
 from remit.services.messaging import letters
-from remit.services.screens import standing
+from remit.services.screens import run_page, standing
 from remit.services.subjects import OUTCOME, reader
 from remit.services.surfaces import AsRoute
 from remit.store.organisation import people
@@ -151,12 +152,12 @@ def _letter(message: Message) -> FoundShape:
 
 def _runs(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
     may_look = running.reader(ctx)
-    found = ctx.tx.all(statements.RUNS_CALLED, **pattern)
-    return [_run(ctx, one) for one in found if may_look(one)][:MOST_RUNS]
+    found = (one for one in ctx.tx.all(statements.RUNS_CALLED, **pattern) if may_look(one))
+    return [_run(ctx, one) for one in islice(found, MOST_RUNS)]
 
 
 def _run(ctx: Context, run: Run) -> FoundShape:
     agent = lookup.agent_row(ctx, run.agent_id)
-    why = run.error or run.why or ""
+    why = run.error or run_page.occasion(ctx, run, reader(ctx))
     name = f"{agent.name if agent else run.agent_id}: {' '.join(why.split())[:LONGEST]}"
     return {"kind": "run", "id": run.id, "name": name, "about": f"Run, {run.status.value}"}

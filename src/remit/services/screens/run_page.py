@@ -1,10 +1,11 @@
 """Runs as pages show them: what each was for, what they come to, and their times for a drawing."""
 
 import json
-from collections.abc import Iterable
-from typing import Any, Final, Unpack
+from collections.abc import Callable, Iterable
+from typing import Final, Unpack
 
 from remit.model.execution.run import Run
+from remit.model.work.outcome import Outcome
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import runs
@@ -41,11 +42,12 @@ def occasions(ctx: Context, *, company: str | None, runs: Iterable[str]) -> dict
     for one in runs:
         run = ctx.tx.one(statements.RUN, run=one)
         if run is not None and run.company_id == ctx.company and sees(run):
-            found[one] = _occasion(ctx, run, may_read)
+            found[one] = occasion(ctx, run, may_read)
     return found
 
 
-def _occasion(ctx: Context, run: Run, may_read: Any) -> str:
+def occasion(ctx: Context, run: Run, may_read: Callable[[Outcome], bool]) -> str:
+    """The letter that a run was started for, the outcome that it was for, or its reason."""
     why = _WHY.get(run.why or "", (run.why or "").capitalize())
     if run.why == "mail":
         for message in json.loads(run.message_ids)[:1]:

@@ -9,6 +9,7 @@ from remit.entrypoints.web.pages.setup import connections, running
 from remit.entrypoints.web.site import Page, Site, Visit
 from remit.entrypoints.web.text import event_text
 from remit.entrypoints.web.text.actions import ACTIONS, OPERATORS, RARE
+from remit.entrypoints.web.text.words import status as in_words
 from remit.services.knowledge import files
 from remit.services.record import search
 from remit.services.screens import finding
@@ -67,7 +68,11 @@ def _found(visit: Visit, sought: str, inside: bool) -> Page:
     if sought and visit.company is not None:
         company = visit.company_id
         things = [
-            {**one, "address": _PLACES[one["kind"]].format(company=company) + one["id"]}
+            {
+                **one,
+                "address": _PLACES[one["kind"]].format(company=company) + one["id"],
+                "shown": _worded(one["about"]),
+            }
             for one in visit.ask(finding.find, company=company, words=sought)
         ]
         if inside:
@@ -86,6 +91,12 @@ def _found(visit: Visit, sought: str, inside: bool) -> Page:
         actions=_actions(visit, sought, things),
         further=_further(visit, sought),
     )
+
+
+def _worded(about: str) -> str:
+    """A description whose last word, a status, reads as on other pages."""
+    before, comma, last = about.rpartition(", ")
+    return f"{before}{comma}{in_words(last)}"
 
 
 def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[dict[str, Any]]:
