@@ -258,6 +258,7 @@ def test_what_claude_lacks_is_told_before_an_agent_is_hired_with_it(
         expect(page.get_by_role("region", name="Preview")).to_contain_text("cannot work here yet")
         page.get_by_role("button", name="Hire now").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Clara")
+        expect(page.get_by_role("region", name="Result")).to_contain_text("cannot work here yet")
 
 
 def test_every_task_is_done_by_a_test() -> None:

@@ -59,12 +59,17 @@ async def act(visit: Visit) -> Done | Page:
     if asked["outcome"] is None:
         described = {key: value for key, value in asked.items() if key != "outcome"}
         made = await visit.do(agents.create, company=visit.company_id, **described)
-        return Done(visit.link("/hire", hired=made["id"]))
+        return await _hired(visit, made["id"], asked)
     company = await visit.do(companies.show, company=visit.company_id)
     if company["require_board_approval_for_new_agents"]:
         raise BadInput("A hire for an outcome needs an approval here.", "Ask for approval.")
     hired = await visit.do(hiring.hire, company=visit.company_id, **asked)
-    return Done(visit.link("/hire", hired=hired["agent"]["id"]))
+    return await _hired(visit, hired["agent"]["id"], asked)
+
+
+async def _hired(visit: Visit, agent: str, asked: Mapping[str, Any]) -> Done:
+    lacks = await setup_warnings.of(visit.site.app, asked["adapter_type"], asked["adapter_config"])
+    return Done(visit.link("/hire", hired=agent, lacks="1" if lacks else ""))
 
 
 async def show(visit: Visit, preview: Mapping[str, Any] | None = None) -> Page:
@@ -79,7 +84,7 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
     company = visit.ask(companies.show, company=visit.company_id)
     if visit.argument("hired"):
         one = visit.ask(agent_page.show, agent=visit.argument("hired"))
-        return visit.show("hired.html", one=one)
+        return visit.show("hired.html", one=one, lacks=bool(visit.argument("lacks")))
     if not visit.decides:
         return visit.show("hire_not.html")
     typed = _typed(visit)
