@@ -146,6 +146,20 @@ def test_a_hire_goes_back_to_a_service_that_it_left_at_most_three_times(
     assert re_entries(walk.services) <= 3, walk.services
 
 
+def test_a_hire_that_is_submitted_again_keeps_its_place_and_says_so(company: Company) -> None:
+    ceo, other = company.ceo.caller, company.agent("other")
+    made = hire(company, ceo, "designer")
+    send_back(company, made["approval"], "Below other.")
+    for changed in ({"reportsTo": "other"}, {"reportsTo": other.id}, {"outcomeId": other.id}):
+        with pytest.raises(BadInput, match=r"keeps its (manager|outcome)") as caught:
+            resubmit(company, ceo, made["approval"], **changed)
+        assert caught.value.step == "Withdraw it, and ask anew."
+    kept = {key: made["approval"]["payload"][key] for key in ("reportsTo", "outcomeId")}
+    assert resubmit(company, ceo, made["approval"], **kept)["status"] == "pending"
+    send_back(company, made["approval"], "Well?")
+    assert resubmit(company, ceo, made["approval"], reportsTo="ceo")["status"] == "pending"
+
+
 def test_whoever_approves_reads_what_the_agent_is_needed_for(company: Company) -> None:
     made = hire(company, company.ceo.caller, "designer", reason=" We need a logo. ")
     assert made["approval"]["payload"]["reason"] == "We need a logo."

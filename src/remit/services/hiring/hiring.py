@@ -49,6 +49,8 @@ from remit.store.organisation import people
 
 MOST_GRANTS = 100
 LONGEST_REASON = 2_000
+#: What a hire keeps when it is submitted again, and what each is called.
+_KEPT = {"reportsTo": "manager", "outcomeId": "outcome"}
 
 
 @dataclass(frozen=True)
@@ -364,6 +366,7 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     if inner is not None and not isinstance(inner, Mapping):
         raise BadInput("requestedConfigurationSnapshot: must be an object.")
     asked = {**(inner or {}), **given}
+    _refuse_another_hire(ctx, payload, given)
     current = configuration_of(agent)
     wanted = {
         **current,
@@ -394,6 +397,20 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
         **({"reason": reason} if reason else {}),
         **({"setAside": payload["setAside"]} if "setAside" in payload else {}),
     }
+
+
+def _refuse_another_hire(
+    ctx: Context, payload: Mapping[str, Any], given: Mapping[str, Any]
+) -> None:
+    """Refuse to change what a hire keeps when it is submitted again: nobody is to believe it."""
+    boss = given.get("reportsTo")
+    said = {**given, "reportsTo": lookup.agent(ctx, boss).id if isinstance(boss, str) else boss}
+    for key, words in _KEPT.items():
+        if key in given and (said[key] or None) != (payload.get(key) or None):
+            raise BadInput(
+                f"{key}: a hire that is submitted again keeps its {words}.",
+                "Withdraw it, and ask anew.",
+            )
 
 
 def _wishes(given: object, mandate: Outcome, *, for_outcome: bool) -> list[dict[str, object]]:
