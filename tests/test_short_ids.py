@@ -65,6 +65,22 @@ def test_what_means_several_is_answered_with_them() -> None:
         pick(entries, "other", "agent", "See the list.")
 
 
+@pytest.mark.requirement("FX-47")
+def test_a_person_who_mistypes_a_name_is_asked_for_the_one_they_mean(company: Company) -> None:
+    worker = company.agent("Mira")
+    company.agent("Nobody-like-her")
+    with pytest.raises(NotFound) as caught:
+        company.call(company.board, agents.show, agent="Mirra")
+    assert (caught.value.sentence, caught.value.step) == (
+        "There is no agent named 'Mirra' here.",
+        "Did you mean Mira?",
+    )
+    company.call(company.board, agents.terminate, agent=worker.id)
+    with pytest.raises(NotFound) as caught:
+        company.call(company.board, agents.show, agent="Mirra")
+    assert "Mira?" not in caught.value.step
+
+
 def test_every_kind_goes_by_the_end_of_its_id(company: Company) -> None:
     """The clock stands still, so all ids begin alike, as those do that are made together."""
     worker = company.agent("worker")

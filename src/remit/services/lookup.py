@@ -41,6 +41,8 @@ Sees = Callable[[R], bool]
 
 #: To whoever named no agent: how many are compared with the name, offered, and listed.
 _MOST_COMPARED, _MOST_LIKELY, _MOST_NAMED = 100, 3, 8
+#: Of those whom a person may mean.
+_MOST_KNOWN = 1000
 
 
 def everybody(_: Context) -> Callable[[Any], bool]:
@@ -229,11 +231,14 @@ def agent_ever(ctx: Context, text: str) -> Agent:
 
 
 def nobody_named(ctx: Context, name: str) -> NotFound:
-    """Names the agents around the caller, one of whom it probably means."""
+    """Names the agents that a person or an agent probably means; an agent knows those around it."""
     error = NotFound(f"There is no agent named {name[:64]!r} here.")
     me = ctx.actor.agent_id
     mine = agent_row(ctx, me) if me is not None else None
     if mine is None:
+        likely = closest(name, _known_to_person(ctx))[:_MOST_LIKELY]
+        if likely:
+            error.step = f"Did you mean {' or '.join(likely)}?"
         return error
     boss = agent_row(ctx, mine.boss_id) if mine.boss_id else None
     reports = ctx.tx.all(agent_statements.REPORTS, agent=mine.id)
@@ -252,6 +257,14 @@ def nobody_named(ctx: Context, name: str) -> NotFound:
         said.append(f"Your reports: {named}{', …' if len(reports) > _MOST_NAMED else ''}.")
     error.step = " ".join([*said, "People are written to as board or user:<name>."])
     return error
+
+
+def _known_to_person(ctx: Context) -> list[str]:
+    """Names of the agents of the company, which are no secret to who has a part in it."""
+    if ctx.company is None or ctx.membership is None:
+        return []
+    some = {"terminated_too": False, "after": "", "limit": _MOST_KNOWN}
+    return [one.name for one in ctx.tx.all(agent_statements.AGENTS, **some)]
 
 
 def agent_anywhere(ctx: Context, text: str) -> Agent:

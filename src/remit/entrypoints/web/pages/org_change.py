@@ -14,6 +14,7 @@ from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries, org_lines, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
+from remit.model.text import closest
 from remit.services.organisation import agents, reorganise
 
 #: Names that are offered while one types; in a larger company one writes them.
@@ -219,7 +220,9 @@ def _named(everybody: Sequence[dict[str, Any]], wanted: str) -> dict[str, Any]:
     for one in everybody:
         if one["id"] == wanted or one["name"].casefold() == key:
             return one
-    raise NotFound(f"There is no agent named {wanted[:64]!r} here.", "Look at the organisation.")
+    likely = closest(wanted, [one["name"] for one in everybody])
+    step = f"Did you mean {' or '.join(likely)}?" if likely else "Look at the organisation."
+    raise NotFound(f"There is no agent named {wanted[:64]!r} here.", step)
 
 
 def _works(agent: Mapping[str, Any]) -> bool:
