@@ -103,6 +103,7 @@ def test_a_running_agent_shows_its_run_and_can_be_ended_paused_and_resumed(
     expect(header(page).locator(".badge")).to_have_text("idle")
     page.get_by_role("button", name="Wake").click()
     expect(page.get_by_role("link", name="Mail 1", exact=False)).to_be_visible()
+    expect(page.get_by_role("img", name="1 run in 14 days")).to_be_visible()
     page.goto(f"/agents/{one['id']}?tab=runs")
     expect(page.get_by_role("region", name="Its runs").locator("tbody tr")).to_have_count(1)
     expect(page.get_by_role("region", name="Its runs")).to_contain_text("cancelled")

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from remit.authority import Action
+from remit.clock import DAY, day_of
 from remit.errors import BadInput, NotFound
-from remit.ids import END_OF_IDS, is_id
+from remit.ids import END_OF_IDS, earliest_id, is_id
 from remit.model.execution.run import RunStatus
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.approval import ApprovalType
@@ -29,6 +30,7 @@ from remit.store.organisation import grants as grant_statements
 from remit.store.work import files as file_statements
 
 MOST_REPORTS = 12
+DAYS_DRAWN = 14
 MOST_NAMED = 1000
 MOST_RESOURCES = 500
 
@@ -137,11 +139,20 @@ def overview(ctx: Context, *, agent: str) -> shapes.AgentOverviewShape:
     state = ctx.tx.one(file_statements.FILE_ANYWHERE, file=found.state_file_id)
     return {
         "mandate": views.outcome(lookup.known_outcome(ctx, found.id), ctx.now),
+        "runs_by_day": _runs_by_day(ctx, found),
         "last_run": views.run(ended[0]) if ended else None,
         "state_version": state.version if state else 0,
         "state_size": state.size if state else 0,
         "state_updated_at": views.time(state.updated_at) if state else None,
     }
+
+
+def _runs_by_day(ctx: Context, agent: Agent) -> list[int]:
+    today = day_of(ctx.now)
+    days = [today - number * DAY for number in reversed(range(DAYS_DRAWN))]
+    first = earliest_id(days[0])
+    found = dict(ctx.tx.all(statements.RUNS_BY_DAY, agent=agent.id, first=first))
+    return [found.get(day, 0) for day in days]
 
 
 @query("portrait.run_totals")

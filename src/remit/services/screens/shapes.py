@@ -211,6 +211,8 @@ class AgentPageShape(AgentShape):
 
 class AgentOverviewShape(TypedDict):
     mandate: OutcomeShape
+    #: Of the last days, today last.
+    runs_by_day: list[int]
     last_run: RunShape | None
     state_version: int
     state_size: int

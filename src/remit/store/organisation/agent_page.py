@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from sqlalchemy import BigInteger, case, func, literal, or_, select
 from sqlalchemy import bindparam as bind
-from sqlalchemy import case, func, literal, or_, select
 
+from remit.clock import DAY
 from remit.model.execution.budget import METERS
 from remit.model.organisation.agent import Agent
 from remit.store.engine.statement import Statement, columns, count, into
@@ -58,6 +59,14 @@ RUN_TOTALS = Statement(
         runs.c.agent_id == bind("agent")
     ),
     _sums,
+)
+_day = runs.c.started_at - runs.c.started_at % literal(DAY, BigInteger)
+#: Days on which an agent began runs, and how many; ids are in the order of time.
+RUNS_BY_DAY = Statement(
+    select(_day, func.count())
+    .where(runs.c.agent_id == bind("agent"), runs.c.id >= bind("first"))
+    .group_by(_day),
+    lambda day, number: (int(day), int(number)),
 )
 
 _same_role = agents.c.role == bind("role")

@@ -11,10 +11,11 @@ from remit.entrypoints.http.wire.json_document import camel
 from remit.entrypoints.web.pages import agent_changes, agent_forms
 from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
 from remit.entrypoints.web.site import Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, run_text
+from remit.entrypoints.web.text import charts, common_queries, run_text
 from remit.errors import NotFound
 from remit.model.organisation.agent_spec import FORM
 from remit.model.organisation.permission import PermissionLevel
+from remit.model.text import plural
 from remit.model.work.outcome import OutcomeStatus
 from remit.services.connections import bindings
 from remit.services.execution import runs
@@ -100,7 +101,7 @@ def controls(one: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
     if "work" not in one["sees"]:
-        return {"known": None, "open": [], "more_open": False, "spend": None}
+        return {"known": None, "open": [], "more_open": False, "spend": None, "spark": ""}
     known = visit.ask(agent_page.overview, agent=one["id"])
     found = visit.ask(
         outcomes.listing, company=one["company_id"], owner=one["id"], status="open", limit=FEW + 2
@@ -110,7 +111,14 @@ def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
         last = known["last_run"]
         known["last_run"] = {**last, "reason": run_text.reasons(visit, [last])[last["id"]]}
     spend = visit.ask(budgets.show, agent=one["id"])["money"]
-    return {"known": known, "open": work[:FEW], "more_open": len(work) > FEW, "spend": spend}
+    by_day = known["runs_by_day"]
+    return {
+        "known": known,
+        "open": work[:FEW],
+        "more_open": len(work) > FEW,
+        "spend": spend,
+        "spark": charts.spark(by_day, f"{plural(sum(by_day), 'run')} in {len(by_day)} days"),
+    }
 
 
 async def state(visit: Visit) -> Response:
