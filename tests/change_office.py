@@ -48,7 +48,7 @@ TITLE = "Adding is wrong"
 #: Works on the repository at the forge, and may push.
 LEAD = "lead"
 HOOK = "hook-s3cret-of-the-forge"
-LOST = "^A run failed$| does not get on$"
+LOST = "^A run of .* failed$| does not get on$"
 CHECK = 'python3 -B -c "import app; assert app.add(2, 3) == 5, app.add(2, 3)"'
 #: As `tests.kills.PROGRAM`, through the tools. Each run finds out where things are and goes on.
 PROGRAM = r"""

@@ -476,4 +476,4 @@ def test_a_boss_hears_of_faults_of_agents_and_not_of_those_of_the_world(
     assert told(small) == []
     clock.advance(MINUTE)
     end(small, claim(small, root), "failed", fault="agent", error="It crashed.")
-    assert told(small) == ["A run failed"]
+    assert told(small) == ["A run of ceo failed"]

@@ -73,7 +73,9 @@ def test_schedules_budgets_keys_and_channels_are_made_with_pickers(
     expect(page.locator("#e-c-dollars")).to_be_visible()
     page.get_by_label("Dollars a month").fill("12.50")
     page.get_by_role("button", name="Save budget").click()
-    expect(page.get_by_role("row", name=root)).to_contain_text("$12.50")
+    amounts = page.get_by_role("row", name=root).get_by_role("cell", name="$12.50")
+    expect(amounts).to_have_count(2)
+    expect(amounts.first).to_have_css("text-align", "right")
 
     page.goto("/setup/keys/new")
     page.get_by_label("Agent", exact=True).fill(root)

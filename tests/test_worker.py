@@ -150,7 +150,7 @@ def test_a_program_that_fails_is_a_failed_run(company: Company, script: str, err
     assert run["status"] == "failed"
     assert run["error"].startswith(error)
     assert [one["may_have_been_handled"] for one in look(company, dev)] == [True]
-    assert [one["subject"] for one in look(company, company.ceo)] == ["A run failed"]
+    assert [one["subject"] for one in look(company, company.ceo)] == ["A run of dev failed"]
 
 
 def test_garbage_is_a_log_like_any_other(company: Company) -> None:

@@ -41,7 +41,7 @@ Sees = Callable[[R], bool]
 
 #: To whoever named no agent: how many are compared with the name, offered, and listed.
 _MOST_COMPARED, _MOST_LIKELY, _MOST_NAMED = 100, 3, 8
-#: Of those whom a person may mean.
+#: Agents among whom the one is looked for that a person means.
 _MOST_KNOWN = 1000
 
 

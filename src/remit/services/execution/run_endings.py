@@ -295,7 +295,8 @@ def _say_what_follows(
         and not (agent.boss_id is None and ended is RunStatus.LOST)
     ):
         words = _in_its_words(after.cause)
-        _tell_boss(ctx, agent, "A run failed", f"A run of {agent.name} failed with {words}")
+        failed = f"A run of {agent.name} failed"
+        _tell_boss(ctx, agent, failed, f"{failed} with {words}")
 
 
 def _in_its_words(cause: str | None) -> str:

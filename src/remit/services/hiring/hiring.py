@@ -49,7 +49,7 @@ from remit.store.organisation import people
 
 MOST_GRANTS = 100
 LONGEST_REASON = 2_000
-#: What a hire keeps when it is submitted again, and what each is called.
+#: Parts of a hire that stay as they are when it is submitted again, and their names.
 _KEPT = {"reportsTo": "manager", "outcomeId": "outcome"}
 
 

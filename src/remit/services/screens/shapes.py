@@ -211,7 +211,7 @@ class AgentPageShape(AgentShape):
 
 class AgentOverviewShape(TypedDict):
     mandate: OutcomeShape
-    #: Of the last days, today last.
+    #: Numbers of the last days, today last.
     runs_by_day: list[int]
     last_run: RunShape | None
     state_version: int

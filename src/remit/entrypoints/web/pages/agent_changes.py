@@ -50,4 +50,4 @@ async def end(visit: Visit) -> Done:
     done = await visit.do(agents.terminate, agent=visit.argument("agent"), subtree=True)
     count = len(done["agents_ended"])
     said = f"{done['name']} is terminated" + (f" with {count - 1} below it." if count > 1 else ".")
-    return Done(f"/agents/{done['id']}", f"{said} Their history stays.")
+    return Done(f"/agents/{done['id']}", f"{said} {'Their' if count > 1 else 'Its'} history stays.")

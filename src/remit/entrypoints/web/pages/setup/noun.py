@@ -80,6 +80,8 @@ class Noun:
     verb: str = "Add"
     #: Heading of the first column, where that is not `one`.
     heading: str = ""
+    #: Columns of amounts, which end at the right.
+    amounts: Sequence[str] = ()
 
     @property
     def path(self) -> str:

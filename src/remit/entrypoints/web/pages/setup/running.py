@@ -220,6 +220,7 @@ BUDGETS = Noun(
     empty="Nobody has a budget or has spent anything this month.",
     heading="Agent",
     columns=("Spent this month", "Budget", "Left", "Tokens"),
+    amounts=("Spent this month", "Budget", "Left", "Tokens"),
     rows=_budget_rows,
     fields=_budget_fields,
     save=_save_budget,
