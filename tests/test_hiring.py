@@ -151,7 +151,7 @@ def test_a_hire_that_is_submitted_again_keeps_its_place_and_says_so(company: Com
     made = hire(company, ceo, "designer")
     send_back(company, made["approval"], "Below other.")
     for changed in ({"reportsTo": "other"}, {"reportsTo": other.id}, {"outcomeId": other.id}):
-        with pytest.raises(BadInput, match=r"keeps its (manager|outcome)") as caught:
+        with pytest.raises(BadInput, match=r"keeps its (boss|outcome)") as caught:
             resubmit(company, ceo, made["approval"], **changed)
         assert caught.value.step == "Withdraw it, and ask anew."
     kept = {key: made["approval"]["payload"][key] for key in ("reportsTo", "outcomeId")}

@@ -50,7 +50,7 @@ from remit.store.organisation import people
 MOST_GRANTS = 100
 LONGEST_REASON = 2_000
 #: Parts of a hire that stay as they are when it is submitted again, and their names.
-_KEPT = {"reportsTo": "manager", "outcomeId": "outcome"}
+_KEPT = {"reportsTo": "boss", "outcomeId": "outcome"}
 
 
 @dataclass(frozen=True)

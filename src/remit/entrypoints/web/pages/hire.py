@@ -82,9 +82,10 @@ async def show(visit: Visit, preview: Mapping[str, Any] | None = None) -> Page:
 
 def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
     company = visit.ask(companies.show, company=visit.company_id)
-    if visit.argument("hired"):
-        one = visit.ask(agent_page.show, agent=visit.argument("hired"))
-        return visit.show("hired.html", one=one, lacks=bool(visit.argument("lacks")))
+    hired, lacks = visit.argument("hired"), bool(visit.argument("lacks"))
+    if hired:
+        one = visit.ask(agent_page.show, agent=hired)
+        return visit.show("hired.html", one=one, lacks=lacks)
     if not visit.decides:
         return visit.show("hire_not.html")
     typed = _typed(visit)
