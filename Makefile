@@ -47,8 +47,6 @@ demo: $(VENV)/.runtime ## install and show a company at work
 test: setup ## run the tests
 	$(PYTEST)
 
-# These wait for nothing, and each worker imports everything.
-test-fast: WORKERS := 2
 test-fast: $(VENV)/.dev ## run the quick ones: SQLite, no browser, no programs
 	$(PYTEST) --fast
 

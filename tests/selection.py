@@ -65,6 +65,7 @@ SLOW_FILES = {
     "test_email.py": "servers in processes of their own",
     "test_adding_a_verb.py": "the whole project, imported anew",
     "test_upstream.py": "servers in processes of their own",
+    "test_blobs.py": "a bucket on a server of its own",
     "test_worker.py": "agents' processes",
     "test_jobs.py": "agents' processes",
     "test_misbehaving.py": "agents' processes",

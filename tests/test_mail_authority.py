@@ -154,6 +154,7 @@ def test_an_agent_that_cannot_act_cannot_write(status: AgentStatus) -> None:
 
 
 @pytest.mark.requirement("HH-16", "HH-38", "HH-39", "HH-40", "HH-30")
+@pytest.mark.slow
 def test_owners_and_those_above_cancel_and_only_owners_plan_in_every_tree() -> None:
     for size in range(1, 5):
         for bosses in trees(size):
