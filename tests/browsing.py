@@ -300,15 +300,18 @@ LOOKED_AT_ELSEWHERE = pytest.mark.campaign(
 )
 
 
-def check_accessible(page: Page, *rules: str) -> None:
-    """No violation that axe can find, of all its rules or of some."""
+def check_accessible(page: Page, *rules: str, within: str = "") -> None:
+    """No violation that axe can find, of all its rules or of some, on the page or in a part."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(_AXE.axe_script)
     # All that is in order, and what of it, would be ten times as much.
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = list(rules)
-    found = page.evaluate("(how) => axe.run(how).then((all) => all.violations)", options)
+    found = page.evaluate(
+        "([where, how]) => axe.run(where || document, how).then((all) => all.violations)",
+        [within, options],
+    )
     told = [
         f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:5]]}"
         for one in found

@@ -91,7 +91,7 @@ def receiving(encrypted: ssl.SSLContext | None = None) -> Iterator[Receiver]:
         server.socket = encrypted.wrap_socket(server.socket, server_side=True)
     scheme = "http" if encrypted is None else "https"
     receiver.url = f"{scheme}://127.0.0.1:{server.server_address[1]}/hook"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield receiver

@@ -227,7 +227,7 @@ class Elsewhere:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = Thread(target=self._server.serve_forever)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.02,))
 
     def __enter__(self) -> Elsewhere:
         self._thread.start()

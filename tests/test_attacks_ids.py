@@ -386,7 +386,7 @@ def ask(client: Client, operation: Operation, path: str, body: Any, given: str) 
 def attack(
     stage: Stage, who: str, operation: Operation, tried: Tried, *, every: bool = True
 ) -> None:
-    """Put each foreign reference, or a third of them, into each place that takes one."""
+    """Put each foreign reference, or a fifth of them, into each place that takes one."""
     client = stage.ours.outside if who == "outside" else stage.attackers[who]
     for place in operation.places():
 
@@ -396,18 +396,18 @@ def attack(
 
         foreign = {**references(stage, who), **decorated(place[-1], stage)}
         where = f"{operation} {'.'.join(place)}"
-        tried.compare(where, put, foreign if every else a_third(foreign, where))
+        tried.compare(where, put, foreign if every else a_fifth(foreign, where))
 
 
-def a_third(foreign: Mapping[str, str], where: str) -> dict[str, str]:
-    """Those of the kinds that a place speaks of, and of the others each at every third place."""
+def a_fifth(foreign: Mapping[str, str], where: str) -> dict[str, str]:
+    """Those of the kinds that a place speaks of, and of the others each at every fifth place."""
     words = set(re.findall(r"[a-z]+", where.lower()))
     spoken = words | {word.removesuffix("s") for word in words} | {"company", "agent"}
     turn = sum(map(ord, where))
     return {
         kind: one
         for number, (kind, one) in enumerate(foreign.items())
-        if (number + turn) % 3 == 0 or set(kind.lower().split()) & spoken
+        if (number + turn) % 5 == 0 or set(kind.lower().split()) & spoken
     }
 
 
@@ -418,7 +418,7 @@ def a_third(foreign: Mapping[str, str], where: str) -> dict[str, str]:
         pytest.param(
             True,
             marks=pytest.mark.campaign(
-                "every kind at every place is three times as much as a third of them at each"
+                "every kind at every place is four times as much as a fifth of them at each"
             ),
         ),
     ],
@@ -432,7 +432,7 @@ def test_no_route_tells_what_is_foreign_from_what_is_not_there(stage: Stage, eve
             attack(stage, who, operation, tried, every=every)
     assert tried.told_apart == []
     assert len(tried.places) >= 170
-    assert tried.count >= (5000 if every else 2000)
+    assert tried.count >= (5000 if every else 1200)
 
 
 #: Places that nothing of one's own opens here: whoever calls would have to be the run itself.

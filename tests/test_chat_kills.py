@@ -52,10 +52,8 @@ SHAPES = {
 }
 #: What `make test` tries; the rest is the campaign.
 FEW = {
-    ("alone", "telegram", "outbox.delivered", "inside", 1),
     ("alone", "telegram", "intake.store", "after", 1),
     ("alone", "slack", "outbox.delivered", "before", 1),
-    ("alone", "posted", "intake.store", "after", 1),
     ("alone", "email", "chat.handle", "inside", 1),
     ("apart", "telegram", "mail.send", "after", 1),
 }

@@ -89,7 +89,7 @@ def test_an_instance_and_its_agents_are_killed_at_random_moments(
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.requirement("BX-06", "HB-30")
 @pytest.mark.parametrize(
-    ("seed", "count"), [(5, 12), *(pytest.param(seed, 40, marks=MORE) for seed in (5, 6))]
+    ("seed", "count"), [(5, 8), *(pytest.param(seed, 40, marks=MORE) for seed in (5, 6))]
 )
 def test_workers_and_agents_on_one_database_are_killed_at_random_moments(
     stage: Stage, postgres_cluster: Cluster, tmp_path: Path, seed: int, count: int

@@ -327,6 +327,7 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
     server = connection.server
     api = PRODUCTION if server is None else TelegramAPIServer.from_base(server)
     session = AiohttpSession(api=api)
+    client = await session.create_session()
     try:
         yield Bot(connection.key.decode().strip(), session=session)
     except TokenValidationError:
@@ -351,7 +352,7 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
             return
         raise Undelivered(f"Telegram refused it ({said[:120]})", for_good=True) from None
     finally:
-        await session.close()
+        await client.close()  # the session's own `close` makes each message wait 250 ms more
 
 
 def _text(parcel: Parcel) -> str:
