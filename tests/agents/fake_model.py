@@ -11,6 +11,7 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Literal, Self
@@ -211,8 +212,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(length))
         if status == 429 and self.owner.retry_after is not None:
             self.send_header("Retry-After", str(self.owner.retry_after))
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # a program that was ended meanwhile has hung up
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class's name
         return
