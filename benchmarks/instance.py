@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remit.app import App
     from remit.entrypoints.mcp.registry import Tool
 
-    Build = Callable[..., Callable[[str], Awaitable[Sequence[Tool]]]]
+    Build = Callable[..., dict[str, Tool]]
 
 ROOT = Path(__file__).resolve().parent.parent
 NOOP = "noop"
@@ -146,19 +146,12 @@ def _with_noop(build: Build) -> Build:
     from remit.entrypoints.mcp.registry import Tool
     from remit.services.identity import Caller
 
-    def build_with_noop(app: App, *more: Any) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-        real = build(app, *more)
-
+    def build_with_noop(app: App, *more: Any) -> dict[str, Tool]:
         async def noop(token: str, _arguments: Arguments) -> dict[str, Any]:
             await app.gate.check(Caller(token))
             return {}
 
-        extra = Tool(NOOP, "Do nothing.", Arguments, noop)
-
-        async def tools(token: str) -> Sequence[Tool]:
-            return (*await real(token), extra)
-
-        return tools
+        return {**build(app, *more), NOOP: Tool(NOOP, "Do nothing.", Arguments, noop)}
 
     return build_with_noop
 

@@ -57,14 +57,13 @@ async def main(home):
         await app.first_start()
         board = Caller(app.settings.board_token_file.read_text().strip())
         [root] = await app.gate(board, agents.listing, company=None)
-        key = await app.gate(board, agents.create_key, agent=root["id"])
         hired = await app.gate(board, hiring.hire, company=None, name="one", nickname=" Uno ")
         made = await app.gate(board, agents.create, company=None, name="two")
         entry = {"name": "two", "nickname": "Due"}
         await app.gate(board, applying.apply, company=None, document={"agents": [entry]})
         shown = await app.gate(board, configuration.show, agent=made["id"])
         revisions = await app.gate(board, configuration.revisions, agent=made["id"])
-        [tool] = [t for t in await build_tools(app)(key["token"]) if t.name == "hire_agent"]
+        tool = build_tools(app)["hire_agent"]
         document = build_asgi(app).api.openapi()["components"]["schemas"]
         outline = await app.archive.export(board, root["company_id"])
         export = b"".join([piece async for piece in app.archive.stream(outline)])

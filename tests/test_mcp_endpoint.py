@@ -146,15 +146,23 @@ def serving(port: int = 0) -> Iterator[Instance]:
         Tool("release", "Ends the wait.", Nothing, gate.release, mutates=True),
     ]
 
-    async def tools(token: str) -> Sequence[Tool]:
+    async def listed(token: str) -> Sequence[Tool]:
         return everyone if token == "good" else everyone[:1]
+
+    async def find(token: str, name: str) -> Tool | None:
+        return next((one for one in await listed(token) if one.name == name), None)
 
     async def authenticate(token: str) -> None:
         if token not in ("good", "limited"):
             raise Unauthenticated("This token is not valid.")
 
     endpoint = build_endpoint(
-        tools=tools, authenticate=authenticate, version="1.2.3", allowed_hosts=["remit.test:*"]
+        tools={"echo": everyone[0]},
+        listed=listed,
+        find=find,
+        authenticate=authenticate,
+        version="1.2.3",
+        allowed_hosts=["remit.test:*"],
     )
 
     @asynccontextmanager

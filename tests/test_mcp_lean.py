@@ -19,7 +19,7 @@ def shown(company: Company, member: Member, tool: str, **arguments: Any) -> tupl
 
     async def call() -> tuple[int, Any]:
         token = member.caller.token
-        (found,) = [one for one in await build_tools(company.app)(token) if one.name == tool]
+        found = build_tools(company.app)[tool]
         answer = await found.call(token, validate(found, arguments))
         return len(json.dumps(answer)), await lean.build(company.app)(token, tool, answer)
 

@@ -21,8 +21,6 @@ from remit.entrypoints.http.server.asgi import build_asgi
 from remit.entrypoints.mcp.registry import Tool, schema_of
 from remit.entrypoints.mcp.tools.listing import build_tools
 from remit.services.fields import Field
-from remit.services.identity import Caller
-from remit.services.organisation import agents
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.settings import load
 
@@ -176,16 +174,9 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 async def collect(home: Path) -> tuple[dict[str, Any], Sequence[Tool]]:
-    """API and tools as an instance offers them to its root agent, who may hire and has reports."""
+    """API and tools of an instance."""
     async with App(load({"REMIT_HOME": str(home)})) as app:
-        await app.first_start()
-        board = Caller(app.settings.board_token_file.read_text().strip())
-        [root] = await app.gate(board, agents.listing, company=None)
-        # Some tools are for those who have reports.
-        await app.gate(board, agents.create, company=None, name="report", reports_to=root["id"])
-        key = await app.gate(board, agents.create_key, agent=root["id"])
-        tools = await build_tools(app)(key["token"])
-        return build_asgi(app).api.openapi(), tools
+        return build_asgi(app).api.openapi(), list(build_tools(app).values())
 
 
 def commands() -> str:

@@ -37,11 +37,10 @@ async def of(app: App, adapter: object, config: object) -> Warned | None:
 async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
     """Answer to an agent that hired somebody, with a warning if there is one.
 
-    A hire with its boss's adapter works as the boss does; and no program is started here because an
-    agent named it.
+    No program is started here because an agent named it.
     """
-    adapter, config = described.get("adapter_type"), described.get("adapter_config")
-    if adapter is None or "command" in (config or {}):
+    adapter, config = described["adapter_type"], described.get("adapter_config")
+    if "command" in (config or {}):
         return answer
     found = await of(app, adapter, config)
     if found is None:

@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 
 from remit.app import App
 from remit.clock import HOUR, SECOND, Micros
-from remit.entrypoints.mcp.registry import Tool, validate
+from remit.entrypoints.mcp.registry import validate
 from remit.entrypoints.mcp.tools.listing import build_tools
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import Ids
@@ -165,8 +165,7 @@ class Simulation:
             database=self.database,
             blobs=CrashingBlobs(self._folder / "blobs", self._crash_point),
         )
-        tools = self.do_async(build_tools(self.app)(""))
-        self._tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self._tools = build_tools(self.app)
 
     def _crash_point(self, moment: Moment) -> None:
         if self.crash_point is not None:

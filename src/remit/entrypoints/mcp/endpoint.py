@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -99,27 +99,27 @@ Admit = Callable[[str, str, Any], Awaitable[None]]
 
 def build_endpoint(
     *,
-    tools: ToolsOf,
+    tools: Mapping[str, Tool],
+    listed: ToolsOf,
     authenticate: Authenticate,
     version: str,
     allowed_hosts: Sequence[str],
-    listed: ToolsOf | None = None,
     find: FindTool | None = None,
     admit: Admit | None = None,
     shorten: Shorten | None = None,
     needs: AbstractAsyncContextManager[object] | None = None,
 ) -> Endpoint:
-    """An endpoint that calls `tools(token)` for whoever holds the token.
+    """An endpoint for these tools, by name.
 
-    It lists them, or `listed(token)` if not everybody has to read of everything. What is not among
-    them `find` may know; `needs` is entered while it serves. `admit` may refuse a call before it
-    is made, `shorten` makes of an answer what a model needs of it.
+    It lists `listed(token)`, because not everybody has to read of everything. `find` may know a
+    tool that is not among `tools`; `needs` is entered while it serves. `admit` may refuse a call
+    before it is made, `shorten` makes of an answer what a model needs of it.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
     """
     return Endpoint(
-        _server(tools, listed or tools, find, admit, shorten, version),
+        _server(tools, listed, find, admit, shorten, version),
         authenticate,
         _security(allowed_hosts),
         needs or nullcontext(),
@@ -264,7 +264,7 @@ class _Exchange:
 
 
 def _server(
-    tools: ToolsOf,
+    tools: Mapping[str, Tool],
     listed: ToolsOf,
     find: FindTool | None,
     admit: Admit | None,
@@ -291,12 +291,11 @@ def _server(
             token = _token(context)
             if admit is not None:  # what is wrong can be repeated as well
                 await admit(token, call.name, call.arguments or {})
-            ours = await tools(token)
-            tool = next((one for one in ours if one.name == call.name), None)
+            tool = tools.get(call.name)
             if tool is None and find is not None:
                 tool = await find(token, call.name)
             if tool is None:
-                raise _no_tool(call.name, ours)
+                raise _no_tool(call.name, tools)
             checked = await bodies.apart(_size(context), validate, tool, call.arguments or {})
             answer = await tool.call(token, checked)
             if tool.schema is not None:
@@ -349,8 +348,8 @@ def _size(context: ServerRequestContext[dict[str, Any], Any]) -> int:
     return size
 
 
-def _no_tool(name: str, tools: Sequence[Tool]) -> NotFound:
-    likely = closest(name, (tool.name for tool in tools))
+def _no_tool(name: str, known: Iterable[str]) -> NotFound:
+    likely = closest(name, known)
     return NotFound(
         f"There is no tool {name[:60]!r} for you.",
         f"Call {' or '.join(likely)}." if likely else "List the tools and choose one.",

@@ -78,7 +78,7 @@ def router(app: App) -> APIRouter:
         """One adapter with its documentation, and what all agents' tools cost in tokens."""
         await app.gate(caller(request), configuration.may_read, company=company)
         found = await threads.CHECKS.run(registry.get, adapter)
-        tools, tokens = await base_size(app)
+        tools, tokens = base_size(app)
         return reply(
             {
                 **_adapter(found),

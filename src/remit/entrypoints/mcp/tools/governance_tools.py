@@ -135,6 +135,8 @@ def build(app: App) -> tuple[Tool, ...]:
             given=[grant.model_dump() for grant in given.grants],
             **asked,
         )
+        if "adapter_type" not in asked:  # it has its boss's adapter, and works as the boss does
+            return answer
         return await setup_warnings.of_hire(app, answer, asked)
 
     # One tool for the list and for one of them: agents pay for each tool.

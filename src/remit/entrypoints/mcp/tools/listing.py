@@ -4,7 +4,7 @@ Whatever is listed, the operation inside is what is refused.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 
 from remit.app import App
@@ -28,10 +28,8 @@ CHARACTERS_PER_TOKEN = 4
 Attached = Callable[[str], int]
 
 
-def build_tools(
-    app: App, attached: Attached = lambda _: 0
-) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-    """All tools that the bearer of a token can call; each decides for itself what it allows."""
+def build_tools(app: App, attached: Attached = lambda _: 0) -> dict[str, Tool]:
+    """All tools by name; each decides for itself what it allows its caller."""
     built = [
         declared_tools.build(app),
         *(tools.build(app) for tools in (kb_tools, outcome_tools, capability_tools)),
@@ -39,16 +37,12 @@ def build_tools(
         creation_tool.build(app, attached),
     ]
     every = sorted(chain.from_iterable(built), key=lambda tool: tool.name)
-
-    async def tools(_token: str) -> Sequence[Tool]:
-        return every
-
-    return tools
+    return {tool.name: tool for tool in every}
 
 
 def build_listed(
     app: App,
-    tools: Callable[[str], Awaitable[Sequence[Tool]]],
+    tools: Mapping[str, Tool],
     more: Callable[[str], Awaitable[Sequence[Tool]]] | None = None,
 ) -> Callable[[str], Awaitable[Sequence[Tool]]]:
     """Tools that the bearer of a token is told of: those that each agent needs, and no more; `more`
@@ -56,14 +50,14 @@ def build_listed(
 
     async def listed(token: str) -> Sequence[Tool]:
         offers = await app.gate(Caller(token), overview.offered)
-        ours = [tool for tool in await tools(token) if tool.offer in offers]
+        ours = [tool for tool in tools.values() if tool.offer in offers]
         return [*ours, *(await more(token) if more is not None else ())]
 
     return listed
 
 
-async def base_size(app: App) -> tuple[int, int]:
+def base_size(app: App) -> tuple[int, int]:
     """How many tools every agent is told of, and about how many tokens that takes."""
-    base = [tool for tool in await build_tools(app)("") if not tool.offer]
+    base = [tool for tool in build_tools(app).values() if not tool.offer]
     listed = [[tool.name, tool.description, schema_of(tool)] for tool in base]
     return len(base), len(json.dumps(listed, separators=(",", ":"))) // CHARACTERS_PER_TOKEN

@@ -67,7 +67,7 @@ def build(app: App) -> tuple[Tool, ...]:
             given=[grant.model_dump() for grant in given.grants],
             budget=given.budget.model_dump() if given.budget else None,
         )
-        if hire is None:
+        if hire is None or hire.get("adapter_type") is None:  # the boss's adapter works already
             return answer
         return await setup_warnings.of_hire(app, answer, hire)
 
