@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from threading import Lock
-from typing import NewType
+from typing import Final, NewType
 
 from remit.clock import Clock, SystemClock
 from remit.errors import BadInput, NotAnId
@@ -174,8 +174,12 @@ def looks_like_token(token: str) -> bool:
     return token.startswith("rmt_") and len(token) <= 128
 
 
+#: The beginning of a run's token.
+RUN_TOKEN: Final = f"rmt_{TokenKind.RUN.value}_"
+
+
 def is_run_token(token: str) -> bool:
-    return token.startswith(f"rmt_{TokenKind.RUN.value}_")
+    return token.startswith(RUN_TOKEN)
 
 
 def random_name() -> str:

@@ -19,13 +19,12 @@ from typing import Final
 
 from remit import threads
 from remit.errors import Unauthenticated
-from remit.ids import TokenKind, token_digest
+from remit.ids import token_digest
 from remit.runtime.sandbox import peers
 from remit.runtime.sandbox.peers import Ends
 
 log = logging.getLogger(__name__)
 
-PREFIX: Final = f"rmt_{TokenKind.RUN.value}_"
 #: For so long a connection that was looked at is believed.
 BELIEVED_SECONDS: Final = 5.0
 #: A program may call before it is known to have been started.

@@ -42,6 +42,7 @@ from remit.entrypoints.http.server.guard import Guard, Hosts
 from remit.entrypoints.http.server.lazy import Endpoint, LazyEndpoint
 from remit.entrypoints.http.server.stream import Announcer
 from remit.entrypoints.http.wire import error_answers, openapi
+from remit.entrypoints.http.wire.caller import run_tokens
 from remit.entrypoints.web import routes as web
 from remit.errors import RemitError
 from remit.services.identity import Caller
@@ -84,7 +85,8 @@ class Instance:
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
         self._app = app
-        self._guard = Guard(Door(self._dispatch, app), hosts, app.library.largest, self._check)
+        self._door = Door(app)
+        self._guard = Guard(self._dispatch, hosts, app.library.largest, self._check)
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,8 +100,11 @@ class Instance:
         self.announcer.close()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        for token in run_tokens(scope):
+            await self._door.check(token, scope)
         if self._mcp is not None and scope.get("path") in MCP_PATHS:
-            await self._mcp(scope, receive, send)
+            endpoint = self._mcp.endpoint or await self._mcp.settled()
+            await endpoint(scope, receive, send)
             return
         if scope.get("method") == "HEAD":
             scope, send = {**scope, "method": "GET"}, _head_of(send)

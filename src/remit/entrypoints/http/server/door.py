@@ -1,37 +1,25 @@
 """Check of a run's token before anything else: it is good inside its run only."""
 
-from typing import Final
-
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from remit import threads
 from remit.adapters import registry
 from remit.app import App
-from remit.entrypoints.http.wire.caller import token_in
 from remit.errors import RemitError
 from remit.ids import token_digest
-from remit.runtime.sandbox.places import PREFIX, outside
+from remit.runtime.sandbox.places import outside
 from remit.services.execution import run_queue
 from remit.services.identity import as_system
 
-_PREFIX: Final = PREFIX.encode()
-
 
 class Door:
-    """Wraps whatever reads tokens."""
+    """Asked about each token of a run before anything believes it."""
 
-    def __init__(self, inner: ASGIApp, app: App) -> None:
-        self._inner = inner
+    def __init__(self, app: App) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            for name, value in scope["headers"]:
-                if name == b"authorization" and _PREFIX in value:
-                    await self._check(token_in(value.decode("latin-1")), scope)
-        await self._inner(scope, receive, send)
-
-    async def _check(self, token: str, scope: Scope) -> None:
+    async def check(self, token: str, scope: Scope) -> None:
+        """Refuse a token that comes from outside its run."""
         place = self._app.places.of(token)
         if place is not None:
             other, own = scope.get("client"), scope.get("server")

@@ -25,7 +25,8 @@ class Endpoint(Protocol):
 class LazyEndpoint:
     def __init__(self, load: Callable[[], Endpoint]) -> None:
         self._load = load
-        self._endpoint: Endpoint | None = None
+        #: Once it serves.
+        self.endpoint: Endpoint | None = None
         self._settled = asyncio.Event()
         self._stop = asyncio.Event()
 
@@ -39,23 +40,23 @@ class LazyEndpoint:
             self._stop.set()
             await task
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._endpoint is None:
-            await self._settled.wait()
-        if self._endpoint is None:
+    async def settled(self) -> Endpoint:
+        """The endpoint, once it is loaded."""
+        await self._settled.wait()
+        if self.endpoint is None:
             raise Unavailable("The MCP endpoint could not be started.", "See the instance's log.")
-        await self._endpoint(scope, receive, send)
+        return self.endpoint
 
     async def _live(self) -> None:
         """Enter and leave in one task, as the endpoint's own tasks demand."""
         try:
             endpoint = await asyncio.to_thread(self._load)
             async with endpoint.lifespan():
-                self._endpoint = endpoint
+                self.endpoint = endpoint
                 self._settled.set()
                 await self._stop.wait()
         except Exception:
             log.exception("the MCP endpoint cannot serve")
         finally:
-            self._endpoint = None
+            self.endpoint = None
             self._settled.set()

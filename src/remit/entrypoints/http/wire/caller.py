@@ -4,15 +4,17 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from remit.entrypoints.http.wire.problems import CrossSite
 from remit.errors import NoToken, Unauthenticated
-from remit.ids import TokenKind
+from remit.ids import RUN_TOKEN, TokenKind
 from remit.services.command import checked_key
 from remit.services.identity import Caller
 
 COOKIE: Final = "remit_session"
 _SESSION: Final = f"rmt_{TokenKind.SESSION.value}_"
+_RUN: Final = RUN_TOKEN.encode()
 _LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -44,6 +46,17 @@ def token_in(header: str) -> str:
     if scheme.lower() != "bearer" or not token:
         raise NoToken("The Authorization header is not a bearer token.")
     return token
+
+
+def run_tokens(scope: Scope) -> list[str]:
+    """The tokens of runs in the Authorization headers of a request."""
+    if scope["type"] != "http":
+        return []
+    return [
+        token_in(value.decode("latin-1"))
+        for name, value in scope["headers"]
+        if name == b"authorization" and _RUN in value
+    ]
 
 
 def bearer(token: str) -> str:
