@@ -17,7 +17,7 @@ from remit.model.event import Event, canonical
 from remit.model.organisation.agent import DEEPEST_TREE
 from remit.model.organisation.decision import Decision, Effect, allow
 from remit.model.organisation.grant import Resource
-from remit.model.organisation.permission import PermissionLevel, Reach, policy
+from remit.model.organisation.permission import PermissionLevel, Reach, can_create_agents, policy
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.organisation.user import Membership
 from remit.services.identity import Caller, identify
@@ -41,6 +41,9 @@ class Kind(Enum):
     #: Changes something, so it decides and records.
     COMMAND = "command"
 
+
+#: Actions about which it counts whether the asking agent leads the company or may hire.
+_OF_HIRERS = frozenset({Action.AGENT_CREATE, Action.AGENT_PERMIT, Action.CONFIG_READ})
 
 #: A refused attempt: the action, the resource, and the decision.
 Denied = tuple[Action, str, Decision]
@@ -177,6 +180,11 @@ class Context:
             home, facts["place"] = over, self.boss_chain(over)
         if resource is not None and self.actor.kind is ActorKind.AGENT and "held" not in facts:
             facts["held"] = tuple(self.held(self.actor.id, resource))
+        if action in _OF_HIRERS and self.actor.kind is ActorKind.AGENT:
+            me = self.tx.one(agent_statements.AGENT, agent=self.actor.id)
+            if me is not None:
+                facts["is_ceo"] = me.is_ceo
+                facts["can_create_agents"] = can_create_agents(me.permissions)
         scoped = self.membership is not None and self.membership.scope_agent_id is not None
         if "place" not in facts and home is not None and scoped:
             facts["place"] = self.boss_chain(home)

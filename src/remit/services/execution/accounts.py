@@ -16,7 +16,7 @@ from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import CompanyRef, Reference
-from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.organisation.permissions import HIRING
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.engine.statement import row
 from remit.store.execution import accounts as statements
@@ -81,7 +81,7 @@ def _require_look(ctx: Context, company: str | None) -> None:
     """An account names addresses, so that agents see it if they see configurations."""
     lookup.company_of_caller(ctx, company)
     if ctx.actor.kind is ActorKind.AGENT:
-        ctx.require(Action.CONFIG_READ, HIRING, on="accounts", **hiring_facts(ctx))
+        ctx.require(Action.CONFIG_READ, HIRING, on="accounts")
     else:
         ctx.require(Action.COMPANY_READ, on="accounts")
 

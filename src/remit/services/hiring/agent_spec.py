@@ -29,7 +29,7 @@ def read(described: Mapping[str, object]) -> AgentSpec:
 def _checked(described: Mapping[str, object]) -> AgentSpec:
     kind = adapter(described.get("adapter_type"))
     spec = AgentSpec(**{name: one.checked(described.get(name)) for name, one in FIELDS.items()})
-    registry.validate(kind, json.loads(spec.adapter_config))
+    registry.read(kind, json.loads(spec.adapter_config))
     return spec
 
 
@@ -88,5 +88,5 @@ def adapter(text: object) -> str:
 def adapter_settings(kind: str, config: object) -> str:
     """Settings as the adapter's own model takes them."""
     text = document({} if config is None else config, "adapterConfig")
-    registry.validate(kind, json.loads(text))
+    registry.read(kind, json.loads(text))
     return text

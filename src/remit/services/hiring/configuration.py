@@ -30,7 +30,7 @@ from remit.services.fields import AgentRef, CompanyRef, Help, Range, Reference, 
 from remit.services.governance import approval_engine
 from remit.services.hiring import agent_spec
 from remit.services.organisation import tree
-from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.organisation.permissions import HIRING
 from remit.services.redaction import restore, without_secrets
 from remit.services.spending import budgets, ledger
 from remit.services.surfaces import AsRoute, AsTool
@@ -108,7 +108,7 @@ def _readable(ctx: Context) -> bool:
     """The same as a plain answer, for views that show more to those who may."""
     if ctx.actor.kind is not ActorKind.AGENT:
         return True  # who sees an approval, sees what it would change
-    return ctx.decide(Action.CONFIG_READ, HIRING, **hiring_facts(ctx)).allowed
+    return ctx.decide(Action.CONFIG_READ, HIRING).allowed
 
 
 @command("configuration.change")
@@ -438,7 +438,6 @@ def _require_reading(ctx: Context, agent: Agent | None) -> None:
         HIRING,
         on=f"agent:{agent.id}" if agent else "agent-configurations",
         home=agent.id if agent else part,
-        **hiring_facts(ctx),
     )
 
 

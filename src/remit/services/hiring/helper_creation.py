@@ -17,7 +17,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Arguments, Context, approved, command
 from remit.services.hiring import agent_spec
 from remit.services.organisation import agents
-from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.organisation.permissions import HIRING
 from remit.store.organisation import governance, people
 
 LONGEST_ROLE = 500
@@ -59,7 +59,7 @@ def create_agent(
             **_helper_adapter(ctx, company, me),
         }
     )
-    decision = ctx.decide(Action.AGENT_CREATE, HIRING, **hiring_facts(ctx))
+    decision = ctx.decide(Action.AGENT_CREATE, HIRING)
     permitted = decision.reason != _UNPERMITTED
 
     def vet(now: Context) -> None:

@@ -31,7 +31,6 @@ from remit.services.knowledge import documents
 from remit.services.organisation import agents, tree
 from remit.services.organisation.permissions import (
     HIRING,
-    hiring_facts,
     permit,
     require_level,
     set_level,
@@ -185,7 +184,6 @@ def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegati
         HIRING,
         home=boss.id if boss else None,
         for_delegation=for_delegation,
-        **hiring_facts(ctx),
     )
     company = ctx.tx.one(people.COMPANY)
     assert company is not None
@@ -227,7 +225,7 @@ def _level(
 ) -> PermissionLevel | None:
     """Permissions come with a hire only from those who may edit them."""
     if spec.permissions != "{}" and ctx.actor.kind is ActorKind.AGENT:
-        ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}", **hiring_facts(ctx))
+        ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}")
     if level is None:
         return None
     wanted = permission_level(level)

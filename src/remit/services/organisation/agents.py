@@ -28,7 +28,6 @@ from remit.services.knowledge import documents
 from remit.services.messaging import mail, origins
 from remit.services.organisation import termination, tree
 from remit.services.organisation.permissions import begin as begin_level
-from remit.services.organisation.permissions import hiring_facts
 from remit.services.people import users
 from remit.services.rights import grants
 from remit.services.spending import ledger
@@ -84,7 +83,7 @@ def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> Non
         for_people=ctx.actor.kind is ActorKind.AGENT and is_for_people(settings),
     )
     if ctx.actor.kind is ActorKind.AGENT and spec.permissions != "{}":
-        ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}", **hiring_facts(ctx))
+        ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}")
 
 
 def keep_appointment(ctx: Context, agent: Agent) -> None:

@@ -1,6 +1,6 @@
 """The permission to hire, and giving an agent one of the four levels."""
 
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
@@ -16,7 +16,7 @@ from remit.model.organisation.permission import (
     permissions,
     policy,
 )
-from remit.model.organisation.principal import SYSTEM, ActorKind
+from remit.model.organisation.principal import SYSTEM
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command
 from remit.services.fields import AgentRef
@@ -56,7 +56,7 @@ def change(
     found = lookup.agent_anywhere(ctx, agent)
     if wanted is not None:
         require_level(ctx, wanted, on=f"agent:{found.id}", home=found.id)
-    ctx.require(Action.AGENT_PERMIT, over=found.id, **hiring_facts(ctx))
+    ctx.require(Action.AGENT_PERMIT, over=found.id)
     if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
             f"{found.name} is {found.status.value.replace('_', ' ')}.",
@@ -106,21 +106,6 @@ def begin(ctx: Context, agent: Agent) -> None:
         said = can_create_agents(agent.permissions)
         if said is None and preset.can_create_agents is not None:
             permit(ctx, agent, preset.can_create_agents, agent.permission_level)
-
-
-class HiringFacts(TypedDict, total=False):
-    """The facts about an agent that asks to hire; a person has none."""
-
-    is_ceo: bool
-    can_create_agents: bool | None
-
-
-def hiring_facts(ctx: Context) -> HiringFacts:
-    """The facts about the asking agent for a decision about hiring."""
-    me = lookup.agent_row(ctx, ctx.actor.id) if ctx.actor.kind is ActorKind.AGENT else None
-    if me is None:
-        return {}
-    return {"is_ceo": me.is_ceo, "can_create_agents": can_create_agents(me.permissions)}
 
 
 def permit(ctx: Context, agent: Agent, can_create: bool | None, level: PermissionLevel) -> None:

@@ -19,7 +19,7 @@ from remit.services.command import Context, query
 from remit.services.execution import situation
 from remit.services.messaging import letters
 from remit.services.organisation import idleness
-from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.organisation.permissions import HIRING
 from remit.services.rights import grants, implicit_rights
 from remit.services.subjects import OUTCOME, reader
 from remit.store.execution import runs as run_statements
@@ -89,7 +89,6 @@ def _allowed(ctx: Context, action: Action, agent: Agent, place: tuple[Any, ...])
         place=place,
         target_boss=agent.boss_id,
         about_agent=True,
-        **hiring_facts(ctx),
     ).allowed
 
 

@@ -17,7 +17,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.fields import AgentRef, CompanyRef
 from remit.services.governance import approval_engine
-from remit.services.organisation.permissions import HIRING, hiring_facts
+from remit.services.organisation.permissions import HIRING
 from remit.services.spending import ledger
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Added
@@ -137,13 +137,12 @@ def offered(ctx: Context) -> frozenset[str]:
     if me is None:
         return frozenset({""})
     lookup.company_of_caller(ctx, None)
-    facts = hiring_facts(ctx)
     has_reports = ctx.tx.one(agent_statements.LIVING_REPORT, agent=me) is not None
-    may_hire = ctx.decide(Action.AGENT_CREATE, HIRING, **facts).effect is not Effect.DENY
+    may_hire = ctx.decide(Action.AGENT_CREATE, HIRING).effect is not Effect.DENY
     found = {
         "": True,
         "hiring": may_hire,
-        "configurations": ctx.decide(Action.CONFIG_READ, HIRING, **facts).allowed,
+        "configurations": ctx.decide(Action.CONFIG_READ, HIRING).allowed,
         "reports": has_reports,
         "approvals": may_hire or has_reports or _asked_for_something(ctx, me),
         "deciding": has_reports and approval_engine.may_decide(ctx, me),
@@ -182,7 +181,7 @@ def _asked_for_something(ctx: Context, me: str) -> bool:
 
 def _readable(ctx: Context, agent: Agent | None) -> bool:
     home = agent.id if agent else None
-    return ctx.decide(Action.CONFIG_READ, HIRING, home=home, **hiring_facts(ctx)).allowed
+    return ctx.decide(Action.CONFIG_READ, HIRING, home=home).allowed
 
 
 def _public(agent: Agent) -> shapes.AgentShape:
