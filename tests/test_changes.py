@@ -47,6 +47,9 @@ def test_files_and_branches_limit_what_may_be_proposed(company: Company) -> None
     with pytest.raises(Refused, match="into other"):
         propose(company, writer, paths=["docs/a.md"], target="other")
     propose(company, writer, paths=["docs/a.md"], target="release/2", branch="again")
+    propose(company, writer, paths=[], branch="merged")  # a merge may leave every file as it was
+    with pytest.raises(Refused):
+        propose(company, writer, paths=[], target="other", branch="merged")
 
 
 @pytest.mark.requirement("FX-28")
