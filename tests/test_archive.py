@@ -996,10 +996,10 @@ def _outcome_circle(folder: Folder) -> None:
     )
 
 
-def _deep_tree(folder: Folder) -> None:
+def _deep_tree(folder: Folder, deep: int = 33) -> None:
     table, _ = split_prose("", folder["agents/helper.md"])
     boss = table["id"]
-    for number in range(33):
+    for number in range(deep):
         new, state, log = (_uuid(f"{kind}{number:031x}") for kind in "abc")
         head = {**table, "id": new, "mandate": new, "name": f"deep{number}", "boss": boss}
         head |= {"state_file": state, "log_file": log, "places": None}
@@ -1404,6 +1404,172 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     "schedule body": (_first("schedules.jsonl", body=" "), "body is refused"),
     "schedule status": (_first("schedules.jsonl", status="done"), "next_at belongs"),
     "schedule to": (_first("schedules.jsonl", to="user:x"), "to names a person"),
+}
+
+
+def _comment(**changed: Any) -> dict[str, Any]:
+    return {
+        "id": _uuid("5"),
+        "by": "person",
+        "body": "b",
+        "created_at": _NOW,
+        "updated_at": _NOW,
+    } | changed
+
+
+def _headed(document: bytes, **changed: Any) -> bytes:
+    table, prose = split_prose("", document)
+    return with_prose({**table, **changed}) + (b"\n" + prose + b"\n" if prose else b"")
+
+
+def _some_outcome(having: str, **changed: Any) -> Change:
+    """Change the first outcome whose text has something, and which is no inbox."""
+
+    def change(folder: Folder) -> None:
+        path = next(
+            path
+            for path, text in folder.items()
+            if path.startswith("outcomes/") and having.encode() in text and b'"inbox"' not in text
+        )
+        folder[path] = _headed(folder[path], **changed)
+
+    return change
+
+
+def _without_mandate(folder: Folder) -> None:
+    helper = split_prose("", folder["agents/helper.md"])[0]["id"]
+    del folder[f"outcomes/{helper}.md"]
+    del folder[f"files/{helper}/meta.toml"]
+
+
+def _state_of_another(folder: Folder) -> None:
+    other = split_prose("", folder["agents/helper.md"])[0]["state_file"]
+    folder["agents/engineer.md"] = _headed(folder["agents/engineer.md"], state_file=other)
+
+
+def _second(folder: Folder, name: str) -> None:
+    """One more agent, with everything that an agent has."""
+    _deep_tree(folder, 1)
+    folder[f"agents/{name}.md"] = _headed(folder.pop("agents/deep0.md"), name=name)
+
+
+_OF_INBOXES = ("kind", "owner", "status", "finished_at", "verdict", "perpetual")
+
+
+def _second_inbox(folder: Folder) -> None:
+    inbox = next(
+        path
+        for path, text in folder.items()
+        if path.startswith("outcomes/") and b'kind = "inbox"' in text
+    )
+    other = next(
+        path
+        for path, text in folder.items()
+        if path.startswith("outcomes/") and b'"inbox"' not in text and b"delegat" not in text
+    )
+    like = {key: split_prose("", folder[inbox])[0].get(key) for key in _OF_INBOXES}
+    folder[other] = _headed(folder[other], **like)
+
+
+def _gone(folder: Folder) -> str:
+    agents = [
+        split_prose("", text)[0] for path, text in folder.items() if path.startswith("agents/")
+    ]
+    return str(next(one["id"] for one in agents if one["status"] == "terminated"))
+
+
+DAMAGES |= {
+    "no mandate": (lambda f: _without_mandate(f), "its mandate, outcomes/.*, is missing|not here"),
+    "mandate of another": (
+        swap("agents/e", 'mandate = "[^"]{8}', 'mandate = "00000000'),
+        "mandate must be the id of the agent",
+    ),
+    "state of another": (lambda f: _state_of_another(f), "state_file is not a state of this"),
+    "agents of one name": (lambda f: _second(f, "HELPER"), "has the name of agents/"),
+    "long prompt": (swap("agents/e", "Be brief.", "Be brief. " * 30_000), "the prompt must be"),
+    "blanks after a prompt": (swap("agents/e", r"(?s)\n$", "   \n"), "the prompt must be"),
+    "no empty line": (swap("agents/e", r"\+\+\+\n\n", "+++\n"), "an empty line must follow"),
+    "removed numbers": (
+        swap("agents/e", r"(?s)removed = \[.*?\n\]", "removed = [7]"),
+        "removed must be a list of texts",
+    ),
+    "places": (
+        lambda f: f.update(
+            {"agents/engineer.md": _headed(f["agents/engineer.md"], places="the attic")}
+        ),
+        "places must be a list",
+    ),
+    "open with a verdict": (
+        _some_outcome('status = "completed"', status="open", finished_at=None),
+        "has a verdict and is open",
+    ),
+    "completed though perpetual": (
+        _some_outcome('status = "completed"', perpetual=True),
+        "perpetual, so it cannot be completed|neither delegated nor perpetual",
+    ),
+    "delegator without delegation": (
+        _some_outcome("delegator = ", delegated=None),
+        "has a delegator and is not delegated",
+    ),
+    "parents": (_some_outcome("parents = ", parents=["x"]), "parents must be a list of ids"),
+    "two inboxes": (lambda f: _second_inbox(f), "its owner has another inbox"),
+    "no versions": (
+        swap("^files/.*toml", r"(?s)\[\[versions\]\].*", ""),
+        "versions is missing",
+    ),
+    "grant written otherwise": (
+        _grants(lambda rows: rows[0].update(resource=f" {rows[0]['resource']}")),
+        "resource is (refused|not written as Remit writes it)",
+    ),
+    "no payload": (
+        _lines("approvals.jsonl", lambda rows: rows[0]["revisions"][0].update(payload=None)),
+        "payload is missing",
+    ),
+    "large payload": (
+        _lines(
+            "approvals.jsonl",
+            lambda rows: rows[0]["revisions"][0].update(payload={"a": "x" * 9_000_000}),
+        ),
+        "payload must be at most",
+    ),
+    "call that waits": (
+        _lines(
+            "approvals.jsonl",
+            lambda rows: _with_status(rows, "pending").update(type="capability_use"),
+        ),
+        "a call that waits, which does not travel",
+    ),
+    "comment on nothing": (
+        _first("approvals.jsonl", comments=[_comment(reply_to=_uuid("1"))]),
+        "reply_to must be an earlier comment",
+    ),
+    "comment without text": (
+        _first("approvals.jsonl", comments=[_comment(body=7)]),
+        "body must be a text of at most",
+    ),
+    "large company": (
+        lambda f: f.update({"company.toml": b"#" * (folder.LARGEST_TEXT + 1)}),
+        "company.toml: is too large for what it is",
+    ),
+    "configuration that is not the latest": (
+        swap("agents/e", r"config_revision = \d+", "config_revision = 99"),
+        "config_revision is not its latest",
+    ),
+    "binding of somebody gone": (
+        lambda f: _first("bindings.jsonl", agent=_gone(f))(f),
+        "is terminated, so it is bound to nothing",
+    ),
+    "not a channel": (_letter("Attached", channel="board"), "channel is not the address of a"),
+    "request written otherwise": (
+        _letter("Attached", request={"agent": _uuid("0"), "resource": "REPO:main", "level": "use"}),
+        "request: resource is (refused|not written as Remit writes it)",
+    ),
+    "background of somebody": (_letter("Attached", background=True), "true and somebody wrote it"),
+    "channel of an agent": (
+        _letter("Attached", channel="channel:slack:D1"),
+        "channel is given and somebody here wrote it",
+    ),
+    "schedule without text": (_first("schedules.jsonl", body=7), "body (is refused|must be)"),
 }
 
 
