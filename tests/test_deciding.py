@@ -40,6 +40,7 @@ FOR_EVERYBODY = {
     "runaway.watched": "the calling run itself",
     "runs.workspace": "the folder of the calling run",
     "sessions.mine": "the calling person's own sessions",
+    "threads.newest": "the calling person's own mail",
     "threads.own_inbox": "the calling person's own mail; that of an agent is decided about",
     "tokens.listing": "the calling person's own tokens",
     "users.me": "who the token says the caller is",

@@ -55,6 +55,22 @@ def statuses(company: Company, message: dict[str, Any]) -> list[tuple[str, int]]
     ]
 
 
+@pytest.mark.requirement("AG-94")
+def test_a_person_reads_the_newest_mail_first_page_by_page(company: Company) -> None:
+    for number in range(3):
+        send(company, company.ceo.caller, "board", f"Day {number}")
+
+    def page(**more: Any) -> list[Any]:
+        return company.call(company.board, threads.newest, company=company.id, limit=2, **more)
+
+    first = page()
+    assert bodies(first) == ["Day 2", "Day 1"]
+    assert bodies(page(before=first[-1]["position"])) == ["Day 0"]
+    ack(company, company.board, first[0])
+    assert bodies(page()) == ["Day 1", "Day 0"]
+    assert bodies(page(everything=True)) == ["Day 2", "Day 1"]
+
+
 # ── a message is a file that somebody may read ──────────────────────────────────────────────────
 
 

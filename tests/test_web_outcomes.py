@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from remit.entrypoints.web.pages import outcome as outcome_page
 from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_accessible, check_fits
 from tests.company import run_sql
 
@@ -48,6 +49,9 @@ def test_outcomes_are_listed_filtered_and_found(office: Office, visitor: Visitor
     page.get_by_label("Title contains").fill("SIGN")
     page.get_by_role("button", name="Show").click()
     expect(listed.locator("tbody tr")).to_have_count(2)
+    shop_row = listed.locator("tbody tr").filter(has_text="The shop is open")
+    page.goto("/outcomes?view=list&query=shop")
+    expect(shop_row, "the list says the same as the tree").to_contain_text("In parts")
     page.get_by_label("Owner").fill(lead["name"])
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("No matches.")).to_be_visible()
@@ -71,6 +75,23 @@ def test_a_long_list_goes_on_on_the_next_page(office: Office, visitor: Visitor) 
     page.get_by_role("link", name="More").click()
     expect(listed).to_have_count(5)
     expect(page.get_by_role("link", name="Page part 0", exact=True)).to_be_visible()
+
+
+@pytest.mark.requirement("FX-47")
+def test_parts_that_do_not_fit_are_shown_to_fewer_levels(
+    office: Office, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcome_page, "MOST_PARTS", 4)
+    top = make(office, "A branch")
+    for number in range(2):
+        part = make(office, f"Limb {number}", top["id"])
+        make(office, f"Twig {number}", part["id"])
+    page = visitor.goto(f"/outcomes/{top['id']}")
+    rows = page.get_by_role("region", name="Parts").locator(".outline li")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="more below")).to_have_count(2)
+    page.get_by_role("link", name="Whole branch", exact=True).click()
+    expect(page.get_by_role("link", name="Twig 1")).to_be_visible()
 
 
 @pytest.mark.requirement("AG-93")

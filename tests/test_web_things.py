@@ -92,7 +92,7 @@ def test_a_run_is_a_tree_and_runs_have_a_timeline_in_the_address(
     page.goto("/runs?agent=Treemaker&status=completed&range=today")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name="Timeline").click()
-    bar = page.locator("svg.lanes a").filter(has=page.locator("rect"))
+    bar = page.locator(".lanes svg a").filter(has=page.locator("rect"))
     expect(bar).to_have_count(1)
     expect(bar.locator("title")).to_contain_text("Treemaker")
     check_accessible(page)
@@ -104,6 +104,11 @@ def test_a_run_is_a_tree_and_runs_have_a_timeline_in_the_address(
         shown = phone.goto(address)
         check_accessible(shown)
         check_fits(shown)
+        if address.endswith("timeline"):
+            lanes = shown.get_by_label("Agents", exact=True)
+            name = lanes.get_by_role("link", name="Treemaker").bounding_box()
+            assert name is not None
+            assert 0 <= name["x"] < PHONE["width"] / 2
 
 
 def test_files_come_without_mail_and_access_is_granted_and_revoked_on_the_page(

@@ -27,6 +27,8 @@ LONGEST_LISTED = 4096
 #: A thread that is longer is shown without its end.
 LONGEST_THREAD = 100
 _AT_A_TIME = 200
+#: A position after all others.
+LAST_POSITION = (1 << 62) - 1
 _UNREAD = (DeliveryStatus.QUEUED, DeliveryStatus.LEASED)
 
 
@@ -53,6 +55,28 @@ def own_inbox(
         only_company=ctx.company or "",
         company=after[0],
         position=after[1],
+        limit=limit,
+    )
+    return [_received(ctx, delivery) for delivery in found]
+
+
+@query("threads.newest")
+def newest(
+    ctx: Context,
+    *,
+    company: str | None,
+    everything: bool = False,
+    before: int = LAST_POSITION,
+    limit: int = 100,
+) -> list[shapes.ReceivedMessageShape]:
+    """The calling person's mail in a company, newest first: what is unread, or all of it."""
+    lookup.company_of_caller(ctx, company)
+    found = ctx.tx.all(
+        statements.NEWEST_OF_USER,
+        user=ctx.actor.id,
+        company=ctx.company,
+        everything=everything,
+        position=before,
         limit=limit,
     )
     return [_received(ctx, delivery) for delivery in found]

@@ -33,6 +33,15 @@ INBOX_OF_USER = _DELIVERIES.find(
     order=[deliveries.c.company_id, deliveries.c.position],
     limit=bind("limit"),
 )
+#: A person's mail in one company, the newest first.
+NEWEST_OF_USER = _DELIVERIES.find(
+    unless("everything", _queued),
+    deliveries.c.position < bind("position"),
+    user_id="user",
+    company_id="company",
+    order=[deliveries.c.position.desc()],
+    limit=bind("limit"),
+)
 #: All that ever came for an agent, in the order it came.
 EVERYTHING_FOR_AGENT = _DELIVERIES.find(
     deliveries.c.position > bind("position"),

@@ -63,7 +63,8 @@ def show(visit: Visit) -> Page:
         nobody=nobody,
         nouns=event_text.NOUNS,
         known={noun for noun, _ in event_text.NOUNS},
-        filtered=any(wanted.values()) or span.name != "all",
+        filtered=any(value for name, value in wanted.items() if name != "every")
+        or span.name != "all",
         folded=folded,
         last=found["last"],
         goes_on=before is None and span.until is None and not nobody,

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from remit.entrypoints.web.pages.files import LARGEST_TEXT, typed
 from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, words
+from remit.entrypoints.web.text import common_queries, event_text, words
 from remit.entrypoints.web.text.text_diff import Comparison, compare
 from remit.errors import BadInput, Conflict
 from remit.services.identity import Caller
@@ -73,7 +73,7 @@ def _show(visit: Visit, info: Any, may: Any, content: dict[str, Any], *, quiet: 
         more_versions=visit.link(f"/files/{info['id']}", before=versions[-1]["number"])
         if len(versions) == VERSIONS
         else "",
-        accesses=read,
+        accesses=event_text.counted(read, "agent_id", "user_id", "run_id", "access", "version"),
         more_accesses=visit.link(f"/files/{info['id']}", read_before=read[-1]["id"])
         if len(read) == ACCESSES
         else "",

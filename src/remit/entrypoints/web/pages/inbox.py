@@ -50,17 +50,17 @@ def listing(visit: Visit) -> Page:
         if len(found) == PAGE:
             more = visit.link("/inbox", show=which, before=found[-1]["id"])
     else:
-        after = visit.argument("after", "0")
-        place = (visit.company_id, int(after) if after.isdecimal() and len(after) < 19 else 0)
+        place = visit.argument("before")
+        known = place.isascii() and place.isdecimal() and len(place) < 19
         found = visit.ask(
-            threads.own_inbox,
+            threads.newest,
             company=visit.company_id,
             everything=which == "all",
-            after=place,
+            before=int(place) if known else threads.LAST_POSITION,
             limit=PAGE,
         )
         if len(found) == PAGE:
-            more = visit.link("/inbox", show=which, after=found[-1]["position"])
+            more = visit.link("/inbox", show=which, before=found[-1]["position"])
     return visit.show(
         "inbox.html",
         messages=found,

@@ -21,7 +21,8 @@ from remit.services.work import delegation, outcome_drawing, outcome_walks, outc
 
 MOST_CHAINS: Final = 8
 DEPTH: Final = 3
-MOST_PARTS: Final = 200
+#: More rows of parts than this are not looked through; fewer levels are shown then.
+MOST_PARTS: Final = 80
 HISTORY: Final = 25
 MOST_EVIDENCE: Final = 20
 _NEWEST: Final = 1 << 62
@@ -46,7 +47,7 @@ def show(visit: Visit) -> Page:
     one = visit.ask(outcomes.show, outcome=outcome)
     visit.enter(one["company_id"])
     why = visit.ask(outcome_walks.ancestors, outcome=one["id"])
-    parts = visit.ask(outcome_walks.outline, outcome=one["id"], depth=DEPTH, most=MOST_PARTS)
+    parts = _outline(visit, one["id"])
     near = visit.ask(outcome_drawing.around, outcome=one["id"])
     may = visit.ask(allowed_actions.outcome, outcome=one["id"])
     before = _number(visit.argument("before"))
@@ -87,6 +88,16 @@ def show(visit: Visit) -> Page:
         ),
         names=common_queries.names(visit, _people(one, parts, why, happened)),
     )
+
+
+def _outline(visit: Visit, outcome: str) -> list[dict[str, Any]]:
+    """Its parts to the depth at which all of them fit; of too many direct parts, the first."""
+    found: list[dict[str, Any]] = []
+    for depth in range(DEPTH, 0, -1):
+        found = visit.ask(outcome_walks.outline, outcome=outcome, depth=depth, most=MOST_PARTS)
+        if len(found) < MOST_PARTS:
+            break
+    return found
 
 
 def _said(event: Mapping[str, Any]) -> str:

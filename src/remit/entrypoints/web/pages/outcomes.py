@@ -95,6 +95,9 @@ def _list(visit: Visit) -> Page:
     except NotFound as error:
         nobody = error
     names = common_queries.names(visit, (one["owner_id"] for one in found))
+    standing = visit.ask(
+        outcome_tree.states, company=visit.company_id, outcomes=[one["id"] for one in found]
+    )
     given = {**wanted, "status": wanted["status"] or "all"}
     return visit.show(
         "outcomes.html",
@@ -103,6 +106,8 @@ def _list(visit: Visit) -> Page:
         wanted=wanted,
         nobody=nobody,
         statuses=STATUSES,
+        states=STATES,
+        standing_of={one["id"]: standing.get(one["id"], one["status"]) for one in found},
         filtered=any(wanted[one] for one in ("owner", "query", "actionable", "stale")),
         later=bool(visit.argument("before")),
         more=visit.link("/outcomes", view="list", **given, before=found[-1]["id"])

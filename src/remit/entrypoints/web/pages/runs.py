@@ -148,6 +148,7 @@ def _over_time(
 ) -> dict[str, Any]:
     found = visit.ask(run_page.spans, company=visit.company_id, **wanted)
     spans, now = found["spans"], from_iso(found["now"])
+    any_run = bool(spans or visit.ask(runs.listing, company=visit.company_id, limit=1))
     since, until = span.since, span.until if span.until is not None else now
     if since is None or not (visit.argument("range") or span.first):
         # Nobody chose: all that there is, as large as it fits.
@@ -165,7 +166,10 @@ def _over_time(
     third = max(MINUTE, (until - since) // 3)
     return {
         "drawing": partial(timeline.draw, spans, names, since, until, now, zoom) if spans else None,
+        "any_run": any_run,
         "drawn": len(spans),
+        "lanes": timeline.lanes_of(spans),
+        "names": names,
         "lanes_cut": len({one["agent_id"] for one in spans}) > timeline.MOST_LANES,
         "cut_off": found["cut_off"],
         "zooms": [

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from remit.entrypoints.web.site import Visit
 from remit.entrypoints.web.text import common_queries
+from remit.model.text import plural
 from remit.services.screens import name_lookup
 
 #: Each action in the infinitive, and in the past tense where that is not formed as usual.
@@ -233,7 +234,7 @@ _KINDS: Final = {
     "company": "the company",
     "change": "a change",
     "check": "a check",
-    "errand": "a task at the remote",
+    "errand": "a task at the remote repository",
     "notice": "a notice",
     "post": "a post",
     "account": "an account",
@@ -386,6 +387,9 @@ class _Teller:
                 event["more"] = f"owned by {self.name('owner')}" if self.name("owner") else ""
             case ("message", "send") | ("question", "ask"):
                 event["more"] = f"to {self.name('to') or details.get('to') or 'somebody'}"
+            case "message", "ack":
+                number = plural(len(details.get("ids") or ()), "message")
+                event |= {"said": "marked", "thing": number, "thing_page": "", "more": "as read"}
             case "run", _:
                 status = f", {details['status']}" if details.get("status") else ""
                 event["more"] = f"of {self.name('agent_id') or 'an agent'}{status}"

@@ -1,4 +1,8 @@
-"""Runs over time, a lane for each agent: drawn by the server, and each bar leads on."""
+"""Runs over time, a lane for each agent: drawn by the server, and each bar leads on.
+
+Places along the time are shares of the width, which only the browser knows: letters keep their
+size on a phone and on a wide screen. Names of the lanes stand beside it, and do not move with it.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +14,12 @@ from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, to_iso
 from remit.entrypoints.web.text.words import dollars, lasting
 from remit.model.text import plural
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _HEAD = 1200, 136, 40, 24, 24
-_LEAST: Final = 6.0
+_ROW, _HEAD = 24, 24
+#: Per cent of the width: what is left free at the end, and where a word would not fit any more.
+_END, _LAST_WORD = 97.0, 93.0
+#: Least width of a bar in pixels, and in per cent of a drawing of the usual width.
+_LEAST: Final = 5
+_LEAST_SHARE: Final = 0.6
 MOST_LANES: Final = 40
 _STEPS: Final = (
     *(SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR),
@@ -23,6 +31,11 @@ _RANK: Final = ("failed", "lost", "running", "cancelled", "completed")
 Group = list[Mapping[str, Any]]
 
 
+def lanes_of(spans: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Agents whose runs are drawn, the busiest first."""
+    return [agent for agent, _ in Counter(one["agent_id"] for one in spans).most_common(MOST_LANES)]
+
+
 def draw(
     spans: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
@@ -32,30 +45,22 @@ def draw(
     zoom: Callable[[Micros, Micros], str],
 ) -> Markup:
     """Each run is a bar that leads to it; where several cover each other, to a closer look."""
-    lanes = [
-        agent for agent, _ in Counter(one["agent_id"] for one in spans).most_common(MOST_LANES)
-    ]
+    lanes = lanes_of(spans)
     height = _HEAD + _ROW * len(lanes)
     label = f"{plural(len(spans), 'run')} of {plural(len(lanes), 'agent')} over time"
     out = [
-        Markup(
-            '<svg class="lanes" viewBox="0 0 {} {}" width="{}" height="{}" role="group"'
-            ' aria-label="{}">'
-        ).format(_WIDTH, height, _WIDTH, height, label)
+        Markup('<svg width="100%" height="{}" role="group" aria-label="{}">').format(height, label)
     ]
 
     def at(moment: Micros) -> float:
         share = (moment - since) / max(1, until - since)
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * min(1.0, max(0.0, share))
+        return _END * min(1.0, max(0.0, share))
 
     out += _ticks(since, until, height, at)
     for place, agent in enumerate(lanes):
         top = _HEAD + place * _ROW
         out.append(
-            Markup(
-                '<a href="/agents/{}"><text class="who" x="0" y="{}">{}</text></a>'
-                '<path class="grid" d="M0 {}H{}"/>'
-            ).format(agent, top + 16, names[agent][:18], top + _ROW, _WIDTH)
+            Markup('<rect class="grid" y="{}" width="100%" height="1"/>').format(top + _ROW - 1)
         )
         own = [one for one in spans if one["agent_id"] == agent]
         out += [_bar(group, names[agent], top, at, now, zoom) for group in _groups(own, at, now)]
@@ -70,10 +75,13 @@ def _ticks(
     for moment in range(since - since % step + step, until, step):
         text = to_iso(moment)
         shown = text[5:10] if step >= DAY else text[11:19] if step < MINUTE else text[11:16]
+        where = at(moment)
+        gap, anchor = (-3, "end") if where > _LAST_WORD else (3, "start")
         found.append(
             Markup(
-                '<path class="grid" d="M{:.1f} {}V{}"/><text x="{:.1f}" y="14">{}</text>'
-            ).format(at(moment), _HEAD - 4, height, at(moment) + 3, shown)
+                '<rect class="grid" x="{:.2f}%" y="{}" width="1" height="{}"/>'
+                '<text x="{:.2f}%" y="14" dx="{}" text-anchor="{}">{}</text>'
+            ).format(where, _HEAD - 4, height - _HEAD + 4, where, gap, anchor, shown)
         )
     return found
 
@@ -90,7 +98,7 @@ def _groups(
             found[-1].append(one)
         else:
             found.append([one])
-        end = max(end, right, left + _LEAST)
+        end = max(end, right, left + _LEAST_SHARE)
     return found
 
 
@@ -113,8 +121,10 @@ def _bar(
         address = zoom(first, last)
         bad = sum(one["status"] in ("failed", "lost") for one in group)
         said = f"{name}, {when}, {len(group)} runs, {bad} failed, {cost}"
-    left = at(first)
+    left, share = at(first), at(last) - at(first)
     return Markup(
         '<a href="{}"><title>{}</title>'
-        '<rect class="run {}" x="{:.1f}" y="{}" width="{:.1f}" height="16" rx="2"/></a>'
-    ).format(address, said, worst, left, top + 4, max(_LEAST - 1, at(last) - left))
+        '<rect class="run {}" x="{:.2f}%" y="{}" width="{}" height="16" rx="2"/></a>'
+    ).format(
+        address, said, worst, left, top + 4, f"{share:.2f}%" if share > _LEAST_SHARE else _LEAST
+    )

@@ -247,6 +247,8 @@ def micros(value: int | None) -> str:
 
 def lasting(seconds: float) -> str:
     """How long, to two units."""
+    if seconds < 0.05:
+        return "<0.1 s"
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
