@@ -209,7 +209,8 @@ def _company_id(ctx: Context, text: str) -> str:
     return only([one for one in mine if is_part_of(one.id, prefix)], "company").id
 
 
-def _living_agent(ctx: Context, name: str) -> Agent | None:
+def living_agent(ctx: Context, name: str) -> Agent | None:
+    """The agent of that name, of which there is one at most that is not terminated."""
     return ctx.tx.one(agent_statements.LIVING_AGENT_BY_NAME, name_key=name_key(name))
 
 
@@ -340,7 +341,7 @@ AGENT = Noun(
     "agent",
     agent_statements.AGENT_ANYWHERE,
     agent_statements.AGENTS_BY_PREFIX,
-    by_name=_living_agent,
+    by_name=living_agent,
     unknown=nobody_named,
 )
 FILE = Noun(

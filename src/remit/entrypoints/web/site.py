@@ -112,6 +112,12 @@ class Visit:
             self.request.path_params.get(name) or self.request.query_params.get(name, default)
         )
 
+    def number(self, name: str, digits: int = 9) -> int | None:
+        """A number from the address; whatever else stands there is ignored."""
+        text = self.argument(name)
+        plain = text.isascii() and text.isdecimal() and len(text) <= digits
+        return int(text) if plain else None
+
     @property
     def before_id(self) -> str:
         """Where a list goes on that begins with the newest."""

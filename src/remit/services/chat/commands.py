@@ -14,7 +14,6 @@ from remit.errors import BadInput
 from remit.model.messaging.channel import Binding
 from remit.model.organisation.agent import Agent
 from remit.model.text import plural
-from remit.services import lookup
 from remit.services.chat import items, posts
 from remit.services.command import Context
 from remit.services.execution.running import require_look
@@ -183,7 +182,3 @@ def parse(text: str) -> tuple[str, str] | None:
     first, _, rest = text.strip().partition(" ")
     name = first[1:].partition("@")[0].casefold()
     return (name, rest.strip()) if first.startswith("/") and name in COMMANDS else None
-
-
-def agent_of(ctx: Context, binding: Binding) -> Agent:
-    return lookup.known_agent(ctx, binding.agent_id)

@@ -25,7 +25,7 @@ from remit.model.messaging.mail import MOST_PER_TURN, Message
 from remit.model.organisation.decision import BY_REMIT, Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
-from remit.services import shapes, views
+from remit.services import lookup, shapes, views
 from remit.services.chat import accounts, buttons, commands, intake, items, posts, receivers
 from remit.services.command import Context, command
 from remit.services.context import system_only
@@ -188,7 +188,7 @@ def _command(ctx: Context, said: Said, account: LinkedAccount, name: str, words:
             return f"/{name} in a room"
         conversation = account.conversation
         _reply(ctx, said, "I answered you directly.")
-    agent = commands.agent_of(ctx, said.binding)
+    agent = lookup.known_agent(ctx, said.binding.agent_id)
     asked = commands.Asked(said.binding, agent, conversation, words)
     answer = chosen.run(ctx, asked)
     answers = said.document["id"] if conversation == said.conversation else None

@@ -86,7 +86,8 @@ def receive(
             raise KeyReused(
                 "This id was used for a different message.", "Give every message its own id."
             )
-        return _answer(_message(ctx, before.message_id), duplicate=True)
+        message = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=before.message_id)
+        return _answer(message, duplicate=True)
     if (ctx.tx.one(mail_statements.COUNT_WAITING, agent=binding.agent_id) or 0) >= MOST_WAITING:
         raise Unavailable(
             "The agent has more unread mail than it can take.",
@@ -142,10 +143,6 @@ def _text(body: object) -> str:
     if size > LARGEST_TEXT:
         raise BadInput(f"body is larger than {LARGEST_TEXT >> 10} KiB.", "Send less.")
     return body
-
-
-def _message(ctx: Context, message: str) -> Message:
-    return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=message)
 
 
 def _answer(message: Message, *, duplicate: bool) -> shapes.TakenInShape:

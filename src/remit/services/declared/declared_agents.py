@@ -18,7 +18,6 @@ from remit.services.declared.declaration import Entry, Plan, at, once, text
 from remit.services.hiring import agent_spec, configuration
 from remit.services.organisation import agents, permissions, reorganise
 from remit.services.shape_basics import JsonObject
-from remit.store.organisation import agents as agent_statements
 
 _MORE = ("reportsTo", "permissionLevel", "purpose", "perpetual")
 AGENT = (*(one.key for one in FIELDS.values()), *_MORE)
@@ -34,7 +33,7 @@ def carry_out(ctx: Context, plan: Plan, given: list[Entry]) -> None:
         with at(path, AGENT):
             once(seen, path, name_key(name))
             _boss(entry)
-        found = _living(ctx, entry["name"])
+        found = lookup.living_agent(ctx, entry["name"])
         if found is None:
             new.append((path, entry))
         else:
@@ -129,10 +128,6 @@ def _permit(ctx: Context, entry: Entry, agent: Agent) -> list[dict[str, object]]
             key = f"permissions.{CAN_CREATE_AGENTS}"
             changes.append({"path": key, "was": before, "now": said})
     return changes
-
-
-def _living(ctx: Context, name: str) -> Agent | None:
-    return ctx.tx.one(agent_statements.LIVING_AGENT_BY_NAME, name_key=name_key(name))
 
 
 def _name(ctx: Context, agent: str | None) -> str:

@@ -419,7 +419,7 @@ def _check(ctx: Context, agent: Agent, wanted: Mapping[str, Any]) -> AgentSpec:
         raise Conflict(
             f"A person holds {agent.name}'s seat.", "Give the seat back to a program first."
         )
-    taken = ctx.tx.one(agent_statements.LIVING_AGENT_BY_NAME, name_key=name_key(spec.name))
+    taken = lookup.living_agent(ctx, spec.name)
     if taken is not None and taken.id != agent.id:
         raise AlreadyExists(f"There is an agent named {spec.name!r} already.")
     return spec

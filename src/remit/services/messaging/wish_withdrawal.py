@@ -14,7 +14,7 @@ from remit.model.execution.run import Run, RunStatus
 from remit.model.messaging.mail import DeliveryStatus, Message
 from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import Agent, AgentStatus
-from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
+from remit.model.organisation.approval import OPEN, ApprovalType
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes, views
@@ -172,7 +172,7 @@ def _other_reason(
         for parent in ctx.tx.all(outcome_statements.PARENTS, outcome=outcome.id)
         if parent.status is OutcomeStatus.OPEN and parent.id not in ending
     ]
-    # What was made of the letter hangs somewhere: usually below the mandate of who made it.
+    # Outcomes made of the letter hang somewhere: usually below the mandate of their maker.
     places = [parent for parent in others if own and str(parent.id) == parent.owner_id]
     for parent in others:
         if parent not in places or len(places) > 1:
@@ -285,7 +285,7 @@ def _end_approvals(
             approval = ctx.tx.one(
                 governance.APPROVAL_ANYWHERE, approval=ApprovalId(resource.partition(":")[2])
             )
-            if approval is None or not _is_undecided(approval):
+            if approval is None or approval.status not in OPEN:
                 continue
             hire = approval.type is ApprovalType.HIRE_AGENT
             if hire and approval.agent_id not in over:
@@ -295,10 +295,6 @@ def _end_approvals(
             ended["approvals"].append(
                 {"id": approval.id, "about": approval_engine.summary(approval)}
             )
-
-
-def _is_undecided(approval: Approval) -> bool:
-    return approval.status in (ApprovalStatus.PENDING, ApprovalStatus.REVISION_REQUESTED)
 
 
 # ── telling ─────────────────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from remit.ids import AgentId, UserId
 from remit.model.organisation.agent import DEEPEST_TREE, Agent, AgentStatus
-from remit.model.organisation.grant import Grant, Mode
-from remit.model.work.outcome import Outcome
+from remit.model.organisation.grant import Mode
 from remit.services import shapes
 from remit.services.command import Context
 from remit.store.organisation import agents as statements
@@ -44,8 +43,9 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
         found = ctx.tx.one(statements.AGENT, agent=boss)
         assert found is not None, "agents are never deleted"
         concerned[boss] = found
-    owned = {boss: _owned(ctx, boss) for boss in bosses}
-    held = {boss: _held(ctx, boss) for boss in bosses}
+    whole = {"after": "", "limit": _ALL}
+    owned = {boss: ctx.tx.all(outcome_statements.OWNED_BY, owner=boss, **whole) for boss in bosses}
+    held = {boss: ctx.tx.all(grant_statements.HELD_BY, holder=boss, **whole) for boss in bosses}
     agents = list(agents)
     covered: set[AgentId] = set()
     for top in agents:
@@ -109,14 +109,6 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
             what = f"{grant.resource} {grant.level.word}"
             add(agent.id, right, what, agent.name, what)
     return Map(set(concerned).difference(bosses) | set(agents), set(bosses), facts)
-
-
-def _owned(ctx: Context, agent: AgentId) -> list[Outcome]:
-    return ctx.tx.all(outcome_statements.OWNED_BY, owner=agent, after="", limit=_ALL)
-
-
-def _held(ctx: Context, agent: AgentId) -> list[Grant]:
-    return ctx.tx.all(grant_statements.HELD_BY, holder=agent, after="", limit=_ALL)
 
 
 class _Chains:

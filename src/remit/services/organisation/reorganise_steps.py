@@ -10,7 +10,6 @@ from remit.ids import AgentId, UserId
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.configuration import RevisionSource, configuration_of
 from remit.model.organisation.grant import Grant
-from remit.model.text import name_key
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import lookup
 from remit.services.command import Context
@@ -177,7 +176,7 @@ class Steps:
     def _reinstate(self, agent_id: str, *, paused: bool) -> None:
         agent = self._now(agent_id)
         self._expect(agent.status, AgentStatus.TERMINATED, agent.name)
-        taken = self._ctx.tx.one(statements.LIVING_AGENT_BY_NAME, name_key=name_key(agent.name))
+        taken = lookup.living_agent(self._ctx, agent.name)
         if taken is not None:
             raise Conflict(f"The name {agent.name} was given away since.", "Rename that agent.")
         if agent.boss_id is not None:

@@ -13,7 +13,6 @@ from remit.errors import Conflict
 from remit.ids import UserId
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import Decision, Effect
-from remit.model.text import name_key
 from remit.model.work.outcome import OutcomeStatus
 from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Answer, Context, command, query
@@ -134,7 +133,7 @@ def _found(ctx: Context, boss: UserId) -> Agent:
 
 
 def _is_taken(ctx: Context, name: str) -> bool:
-    found = ctx.tx.one(statements.LIVING_AGENT_BY_NAME, name_key=name_key(name))
+    found = lookup.living_agent(ctx, name)
     return found is not None
 
 

@@ -116,7 +116,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
 
     An agent can only narrow what it holds; the board can give.
     """
-    resource = _resource(ctx, wish.get("resource"))
+    resource = named(ctx, wish.get("resource"))
     level = parse_level(wish.get("level"), resource.kind)
     mode = parse_mode(wish.get("mode") or usual_mode(ctx, level))
     expires_at = expiry(wish.get("expires_at"))
@@ -458,7 +458,7 @@ def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None
             _resting_on_mail("execution.tool_changes").taken(ctx, gone)
 
 
-def _resource(ctx: Context, text: object) -> Resource:
+def named(ctx: Context, text: object) -> Resource:
     """The resource that a text names, provided that the caller may know of it."""
     resource = parse_resource(text)
     if resource.kind is ResourceKind.KB_FILE:
@@ -471,11 +471,6 @@ def _resource(ctx: Context, text: object) -> Resource:
     # as an import and a hire do whose operator adds it later. The giver does not learn which names
     # there are, and a removed thing takes all rights to its name along.
     return resource
-
-
-def named(ctx: Context, text: object) -> Resource:
-    """The resource of a wanted grant."""
-    return _resource(ctx, text)
 
 
 def _outcome(ctx: Context, text: str) -> Outcome:

@@ -5,7 +5,7 @@ particular is asked of few (`idleness`).
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from remit.model.execution.fault import Holds
@@ -75,11 +75,6 @@ def _held(one: Standing) -> str:
 
 def rank(word: str) -> int:
     return _RANK[word]
-
-
-def worst(words: Iterable[str]) -> str:
-    """Worst state of a branch, shown when it is folded."""
-    return min(words, key=rank, default="idle")
 
 
 def branches(standings: Mapping[str, tuple[Standing, str]]) -> dict[str, str]:

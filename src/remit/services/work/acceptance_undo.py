@@ -14,7 +14,7 @@ from typing import Any
 from remit.errors import BadInput, Conflict
 from remit.ids import UserId, short
 from remit.model.organisation.agent import OPERATIONAL, Agent, AgentStatus
-from remit.model.text import name_key, plural
+from remit.model.text import plural
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wait import WaitKind
 from remit.services import lookup, shapes
@@ -29,7 +29,6 @@ from remit.services.spending import ledger
 from remit.services.work import outcome_ending, waits
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import mail as mail_statements
-from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as grant_statements
 from remit.store.record import events as event_log
 from remit.store.work import outcomes as statements
@@ -172,7 +171,7 @@ def _bring_back_agents(ctx: Context, were: Mapping[str, str], restored: Restored
 def _why_not(ctx: Context, agent: Agent) -> str | None:
     if tree.is_purged(ctx, agent):
         return "it was purged since"
-    if ctx.tx.one(agent_statements.LIVING_AGENT_BY_NAME, name_key=name_key(agent.name)):
+    if lookup.living_agent(ctx, agent.name):
         return "another agent has its name by now"
     if agent.boss_id is None:
         return None

@@ -42,7 +42,9 @@ def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
             output.when(one["startedAt"]),
             took(one),
             tokens(one),
-            "; ".join(part for part in (one["error"] or one["why"], denied(one)) if part),
+            "; ".join(
+                filter(None, (one["error"] or one["why"], transcript.denials(one["denied"])))
+            ),
         )
         for one in runs
     ]
@@ -80,10 +82,6 @@ def draw(session: Session, one: dict[str, Any]) -> None:
     )
     if one["finalResponse"]:
         output.say("", *one["finalResponse"].splitlines())
-
-
-def denied(run: dict[str, Any]) -> str:
-    return transcript.denials(run["denied"])
 
 
 def _counts(tools: list[dict[str, Any]]) -> str:

@@ -35,7 +35,7 @@ class AgentBody(Body):
     def asked(self) -> dict[str, Any]:
         """The body, in the words of the services."""
         said = self.model_dump(exclude_none=True, exclude={"grants", "outcome_id"})
-        return {**said, "given": [wish.as_wish() for wish in self.grants]}
+        return {**said, "given": [wish.model_dump() for wish in self.grants]}
 
 
 class KeyBody(Expiring):

@@ -1,7 +1,5 @@
 """A capability in the bodies of other requests; the routes of grants are declared."""
 
-from typing import Any
-
 from remit.entrypoints.http.wire import field_types
 from remit.entrypoints.http.wire.fields import Body, Reference
 
@@ -14,6 +12,3 @@ class Wish(Body):
     mode: field_types.Mode | None = None
     scope: Reference | None = None
     expires_at: field_types.Moment | None = None
-
-    def as_wish(self) -> dict[str, Any]:
-        return self.model_dump()

@@ -203,11 +203,11 @@ def _rights(visit: Visit, one: Mapping[str, Any]) -> Values:
 
 def _configuration(visit: Visit, one: Mapping[str, Any]) -> Values:
     now = visit.ask(configuration.show, agent=one["id"])
-    older, newer = (_number(visit.argument(name)) for name in ("older", "newer"))
+    older, newer = (visit.number(name) for name in ("older", "newer"))
     revisions = visit.ask(
         configuration.revisions,
         agent=one["id"],
-        before=_number(visit.argument("before")) or _NEWEST,
+        before=visit.number("before") or _NEWEST,
         limit=PAGE,
     )
     compared = None
@@ -257,10 +257,6 @@ TABS: Final[dict[str, tuple[str, Load]]] = {
     "configuration": ("Configuration", _configuration),
     "runs": ("Runs", _runs),
 }
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _more(visit: Visit, one: Mapping[str, Any], tab: str, **where: object) -> str:

@@ -90,7 +90,7 @@ def _load(visit: Visit) -> Page:
     if visit.whole:
         people = visit.ask(users.listing, company=company, after=after, limit=PAGE)
         invited = {one["user_id"] for one in visit.ask(invitations.links, company=company)}
-    # Who was too late is shown what it is now; whoever made a mistake, what they typed.
+    # Somebody who was too late is shown the present values; after a mistake, what was typed.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
     return visit.show(
         "company_settings.html",

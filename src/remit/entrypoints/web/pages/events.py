@@ -36,9 +36,8 @@ def show(visit: Visit) -> Page:
         "refused": "1" if visit.argument("refused") else "",
         "every": "1" if visit.argument("every") else "",
     }
-    text = visit.argument("before")
-    before = int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
-    # What is looked for is shown as it is; only the whole is folded.
+    before = visit.number("before", digits=18)
+    # Search results are shown as they are; only the whole record is folded.
     folded = not any(wanted[name] for name in ("q", "action", "refused", "every"))
     found: dict[str, Any] = {"lines": [], "before": None, "last": 0}
     nobody: NotFound | None = None

@@ -45,7 +45,7 @@ async def show(visit: Visit) -> Page:
     quiet = bool(visit.argument("quiet")) or visit.problem is not None
     content: dict[str, Any] = {"shown": False}
     if may["read"] and not quiet:
-        content = await _content(visit, info, _number(visit, "version"), _number(visit, "against"))
+        content = await _content(visit, info, visit.number("version"), visit.number("against"))
     return await visit.look(lambda visit: _show(visit, info, may, content, quiet=quiet))
 
 
@@ -59,7 +59,7 @@ def _show(visit: Visit, info: Any, may: Any, content: dict[str, Any], *, quiet: 
     if held is not None:
         everybody += [one["holder_id"] for one in held["grants"]] + [held["home_agent_id"]]
         everybody += [(one["granted_by"] or "").partition(":")[2] for one in held["grants"]]
-    seen = _number(visit, "version") or _number(visit, "seen")
+    seen = visit.number("version") or visit.number("seen")
     return visit.show(
         "file.html",
         file=info,
@@ -67,7 +67,7 @@ def _show(visit: Visit, info: Any, may: Any, content: dict[str, Any], *, quiet: 
         content=content,
         quiet=quiet,
         view="source" if visit.argument("view") == "source" else "",
-        # What is on the page already, when it only looks for what changed.
+        # The version on the page already, when it only looks for changes.
         seen=content["version"] if content["shown"] else seen,
         versions=versions,
         more_versions=visit.link(f"/files/{info['id']}", before=versions[-1]["number"])
@@ -144,12 +144,12 @@ def _is_markdown(description: str, text: str) -> bool:
 
 
 def _versions(visit: Visit, info: Mapping[str, Any]) -> list[dict[str, Any]]:
-    before = _number(visit, "before") or files.LAST
+    before = visit.number("before") or files.LAST
     return visit.ask(files.history, file=info["id"], before=before, limit=VERSIONS)
 
 
 def _accesses(visit: Visit, info: Mapping[str, Any]) -> list[dict[str, Any]]:
-    before = _number(visit, "read_before") or files.LAST
+    before = visit.number("read_before") or files.LAST
     return visit.ask(files.accesses, file=info["id"], before=before, limit=ACCESSES)
 
 
@@ -220,9 +220,3 @@ async def give(visit: Visit) -> Done:
         expires_at=visit.form.maybe("expires_at"),
     )
     return Done(f"/files/{info['id']}", f"Granted to {visit.form.text('agent')}.")
-
-
-def _number(visit: Visit, name: str) -> int | None:
-    """A number from the address; whatever else stands there is ignored."""
-    text = visit.argument(name)
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else None

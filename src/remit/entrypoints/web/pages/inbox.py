@@ -50,13 +50,12 @@ def listing(visit: Visit) -> Page:
         if len(found) == PAGE:
             more = visit.link("/inbox", show=which, before=found[-1]["id"])
     else:
-        place = visit.argument("before")
-        known = place.isascii() and place.isdecimal() and len(place) < 19
+        place = visit.number("before", digits=18)
         found = visit.ask(
             threads.newest,
             company=visit.company_id,
             everything=which == "all",
-            before=int(place) if known else threads.LAST_POSITION,
+            before=threads.LAST_POSITION if place is None else place,
             limit=PAGE,
         )
         if len(found) == PAGE:

@@ -50,7 +50,7 @@ def show(visit: Visit) -> Page:
     parts = _outline(visit, one["id"])
     near = visit.ask(outcome_drawing.around, outcome=one["id"])
     may = visit.ask(allowed_actions.outcome, outcome=one["id"])
-    before = _number(visit.argument("before"))
+    before = visit.number("before", digits=18)
     happened = visit.ask(
         outcomes.history, outcome=one["id"], before=before or _NEWEST, limit=HISTORY
     )
@@ -218,8 +218,3 @@ def _references(text: str) -> list[str]:
     if len(found) > MOST_EVIDENCE:
         raise BadInput(f"At most {MOST_EVIDENCE} files.", "Name those that show it best.")
     return found
-
-
-def _number(text: str) -> int | None:
-    """A position in a list, from the address; whatever else stands there is ignored."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None

@@ -122,7 +122,7 @@ def _graph(visit: Visit) -> Page:
     wanted = _wanted(visit)
     root = visit.argument("root") or None
     if root is None and visit.company is not None:
-        # Who sees a part of the company sees what was handed to its top, and all below.
+        # A person with a part of the company sees outcomes handed to its top, and all below.
         root = visit.company.get("scope_agent_id")
     shown = visit.ask(
         outcome_tree.picture,

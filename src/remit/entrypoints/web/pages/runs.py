@@ -188,7 +188,7 @@ def _minute(at: Micros) -> str:
 def show(visit: Visit) -> Page:
     one = visit.ask(runs.show, run=visit.argument("run"))
     visit.enter(one["company_id"])
-    after = _number(visit.argument("after"))
+    after = visit.number("after") or 0
     shown: list[dict[str, Any]] = []
     more = ""
     for number, entry in transcripts.entries(visit.ask, one["id"]):
@@ -217,10 +217,6 @@ def show(visit: Visit) -> Page:
         ),
         names=common_queries.names(visit, (one["agent_id"], one["accountable_user_id"])),
     )
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else 0
 
 
 async def cancel(visit: Visit) -> Done:

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from remit.entrypoints import budget_text
+from remit.entrypoints.approval_text import monthly
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.commands.company import hiring
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command, Session, pass_session
 from remit.errors import RemitError
@@ -61,8 +61,8 @@ def _all(session: Session) -> None:
 
 def in_words(session: Session, agent: dict[str, Any]) -> str | None:
     """An agent's own monthly budget, and what is left of it as far as that may be seen."""
-    said = hiring.budget(agent)
-    if said is None:
+    said = monthly(agent)
+    if not said:
         return None
     try:
         found = session.client.get(path("agents", agent["id"], "budget"))

@@ -1,13 +1,12 @@
 """`remit agent hire|set|permissions|wake`: what an agent is to be, and may do."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from remit.entrypoints.approval_text import monthly
 from remit.entrypoints.cli import setup_note
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
@@ -186,11 +185,6 @@ def wake(session: Session, name: str, reason: str) -> None:
 
 
 COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)
-
-
-def budget(one: Mapping[str, Any]) -> str | None:
-    """A monthly budget in words, if there is one."""
-    return monthly(one) or None
 
 
 def json_object(text: str, option: str = "--config") -> dict[str, Any]:

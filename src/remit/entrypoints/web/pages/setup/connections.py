@@ -178,10 +178,6 @@ _WORDS = {
 }
 
 
-def _server_kinds(_: Visit) -> Sequence[tuple[str, str]]:
-    return _TRANSPORTS
-
-
 def _server_fields(visit: Visit) -> list[Setting]:
     kind = chosen_kind(visit, SERVERS)
     without = _OF_ADDRESS if kind == "program" else _OF_PROGRAM
@@ -247,7 +243,7 @@ SERVERS = Noun(
     save=_save_server,
     test=_test_new_server,
     operators=True,
-    kinds=_server_kinds,
+    kinds=lambda _: _TRANSPORTS,
     acts={
         "test": Act("Test", _test_server),
         "remove": Act("Remove", _remove_server, "Remove {} and every right to use it?"),
