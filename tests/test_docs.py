@@ -154,7 +154,7 @@ def test_the_documents_say_what_a_workspace_does_not_protect() -> None:
     runtime = (REPOSITORY / "docs" / "runtime.md").read_text()
     security = (REPOSITORY / "docs" / "security-model.md").read_text()
     readme = (REPOSITORY / "README.md").read_text()
-    assert "What is **not** held: the network" in runtime
+    assert "**Not held:** the network" in runtime
     assert "Without either sandbox, programs are not started at all" in runtime
     assert "A workspace is a folder, not a sandbox" in security
     assert "The sandbox does not hold the network" in readme

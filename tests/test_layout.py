@@ -314,8 +314,18 @@ def test_what_is_left_out_on_postgresql_is_a_test_that_runs_on_both() -> None:
 
 #: How a statement of the store is made.
 STATEMENT = re.compile(r"Statement\(|\.(find|one|update|delete|count|change|row)\(|\bchange\(")
-#: Openings that hide the noun, of docstrings, labels and errors. A question may have them.
-RIDDLE = re.compile(r'"(Whoever|Whatever|Those (that|who)|What (is|are|was|were))\b[^"?]*["\n]')
+#: Openings that hide the noun: of docstrings, labels and errors; of comments; of any sentence; of
+#: paragraphs and entries of lists in prose. A question may have them.
+RIDDLE = re.compile(
+    r'"(?:Whoever|Whatever|Those (?:that|who)|What (?:is|are|was|were))\b[^"?]*["\n]'
+    r"|(?:#:?|//|\{#) (?:What|Who|Whoever|Whatever|Those) .*"
+    r"|(?<=[.:] )Whoever\b.*"
+)
+RIDDLE_IN_PROSE = re.compile(
+    r"^(?:- )?(?:What|Who|Whoever|Whatever|Those) [^?\n]*$|(?<=[.:] )Whoever\b.*", re.MULTILINE
+)
+#: Never edited once they are there.
+MIGRATIONS = "store/migrations/versions"
 
 
 def test_every_statement_has_a_line_that_says_what_it_answers() -> None:
@@ -332,9 +342,13 @@ def test_every_statement_has_a_line_that_says_what_it_answers() -> None:
 
 
 def test_sentences_begin_with_what_they_are_about() -> None:
-    riddles = {
-        str(path.relative_to(ROOT)): found[0]
-        for path in sorted(ROOT.rglob("*.py"))
-        if (found := RIDDLE.search(path.read_text())) is not None
-    }
-    assert riddles == {}
+    code = [path for path in ROOT.rglob("*") if path.suffix in (".py", ".js", ".html")]
+    prose = [*(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "README.md"]
+    riddles = [
+        f"{path.relative_to(REPOSITORY)}: {found[0][:80]}"
+        for paths, pattern in ((code, RIDDLE), (prose, RIDDLE_IN_PROSE))
+        for path in sorted(paths)
+        if MIGRATIONS not in str(path)
+        for found in pattern.finditer(path.read_text())
+    ]
+    assert riddles == []

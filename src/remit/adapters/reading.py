@@ -249,7 +249,7 @@ def denies(text: str) -> bool:
 def answered(tool: str, call: str | None, text: str, *, failed: bool) -> Entry:
     """The result of a call, or that it was denied."""
     if failed and denies(text):
-        # What follows is the decision, for programs.
+        # The rest is the decision, for programs.
         said = text.partition('\n{"')[0].removeprefix("Error: ")
         return Entry(EntryKind.DENIED, said, tool, call)
     return Entry(EntryKind.RESULT, text, tool, call, failed)

@@ -134,8 +134,8 @@ class RunSettings(Config):
         default_factory=dict,
         max_length=100,
         description="Variables for the program, besides the few it gets from Remit; nothing is "
-        "inherited from the worker. Whoever reads the configuration sees harmless ones such as "
-        "LANG and not the others. Names that begin with REMIT_ are refused.",
+        "inherited from the worker. Readers of the configuration see harmless ones such as LANG "
+        "and not the others. Names that begin with REMIT_ are refused.",
     )
     cwd: Annotated[Program, Field(max_length=1024)] | None = optional(
         "Folder in which the program starts, relative to the workspace of the run. An "

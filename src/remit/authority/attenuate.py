@@ -73,7 +73,7 @@ def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
                 "rule:outside_limits",
             )
         )
-    # Who holds all of it passes on all of it, whatever else they hold.
+    # A holder of all of it passes on all of it, whatever else they hold.
     sources = [grant for grant in sources if not grant.is_limited] or sources
     lasting = [grant for grant in sources if _outlasts(grant.expires_at, wish.expires_at)]
     parent = strongest(lasting or sources)  # there is one, or holding() had said no

@@ -417,7 +417,7 @@ def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -
         return deny("not_bound", "You are not bound to a channel of that kind.")
     by_rule = _message_rule(actor, resource.id if resource is not None else "", facts)
     if by_rule is not None:
-        # What was said explicitly goes before what follows from the tree.
+        # An explicit grant goes before a rule of the tree.
         gate = condition(held, Level.USE, facts.now)
         return gate or allow(by_rule[0], by_rule[1], f"rule:{by_rule[0]}")
     if granted.effect is not Effect.DENY:

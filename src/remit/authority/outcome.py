@@ -60,7 +60,7 @@ def decide_outcome(
         return deny("yours_to_judge", "Nobody delegated it to you, so you judge it yourself.")
     by_rule = _by_rule(action, relation)
     if by_rule.allowed:
-        # What was said explicitly goes before what follows from the tree.
+        # An explicit grant goes before a rule of the tree.
         return condition(held, need, now) or by_rule
     if granted.effect is not Effect.DENY and action not in _ONLY_BY_RULE:
         return granted

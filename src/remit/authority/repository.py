@@ -27,7 +27,7 @@ def changing(
     for path in sorted(set(paths)) or [_NO_FILES]:
         found = holding([_unlimited(one) for one in there if _reaches(one, path)], need, now)
         if found.allowed and is_executed(path):
-            # What has to be asked about everything has to be asked about this, too.
+            # An approval that is needed for the whole repository is needed for this, too.
             found = condition([one for one in there if one.paths is None], need, now) or found
         if found.effect is Effect.DENY:
             return _about(found, path, branch, held, need, now)

@@ -100,8 +100,8 @@ class EmailConfig(Config):
     ] = Field(
         default=[],
         description="Addresses, or `@example.org` for whole domains, that are heard though they "
-        "are not linked, and that the agent may write to first. Whoever else wrote gets answers "
-        "and nothing else.",
+        "are not linked, and that the agent may write to first. Other senders get answers and "
+        "nothing else.",
     )
 
 

@@ -290,7 +290,7 @@ async def _posted_to_us(
                 await bot.set_webhook(**post)
     finally:
         with suppress(Exception):
-            # What comes meanwhile stays with Telegram for a day.
+            # Messages that come meanwhile stay with Telegram for a day.
             await bot.delete_webhook(request_timeout=_SECONDS)
 
 
@@ -440,7 +440,7 @@ def _incoming(update: Update, me: User, hear: str) -> Incoming | None:
         return None  # somebody joined, a poll, a place on a map
     id_ = _id(message)
     addressed = hear == "all" or message.chat.type == "private" or _names(message, text, me)
-    # What somebody passes on or changes later is not what they say now, so it is no command.
+    # A forwarded or edited message is not what its sender says now, so it is no command.
     if message.forward_origin is not None:
         text = f"[forwarded] {text}"
     if update.edited_message is not None:

@@ -74,7 +74,7 @@ def run(
         def announce() -> None:
             lock.describe(url, app.restored)
             log.info("serving at %s", url)
-            # What is loaded stays. To look through it for garbage takes 150 ms, in which nobody is
+            # Loaded modules stay. To look through them for garbage takes 150 ms, in which nobody is
             # answered, and happens whenever a request brings many values.
             gc.freeze()
             if ready is not None:

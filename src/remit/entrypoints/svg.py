@@ -121,7 +121,7 @@ def _edges(graph: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], Edge
     nodes = {node["id"]: node for node in graph["nodes"]}
     parts = [(parent, child) for parent, child in graph["parts"]]
     known = set(parts)
-    # What is part of an outcome and blocks it, too, is drawn as its part.
+    # A part that also blocks its outcome is drawn as its part.
     waits = ((waiting, blocker) for blocker, waiting in graph["blockers"])
     return nodes, parts, [edge for edge in waits if edge not in known]
 

@@ -185,7 +185,7 @@ class GitHub:
         states = await self.api.fresh(f"{place}/status", **self.per_page)
         if runs is None and states is None:
             return None
-        # What is as it was has to be said again beside what is not.
+        # An answer that is unchanged has to be fetched in full beside one that is not.
         if runs is None:
             runs = await self.api.get(f"{place}/check-runs", **self.per_page)
         if states is None:

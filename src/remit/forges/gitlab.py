@@ -105,7 +105,7 @@ class GitLab:
     async def _notes(self, place: str, *, known: bool = False) -> Sequence[Said]:
         threads = await self.api.pages(f"{place}/discussions", known=known, **_PAGE)
         notes = [note for one in threads for note in many(at(one, "notes") or [])]
-        # What GitLab writes itself about labels and pushes is left out.
+        # GitLab's own notes about labels and pushes are left out.
         return [_note(one) for one in notes if at(one, "system") is not True]
 
     async def comment(self, number: int, body: str, *, issue: bool) -> str:

@@ -286,7 +286,7 @@ class Context:
         try:
             yield
         finally:
-            # What the other may not do is no attempt of whoever calls.
+            # A refusal of the other is no attempt of the caller.
             self.actor, self.membership, self.ticket, self._decided, self._denied = before
 
     def allow_by_rule(self, decision: Decision) -> None:

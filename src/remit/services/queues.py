@@ -233,8 +233,8 @@ class Deliveries(Queue[D]):
         most: int = MOST_ATTEMPTS,
         patient: bool = True,
     ) -> shapes.EndedShape:
-        """It did not get through: tried again later, or dead if that happened too often. Whoever
-        is asked for patience waits so long; while `patient`, that attempt does not count."""
+        """Put a failed item back for later, or end it if it failed too often. A receiver that asks
+        for patience is waited for; while `patient`, that attempt does not count."""
         found, why = self.entered(ctx, item), why[:_LONGEST_WHY]
         status = DeliveryStatus.QUEUED
         usual = backoff[min(found.attempt, len(backoff)) - 1]

@@ -209,7 +209,7 @@ def _declare(
     changes = tuple(one for one in declared if isinstance(one, Change))
     surfaces = tuple(one for one in declared if not isinstance(one, Change | ForRemit))
     for_remit = FOR_REMIT in declared
-    # What is wrong is said as over HTTP, where there is a route.
+    # Errors name parameters as over HTTP, where there is a route.
     called = next((one.called for one in surfaces if isinstance(one, AsRoute)), str)
     spread_shared(body)
     body = _ours(body) if for_remit else body

@@ -53,7 +53,7 @@ class InlineDatabase(Database):
         self.crash_point: CrashPoint = _never
         self.commits = 0
         self._connection = connect(path)
-        # What a crash leaves is decided by the crash points, not by the disk.
+        # The crash points decide what a crash leaves, not the disk.
         self._connection.execute("PRAGMA synchronous=OFF")
 
     @property

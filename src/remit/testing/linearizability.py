@@ -193,7 +193,7 @@ def _shortest(
         busy_until = max(busy_until, ended)
     quiet = search.known[cut][0]
     earlier = [one for _, _, one in search.known[:cut]]
-    # Those without an answer that had begun by then may have happened before or may come after.
+    # Unanswered calls that had begun by then may have happened before or may come after.
     early = [one for one in search.loose if one.began < quiet]
     places = _Search(model, [*earlier, *early], most).ends(starts, every=True)
     open_still = [

@@ -63,7 +63,7 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
             *("--append-system-prompt", context.instructions),
             # Otherwise a resumed conversation keeps the prompt of its first run.
             *("--system-prompt-snapshot", "off"),
-            # What differs from run to run comes after the prompt, so that the provider's cache
+            # Parts that differ from run to run come after the prompt, so that the provider's cache
             # hits.
             "--exclude-dynamic-system-prompt-sections",
         ]

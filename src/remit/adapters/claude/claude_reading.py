@@ -77,7 +77,7 @@ class ClaudeReader(reading.JsonReader):
         call = name(event.get("tool_use_id"))
         if self._denied.get(call) is None:
             self._denied.put(call, why)
-            # What follows is advice to the model.
+            # The rest is advice to the model.
             text = why.partition(" IMPORTANT:")[0]
             yield Entry(EntryKind.DENIED, text, tool_name(event.get("tool_name")), call)
 

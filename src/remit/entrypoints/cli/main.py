@@ -212,7 +212,7 @@ def run(arguments: list[str]) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        # What could not be written now cannot be written at exit either.
+        # Output that cannot be written now cannot be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 

@@ -56,7 +56,7 @@ class _Bridge:
         if not isinstance(message, dict):
             return self._fail(None, _INVALID_REQUEST, "This line is not one JSON-RPC message.")
         if "id" not in message or message.get("method") == "initialize":
-            # What follows may depend on these, so they keep their place.
+            # Later messages may depend on these, so they keep their place.
             return self._carry(message, line)
         pool.submit(self._carry, message, line)
         return None

@@ -76,7 +76,7 @@ async def _speak(program: Program, said: MemoryObjectReceiveStream[SessionMessag
 async def over_http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Streams]:
     """To this address and its own origin only: no proxy, and no redirect that leads elsewhere."""
     client = httpx2.AsyncClient(
-        # What is packed cannot be measured before it is unpacked.
+        # A compressed body cannot be measured before it is unpacked.
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
         transport=_Bounded(httpx2.AsyncHTTPTransport(trust_env=False)),

@@ -31,7 +31,7 @@ EXECUTED_BY_FORGES = (
     *(".drone.jsonnet", ".devcontainer/**", ".gitpod.yml"),
     # Where the contents of large files go to and come from.
     ".lfsconfig",
-    # Who has to agree to what.
+    # The required reviewers of files.
     *("codeowners", "docs/codeowners"),
 )
 

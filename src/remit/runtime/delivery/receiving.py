@@ -93,7 +93,7 @@ class Receivers(Polling):
         heard, looked = float("-inf"), clock()
         with self._alone(claimed, connection):
             async with aclosing(channel.receive(connection)) as coming:
-                # What was yielded is stored before the channel goes on and tells the outside so.
+                # A yielded message is stored before the channel goes on and tells the outside so.
                 async for said in coming:
                     kept = [one for one in map(intake.kept, said) if one is not None]
                     for begin in range(0, len(kept), intake.MOST_STORED):

@@ -146,7 +146,7 @@ class Repos:
             if not await threads.FILES.run(_is_there, work):
                 await self._placed(mirror, None, str(work.parent), work.name, who=who)
                 return problem or ""
-        # What is in it is the agent's, settings of git among it: git looks at it where it does.
+        # Its contents are the agent's, settings of git among them: git looks at it where it does.
         quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
         fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force")
         async with mirror.in_use():

@@ -258,7 +258,7 @@ async def _inside(workspace: Path, copy: Path, *arguments: str) -> bytes:
             "Commit to the branch in the folder that repo_clone made, and name both.",
         ) from error
     finally:
-        # What the copy had run may have left links in it.
+        # Programs of the copy may have left links in it.
         await threads.FILES.run(destroy_workspace, home)
     return bytes(taken)
 
@@ -434,7 +434,7 @@ class Quarantine:
         up, down = 0, [part for part in target.split("/") if part not in ("", ".")]
         while down[:1] == [".."]:
             up, down = up + 1, down[1:]
-        # What is above another link is not what the path says.
+        # The folder above another link may not be the one that the path says.
         if (
             target.startswith("/")
             or up > one.path.count("/")

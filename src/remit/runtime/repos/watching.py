@@ -122,7 +122,7 @@ class Look:
         return round((self._api.pause if self._api else 0) * SECOND)
 
     def cursor(self) -> dict[str, Any]:
-        # What failed or is left is asked for as if for the first time.
+        # After a failure, or with a rest, everything is asked for as if for the first time.
         known = None if self.problems or self._left else self._api
         kept = known.kept if known is not None else {}
         return {"tags": kept, "refused": self._refused}

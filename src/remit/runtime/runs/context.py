@@ -214,7 +214,7 @@ class Context(RunContext):
 
     def log(self, text: str, stream: str = "remit") -> None:
         self.signs.note(self.run_id)
-        # What is only quoted is not taken for an entry of Remit.
+        # A quoted line is not taken for an entry of Remit.
         text = f"\n{text}".replace(f"\n{MARK}", f"\n {MARK}")[1:]
         self.journal.add(text.rstrip("\n") + "\n", stream)
 

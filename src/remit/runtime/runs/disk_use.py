@@ -44,7 +44,7 @@ def _blocks(folder: Path) -> int:
     with ExitStack() as closing:
         while pending:
             for entry in _listed(pending.pop(), closing):
-                # What is closed to us in this moment is looked at in the next.
+                # A folder that is closed to us in this moment is looked at in the next.
                 with contextlib.suppress(*_PASSING, PermissionError):
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
@@ -73,7 +73,7 @@ def _open(path: str, closing: ExitStack) -> None:
     with contextlib.suppress(*_PASSING):
         fd = os.open(path, _FOLDER)
         closing.callback(os.close, fd)
-        # What was opened, whatever has this name by now.
+        # The opened file, whatever has its name by now.
         place, mode = f"/proc/self/fd/{fd}", stat.S_IMODE(os.fstat(fd).st_mode)
         os.chmod(place, mode | 0o700)
         closing.callback(os.chmod, place, mode)

@@ -108,9 +108,9 @@ There are no tokens, passwords or keys in what Remit itself keeps: settings that
 were taken out and are listed as `removed`. What people and agents wrote into files and outcomes is
 here as they wrote it. Treat the folder like the company itself.
 
-`remit company import DIR` makes the company again, in another instance. Whoever does that stands
-in for the people of this one. A file whose content was changed is refused, because its hash is no
-longer the one in its meta.toml.
+`remit company import DIR` makes the company again, in another instance. The person who does
+that stands in for the people of this one. A file whose content was changed is refused, because its
+hash is no longer the one in its meta.toml.
 """
 
 

@@ -168,7 +168,7 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
         ],
         "problems": [
             *(one.ended_why or "" for one in ctx.tx.all(statements.DEAD_OF, change=value.id)),
-            # What is tried again says why it has to be.
+            # A retried errand says why.
             *(
                 f"{one.kind.value} is tried again: {one.ended_why}"
                 for one in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)

@@ -136,7 +136,7 @@ def delivered(
     how = why or f"took longer than {wanted.seconds} seconds"
     if code is not None:
         how = f"ended with {code}"
-    # What makes a text colourful could stand in the midst of a secret.
+    # Colour codes could stand in the midst of a secret.
     log = program_text.without(model.printed(log))[-model.LONGEST_LOG :]
     evidence = documents.create(
         *(ctx, FileKind.FILE, f"Check {found.name} {result.value}: {change.title}"[:LONGEST_TITLE]),

@@ -41,7 +41,7 @@ def comment(
     if line is not None and path is None:
         raise BadInput("Which file is the line in?", "Name its path, too.")
     if ctx.actor.agent_id == found.agent_id:
-        # What its author says about a change with a request is said there, too.
+        # Comments of the author of a change with a request are said there, too.
         ctx.tx.run(forge_statements.RING, repo=found.repo_id, due=ctx.now)
     made = ChangeComment(
         id=ChangeCommentId(ctx.ids.new()),

@@ -40,7 +40,7 @@ def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | No
         binding = _binding(ctx, account) if account.kind == notice.way else None
         if binding is not None:
             user = ctx.tx.existing(people.USER, user=notice.user_id)
-            # What is shown is what they may see themselves.
+            # The notice shows what its receiver may see.
             with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
                 return _post(ctx, binding, account.conversation, document)
     return None

@@ -132,7 +132,7 @@ def _binding(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, l
         return name, None
     was = json.loads(found.adapter_config)
     if isinstance(config, Mapping):
-        # What comes back as it was shown stays what it was.
+        # A secret that comes back as it was shown stays what it was.
         seen_as = bindings.shown(was)
         config = {
             key: was[key] if seen_as.get(key) == value else value for key, value in config.items()

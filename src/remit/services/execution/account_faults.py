@@ -132,7 +132,7 @@ def _found_closed(
     if fault in NEEDS_PROOF and not before.is_held and (before.answered_at or 0) > used.started_at:
         return None  # others were answered while it ran
     cause = (used.error or fault.value).removesuffix(".")
-    # What it found out about the account counts if it was to find out, or if nobody knew.
+    # Its finding about the account counts if it was to find out, or if nobody knew.
     after = closed(before, fault, used.until, cause, ctx.now, probed=probed is not None)
     _tell_once(ctx, before, after)
     return after

@@ -52,7 +52,7 @@ def checked(ctx: Context, *, agent: str, usable: bool, cause: str = "") -> shape
         raise Conflict(f"{found.name} is not in error any more.")
     if usable:
         tree.set_status(ctx, found, AgentStatus.IDLE)
-        # What failed before is not forgotten: if it fails again, it is for a person again.
+        # Earlier failures are not forgotten: if it fails again, it is for a person again.
         ctx.tx.run(leases.LOOK_AT, agent=found.id, due=ctx.now)
         waking.wake(ctx, found.id, "its adapter can be used")
     else:

@@ -62,7 +62,7 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
     """End a run, and see to the mail that it took up."""
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value):
         raise Conflict("The run has ended already.")
-    # What it took stays counted, also when it was cut off and cannot say so itself.
+    # Its usage stays counted, also when it was cut off and cannot say so itself.
     whole = ledger.took(ctx, run, report)
     over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
     fault = _fault(ended, report, over)
@@ -124,7 +124,7 @@ def release(
     agent = lookup.agent_row(ctx, run.agent_id)
     lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
     assert agent is not None
-    # What it was shown, and whether it wants to go on, was written while it ran.
+    # The run itself wrote what it was shown, and whether it wants to go on.
     run = ctx.tx.one(statements.RUN, run=run.id) or run
     if ended is RunStatus.COMPLETED:
         tool_changes.go_on(ctx, run)
@@ -267,7 +267,7 @@ def _after(
         return _After(True, 0, None, lease.told, was_cut=True)
     consequence = CONSEQUENCES[fault]
     cause = (run.error or ended.value).removesuffix(".")
-    # What would close an account, and did not, is the agent's after all.
+    # A fault that would close an account, and did not, is the agent's after all.
     backs_off = consequence.backs_off or (consequence.holds is not None and closed is None)
     if backs_off:
         return _After(True, lease.failures + 1, cause, cause)

@@ -102,7 +102,7 @@ def _stored_call(approval: Approval) -> tuple[Verb[..., Any], Arguments]:
     payload = json.loads(approval.payload)
     verb = verb_named(payload["verb"])
     stored = {**payload["arguments"], **payload["prepared"]}
-    # What was stored before versions were counted is of the first one.
+    # A call that was stored before versions were counted is of the first one.
     return verb, verb.carry_over(stored, payload.get("version", 1))
 
 

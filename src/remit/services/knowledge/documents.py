@@ -71,7 +71,7 @@ def create(
         company_id=CompanyId(ctx.company or ""),
         kind=kind,
         description=description,
-        # What Remit keeps is found through its outcome or agent, not by browsing.
+        # Remit's own documents are found through their outcome or agent, not by browsing.
         unlisted=unlisted or kind is not FileKind.FILE,
         home_agent_id=home,
         version=1,

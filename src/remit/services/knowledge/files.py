@@ -255,7 +255,7 @@ def listing(
         page = []
     while len(page) < limit:
         found = ctx.tx.all(statements.HELD_FILES, holder=ctx.actor.id, after=after, limit=limit)
-        # What was denied or has expired leaves room for what comes next.
+        # Denied and expired files leave room for the next ones.
         with_level = ((file, level(ctx, file)) for file in found)
         page += [views.file(file, held) for file, held in with_level if held is not Level.NONE]
         if len(found) < limit:

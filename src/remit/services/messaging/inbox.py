@@ -64,7 +64,7 @@ def deliver(
     """Put a message in line, or aside until its time. Its files may be read when it is there."""
     later = due > ctx.now
     if not later:
-        # What was due before this was sent comes before it, even if nobody has seen to it yet.
+        # Mail that was due before this was sent comes before it, even if nobody has seen to it yet.
         for earlier in ctx.tx.all(statements.DUE_FOR, receiver=agent or user):
             arrive(ctx, earlier)
     status = DeliveryStatus.DEFERRED if later else DeliveryStatus.QUEUED
@@ -407,7 +407,7 @@ def _shown(ctx: Context, delivery: Delivery) -> shapes.TakenMessageShape:
 
 def _letter(shown: shapes.TakenMessageShape) -> Letter:
     kind, _, place = shown["sender"].partition(":")
-    # Who is linked is a person of the company, wherever they speak.
+    # A linked sender is a person of the company, wherever they speak.
     outside = kind == "channel" and not shown["from_board"]
     sender = "remit" if kind == "system" else f"{kind}:{shown['sender_name']}"
     if kind == "channel":

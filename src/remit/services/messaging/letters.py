@@ -32,7 +32,7 @@ def _reading(ctx: Context, message: Message) -> Decision:
     if ctx.actor.kind is ActorKind.SYSTEM:
         return BY_REMIT
     me = ctx.actor.id
-    # What waits for its time is not known to its receiver yet.
+    # Mail that waits for its time is not known to its receiver yet.
     reached = [
         delivery
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)

@@ -168,7 +168,7 @@ def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> s
     word, sentence = idleness.reason(ctx, receiver)
     if word not in (_KEPT if by_itself else _KEPT | _KEPT_FOR_NOW):
         return None
-    # What it spends, and who paused it, is for people.
+    # Its spending, and who paused it, are for people.
     why = word.replace("_", " ") if ctx.actor.kind is ActorKind.AGENT else sentence
     return f"{receiver.name} does not start for it now: {why}"
 

@@ -83,7 +83,7 @@ def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
     run = _run(ctx, ctx.actor.run_id)
     if run is not None and inherited:
         started_for = set(json.loads(run.outcome_ids))
-        # What it was started for brings its own letter along, whatever else it read.
+        # The outcome that started the run brings its own letter along, whatever else it read.
         if not of_letters(ctx, run) or any(parent.id in started_for for parent in parents):
             return None
     return None if inherited == {made_of} else made_of

@@ -193,7 +193,7 @@ def _open_mandate(
 
 
 def check_name(ctx: Context, name: str) -> None:
-    if ctx.tx.one(statements.LIVING_AGENT_BY_NAME, name_key=name_key(name)):
+    if lookup.living_agent(ctx, name):
         raise AlreadyExists(f"There is an agent named {name!r} already.")
 
 
@@ -259,7 +259,7 @@ preview_terminate = preview_of("agents.preview_terminate", terminate)
 
 @command("agents.wake", AsRoute("POST /agents/{id}/wakeup", "wake_agent", 202, as_seen=True))
 def wake(ctx: Context, *, agent: AgentRef, reason: Remark | None = "") -> shapes.WokenAgentShape:
-    """Send an agent mail that says why, so that it is started. Whoever may write to it may."""
+    """Send an agent mail that says why, so that it is started; for all who may write to it."""
     found = lookup.agent_anywhere(ctx, agent)
     if found.status not in (AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.ERROR):
         raise Conflict(

@@ -164,7 +164,7 @@ class ListedHaltShape(HaltShape):
     may_lift: bool
 
 
-# What a level bundles, under the names that a file has for it.
+# Rights of a level, under the names that a file has for them.
 class LevelShape(TypedDict):
     canCreateAgents: bool | None
     allow: list[str]

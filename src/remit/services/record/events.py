@@ -187,7 +187,7 @@ def _find(ctx: Context, text: str) -> Event:
         raise NotFound.of("event")  # a part of an id does not tell them which events there are
     events = lookup.matching(ctx, _EVENT, prefix)
     if not events:
-        # What an outcome's list shows of its id leads to the event that made it.
+        # The short id in a list of outcomes leads to the event that made the outcome.
         ids = lookup.with_short_id(ctx, ctx.company, "outcome", prefix)
         made = (_first(ctx, f"outcome:{one}", 1 << 62) for one in ids)
         events = [one for one in made if one is not None]

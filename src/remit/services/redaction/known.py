@@ -44,7 +44,7 @@ def _spellings(values: Iterable[str]) -> tuple[str, ...]:
     """The longest first, so that no part of one is left standing."""
     found: set[str] = set()
     for value in values:
-        # What a program prints comes line by line; a key of several lines is known by each.
+        # Output of programs comes line by line; a key of several lines is known by each.
         for part in {value, value.strip(), *value.splitlines()}:
             if len(part) < SHORTEST:
                 continue

@@ -98,7 +98,7 @@ def here(ctx: Context) -> list[shapes.AwaitingShape]:
 def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
     membership = ctx.membership
     assert membership is not None
-    # What a row of its own tells is not told by the letter about it as well.
+    # The letter about something with a row of its own is left out.
     held_accounts = accounts.held(ctx)
     told = {account.told_at for account in held_accounts}
     letters = ctx.tx.all(search.LETTERS_OF_USER, user=ctx.actor.id, limit=MOST)

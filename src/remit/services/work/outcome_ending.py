@@ -216,7 +216,7 @@ def _working_for(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
 def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
     """Deactivate the agents of these mandates and everybody below them; keep what they did."""
     gone = _working_for(ctx, mandates)
-    # Those below first, so that what they raised with a boss that ends, too, is nobody else's.
+    # The lowest first, so that what they raised with a boss that ends, too, is nobody else's.
     withdrawn = [one for agent in reversed(gone) for one in _deactivate(ctx, agent).withdrawn]
     _not_hired_elsewhere(ctx, withdrawn)
     for agent in gone:

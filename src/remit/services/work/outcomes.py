@@ -322,7 +322,7 @@ def reopen(
 ) -> shapes.ReopenedOutcomeShape:
     """Take a completion or closure back.
 
-    Whoever could judge can do that; the agents that ended because it was accepted come back.
+    Everybody who could judge can do that; the agents that ended because it was accepted come back.
     """
     found = lookup.find(ctx, OUTCOME, outcome)
     require_outcome(ctx, Action.OUTCOME_FINISH, found)

@@ -192,7 +192,7 @@ class LocalBlobs:
             return
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
 
-    # What sweep_places needs.
+    # For sweep_places.
 
     def old(self, trash: bool, before: Micros) -> Iterator[Pair]:
         with os.scandir(self._trash if trash else self._root) as folders:

@@ -115,7 +115,7 @@ class S3Blobs:
             obstore.delete(self._store, key)
         return f"Blobs are in {self._where}, which is writable."
 
-    # What sweep_places needs.
+    # For sweep_places.
 
     def old(self, trash: bool, before: Micros) -> Iterator[Pair]:
         start = f"{_TRASH}/" if trash else ""

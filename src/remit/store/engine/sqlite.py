@@ -204,7 +204,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
-        # What a savepoint may have to restore; else each commit makes a temporary file for it.
+        # For the journal of savepoints; else each commit makes a temporary file for it.
         connection.execute("PRAGMA temp_store=MEMORY")
     except sqlite3.Error as error:
         raise translate(error) from error

@@ -221,7 +221,7 @@ def into(value: type[T]) -> Callable[..., T]:
         values = list(row)
         for index, cast in casts:
             values[index] = cast(values[index])
-        # What a base has comes first, and is given by name.
+        # Fields of a base come first, and are given by name.
         return value(*values[len(named) :], **dict(zip(named, values, strict=False)))
 
     return make

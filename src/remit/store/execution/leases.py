@@ -51,7 +51,7 @@ def _wake(dialect: object) -> object:
             "due_at": sa.case((_was_spared, agent_leases.c.due_at), else_=bind("due")),
             "spared": agent_leases.c.failures,
             "why": bind("why"),
-            # What the clock brought is nothing new.
+            # A look that the clock brought is nothing new.
             "idle_runs": sa.case(
                 (bind("by_clock", type_=sa.Boolean), agent_leases.c.idle_runs), else_=0
             ),
@@ -261,7 +261,7 @@ _not_woken = sa.and_(
 _with_leases = outcomes.join(agents, agents.c.id == outcomes.c.owner_id).outerjoin(
     agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id
 )
-# What is new and what the clock brought are found in an index each.
+# News and looks that the clock brought are found in an index each.
 _forgotten = [
     sa.select(outcomes.c.company_id, outcomes.c.owner_id)
     .select_from(_with_leases)

@@ -109,7 +109,7 @@ _later = runs.alias("later")
 #: each agent is looked at, not all that ever failed.
 FAILED_RUNS = _RUNS.find(
     BADLY,
-    # What closed an account or a set-up is said once for all.
+    # A fault that closed an account or a set-up is said once for all.
     sa.or_(runs.c.fault.is_(None), runs.c.fault.not_in(_OF_OTHERS)),
     runs.c.id.in_(
         sa.select(

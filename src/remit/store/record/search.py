@@ -159,7 +159,7 @@ def _with_words(table: sa.Table, name: str, kind: str = "") -> sa.Select[Any]:
 #: The words are in what an event says, or in the name of who did it or of what it is about.
 _says = sa.or_(
     sa.and_(
-        # What can be undone is kept with settings of adapters, which are not to be guessed.
+        # Reorganisations are kept with settings of adapters, which are not to be guessed.
         events.c.action.not_like(sa.literal("org.%")),
         sa.or_(
             events.c.details.like(bind("words"), escape=ESCAPE),

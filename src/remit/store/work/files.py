@@ -112,7 +112,7 @@ FILES_BY_PREFIX = _FILES.between(_visible, company_id="company", limit=20)
 _newest = (
     _FILES.select(
         files.c.id < bind("before"),
-        # What Remit keeps itself is found through its outcome or agent.
+        # Remit's own documents are found through their outcome or agent.
         files.c.kind == sa.literal_column("'file'"),
         company_id="company",
     )

@@ -133,7 +133,7 @@ ANSWERS_TO = _MESSAGES.after(
         messages.c.origin_id == bind("message"),
         and_(messages.c.sender_run_id == bind("run"), messages.c.reply_to.is_(None)),
     ),
-    # Who asks has not answered.
+    # A question is no answer.
     messages.c.question_id.is_(None),
     messages.c.request.is_(None),
     _from_agent,

@@ -24,7 +24,7 @@ def outcome_id(session: Session, text: str) -> str:
     if named is not None:
         return str(named["id"])  # a mandate has the id of its agent
     known = list(session.client.each(session.under_company("outcomes")))
-    # What is finished does not stand in the way of what goes by the same title now.
+    # A finished outcome does not stand in the way of an open one with the same title.
     being = [one for one in known if one["status"] == "open"]
     where = being if any(name_key(one["title"]) == name_key(text) for one in being) else known
     what = "outcome or agent"

@@ -91,7 +91,7 @@ def _agent_line(branch: str, agent: Node) -> Line:
 
 
 def nested(agents: Sequence[Node]) -> list[Node]:
-    """A flat list of agents as a forest. Whoever's boss is not in it hangs from the top."""
+    """A flat list of agents as a forest. An agent whose boss is not in it hangs from the top."""
     nodes = {agent["id"]: {**agent, "reports": []} for agent in agents}
     forest: list[Node] = []
     for node in nodes.values():

@@ -75,7 +75,7 @@ def router(app: App) -> APIRouter:
             return page.reply(found, by_id)
         after = page.after_id()
         rows = await app.gate(by, outcomes.listing, stale=stale, after=after, **wanted)
-        # What can be worked on comes most pressing first, so there is no place to go on at.
+        # Actionable outcomes come most pressing first, so there is no place to go on at.
         return page.reply(rows, None if actionable else by_id)
 
     @routes.post("/outcomes/{id}/delegate")

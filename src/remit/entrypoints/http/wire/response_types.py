@@ -87,7 +87,7 @@ ANSWERS: Final[dict[str, Any]] = {
     "read_run_log": list[shapes.TranscriptEntryShape | shapes.LogPieceShape],
     "list_events": list[shapes.EventShape],
     "list_activity": list[shapes.ActivityShape],
-    # What a company is connected with.
+    # Connections of a company.
     "list_adapters": list[shapes.AdapterShape],
     "show_adapter": shapes.AdapterInFullShape,
     "test_adapter": shapes.TestedAdapterShape,

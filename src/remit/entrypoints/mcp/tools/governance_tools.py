@@ -167,7 +167,7 @@ def build(app: App) -> tuple[Tool, ...]:
         )
         return {"configurations": found}
 
-    # What it reads is installed with the adapters; the verb says only who may.
+    # The docs are installed with the adapters; the verb says only who may read them.
     async def adapter_docs(token: str, given: DocsArguments) -> Object:
         await gate(Caller(token), configuration.may_read)
         if given.adapter is None:

@@ -137,7 +137,7 @@ def build(app: App) -> tuple[Tool, ...]:
                 place = await library.run(workspace.materialise, folder, name, stream)
                 return {**answer, "content": None, "path": str(place)}
             content = await library.read_all(view, stream)
-        # What is control characters for the most part is no text to a model, and takes six
+        # A file that is mostly control characters is no text to a model, and takes six
         # characters of JSON for each, which others would wait for.
         if view["is_text"] and len(content.translate(None, _CONTROLS)) * 2 >= len(content):
             return {**answer, "content": content.decode()}

@@ -13,7 +13,7 @@ function look() {
 }
 
 if (form) {
-  // What asked whether it is meant is not in the way of the answer.
+  // The confirmation is not in the way of the answer.
   form.addEventListener("submit", () => document.getElementById("reject-it")?.close());
   form.querySelector("[data-revised] button").addEventListener("click", () => {
     form.elements.namedItem("revision").value = form.querySelector("[data-part=decide]").dataset.revision;

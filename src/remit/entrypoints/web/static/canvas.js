@@ -16,7 +16,7 @@ for (const frame of document.querySelectorAll("[data-canvas]")) {
     svg.setAttribute("height", Math.round(height * scale));
   }
 
-  // What is at this point of the frame stays there.
+  // The point x, y of the frame stays where it is.
   function zoom(to, x = frame.clientWidth / 2, y = frame.clientHeight / 2) {
     const wanted = Math.min(LARGEST, Math.max(SMALLEST, to));
     const factor = wanted / scale;

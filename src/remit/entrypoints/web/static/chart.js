@@ -1,4 +1,4 @@
-// Whoever is dragged onto somebody else in the chart is to report to them: the server shows what
+// An agent that is dragged onto another in the chart is to report to it: the server shows what
 // that changes. Without this script, the form below the chart does the same.
 
 const frame = document.querySelector("[data-preview]");

@@ -22,7 +22,7 @@ function connect() {
 }
 
 async function retry() {
-  // Whoever was signed out meanwhile is told so, and not let wait for ever.
+  // A visitor who was signed out meanwhile is told so, and not let wait for ever.
   const answer = await fetch("/api/me", { cache: "no-store" }).catch(() => null);
   if (answer?.status !== 401) { connect(); return; }
   tell({ state: "out" });

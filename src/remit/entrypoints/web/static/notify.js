@@ -1,6 +1,6 @@
 // Tells through the browser what needs the visitor while no page of it is looked at.
 //
-// What a visible page has shown is known. A hidden page that hears of a change, and looks now and
+// News on a visible page is known. A hidden page that hears of a change, and looks now and
 // then by itself, asks what awaits the visitor and tells of what is new, once for all tabs. What
 // their rules hold back is told later; what was decided elsewhere is taken back.
 

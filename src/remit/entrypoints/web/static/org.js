@@ -134,7 +134,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// Whoever is dragged onto somebody else is to report to them: the server shows what that changes.
+// An agent that is dragged onto another is to report to it: the server shows what that changes.
 let dragged = null;
 document.addEventListener("dragstart", (event) => {
   dragged = event.target.closest?.("[data-tree] li > div") ?? null;

@@ -26,7 +26,7 @@ function typing(part) {
 }
 
 function keep(before, after) {
-  // What somebody unfolded stays unfolded, and what has the focus keeps it.
+  // Unfolded details stay unfolded, and the focus stays where it is.
   for (const open of before.querySelectorAll("details[id]")) {
     const same = after.querySelector(`#${CSS.escape(open.id)}`);
     if (same) same.open = open.open;
@@ -56,7 +56,7 @@ function patch(fresh, { force = false, live = false } = {}) {
   for (const part of document.querySelectorAll("[data-part]")) {
     const next = fresh.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
     if (!next) continue;
-    // What was said about something that was done stays until the next thing is done.
+    // The message about the last action stays until the next action.
     if (live && part.hasAttribute("data-said") && !next.firstElementChild) continue;
     const seen = essence(next);
     if (seen === part.seen) continue;
@@ -175,7 +175,7 @@ document.addEventListener("submit", async (event) => {
       if (key) key.value = `web-${crypto.randomUUID()}`;
       if (at.href !== location.href) history.replaceState(null, "", at.href);
     }
-    // Who was too late sees what the others made of it.
+    // A visitor who was too late sees what the others made of it.
     const settled = answer.ok || answer.status === 409;
     patch(fresh, { force: settled && form.closest("[data-part]") !== null });
     if (!answer.ok) {
@@ -189,7 +189,7 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// What was done is said once, to whoever fetched the page; it is shown on the page that is loaded.
+// The message about an action is sent once, with the fetched page; the loaded page shows it.
 function takeAlong(fresh) {
   const said = fresh.querySelector("[data-part=flash]")?.innerHTML.trim();
   if (said) sessionStorage.setItem("remit-said", said);

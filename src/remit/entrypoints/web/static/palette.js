@@ -1,6 +1,6 @@
 // Keys: Ctrl-K and / search and act, g and a letter go somewhere, j and k walk the rows, ? says so.
 //
-// What is found is rendered by the page /search, for who has no scripts as well.
+// Results are rendered by the page /search, which works without scripts as well.
 
 const dialog = document.getElementById("palette");
 const field = dialog.querySelector("input");

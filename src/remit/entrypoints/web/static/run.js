@@ -1,4 +1,4 @@
-// What a run does, as it does it: drawn once per frame, and never more of it than a browser can bear.
+// Live log of a run: drawn once per frame, and never more of it than a browser can bear.
 const log = document.querySelector("[data-log]");
 const tools = document.querySelector("[data-log-tools]");
 const follow = document.getElementById("follow");
@@ -59,7 +59,7 @@ function look() {
   return first;
 }
 
-// What is over is read from its beginning; what goes on, where it is.
+// An ended run is read from its beginning, a live one where it is.
 const over = "over" in log.dataset;
 follow.checked = !over;
 follow.closest("label").hidden = over;
@@ -69,7 +69,7 @@ find.addEventListener("input", () => {
   const first = look();
   if (first) { follow.checked = false; first.scrollIntoView({ block: "nearest" }); }
 });
-// Whoever scrolls up wants to read.
+// Scrolling up means reading.
 log.addEventListener("wheel", (event) => { if (event.deltaY < 0) follow.checked = false; }, { passive: true });
 follow.addEventListener("change", () => { if (follow.checked) log.scrollTop = log.scrollHeight; });
 if (!over) log.scrollTop = log.scrollHeight;

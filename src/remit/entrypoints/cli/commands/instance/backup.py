@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def backup(session: Session, file: Path) -> None:
     """Write the instance to a file, while it works.
 
-    It is the one in this home, and in its database. Whoever has FILE has everything.
+    It is the one in this home, and in its database. FILE holds everything, so keep it safe.
     """
     from remit.store.backups import backup as backups
 

@@ -204,7 +204,7 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
     link = _link(client, url)
     first = first_agent.look(client)
     spending = _daily_limit(client)
-    # What is written as one document can say it only when it is known.
+    # One JSON document can say it only when it is known.
     tried = first_agent.try_out(client, first) if session.as_json and how.try_out else None
     restored = list(process.holder(session.settings).restored)
     answer = {

@@ -148,7 +148,7 @@ def _decide_or_ask(
         one = _only_one(session, verb)
         if one is None:
             return
-        # What changed while it was looked at is not what was decided about.
+        # A request that changed while it was looked at is not the one that was decided about.
         id_, revision = one["id"], revision or one["revision"]
     _decide(session, id_, verb, note, revision)
 
