@@ -49,6 +49,16 @@ def test_company_names_are_unique_without_regard_to_case(company: Company) -> No
     company.call(company.board, companies.create, name="Acme")
     with pytest.raises(AlreadyExists):
         company.call(company.board, companies.create, name="ACME")
+    with pytest.raises(AlreadyExists, match="'acme'"):
+        company.call(company.board, companies.change, company=company.id, name="acme")
+    company.call(company.board, companies.change, company="Acme", name="ACME")
+
+
+def test_only_people_are_told_how_far_records_are(company: Company) -> None:
+    positions = company.call(company.board, companies.positions)
+    assert positions[company.id] > 0
+    with pytest.raises(BadInput, match="for people"):
+        company.call(company.ceo.caller, companies.positions)
 
 
 def test_only_operators_create_companies(company: Company) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY, HOUR, MINUTE, SECOND
-from remit.errors import Conflict
+from remit.errors import BadInput, Conflict, NotFound
 from remit.model.execution.fault import (
     _BY_REASON,
     CONSEQUENCES,
@@ -337,6 +337,23 @@ def test_an_agent_elsewhere_names_the_fault_itself(small: Company, clock: Virtua
     found: Any = small.call(as_system(), run_reports.read, run=run.id)
     assert found["fault"] == "rate"
     assert found["fault_until"] == 1893456000 * SECOND
+    with pytest.raises(Conflict, match="reported already"):
+        small.call(run.caller, run_reports.submit, run=run.id)
+
+
+def test_a_report_is_of_a_run_that_is_under_way_and_counts_forwards(small: Company) -> None:
+    dev = worker(small, adapter_type="http", adapter_config={"url": "https://a.example/run"})
+    letters(small, "text")
+    run = claim(small, dev)
+    with pytest.raises(BadInput, match="not below zero"):
+        small.call(run.caller, run_reports.submit, run=run.id, tokens_in=-1)
+    with pytest.raises(NotFound):
+        small.call(small.board, run_reports.submit, run=run.id)
+    with pytest.raises(NotFound):
+        small.call(as_system(), run_reports.read, run=dev.id)
+    small.call(run.caller, run_reports.submit, run=run.id, ok=False)
+    found: Any = small.call(as_system(), run_reports.read, run=run.id)
+    assert (found["ok"], found["fault"]) == (False, None)
 
 
 def test_a_run_that_somebody_ended_was_not_reported(small: Company) -> None:

@@ -124,6 +124,9 @@ def test_a_person_makes_and_ends_tokens_of_their_own(company: Company, clock: Vi
     company.call(session, own_tokens.revoke, token=token["id"])
     with pytest.raises(Unauthenticated):
         company.call(mine, users.me)
+    for days in (0, 4000):
+        with pytest.raises(BadInput, match="days must be from 1"):
+            company.call(session, own_tokens.create, days=days)
     later = Caller(company.call(session, own_tokens.create, days=1)["token"])
     clock.advance(DAY)
     with pytest.raises(Unauthenticated):

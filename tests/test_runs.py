@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
-from remit.errors import Conflict, NotFound, Refused, RemitError, Unauthenticated
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.model.execution.run import FAILURES_TOLD, RunStatus
 from remit.runtime.runs import lifecycle as local_runs
 from remit.runtime.runs.lease_watch import Silence
@@ -16,7 +16,7 @@ from remit.services.identity import as_system
 from remit.services.messaging import inbox, mail
 from remit.services.organisation import agents, idleness, reorganise, roots
 from remit.services.people import users
-from remit.services.screens import needs_you
+from remit.services.screens import needs_you, run_page
 from remit.services.spending import limits
 from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
@@ -294,6 +294,10 @@ def test_what_runs_were_denied_is_listed_with_them_and_is_no_part_of_the_log(
     listed = company.call(company.board, runs.listing, company=None)
     assert {one["id"]: one["denied"] for one in listed} == {first.id: found, second.id: []}
     assert company.call(company.board, runs.listing, company=None, before=first.id) == []
+    lists: tuple[Any, ...] = (runs.listing, run_page.totals)
+    for verb in lists:
+        with pytest.raises(BadInput, match="status must be"):
+            company.call(company.board, verb, company=None, status="done")
     assert log_of(company, first) == "line\n"
     assert shown(company, first)["log_bytes"] == 5
     end(company, first, "failed", error="It gave up.")
