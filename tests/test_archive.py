@@ -1104,6 +1104,45 @@ def _derived(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return next(row for row in rows if row["parent"])
 
 
+def _without_mandate(folder: Folder) -> None:
+    helper = _id_of(folder, "agents/helper.md")
+    del folder[f"outcomes/{helper}.md"], folder[f"files/{helper}/meta.toml"]
+
+
+def _namesake(folder: Folder) -> None:
+    engineer = folder.pop("agents/engineer.md")
+    folder["agents/HELPER.md"] = engineer.replace(b'"engineer"', b'"HELPER"', 1)
+
+
+def _judged_and_open(folder: Folder) -> None:
+    swap("outcomes/", '"completed"', '"open"')(folder)
+    judged = next(
+        path for path in folder if b'"open"' in folder[path] and b"[verdict]" in folder[path]
+    )
+    folder[judged] = re.sub(b"finished_at.*\n", b"", folder[judged])
+
+
+def _second_inbox(folder: Folder) -> None:
+    first, second, *_ = sorted(path for path in folder if b'kind = "inbox"' in folder[path])
+    owner = re.search(rb'owner = "[^"]+"', folder[first])
+    assert owner is not None
+    folder[second] = re.sub(rb'owner = "[^"]+"', owner[0], folder[second])
+
+
+def _bound_though_gone(folder: Folder) -> None:
+    gone = _id_of(folder, next(path for path in folder if path.startswith("agents/former/")))
+    _first("bindings.jsonl", agent=gone)(folder)
+
+
+def _id_of(folder: Folder, path: str) -> str:
+    return str(split_prose(path, folder[path])[0]["id"])
+
+
+def _comment(rows: Rows) -> dict[str, Any]:
+    comments: Rows = next(row["comments"] for row in rows if row["comments"])
+    return comments[0]
+
+
 DAMAGES: dict[str, tuple[Change, str]] = {
     "no company": (drop("company.toml"), "company.toml: is missing"),
     "no grants": (drop("grants.jsonl"), "grants.jsonl: is missing"),
@@ -1404,6 +1443,95 @@ DAMAGES: dict[str, tuple[Change, str]] = {
     "schedule body": (_first("schedules.jsonl", body=" "), "body is refused"),
     "schedule status": (_first("schedules.jsonl", status="done"), "next_at belongs"),
     "schedule to": (_first("schedules.jsonl", to="user:x"), "to names a person"),
+    "lost mandate": (_without_mandate, "agents/helper.md: its mandate, outcomes/.*, is missing"),
+    "another's state": (
+        swap("agents/e", 'state_file = "[^"]+"', f'state_file = "{_uuid("0")}"'),
+        "agents/engineer.md: state_file is not a state of this agent",
+    ),
+    "same name": (_namesake, "has the name of agents/"),
+    "mandate of another": (
+        swap("agents/e", 'mandate = "[^"]+"', f'mandate = "{_uuid("0")}"'),
+        "mandate must be the id of the agent",
+    ),
+    "blanks behind a prompt": (
+        swap("agents/e", r"Be kind\.\n$", "Be kind. \n"),
+        "the prompt must be trimmed",
+    ),
+    "no empty line": (swap("agents/e", r"\n\nBe brief", "\nBe brief"), "an empty line must follow"),
+    "removed numbers": (
+        swap("agents/e", r"(?s)removed = \[.*?\n\]", "removed = [7]"),
+        "removed must be a list of texts",
+    ),
+    "verdict on what is open": (_judged_and_open, "has a verdict and is open"),
+    "perpetual and completed": (
+        swap("outcomes/", 'status = "completed"\n', 'status = "completed"\nperpetual = true\n'),
+        "is perpetual, so it cannot be completed",
+    ),
+    "delegator alone": (
+        swap("outcomes/", "delegated = true\ndelegator", "delegator"),
+        "has a delegator and is not delegated",
+    ),
+    "outcome parents": (
+        swap("outcomes/", r"(?s)parents = \[.*?\n\]", "parents = 3"),
+        "parents must be a list of ids",
+    ),
+    "two inboxes": (_second_inbox, "its owner has another inbox"),
+    "file without versions": (
+        swap("^files/.*toml", r"(?s)\[\[versions.*", ""),
+        "versions is missing",
+    ),
+    "grant spelled otherwise": (
+        _grants(lambda rows: rows[0].update(resource=f" {rows[0]['resource']}")),
+        "resource is not written as Remit writes it",
+    ),
+    "no payload": (
+        _lines("approvals.jsonl", lambda rows: rows[0]["revisions"][0].pop("payload")),
+        "payload is missing",
+    ),
+    "large payload": (
+        _lines(
+            "approvals.jsonl",
+            lambda rows: rows[0]["revisions"][0].update(payload={"a": "x" * 1_000_000}),
+        ),
+        "payload must be at most .* KiB",
+    ),
+    "call that waits": (
+        _lines(
+            "approvals.jsonl",
+            lambda rows: _with_status(rows, "pending").update(type="capability_use"),
+        ),
+        "status is that of a call that waits",
+    ),
+    "reply to no comment": (
+        _lines("approvals.jsonl", lambda rows: _comment(rows).update(reply_to=_uuid("0"))),
+        "reply_to must be an earlier comment on the same approval",
+    ),
+    "configuration behind": (
+        swap("agents/e", "config_revision = 1", "config_revision = 2"),
+        "agents/engineer.md: config_revision is not its latest",
+    ),
+    "binding of the terminated": (_bound_though_gone, "agent is terminated, so it is bound to"),
+    "came from no channel": (
+        _letter("Attached", channel="board"),
+        "channel is not the address of a channel",
+    ),
+    "came from outside and from an agent": (
+        _letter("Attached", channel="channel:webhook:room"),
+        "channel is given and somebody here wrote it",
+    ),
+    "background of an agent": (
+        _letter("Attached", background=True),
+        "background is true and somebody wrote it",
+    ),
+    "request spelled otherwise": (
+        _letter("Attached", request={"agent": _uuid("0"), "resource": "repo:main "}),
+        "request: resource is not written as Remit writes it",
+    ),
+    "deliveries": (_letter("Attached", deliveries=3), "deliveries must be a list"),
+    "wide cron": (
+        _first("schedules.jsonl", cron=f"0{' ' * 100}9 * * 1-5"),
+        "cron must be a text of at most 100 characters",
+    ),
 }
 
 
@@ -1492,6 +1620,39 @@ def test_an_undamaged_export_is_fine(sample: bytes, tmp_path: Path) -> None:
     check(packed(dict(sorted(folder.items(), reverse=True))), tmp_path)
     del folder["README.txt"], folder["events.jsonl"], folder[".gitattributes"]
     check(packed(folder), tmp_path)
+    # Other programs write the folders down, too.
+    check(entry("agents/", type=tarfile.DIRTYPE) + packed(folder), tmp_path)
+
+
+def test_an_export_that_an_editor_and_an_older_version_touched_is_fine(
+    sample: bytes, small: Company
+) -> None:
+    folder = unpacked(sample)
+    path = next(p for p in folder if p.startswith("outcomes/") and folder[p].endswith(b"prose\n"))
+    folder[path] = folder[path].removesuffix(b"\n")
+    # Once, what a run had in its hands was exported as that.
+    _delivered("Attached", status="leased")(folder)
+    taken = import_(small, packed(folder), name="Taken over")
+    outcome = path.removeprefix("outcomes/").removesuffix(".md")
+    _, prose = small.read(small.board, outcome)
+    assert prose.endswith(b"prose")
+    letter = next(
+        one
+        for one in lines_of(unpacked(_export_of(small, taken["id"])), "mail.jsonl")
+        if one["subject"] == "Attached"
+    )
+    assert [one["status"] for one in letter["deliveries"]] == ["queued"]
+
+
+def test_an_archive_of_too_many_files_or_of_a_large_one_is_refused(
+    sample: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "LARGEST_TEXTS", 2_000)
+    with pytest.raises(BadInput, match="is too large for what it is"):
+        check(sample, tmp_path)
+    monkeypatch.setattr(folder, "MOST_ENTRIES", 3)
+    with pytest.raises(BadInput, match="more than 3 files"):
+        check(sample, tmp_path)
 
 
 def entry(name: str, **more: Any) -> bytes:
