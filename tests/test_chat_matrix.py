@@ -13,8 +13,9 @@ from remit.channels.contract import Incoming
 from remit.channels.slack import SlackConfig
 from remit.errors import RemitError
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop
+from remit.runtime.delivery.intake import IntakeLoop, Taken
 from remit.services.chat import accounts, buttons, commands, intake, receivers
+from remit.services.chat.shapes import ClaimedIntakeShape
 from remit.services.connections import bindings, secrets
 from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
@@ -423,7 +424,7 @@ def test_who_is_unlinked_between_tapping_and_handling_decides_nothing(stage: Sta
     mine = stage.c.call(stage.c.board, accounts.mine)
     claim = stage.intake._files
 
-    async def revoked(claimed: dict[str, Any]) -> list[dict[str, Any]]:
+    async def revoked(claimed: ClaimedIntakeShape) -> list[Taken]:
         for one in mine:
             await stage.c.app.gate(stage.c.board, accounts.revoke, account=one["id"])
         mine.clear()

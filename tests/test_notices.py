@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from remit.errors import BadInput, Unavailable
 from remit.runtime.delivery import notify_commands
 from remit.runtime.delivery.notifier import Notifier, text_of
 from remit.services.connections import notice_planning, notices
+from remit.services.connections.shapes import NoticeDocumentShape
 from remit.services.identity import as_system
 from remit.services.messaging import questions
 from remit.services.people import users
@@ -282,4 +283,4 @@ def test_commands_that_cannot_be_run_are_refused(tmp_path: Path) -> None:
 
 def test_the_text_is_one_line_whatever_it_says() -> None:
     document = {"kind": "dead_letter", "agent": None, "title": "a\nb\x1b[2J\0c", "cause": "x.."}
-    assert text_of(document) == "dead letter: a b [2J c (x)"
+    assert text_of(cast(NoticeDocumentShape, document)) == "dead letter: a b [2J c (x)"

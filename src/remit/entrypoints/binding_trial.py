@@ -1,9 +1,10 @@
 """Whether the outside of a binding knows us: for the HTTP interface and the pages."""
 
-from typing import Any
+from typing import Any, cast
 
 from remit.app import App
 from remit.services.connections import bindings, channels
+from remit.services.connections.shapes import ConnectionShape
 from remit.services.identity import Caller, as_system
 
 
@@ -13,5 +14,5 @@ async def asked(app: App, who: Caller, company: str | None, binding: str) -> dic
         return {"usable": False, "sentence": bindings.HELD, "next_step": bindings.HELD_STEP}
     about = {"kind": allowed["kind"], "binding": allowed["id"]}
     claimed = await app.gate(as_system(), channels.posted, **about)
-    found = await app.connector.probe(claimed)
+    found = await app.connector.probe(cast(ConnectionShape, claimed))
     return {"usable": found.usable, "sentence": found.sentence, "next_step": found.next_step}

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from remit.adapters.contract import Check
 from remit.channels import registry
 from remit.channels.contract import Channel, Connection
 from remit.errors import RemitError
 from remit.services.chat.commands import COMMANDS
+from remit.services.connections.shapes import ConnectionShape
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 PROBE_SECONDS = 20.0
+
+
+class Options(TypedDict):
+    """The fields of a `Connection`."""
+
+    binding: str
+    config: BaseModel
+    key: bytes
+    private: bool
+    server: str | None
+    commands: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -27,10 +42,10 @@ class Connector:
     #: Servers in place of the public ones, by kind of channel.
     servers: Mapping[str, str] = field(default_factory=dict)
 
-    def channel(self, claimed: Mapping[str, Any]) -> Channel:
+    def channel(self, claimed: ConnectionShape) -> Channel:
         return registry.get(claimed["adapter_type"])
 
-    async def options(self, claimed: Mapping[str, Any]) -> dict[str, Any]:
+    async def options(self, claimed: ConnectionShape) -> Options:
         """The fields of a `Connection`, for what a queue handed out. Raises `RemitError`."""
         kind = claimed["adapter_type"]
         return {
@@ -42,10 +57,10 @@ class Connector:
             "commands": [(name, one.help) for name, one in COMMANDS.items()],
         }
 
-    async def connection(self, claimed: Mapping[str, Any]) -> Connection:
+    async def connection(self, claimed: ConnectionShape) -> Connection:
         return Connection(**await self.options(claimed))
 
-    async def probe(self, claimed: Mapping[str, Any]) -> Check:
+    async def probe(self, claimed: ConnectionShape) -> Check:
         """Ask the outside whether it knows us."""
         try:
             async with asyncio.timeout(PROBE_SECONDS):
@@ -58,7 +73,7 @@ class Connector:
             # A plugin's own; its text may hold what it was given.
             return Check(False, f"The channel failed ({type(error).__name__}).", "")
 
-    async def _key(self, claimed: Mapping[str, Any]) -> bytes:
+    async def _key(self, claimed: ConnectionShape) -> bytes:
         """A secret of the company, or what is kept of the binding's token."""
         name = registry.secret_of(claimed["adapter_config"])
         if name is None:

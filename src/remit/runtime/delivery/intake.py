@@ -15,7 +15,7 @@ from remit.model.work.attachment import LARGEST_INCOMING, MOST_INCOMING, refusal
 from remit.runtime.deadlines import uninterrupted
 from remit.runtime.deliveries import Deliveries
 from remit.runtime.delivery.connecting import Connector
-from remit.services.chat import handling, intake
+from remit.services.chat import handling, intake, shapes
 from remit.services.command import Gate
 from remit.services.identity import as_linked
 from remit.services.queues import Held
@@ -23,6 +23,8 @@ from remit.services.spending import limits
 from remit.store.blob_store.blobs import BlobStore
 
 log = logging.getLogger(__name__)
+
+Taken = shapes.StoredFileShape | shapes.LeftOutFileShape
 
 AT_ONCE = 8
 SHORTEST_SLEEP = 0.02
@@ -51,9 +53,9 @@ class IntakeLoop(Deliveries):
     async def _interrupted(self, held: Held) -> None:
         await self._say(intake.put_back, held)
 
-    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+    async def _work(self, held: Held, claimed: shapes.ClaimedIntakeShape) -> None:
         try:
-            await self._attempt(claimed | {"held": held})
+            await self._attempt(claimed)
         except asyncio.CancelledError:
             await uninterrupted(self._interrupted(held))
             raise
@@ -66,11 +68,10 @@ class IntakeLoop(Deliveries):
             log.exception("something that came could not be dealt with")
             await self._fail(held, Undelivered(f"it failed ({type(error).__name__})"))
 
-    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+    async def _attempt(self, claimed: shapes.ClaimedIntakeShape) -> dict[str, Any]:
         """Handle it and keep that it is handled, in one transaction."""
-        item, epoch = claimed["held"]
         account = claimed["account"]
-        about = {"intake_id": item, "epoch": epoch}
+        about: dict[str, Any] = {"intake_id": claimed["id"], "epoch": claimed["epoch"]}
         try:
             files = await self._files(claimed)
             if account is None:
@@ -99,9 +100,9 @@ class IntakeLoop(Deliveries):
             more["retry_after"] = round(error.retry_after * SECOND)
         await self._say(intake.failed, held, **more)
 
-    async def _files(self, claimed: dict[str, Any]) -> list[dict[str, Any]]:
+    async def _files(self, claimed: shapes.ClaimedIntakeShape) -> list[Taken]:
         """Each file stored, or why it was left out."""
-        found = []
+        found: list[Taken] = []
         for number, one in enumerate(claimed["document"]["files"]):
             why = refusal(one["name"], one["media_type"], one["size"])
             if number >= MOST_INCOMING:
@@ -111,7 +112,9 @@ class IntakeLoop(Deliveries):
             )
         return found
 
-    async def _fetch(self, claimed: dict[str, Any], file: dict[str, Any]) -> dict[str, Any]:
+    async def _fetch(
+        self, claimed: shapes.ClaimedIntakeShape, file: shapes.IncomingFileShape
+    ) -> Taken:
         connection = await self._connector.connection(claimed)
         channel = self._connector.channel(claimed)
         try:
@@ -126,15 +129,16 @@ class IntakeLoop(Deliveries):
         why = refusal(file["name"], file["media_type"], len(content), content)
         if why:
             return {"name": file["name"], "why": why}
-        stored = await asyncio.to_thread(_store, self._gate.blobs, self._ids.new(), content)
-        return {"name": file["name"], **stored}
+        new = self._ids.new()
+        return await asyncio.to_thread(_store, self._gate.blobs, new, file["name"], content)
 
 
-def _store(blobs: BlobStore, file: str, content: bytes) -> dict[str, Any]:
+def _store(blobs: BlobStore, file: str, name: str, content: bytes) -> Taken:
     with blobs.receive(LARGEST_INCOMING + 1) as spool:
         spool.write(content)
         kept = blobs.put(file, spool)
     return {
+        "name": name,
         "id": file,
         "sha256": kept.sha256,
         "size": kept.size,

@@ -25,6 +25,7 @@ from remit.runtime.deliveries import Deliveries
 from remit.runtime.delivery import notify_commands
 from remit.services.command import Gate
 from remit.services.connections import notice_planning, notices
+from remit.services.connections.shapes import ClaimedNoticeShape, NoticeDocumentShape
 
 log = logging.getLogger(__name__)
 
@@ -105,26 +106,28 @@ class Notifier(Deliveries):
                 log.warning("%s", error.sentence)
             return {}
 
-    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+    async def _attempt(self, claimed: ClaimedNoticeShape) -> dict[str, Any]:
         if claimed["way"] == Way.WEBHOOK:
             await self._post(claimed)
         else:
             await self._run_command(claimed)
         return {}
 
-    async def _post(self, claimed: dict[str, Any]) -> None:
-        document = claimed["document"]
+    async def _post(self, claimed: ClaimedNoticeShape) -> None:
+        document, url, key = claimed["document"], claimed["url"], claimed["key"]
+        assert url is not None, "a webhook has an address"
+        assert key is not None, "and a key"
         content = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
         await webhook.post(
-            claimed["url"],
+            url,
             content.encode("utf-8", "replace"),
             id_=document["id"],
-            key=claimed["key"].encode(),
+            key=key.encode(),
             now=self._gate.clock.now(),
             private=self._private,
         )
 
-    async def _run_command(self, claimed: dict[str, Any]) -> None:
+    async def _run_command(self, claimed: ClaimedNoticeShape) -> None:
         """Without a shell: what agents wrote is one argument, or on standard input."""
         command = self._commands().get(claimed["user_id"])
         if command is None:
@@ -156,7 +159,7 @@ class Notifier(Deliveries):
             raise Undelivered(f"the command ended with {process.returncode}{words_}")
 
 
-def text_of(document: dict[str, Any]) -> str:
+def text_of(document: NoticeDocumentShape) -> str:
     """One line; it begins with a word of ours, so that no program takes it for an option."""
     who = f" from {document['agent']}" if document["agent"] else ""
     text = f"{document['kind'].replace('_', ' ')}{who}: {document['title']}"

@@ -7,20 +7,24 @@ import logging
 import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypedDict, TypeVar
 
 from remit.channels.contract import Attachment, Button, Channel, Parcel, Undelivered
 from remit.errors import RemitError
 from remit.runtime.deliveries import Deliveries, Verbs
 from remit.runtime.delivery.connecting import Connector
 from remit.services.chat import posts
+from remit.services.chat.shapes import ClaimedPostShape
 from remit.services.command import Gate
 from remit.services.connections import outbox
+from remit.services.connections.shapes import CarriedFileShape, ClaimedMessageShape
 from remit.services.queues import Held
 from remit.services.verbs import Verb
 from remit.store.blob_store.blobs import BlobStore
 
 log = logging.getLogger(__name__)
+
+Claimed = TypeVar("Claimed", ClaimedMessageShape, ClaimedPostShape)
 
 #: More than a channel of ours takes; plugins get no longer.
 ATTEMPT_SECONDS = 45.0
@@ -31,7 +35,14 @@ _UNFIT = re.compile(r"[^\w .()+-]+")
 _LONGEST_NAME = 80
 
 
-class ToChannels(Deliveries):
+class Contents(TypedDict, total=False):
+    """The contents of a parcel besides its text."""
+
+    files: Sequence[Attachment]
+    buttons: Sequence[Sequence[Button]]
+
+
+class ToChannels(Deliveries, Generic[Claimed]):
     """Deliveries through a channel, whoever they are from."""
 
     at_once_each = 2
@@ -47,18 +58,18 @@ class ToChannels(Deliveries):
 
     @abstractmethod
     async def _hand_over(
-        self, channel: Channel, parcel: Parcel, claimed: dict[str, Any]
+        self, channel: Channel, parcel: Parcel, claimed: Claimed
     ) -> dict[str, Any]:
         """Give it to the channel; answers what is kept of it."""
 
     @abstractmethod
-    async def _more(self, claimed: dict[str, Any]) -> dict[str, Any]:
-        """The contents of a parcel besides its text."""
+    async def _more(self, claimed: Claimed) -> Contents:
+        """Load what goes with the text."""
 
     async def _interrupted(self, held: Held) -> None:
         await self._say(self._put_back, held)
 
-    async def _attempt(self, claimed: dict[str, Any]) -> dict[str, Any]:
+    async def _attempt(self, claimed: Claimed) -> dict[str, Any]:
         try:
             channel = self._connector.channel(claimed)
             parcel = Parcel(
@@ -84,7 +95,7 @@ class ToChannels(Deliveries):
             ) from error
 
 
-class Outbox(ToChannels):
+class Outbox(ToChannels[ClaimedMessageShape]):
     """Deliveries of messages by agents."""
 
     _put_back = outbox.put_back
@@ -107,17 +118,17 @@ class Outbox(ToChannels):
     async def _ready(self) -> Sequence[tuple[str, object]]:
         return await self._do(outbox.ready)
 
-    async def _more(self, claimed: dict[str, Any]) -> dict[str, Any]:
+    async def _more(self, claimed: ClaimedMessageShape) -> Contents:
         return {"files": await asyncio.to_thread(_read, self._gate.blobs, claimed["files"])}
 
     async def _hand_over(
-        self, channel: Channel, parcel: Parcel, claimed: dict[str, Any]
+        self, channel: Channel, parcel: Parcel, claimed: ClaimedMessageShape
     ) -> dict[str, Any]:
         del claimed
         return {"outside": await channel.deliver(parcel)}
 
 
-class Posts(ToChannels):
+class Posts(ToChannels[ClaimedPostShape]):
     """Posts of Remit itself: delivered, edited in place, or taken back."""
 
     _put_back = posts.put_back
@@ -128,14 +139,15 @@ class Posts(ToChannels):
     async def _ready(self) -> Sequence[tuple[str, object]]:
         return await self._do(posts.ready)
 
-    async def _more(self, claimed: dict[str, Any]) -> dict[str, Any]:
+    async def _more(self, claimed: ClaimedPostShape) -> Contents:
         rows = [[Button(label, ref) for label, ref in row] for row in claimed["buttons"]]
         return {"buttons": rows}
 
     async def _hand_over(
-        self, channel: Channel, parcel: Parcel, claimed: dict[str, Any]
+        self, channel: Channel, parcel: Parcel, claimed: ClaimedPostShape
     ) -> dict[str, Any]:
-        kept, outside = {"version": claimed["version"]}, claimed["outside"]
+        kept: dict[str, Any] = {"version": claimed["version"]}
+        outside = claimed["outside"]
         if claimed["gone"]:
             raise Undelivered(posts.GONE, for_good=True)
         if claimed["withdrawn"]:
@@ -148,7 +160,7 @@ class Posts(ToChannels):
         return kept
 
 
-def _read(blobs: BlobStore, files: Sequence[dict[str, Any]]) -> list[Attachment]:
+def _read(blobs: BlobStore, files: Sequence[CarriedFileShape]) -> list[Attachment]:
     """The files of a message, as they were when it was sent."""
     found = []
     for one in files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -17,7 +17,9 @@ from remit.runtime.deadlines import uninterrupted
 from remit.runtime.delivery.connecting import Connector
 from remit.runtime.polling import Polling
 from remit.services.chat import intake, receivers
+from remit.services.chat.shapes import ReceivingShape
 from remit.services.command import Gate
+from remit.services.connections.shapes import ConnectionShape
 from remit.services.queues import Held
 
 log = logging.getLogger(__name__)
@@ -57,7 +59,7 @@ class Receivers(Polling):
         binding, epoch = held
         await self._do(receivers.take_over, binding=binding, epoch=epoch, until=until)
 
-    async def _work(self, held: Held, claimed: dict[str, Any]) -> None:
+    async def _work(self, held: Held, claimed: ReceivingShape) -> None:
         more: dict[str, Any] = {}
         try:
             await self._receive(held, claimed)
@@ -80,11 +82,11 @@ class Receivers(Polling):
             more["problem"] = f"the channel failed ({type(error).__name__})"
         await uninterrupted(self._ended(held, **more))
 
-    async def _receive(self, held: Held, claimed: dict[str, Any]) -> None:
+    async def _receive(self, held: Held, claimed: ReceivingShape) -> None:
         while await self._listen(held, claimed):
             log.info("listening to %s begins anew: its secret changed", claimed["adapter_type"])
 
-    async def _listen(self, held: Held, claimed: dict[str, Any]) -> bool:
+    async def _listen(self, held: Held, claimed: ReceivingShape) -> bool:
         """Listen until the channel stops; True if that is because the secret is another by now."""
         binding, epoch = held
         channel = self._connector.channel(claimed)
@@ -110,7 +112,7 @@ class Receivers(Polling):
         return False
 
     @contextmanager
-    def _alone(self, claimed: Mapping[str, Any], connection: Connection) -> Iterator[None]:
+    def _alone(self, claimed: ConnectionShape, connection: Connection) -> Iterator[None]:
         """Keep other bindings of this process from the same bot, whatever its secret is called, in
         whichever company: of two who listen, each gets a part of what comes."""
         kind, binding = claimed["adapter_type"], connection.binding

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from remit.channels import registry
 from remit.channels.contract import Incoming, IncomingFile
@@ -153,8 +153,9 @@ def _brief(ctx: Context, found: Intake) -> shapes.ClaimedIntakeShape:
     binding, document = receivers.source_of(ctx, found)
     account = account_of(ctx, binding, document)
     return {
+        "id": found.id,
         "epoch": found.epoch,
-        "document": document,
+        "document": cast(shapes.IncomingShape, document),
         "account": account,
         **receivers.about(binding),
     }

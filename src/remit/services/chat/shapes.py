@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TypedDict
 
 from remit.model.messaging.chat import LinkedAccount
-from remit.services.connections.shapes import ConnectionShape
+from remit.services.connections.shapes import ConnectionShape, ParcelShape
+from remit.services.knowledge.shapes import StoredShape
 from remit.services.shape_basics import Moment
 
 
@@ -40,12 +41,59 @@ class ReceivingShape(ConnectionShape):
     epoch: int
 
 
+class IncomingSenderShape(TypedDict):
+    """Fields of a channel's `Sender`."""
+
+    id: str
+    name: str
+    sure: bool
+
+
+class IncomingFileShape(TypedDict):
+    """Fields of a channel's `IncomingFile`."""
+
+    reference: str
+    name: str
+    media_type: str
+    size: int
+
+
+class IncomingShape(TypedDict):
+    """Fields of a channel's `Incoming`, as they are stored."""
+
+    id: str
+    conversation: str
+    sender: IncomingSenderShape
+    text: str
+    subject: str
+    reply_to: str | None
+    files: list[IncomingFileShape]
+    tapped: str | None
+    direct: bool
+    addressed: bool
+    heard: bool
+
+
+class LeftOutFileShape(TypedDict):
+    """A file that came with a message and was not taken."""
+
+    name: str
+    why: str
+
+
+class StoredFileShape(StoredShape):
+    """A file that came with a message and was stored."""
+
+    id: str
+    name: str
+
+
 class ClaimedIntakeShape(ConnectionShape):
     """A message that came, to deal with."""
 
+    id: str
     epoch: int
-    #: Fields of a channel's `Incoming`.
-    document: dict[str, object]
+    document: IncomingShape
     account: LinkedAccount | None
 
 
@@ -58,8 +106,7 @@ class ClaimedPostShape(ConnectionShape):
     gone: bool
     outside: str | None
     withdrawn: bool
-    #: Fields of a channel's `Parcel`.
-    parcel: dict[str, object]
+    parcel: ParcelShape
     #: Rows of labels, each with its reference.
     buttons: list[list[list[str]]]
 

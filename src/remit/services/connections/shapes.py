@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
+from remit.clock import Micros
 from remit.model.connections.folder import FolderKind
 from remit.model.connections.mcp_server import Transport
 from remit.model.messaging.mail import DeliveryStatus
@@ -312,11 +313,27 @@ class CarriedFileShape(TypedDict):
     is_text: bool
 
 
+class ParcelShape(TypedDict):
+    """Fields of a channel's `Parcel`, besides those of its connection and what goes with it."""
+
+    id: str
+    sender: str
+    address: str
+    conversation: str
+    subject: str
+    body: str
+    thread: str
+    reply_to: str | None
+    reply_to_outside: str | None
+    created_at: Micros
+    attempt: int
+    again: bool
+
+
 class ClaimedMessageShape(ConnectionShape):
     epoch: int
     files: list[CarriedFileShape]
-    #: Fields of a channel's `Parcel`.
-    parcel: dict[str, object]
+    parcel: ParcelShape
 
 
 class ToldItemShape(TypedDict):

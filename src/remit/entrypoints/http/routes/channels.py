@@ -1,7 +1,7 @@
 """Inbound channel messages: with the token of a binding, and with no other."""
 
 import json
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -17,6 +17,7 @@ from remit.ids import token_digest
 from remit.model.messaging.channel import LARGEST_TEXT, LONGEST_CONVERSATION, LONGEST_OUTSIDE_ID
 from remit.services.chat import intake
 from remit.services.connections import channels
+from remit.services.connections.shapes import ConnectionShape
 from remit.services.identity import as_system
 
 #: JSON may write one character as six.
@@ -84,7 +85,8 @@ def router(app: App) -> APIRouter:
     @routes.post("/channels/{kind}/{binding}", include_in_schema=False)
     async def take_post(request: Request, kind: str, binding: str) -> Response:
         """Post of a binding's outside; answered when it is stored."""
-        claimed = await app.gate(as_system(), channels.posted, kind=kind, binding=binding)
+        found = await app.gate(as_system(), channels.posted, kind=kind, binding=binding)
+        claimed = cast(ConnectionShape, found)
         channel = app.connector.channel(claimed)
         connection = await app.connector.connection(claimed)
         try:
