@@ -15,6 +15,7 @@ from remit.clock import HOUR, SystemClock, to_iso
 from remit.errors import BadInput
 from remit.ids import Ids, TokenKind, new_token, token_digest
 from remit.services.identity import Caller
+from remit.services.knowledge import files
 from remit.services.messaging import dead_letters
 from remit.services.organisation import agents
 from remit.services.people import own_tokens
@@ -123,6 +124,26 @@ def test_letters_that_died_before_an_upgrade_stay_dead_until_one_command_revives
         assert answer["revived"] == [one["id"] for one in listed]
         assert company.call(company.board, dead_letters.revivable, company=company.id) == []
         check_whole(company)
+
+
+@pytest.mark.requirement("FX-08")
+def test_bundles_of_before_they_were_kept_apart_are_not_listed_among_files(
+    ages: Ages, empty_database_url: str
+) -> None:
+    ages.make("0037", empty_database_url)
+    found = "SELECT id FROM files WHERE letter AND id IN (SELECT bundle_id FROM changes)"
+    bundles = {file for (file,) in run_sql(empty_database_url, found)}
+    assert len(bundles) > 1
+    for bundle in bundles:
+        run_sql(empty_database_url, "UPDATE files SET letter = false WHERE id = ?", bundle)
+    # Those of all changes but one are now of earlier revisions, which only the record knows.
+    run_sql(empty_database_url, "UPDATE changes SET bundle_id = ?", min(bundles))
+    with opened(empty_database_url, ages.home) as company:
+        listed = company.call(company.board, files.browse, company=company.id)
+        assert listed
+        assert {one["id"] for one in listed} & bundles == set()
+        more = company.call(company.board, files.browse, company=company.id, letters=True)
+        assert bundles <= {one["id"] for one in more}
 
 
 def test_a_session_of_before_an_upgrade_makes_nothing_that_outlives_it(
