@@ -1,21 +1,26 @@
 """People: their sessions, their first token, and settings that several change at once."""
 
+import json
 from typing import Any
 
 import pytest
 
-from remit.clock import DAY
-from remit.errors import Conflict, NotFound, Unauthenticated
+from remit.clock import DAY, HOUR
+from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Unauthenticated
 from remit.services.command import Verb
+from remit.services.execution import run_queue
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import inbox
+from remit.services.organisation import agents
 from remit.services.people import companies, sessions, users
 from remit.services.record import events
 from remit.services.screens import company_dashboard, front_page
 from remit.testing.clock import VirtualClock
-from tests.company import Company
+from tests.budgeting import set_budget
+from tests.company import Answer, Company
 from tests.mailing import end, send
 from tests.rootless import remove_root
+from tests.working import claim
 
 
 def signed_in(company: Company, who: Caller) -> Caller:
@@ -176,3 +181,67 @@ def test_a_glance_is_for_people_of_the_company(company: Company) -> None:
             company.call(elsewhere.board, verb, company=company.id)
     company.wait(remove_root(company.app, company.ceo.id))
     assert company.call(company.board, company_dashboard.roots, company=company.id) == []
+
+
+def test_the_front_page_says_what_a_run_works_on_and_what_it_said_last(small: Company) -> None:
+    dev = small.agent("dev")
+    run = small.run(dev)
+    send(small, small.board, "agent:dev", subject="Launch")
+    small.call(run.caller, inbox.take)
+    small.sql("UPDATE runs SET outcome_ids = '[]' WHERE id = ?", run.id)
+
+    def line() -> Answer:
+        listed = small.call(small.board, front_page.now, company=small.id)["listed"]
+        return next(one for one in listed if one["name"] == "dev")
+
+    assert (line()["doing"], line()["last"]) == ("Launch", "")
+    # Of an outcome that was purged meanwhile there is nothing to tell.
+    gone = json.dumps([small.app.ids.new()])
+    small.sql("UPDATE runs SET outcome_ids = ? WHERE id = ?", gone, run.id)
+    assert line()["doing"] == "Launch"
+    for number, text in enumerate(["Reading the plan.\n", "\n  \n"], 1):
+        piece = {"number": number, "at": small.clock.now(), "stream": "stdout", "text": text}
+        small.call(as_system(), run_queue.append_log, run=run.id, pieces=[piece])
+    assert line()["last"] == "Reading the plan."
+    piece = {"number": 3, "at": small.clock.now(), "stream": "stdout", "text": "so " * 100}
+    small.call(as_system(), run_queue.append_log, run=run.id, pieces=[piece])
+    assert line()["last"].startswith("so so")
+    assert line()["last"].endswith("…")
+
+
+def test_a_glance_at_a_large_company_stops_at_what_fits(small: Company) -> None:
+    for name in ("one", "two", "three"):
+        small.call(small.board, agents.pause, agent=small.agent(name).id)
+    send(small, small.board, "agent:ceo")
+    seen = small.call(small.board, front_page.now, company=small.id, most=0)
+    assert (seen["listed"], seen["not_listed"], seen["agents"]) == ([], 4, 4)
+
+
+def test_the_trend_counts_money_by_hours_and_against_the_budgets_of_the_roots(
+    small: Company,
+) -> None:
+    dev = small.agent("dev")
+    send(small, small.board, "agent:dev")
+    end(small, claim(small, dev), cost_micros=30_000)
+
+    def trend(back: str) -> Answer:
+        return small.call(small.board, front_page.trend, company=small.id, back=back)
+
+    hours = trend("24h")
+    assert (hours["span"], len(hours["money"]), hours["money"][-1]) == (HOUR, 24, 30_000)
+    assert hours["month_limit"] is None
+    set_budget(small, small.ceo, cents=700)
+    assert trend("14d")["month_limit"] == 7_000_000
+    with pytest.raises(BadInput, match="no such range"):
+        trend("1y")
+    with pytest.raises(BadInput, match="This is for people"):
+        small.call(small.ceo.caller, front_page.trend, company=small.id)
+
+
+def test_two_companies_of_an_instance_cannot_have_one_name(small: Company) -> None:
+    elsewhere = small.second_company()
+    with pytest.raises(AlreadyExists, match="named 'Elsewhere' already"):
+        small.call(small.board, companies.change, company=small.id, name="Elsewhere")
+    assert small.call(elsewhere.board, companies.positions).keys() == {elsewhere.id}
+    with pytest.raises(BadInput, match="for people"):
+        small.call(small.ceo.caller, companies.positions)

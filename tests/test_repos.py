@@ -683,6 +683,29 @@ def test_usual_addresses_are_taken(small: Company) -> None:
         add(small, url, name=f"r{number}")
 
 
+@pytest.mark.parametrize(
+    ("url", "more", "sentence"),
+    [
+        ("/srv/git/a.git", {"secret": "key"}, "A folder of this machine needs no secret"),
+        ("https://example.com/a.git", {"username": "me"}, "A username alone opens nothing"),
+    ],
+)
+def test_descriptions_that_fit_no_remote_are_refused(
+    small: Company, url: str, more: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        add(small, url, **more)
+
+
+def test_a_repository_without_a_forge_says_so_and_a_company_has_so_many(
+    small: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert add(small, "https://example.com/a.git", forge="none")["forge"] is None
+    monkeypatch.setattr(repos, "MOST_REPOS", 1)
+    with pytest.raises(Conflict, match="The company has 1 repositories"):
+        add(small, "https://example.com/b.git", name="other")
+
+
 @pytest.mark.parametrize("name", ["", "-x", ".x", "../x", "a/b", "a b", "x" * 65, "ä", "a\n"])
 def test_names_that_are_no_plain_names_are_refused(
     small: Company, remote: Remote, name: str

@@ -11,12 +11,14 @@ from remit.clock import SystemClock
 from remit.errors import BadInput, NotFound, Refused
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
+from remit.services.knowledge import files
 from remit.services.organisation import reorganise
 from remit.services.record import events, search
-from remit.services.screens import allowed_actions, name_lookup, record_page
+from remit.services.screens import allowed_actions, finding, name_lookup, record_page
 from remit.services.work import delegation, outcome_drawing, outcome_walks, outcomes
 from tests.company import Company
 from tests.http_client import serving
+from tests.mailing import send
 from tests.organisation import many, work
 
 
@@ -187,6 +189,51 @@ def test_titles_are_told_as_far_as_one_may_know(company: Company) -> None:
         wanted[1]: "Shop",
     }
     assert told(lead.caller) == {}
+
+
+def test_a_person_finds_texts_by_what_they_contain(small: Company) -> None:
+    plan = small.file(small.ceo.caller, b"First, the Harbour\nis dredged.", "Plan")
+    small.file(small.ceo.caller, b"Nothing of it", "Diary")
+    small.file(small.ceo.caller, b"\xff\x00 harbour", "Picture")
+    hidden = small.file(small.ceo.caller, b"harbour, secretly", "Hidden", unlisted=True)
+    letter = send(small, small.ceo.caller, "board", "The harbour is done.", subject="News")
+    small.file(small.ceo.caller, b"x" * (files.LARGEST_SEARCHED + 1) + b"harbour", "Heap")
+
+    def found(caller: Caller, **more: Any) -> list[tuple[str, str | None]]:
+        answer = small.call(caller, files.containing, company=small.id, words="HARBOUR", **more)
+        return [(one["id"], one["message_id"]) for one in answer["files"]]
+
+    assert found(small.board) == [(hidden["id"], None), (plan["id"], None)]
+    assert found(small.board, letters=True) == [
+        (letter["file_id"], letter["id"]),
+        (hidden["id"], None),
+        (plan["id"], None),
+    ]
+    first = small.call(small.board, files.containing, company=small.id, words="harbour", limit=1)
+    assert [one["id"] for one in first["files"]] == [hidden["id"]]
+    assert "harbour, secretly" in first["files"][0]["excerpt"]
+    assert found(small.board, before=first["before"]) == [(plan["id"], None)]
+    # Who has a part of the company finds what is theirs to read, and nothing unlisted.
+    small.agent("lead")
+    assert found(small.user("partner", scope="lead"), letters=True) == []
+    with pytest.raises(BadInput, match="for people"):
+        found(small.ceo.caller)
+
+
+def test_mail_is_found_by_its_subject_as_far_as_one_may_read_it(small: Company) -> None:
+    lead = small.agent("lead")
+    sent = [
+        send(small, small.board, f"agent:{to}", subject=f"Harbour {number}")["id"]
+        for number, to in enumerate(["ceo", "lead"] + ["ceo"] * finding.MOST)
+    ]
+
+    def found(caller: Caller) -> list[str]:
+        answer = small.call(caller, finding.find, company=small.id, words="harbour")
+        assert {one["kind"] for one in answer} == {"mail"}
+        return [one["id"] for one in answer]
+
+    assert len(found(small.board)) == finding.MOST
+    assert found(lead.caller) == [sent[1]]
 
 
 # ── the record ──────────────────────────────────────────────────────────────────────────────────
