@@ -29,6 +29,9 @@ PEOPLE = (
     ("Aiko", "researcher", "Research", "Ines", "We know who reads, and why"),
     ("Ruth", "general", "Bookkeeping", "Oskar", "The books are right"),
 )
+#: As every new company has them; the one of earlier runs is made without.
+LIMITS = {"turnsPerRun": 100, "identicalCalls": 10, "agentRunsPerHour": 60}
+LIMITS |= {"agentTokensPerDay": 20_000_000, "companyRunsPerHour": 300, "companyCentsPerDay": 5000}
 PLAN = """# Launch plan
 
 The reading app is in the hands of **a thousand readers** by the end of the month.
@@ -162,8 +165,7 @@ class Company:
     def make(self) -> None:
         """Everything that the pictures show."""
         self.id = self.call("GET", "/api/companies")[0]["id"]
-        limits = {"companyCentsPerDay": 5000}
-        self.call("PATCH", f"/api/companies/{self.id}", {"name": "Lantern", "limits": limits})
+        self.call("PATCH", f"/api/companies/{self.id}", {"name": "Lantern", "limits": LIMITS})
         self._hire_everybody()
         self._plan_work()
         self._write()
@@ -171,6 +173,7 @@ class Company:
         self._work()
         self._struggle()
         self._propose()
+        self._set_up()
         self._be_busy()
 
     def _hire_everybody(self) -> None:
@@ -366,6 +369,33 @@ class Company:
         comment = {"body": "What if two devices kept it in the same second?", "path": "place.py"}
         comment |= {"line": 6, "side": "new", "head": found[0]["head"]}
         self.call("POST", f"/api/changes/{self.change}/comments", comment)
+
+    def _set_up(self) -> None:
+        """Something of each kind that is set up, some of which does not work yet."""
+        for name, place in (("store-key", "PATH"), ("github-token", "LANTERN_GITHUB_TOKEN")):
+            secret = {"name": name, "source": "env", "place": place}
+            self.call("POST", self.here("secrets"), secret)
+        tickets = {"name": "tickets", "command": ["npx", "tickets-mcp", "--project", "lantern"]}
+        search = {"name": "search", "url": "https://search.lantern.example/mcp"}
+        for server in (tickets, search):
+            self.call("POST", self.here("mcp-servers"), server)
+        check = {"check": "tests", "command": "make test", "required": True}
+        self.call("POST", self.here("repos/reader/checks"), check)
+        self.call("POST", self.here("mounts"), {"path": "/usr/share", "programs": ["bin"]})
+        hook = {"agent": self.ids["Ines"], "adapterType": "webhook"}
+        hook["adapterConfig"] = {"url": "https://chat.lantern.example/hooks/readers"}
+        self.call("POST", self.here("bindings"), hook)
+        weekly = {"agent": self.ids["Mira"], "subject": "The week in five lines", "to": "board"}
+        weekly |= {"body": "What was reached, and what is in the way.", "cron": "0 9 * * 1"}
+        books = {"agent": self.ids["Ruth"], "subject": "Close the books", "body": "Of the month."}
+        for schedule in (weekly, {**books, "at": "2027-01-31T18:00:00Z"}):
+            self.call("POST", self.here("schedules"), schedule)
+        for name, cents, tokens in (("Mira", 20_000, None), ("Tomas", 4_000, 2_000_000)):
+            limits = {"budgetMonthlyCents": cents, "budgetMonthlyTokens": tokens}
+            self.call("PATCH", f"/api/agents/{self.ids[name]}", limits)
+        part = {"name": "greta", "role": "observer", "scope": self.ids["Ines"]}
+        for person in ({"name": "jonas", "role": "board"}, part):
+            self.call("POST", self.here("users"), person)
 
     def _struggle(self) -> None:
         """A run that did not go smoothly; its program only repeats what a real one printed."""

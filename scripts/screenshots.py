@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pictured_company import Company, earlier_runs, thousand_agents
@@ -47,12 +48,20 @@ PAGES = {
     "new-secret": "/setup/secrets/new",
     "new-channel": "/setup/channels/new",
     "new-schedule": "/setup/schedules/new",
+    "new-mcp-server": "/setup/mcp-servers/new",
+    "new-repository": "/setup/repositories/new",
+    "new-check": "/setup/checks/new",
+    "new-folder": "/setup/folders/new",
+    "new-budget": "/setup/budgets/new",
+    "new-key": "/setup/keys/new",
     "settings": "/companies/{company}/settings",
     "person": "/companies/{company}/people/{user}",
     "new-company": "/companies/new",
     "instance": "/instance",
     "apply": "/apply",
     "as-of": "/as-of",
+    "as-of-now": "/as-of?at={now}",
+    "as-of-permissions": "/as-of?at={now}&what=grants",
     "organisation": "/org",
     "chart": "/org?view=chart",
     "move": "/org/change?agent={agent}",
@@ -156,6 +165,7 @@ def _made(company: Company, home: str) -> dict[str, str]:
         "change": company.change,
         "letter": company.call("GET", company.here("messages"))[0]["id"],
         "user": company.call("GET", "/api/me")["id"],
+        "now": _now(),
     }
 
 
@@ -164,11 +174,15 @@ def _found(company: Company) -> dict[str, str]:
     company.id = company.call("GET", "/api/companies")[0]["id"]
     lists = {"agent": "agents", "outcome": "outcomes", "file": "files", "run": "runs"}
     lists |= {"event": "events", "letter": "messages", "approval": "approvals"}
-    known = {"company": company.id, "user": company.call("GET", "/api/me")["id"]}
+    known = {"company": company.id, "user": company.call("GET", "/api/me")["id"], "now": _now()}
     for name, path in lists.items():
         for one in company.call("GET", company.here(f"{path}?limit=1")):
             known[name] = one["id"]
     return known
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _addresses(pages: dict[str, str], known: dict[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from remit.services.rights import grants
 from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member
+from tests.mailing import send
 from tests.organisation import change, hire, refusal, work
 
 
@@ -155,6 +156,22 @@ def test_a_moment_belongs_to_what_happened_at_it(company: Company, clock: Virtua
     assert set(org(company, to_iso(clock.now() - 1))) == {"ceo"}
     company.call(company.board, agents.terminate, agent="lead")
     assert set(org(company, now)) == {"ceo"}
+
+
+def test_what_came_by_mail_is_left_out_of_past_grants_on_request(
+    company: Company, clock: VirtualClock
+) -> None:
+    worker = company.agent("worker")
+    file = company.file(worker.caller, unlisted=True)
+    send(company, worker.caller, "agent:ceo", "done", attachments=[file["id"]])
+    at, about = tick(clock), f"kb_file:{file['id']}"
+
+    def holders(**more: Any) -> set[str]:
+        found = company.call(company.board, history.grants_at, company=company.id, at=at, **more)
+        return {grant["holder_id"] for grant in found if grant["resource"] == about}
+
+    assert holders() == {worker.id, company.ceo.id}
+    assert holders(besides_mail=True) == {worker.id}
 
 
 @pytest.mark.requirement("BX-04")

@@ -6,28 +6,30 @@ from remit.errors import BadInput, NotFound
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.subjects import require_file
+from remit.services.verbs import Added
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as grant_statements
 from remit.store.work import files as file_statements
 
 
-@query("history.grants_at")
+@query("history.grants_at", Added("besides_mail", False))
 def grants_at(
     ctx: Context,
     *,
     company: str | None,
     at: str,
     agent: str | None = None,
+    besides_mail: bool = False,
     after: str = "",
     limit: int = 100,
 ) -> list[shapes.GrantShape]:
-    """The grants that were live at a time, of one agent or of everybody."""
+    """The grants that were live at a time, of one agent or of everybody; all, or without those to
+    read what came by mail."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="grants")
     holder = lookup.agent_ever(ctx, agent).id if agent else None
-    found = ctx.tx.all(
-        grant_statements.LIVE_AT, at=_past(ctx, at), holder=holder, after=after, limit=limit
-    )
+    live = grant_statements.LIVE_AT_BESIDES_MAIL if besides_mail else grant_statements.LIVE_AT
+    found = ctx.tx.all(live, at=_past(ctx, at), holder=holder, after=after, limit=limit)
     return [views.grant(grant) for grant in found]
 
 

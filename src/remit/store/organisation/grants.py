@@ -55,14 +55,16 @@ COUNT_BY_MAIL = _GRANTS.count(_live, _by_mail, holder_id="holder")
 HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), _live, order=())
 #: A page of a company's live capabilities.
 LIVE_IN_COMPANY = _GRANTS.after(_live, company_id="company")
-#: Grants live at a past time. Revocation takes effect at its own time, so it is excluded.
-LIVE_AT = _GRANTS.after(
+_live_at = (
     if_asked(grants.c.holder_id, "holder"),
     grants.c.created_at <= bind("at"),
     or_(grants.c.revoked_at.is_(None), grants.c.revoked_at > bind("at")),
     or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("at")),
-    company_id="company",
 )
+#: Grants live at a past time. Revocation takes effect at its own time, so it is excluded.
+LIVE_AT = _GRANTS.after(*_live_at, company_id="company")
+#: The same without those that came by mail.
+LIVE_AT_BESIDES_MAIL = _GRANTS.after(*_live_at, ~_by_mail, company_id="company")
 _child = grants.alias("child")
 #: Given, never used and not passed on either. What came with authorship was not given, and what
 #: came by mail (it ends with no outcome) is there to be read some time.

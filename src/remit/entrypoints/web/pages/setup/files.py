@@ -13,6 +13,7 @@ from remit.errors import RemitError
 from remit.services.command import Answer
 from remit.services.people import companies
 from remit.services.record import history
+from remit.services.screens import agent_page
 
 PAGE: Final = 200
 #: Agents that are drawn; of a larger company the upper levels.
@@ -66,6 +67,7 @@ def past(visit: Visit) -> Page:
                     company=visit.company_id,
                     at=when,
                     agent=agent or None,
+                    besides_mail=not visit.argument("mail"),
                     limit=PAGE,
                 )
             else:
@@ -79,6 +81,13 @@ def past(visit: Visit) -> Page:
         agent=agent,
         rows=rows,
         lines=[] if what == "grants" else org_lines.lines(org_lines.plant(rows), MOST_LINES),
+        about=visit.ask(
+            agent_page.resources,
+            company=visit.company_id,
+            named=[one["resource"] for one in rows if "resource" in one],
+        ),
+        most=PAGE,
+        mail=bool(visit.argument("mail")),
         names=common_queries.names(visit, (one.get("holder_id") for one in rows)),
         picks=pickers.of(visit, "agent")["agent"],
     )
