@@ -52,13 +52,13 @@ def test_limits_are_changed_over_http(limited: Office) -> None:
 
 def test_the_settings_have_the_limits(limited: Office, visitor: Visitor) -> None:
     page = visitor.goto(f"/companies/{limited.company}/settings")
-    expect(page.get_by_label("Runs of an agent an hour")).to_have_value("60")
-    page.get_by_label("Runs of an agent an hour").fill("many")
+    expect(page.get_by_label("Runs per agent and hour")).to_have_value("60")
+    page.get_by_label("Runs per agent and hour").fill("many")
     page.get_by_role("button", name="Save limits").click()
     expect(page.get_by_role("alert")).to_contain_text("agentRunsPerHour")
-    expect(page.get_by_label("Runs of an agent an hour")).to_have_value("many")
-    page.get_by_label("Runs of an agent an hour").fill("7")
-    dollars = page.get_by_label("Dollars of the company a day")
+    expect(page.get_by_label("Runs per agent and hour")).to_have_value("many")
+    page.get_by_label("Runs per agent and hour").fill("7")
+    dollars = page.get_by_label("Company spending per day ($)")
     expect(dollars).to_have_value("50.00")
     dollars.fill("")
     page.get_by_role("button", name="Save limits").click()

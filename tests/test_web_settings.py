@@ -292,7 +292,7 @@ def test_the_permission_levels_are_looked_at_and_changed(office: Office, visitor
     expect(page.get_by_role("heading", name="Permission levels")).to_be_visible()
     check_accessible(page)
     page.get_by_label("Boss: controls").select_option("company")
-    page.get_by_label("Boss: Right to configure Remit").select_option("")
+    page.get_by_label("Boss: Configure Remit").select_option("")
     page.get_by_role("button", name="Save level boss").click()
     expect(page.get_by_role("status").filter(has_text="The level boss is changed.")).to_be_visible()
     policy = office.board.must("GET", office.path("permission-policy"))

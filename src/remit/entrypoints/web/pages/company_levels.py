@@ -14,21 +14,21 @@ from remit.services.organisation import policies
 
 #: The purpose of each level, in words.
 WORDS: Final = {
-    PermissionLevel.RESTRICTED: "Cannot hire, and cannot be given what it denies.",
+    PermissionLevel.RESTRICTED: "Cannot hire, and cannot be granted what is denied here.",
     PermissionLevel.STANDARD: "The level of every new agent.",
     PermissionLevel.PRIVILEGED: "Can hire.",
     PermissionLevel.BOSS: "Can hire, and controls others as the board does.",
 }
 #: Labels of actions on this page.
 ACTION_WORDS: Final = {
-    "agent.create": "Right to create agents",
-    "approval.decide": "Right to decide approvals",
-    "full_access": "Right to full access",
-    "instance.configure": "Right to configure Remit",
+    "agent.create": "Create agents",
+    "approval.decide": "Decide approvals",
+    "full_access": "Full access",
+    "instance.configure": "Configure Remit",
 }
 _CREATES: Final = {"default": None, "yes": True, "no": False}
 CREATES: Final = (("default", "only the CEO"), ("yes", "yes"), ("no", "no"))
-MODES: Final = (("", "as granted to each agent"), ("allow", "allowed"), ("deny", "denied"))
+MODES: Final = (("", "as granted"), ("allow", "allowed"), ("deny", "denied"))
 REACHES: Final = (
     (Reach.NOBODY.value, "nobody"),
     (Reach.BELOW.value, "everybody below it"),

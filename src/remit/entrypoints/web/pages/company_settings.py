@@ -17,7 +17,7 @@ from remit.entrypoints.web.text.settings_form import number_or_none
 from remit.entrypoints.web.text.words import with_readable_times
 from remit.errors import AlreadyExists, Conflict, NotFound, RemitError
 from remit.ids import TokenKind
-from remit.model.execution.limit import WORDS, Limit
+from remit.model.execution.limit import Limit
 from remit.services.execution import accounts
 from remit.services.people import companies, invitations, users
 
@@ -31,12 +31,12 @@ MESSAGING: Final = (
     ("open", "Open", "Everybody writes to everybody in the company."),
 )
 _LABELS: Final = {
-    Limit.TURNS_PER_RUN: "Turns of a run",
+    Limit.TURNS_PER_RUN: "Turns per run",
     Limit.IDENTICAL_CALLS: "Identical calls in a row",
-    Limit.AGENT_RUNS_PER_HOUR: "Runs of an agent an hour",
-    Limit.AGENT_TOKENS_PER_DAY: "Tokens of an agent a day",
-    Limit.COMPANY_RUNS_PER_HOUR: "Runs of the company an hour",
-    Limit.COMPANY_CENTS_PER_DAY: "Dollars of the company a day",
+    Limit.AGENT_RUNS_PER_HOUR: "Runs per agent and hour",
+    Limit.AGENT_TOKENS_PER_DAY: "Tokens per agent and day",
+    Limit.COMPANY_RUNS_PER_HOUR: "Company runs per hour",
+    Limit.COMPANY_CENTS_PER_DAY: "Company spending per day ($)",
 }
 _SWITCHES: Final = (
     "require_board_approval_for_new_agents",
@@ -102,16 +102,15 @@ def _load(visit: Visit) -> Page:
             (
                 limit.value,
                 _LABELS[limit],
-                WORDS[limit].replace("cents", "dollars"),
                 _typed_limit(visit, now, limit, late=late),
             )
             for limit in Limit
         ],
         people=people,
         invited=invited,
-        picks=pickers.of(visit, "agent")["agent"],
+        picks=pickers.of(visit, "agent", "secret"),
         accounts=[
-            {**one, "sentence": with_readable_times(one["sentence"])}
+            {**one, "key": _key(one), "sentence": with_readable_times(one["sentence"])}
             for one in visit.ask(accounts.listing, company=company)
         ],
         names=common_queries.names(visit, (one["scope_agent_id"] for one in people)),
@@ -119,6 +118,14 @@ def _load(visit: Visit) -> Page:
         if len(people) == PAGE
         else "",
     )
+
+
+def _key(account: Mapping[str, Any]) -> str:
+    """What an account signs in with, or where a set-up is, in words."""
+    if account["worker"]:
+        return f"set-up on {account['worker']}"
+    kind, _, name = (account["credential"] or "").partition(":")
+    return {"secret": f"secret {name}", "own": "a key of its agents"}.get(kind, "the machine's key")
 
 
 async def change(visit: Visit) -> Done:
@@ -144,15 +151,15 @@ def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool)
         return visit.form.text(limit.value)
     found = now["limits"][limit.value]
     if found is not None and limit is Limit.COMPANY_CENTS_PER_DAY:
-        return f"{found / 100:.2f}"
-    return "" if found is None else str(found)
+        return f"{found / 100:,.2f}"
+    return "" if found is None else f"{found:,}"
 
 
 async def change_limits(visit: Visit) -> Done:
     """Only what differs from what the form was made with, and only if that is still so."""
     company, form = await visit.look(entered), visit.form
     here = f"/companies/{company}/settings#limits"
-    asked = {limit.value: form.text(limit.value) for limit in Limit}
+    asked = {limit.value: form.text(limit.value).replace(",", "") for limit in Limit}
     dollars = Limit.COMPANY_CENTS_PER_DAY.value
     if asked[dollars]:  # money is typed as it is read
         typed = number_or_none(asked[dollars], "dollars")
