@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from remit.entrypoints.cli.main import cli
 from remit.entrypoints.web.pages.front import signin
+from remit.entrypoints.web.pages.setup import noun
 from tests.browsing import Office, Visitor, check_accessible
 from tests.web_stage import HOSTILE
 
@@ -62,10 +63,20 @@ def test_schedules_budgets_keys_and_channels_are_made_with_pickers(
     expect(page.get_by_label("Text")).to_have_value("Look at the numbers.")
     page.get_by_label("Repeated, as cron").fill("0 9 * * *")
     page.get_by_role("button", name="Test").click()
-    expect(page.locator("#tried")).to_contain_text("It would be sent next at")
+    expect(page.locator("#tried")).to_contain_text(re.compile(r"sent next at \S+ \d\d:\d\d UTC"))
     assert office.board.must("GET", office.path("schedules")) == []
     page.get_by_role("button", name="Save schedule").click()
-    expect(page.get_by_role("row", name="Look at the numbers.")).to_be_visible()
+    row = page.get_by_role("row", name="Look at the numbers.")
+    expect(row).to_contain_text("daily at 09:00 (UTC)")
+    expect(row).to_contain_text("itself")
+    page.goto("/setup/schedules/new")
+    page.get_by_label("Agent", exact=True).fill(root)
+    page.get_by_label("Text").fill("Close the books.")
+    page.get_by_label("Once, at").fill("2099-01-31T18:00")
+    page.get_by_role("button", name="Save schedule").click()
+    expect(page.get_by_role("row", name="Close the books.")).to_contain_text("once")
+    [once] = [one for one in office.board.must("GET", office.path("schedules")) if not one["cron"]]
+    assert once["nextAt"].startswith("2099-01-31T18:00:00")
 
     page.goto(f"/setup/budgets/new?agent={root}")
     page.get_by_label("Dollars a month").fill("many")
@@ -94,6 +105,32 @@ def test_schedules_budgets_keys_and_channels_are_made_with_pickers(
     expect(page.locator("#tried")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(page.locator("code", has_text="rmt_channel_")).to_be_visible()
+
+
+def test_budgets_are_listed_by_need_and_the_rest_on_request(
+    office: Office, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noun, "_DRAWN", 1)
+    for name, cents in (("ample", 900), ("empty", 0)):
+        agent = office.agent(name)
+        limits = {"budgetMonthlyCents": cents}
+        office.board.must("PATCH", f"/api/agents/{agent['id']}", limits)
+    page = visitor.goto("/setup/budgets")
+    [shown] = page.locator("tbody tr").all()
+    expect(shown).to_contain_text("empty")
+    expect(shown).to_contain_text("used up")
+    page.get_by_role("link", name=re.compile("Show all")).click()
+    expect(page.get_by_role("row", name="ample")).to_be_visible()
+    page.get_by_role("link", name="Change budget of ample").click()
+    expect(page.get_by_label("Agent", exact=True)).to_have_value("ample")
+
+
+def test_a_scripted_run_does_not_count_as_a_tested_key(office: Office, visitor: Visitor) -> None:
+    step = visitor.goto("/setup").get_by_role("listitem").filter(has_text="Key tested")
+    office.end(office.begin(office.agent("scripted")))
+    visitor.goto("/setup")
+    expect(step).to_contain_text("To do:")
+    expect(step).to_contain_text("No run with a model has succeeded lately.")
 
 
 def test_servers_and_repositories_are_tried_before_they_are_kept(

@@ -50,6 +50,7 @@ _LABELS: Final = {
 _LEADING: Final = frozenset({"model", "secretRef", "provider", "url"})
 _NULL: Final = re.compile(r"\bnull: ")
 _SHELL: Final = re.compile(r", which its \w+ registers with `remit secret set`")
+_LOCAL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _SPELLED: Final = {"url": "URL", "id": "ID", "mcp": "MCP", "llm": "LLM", "mb": "(MiB)"}
 _SPELLED_LAST: Final = {"seconds": "(seconds)", "usd": "(USD)"}
@@ -59,7 +60,7 @@ _SPELLED_LAST: Final = {"seconds": "(seconds)", "usd": "(USD)"}
 class Setting:
     #: As the document has it; with a dot inside of another.
     key: str
-    #: text, area, number, yes_no, choice, lines, pairs or json.
+    #: text, area, number, moment, yes_no, choice, lines, pairs or json.
     kind: str
     required: bool
     description: str
@@ -223,6 +224,8 @@ def _of_field(one: Field, label: str | None, required: bool, words: str | None) 
         kind = "choice"
     elif one.kind in (bool, int, float, dict):
         kind = {bool: "yes_no", dict: "json"}.get(one.kind, "number")
+    elif one.moment:
+        kind = "moment"
     elif one.text is not None and not one.text.one_line and one.text.longest > _ONE_LINE:
         kind = "area"
     picks = one.reference.kind if one.reference is not None else ""
@@ -280,6 +283,8 @@ def _value(setting: Setting, text: str) -> Any:
                 raise wrong(setting.key, "must be a number") from None
         case "yes_no":
             return text == "true"
+        case "moment":  # a browser leaves out the time zone, which is UTC
+            return f"{text}Z" if _LOCAL.fullmatch(text) else text
         case "choice":
             return next((one for one in setting.options if str(one) == text), text)
         case "lines":

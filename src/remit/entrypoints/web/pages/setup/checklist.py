@@ -7,7 +7,7 @@ from typing import Any
 from starlette.routing import Route
 
 from remit import threads
-from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.adapters.setup.ability import WITH_MODEL, WITHOUT_MODEL
 from remit.entrypoints.web.pages.setup import connections, running
 from remit.entrypoints.web.pages.setup.noun import in_company
 from remit.entrypoints.web.site import Page, Site, Visit
@@ -15,6 +15,9 @@ from remit.runtime.sandbox import sandbox_policy
 from remit.services.execution import accounts
 from remit.services.people import users
 from remit.services.screens import company_dashboard
+
+#: Runs that are looked at for one that succeeded.
+_LATELY = 100
 
 
 @dataclass(frozen=True)
@@ -72,13 +75,20 @@ def _tried(visit: Visit) -> Step:
     if closed:
         settings = f"/companies/{visit.company_id}/settings#accounts"
         return Step(title, "bad", closed[0]["sentence"], "Open accounts", settings)
-    if any(one["status"] == "completed" for one in _runs(visit)):
-        return Step(title, "done", "A run has succeeded.", "Ask the model", where)
-    return Step(title, "open", "No run has succeeded yet.", "Ask the model", where)
+    if any(map(_used_model, _runs(visit))):
+        return Step(title, "done", "A run with a model has succeeded.", "Ask the model", where)
+    words = "No run with a model has succeeded lately."
+    return Step(title, "open", words, "Ask the model", where)
 
 
 def _runs(visit: Visit) -> list[dict[str, Any]]:
-    return visit.ask(company_dashboard.newest_runs, **in_company(visit), limit=20)
+    return visit.ask(company_dashboard.newest_runs, **in_company(visit), limit=_LATELY)
+
+
+def _used_model(run: dict[str, Any]) -> bool:
+    """A scripted run proves nothing about a key."""
+    modelled = run["adapter_type"] in WITH_MODEL or run["tokens_out"] > 0
+    return bool(run["status"] == "completed" and modelled)
 
 
 def _held(visit: Visit, held: bool, sandbox: str) -> Step:

@@ -30,6 +30,7 @@ from remit.entrypoints.web.text import settings_form
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
 from remit.model.connections.secret import Secret, parse_place, source_name
+from remit.model.text import plural
 from remit.services.command import Verb
 from remit.services.connections import bindings, folders, mcp_servers, repo_checks, repos, secrets
 from remit.services.identity import as_system
@@ -64,7 +65,8 @@ def _where(visit: Visit, secret: Secret) -> str:
     if visit.site.app.vault.keeps(secret.place):
         return "kept by this instance"
     shown = secrets.view(secret)
-    return f"{shown['source']}: {shown['place']}" if shown["place"] else str(shown["source"])
+    source = {"env": "variable"}.get(str(shown["source"]), str(shown["source"]))
+    return f"{source} {shown['place']}" if shown["place"] else source
 
 
 def _secret_kinds(visit: Visit) -> Sequence[tuple[str, str]]:
@@ -137,6 +139,7 @@ SECRETS = Noun(
     about="Keys and passwords, by name. Agents, servers and repositories name them; nobody is "
     "shown a value.",
     empty="No secrets yet.",
+    step="Add the key of a model or a password; servers, repositories and agents then name it.",
     columns=("Found in", "Version"),
     rows=_secret_rows,
     complete=_looked_for,
@@ -154,7 +157,8 @@ SECRETS = Noun(
 
 def _server_row(one: Mapping[str, Any]) -> Row:
     place = one["url"] or " ".join(one["command"] or ())
-    return Row(one["name"], one["name"], (place, len(one["holders"])))
+    agents = len(one["holders"])
+    return Row(one["name"], one["name"], (place, plural(agents, "agent") if agents else "nobody"))
 
 
 _TRANSPORTS = (("program", "A program on this machine"), ("address", "An address (HTTP)"))
@@ -200,7 +204,7 @@ async def _tried_server(visit: Visit, server: Any) -> Tried:
     if not found["usable"]:
         return Tried(False, found["error"], found["complaint"])
     tools = [f"{one['name']}: {(one['description'] or '')[:120]}" for one in found["tools"]]
-    return Tried(True, f"It answers, with {len(tools)} tools.", "", tools[:50])
+    return Tried(True, f"It answers, with {plural(len(tools), 'tool')}.", "", tools[:50])
 
 
 async def _test_new_server(visit: Visit, given: Given) -> Tried:
@@ -230,14 +234,15 @@ async def _save_server(visit: Visit, given: Given) -> str:
 
 async def _remove_server(visit: Visit, name: str) -> str:
     done = await visit.do(mcp_servers.remove, **in_company(visit), name=name)
-    return f"{name} is removed; {len(done['revoked'])} grants went."
+    return f"{name} is removed, and {plural(len(done['revoked']), 'permission')} to use it."
 
 
 SERVERS = Noun(
     *("mcp-servers", "MCP servers", "MCP server", "tool"),
     about="External tools that agents call through Remit, once granted.",
     empty="No MCP servers yet.",
-    columns=("Program or address", "Agents"),
+    step="Add one, then grant it to the agents that need its tools.",
+    columns=("Program or address", "Granted to"),
     rows=rows_of(mcp_servers.listing, _server_row),
     fields=_server_fields,
     save=_save_server,
@@ -288,6 +293,7 @@ REPOS = Noun(
     *("repositories", "Repositories", "repository", "repo"),
     about="Repositories that agents get copies of, once granted.",
     empty="No repositories yet.",
+    step="Add one, then grant agents to read it, to propose changes, or to merge them.",
     columns=("Address", "Branch or tag", "Secret", "Forge"),
     rows=rows_of(repos.listing, _repo_row),
     fields=fields_of(repos.add),
@@ -327,9 +333,29 @@ CHECKS = Noun(
     *("checks", "Checks of repositories", "check", "tick"),
     about="Commands that run in a sandbox on every change that an agent proposes.",
     empty="No checks yet.",
+    step="Add the command that tests a repository; a required one keeps from merging what fails.",
     columns=("Repository", "Command", "Required to merge"),
     rows=_check_rows,
-    fields=fields_of(repo_checks.set_check),
+    fields=fields_of(
+        repo_checks.set_check,
+        labels={
+            "repo": "Repository",
+            "check": "Name",
+            "seconds": "Time limit (seconds)",
+            "network": "Network access",
+            "required": "Required to merge",
+            "protected": "Protected files",
+        },
+        words={
+            "repo": "Its changes are checked",
+            "check": "Such as test",
+            "seconds": "A check that takes longer has failed",
+            "network": "The command reaches the network",
+            "required": "A change that fails it is not merged",
+            "protected": "Taken from the base, whatever the change did to them, such as tests/**. "
+            "Empty: the Makefile. One on each line",
+        },
+    ),
     save=saves(repo_checks.set_check, "{name} runs on every change proposed from now on."),
     operators=True,
     acts={"remove": Act("Remove", _remove_check, "Remove the check {}?")},
@@ -410,6 +436,8 @@ CHANNELS = Noun(
     *("channels", "Channels", "channel", "channel"),
     about="Chat systems that agents are bound to; messages from there arrive as mail.",
     empty="No agent is bound to a channel yet.",
+    step="Connect one, so that people can write to an agent from their chat.",
+    heading="Agent",
     columns=("Kind", "Settings"),
     rows=rows_of(bindings.listing, _binding_row),
     fields=_binding_fields,
@@ -446,7 +474,21 @@ def _folder_kinds(_: Visit) -> Sequence[tuple[str, str]]:
 
 
 def _folder_fields(visit: Visit) -> list[Setting]:
-    return settings_form.of_verb(_FOLDER_VERBS[chosen_kind(visit, FOLDERS)])
+    return settings_form.of_verb(
+        _FOLDER_VERBS[chosen_kind(visit, FOLDERS)],
+        labels={
+            "repo": "Repository",
+            "megabytes": "Size limit (MB)",
+            "programs": "Folders with programs",
+            "variables": "Environment variables",
+        },
+        words={
+            "repo": "Remit keeps a copy of it, in which the agent works",
+            "path": "A folder of this machine. Give it or a repository",
+        }
+        if chosen_kind(visit, FOLDERS) == "work"
+        else {},
+    )
 
 
 async def _save_folder(visit: Visit, given: Given) -> str:
@@ -460,6 +502,7 @@ FOLDERS = Noun(
     about="Folders of the machine that runs see beside their workspace: repositories to work in, "
     "tool chains and caches.",
     empty="No folders yet.",
+    step="Add a lasting folder that an agent works in, or tools that every run may use.",
     columns=("Kind", "For"),
     rows=rows_of(folders.listing, _folder_row),
     fields=_folder_fields,

@@ -15,8 +15,9 @@ from remit.services.command import Verb
 from remit.services.identity import Caller
 
 Given = dict[str, Any]
-#: Rows on one page.
+#: Rows that are looked for, and those of them that are drawn until somebody wants all.
 MOST = 200
+_DRAWN = 50
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Row:
     #: Why it is so, or what to do.
     note: str = ""
     link: str = ""
+    #: Where a form changes it.
+    change: str = ""
     acts: Sequence[str] | None = None
 
 
@@ -62,6 +65,8 @@ class Noun:
     icon: str
     about: str
     empty: str
+    #: The way to the first one, for who sees none.
+    step: str
     columns: Sequence[str]
     #: Lists the things, within the snapshot of the page.
     rows: Callable[[Visit], list[Any]]
@@ -82,6 +87,8 @@ class Noun:
     heading: str = ""
     #: Columns of amounts, which end at the right.
     amounts: Sequence[str] = ()
+    #: Drawn before each row, where that is not the icon of the noun.
+    row_icon: str = ""
 
     @property
     def path(self) -> str:
@@ -103,7 +110,9 @@ class Noun:
     def shown(self, tried: tuple[str, Tried] | None = None) -> Show:
         async def show(visit: Visit) -> Page:
             def load(visit: Visit) -> Page:
-                return visit.show("setup/noun.html", noun=self, rows=self.rows(visit), tried=tried)
+                drawn = None if visit.argument("all") else _DRAWN
+                rows = self.rows(visit)
+                return visit.show("setup/noun.html", noun=self, rows=rows, drawn=drawn, tried=tried)
 
             page = await visit.look(load)
             if self.complete is not None:

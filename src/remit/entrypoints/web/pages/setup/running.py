@@ -1,10 +1,11 @@
 """Set-up of runs: adapters, schedules, budgets, background jobs and keys of agents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remit import threads
 from remit.adapters import registry
+from remit.adapters.setup.ability import WITHOUT_MODEL
 from remit.clock import from_iso
 from remit.entrypoints import adapter_trial
 from remit.entrypoints.web.pages.setup.noun import (
@@ -17,10 +18,9 @@ from remit.entrypoints.web.pages.setup.noun import (
     does,
     fields_of,
     in_company,
-    saves,
 )
 from remit.entrypoints.web.site import Page, Visit
-from remit.entrypoints.web.text import common_queries, settings_form, words
+from remit.entrypoints.web.text import common_queries, cron_words, settings_form, words
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import BadInput
 from remit.services.execution import jobs
@@ -47,7 +47,7 @@ async def _installed(visit: Visit, _: list[Row]) -> list[Row]:
             one.type,
             one.type,
             (one.summary,),
-            ("good", "default") if one.type == usual else None,
+            _default(one.type) if one.type == usual else None,
             link=visit.link("/hire", adapter=one.type),
             acts=("test", "try") if "model" in one.Config.model_fields else ("test",),
         )
@@ -57,6 +57,11 @@ async def _installed(visit: Visit, _: list[Row]) -> list[Row]:
         Row(name, name, ("plugin",), ("bad", "broken"), why, acts=())
         for name, why in sorted(registry.problems().items())
     ]
+
+
+def _default(adapter: str) -> tuple[str, str]:
+    """Badge of what runs an agent unless somebody says otherwise; good news if it has a model."""
+    return ("idle" if adapter == WITHOUT_MODEL else "good", "default")
 
 
 async def _check_adapter(visit: Visit, adapter: str) -> Tried:
@@ -82,6 +87,7 @@ ADAPTERS = Noun(
     about="Adapters that can run an agent here. A test looks for the program and its key; “Ask the "
     "model” sends one small request.",
     empty="No adapters.",
+    step="They come with Remit and with plugins.",
     columns=("What it runs",),
     rows=_adapter_rows,
     complete=_installed,
@@ -101,8 +107,8 @@ def _schedule_rows(visit: Visit) -> list[Row]:
             one["subject"] or one["body"][:60],
             (
                 names[one["agent_id"]],
-                _to(one["to"], names),
-                f"{one['cron']} ({one['timezone']})" if one["cron"] else "once",
+                _to(one["to"], one["agent_id"], names),
+                cron_words.told(one["cron"], one["timezone"]) if one["cron"] else "once",
                 _moment(one["next_at"]),
             ),
         )
@@ -110,8 +116,10 @@ def _schedule_rows(visit: Visit) -> list[Row]:
     ]
 
 
-def _to(address: str, names: Any) -> str:
+def _to(address: str, agent: str, names: Any) -> str:
     kind, _, who = address.partition(":")
+    if who == agent:
+        return "itself"
     return f"{kind} {names[who]}" if who in names else address
 
 
@@ -121,13 +129,24 @@ def _moment(text: str | None) -> str:
 
 async def _test_schedule(visit: Visit, given: Given) -> Tried:
     found = await visit.do(schedules.preview, **in_company(visit), **given)
-    return Tried(True, f"It would be sent next at {found['next_at']}.")
+    return Tried(True, f"It would be sent next at {_readable(found['next_at'])}.")
+
+
+async def _save_schedule(visit: Visit, given: Given) -> str:
+    made = await visit.do(schedules.add, **in_company(visit), **given)
+    return f"It is sent next at {_readable(made['next_at'])}."
+
+
+def _readable(moment: str) -> str:
+    return words.with_readable_times(moment)
 
 
 SCHEDULES = Noun(
     *("schedules", "Schedules", "schedule", "calendar"),
     about="Mail that agents send at set times, to themselves or to others.",
     empty="No schedules yet.",
+    step="Add one for what is due again and again: a report on Mondays, the books at the month's "
+    "end.",
     columns=("Agent", "To", "When", "Next"),
     rows=_schedule_rows,
     fields=fields_of(
@@ -136,10 +155,11 @@ SCHEDULES = Noun(
         words={
             "to": "Default: the agent itself",
             "cron": "Minute, hour, day, month and weekday: 0 9 * * 1-5 is every weekday at 9",
-            "at": "Such as 2027-01-31T09:00:00Z",
+            "timezone": "Of the repetition, such as Europe/Berlin",
+            "at": "In UTC; for what is not repeated",
         },
     ),
-    save=saves(schedules.add, "It is sent next at {next_at}."),
+    save=_save_schedule,
     test=_test_schedule,
     acts={
         "cancel": Act(
@@ -155,22 +175,44 @@ SCHEDULES = Noun(
 
 
 def _budget_rows(visit: Visit) -> list[Row]:
-    found = visit.ask(budgets.listing, **in_company(visit), limit=MOST)
+    found = visit.ask(budgets.listing, **in_company(visit), limit=_ALL)
     return [
         Row(
             one["agent_id"],
             one["name"],
             (
-                words.micros(one["money"]["spent_by_itself"]),
+                words.micros(_spent(one["money"])),
                 _dollars(one["money"]["limit"]),
-                _dollars(one["money"]["left"]),
+                words.micros(one["money"]["reserved"] + one["money"]["set_aside"] or None),
+                words.micros(one["money"]["left"]),
                 _tokens(one["tokens"]["limit"]),
+                words.count(one["tokens"]["left"]),
             ),
-            ("bad", "used up") if one["money"]["left"] == 0 else None,
-            link=visit.link("/setup/budgets/new", agent=one["name"]),
+            ("bad", "used up") if _used_up(one) else None,
+            link=f"/agents/{one['agent_id']}",
+            change=visit.link("/setup/budgets/new", agent=one["name"]),
         )
-        for one in found
+        for one in sorted(found, key=_by_need)
     ]
+
+
+def _spent(side: Mapping[str, Any]) -> int:
+    """Out of a budget also what those below it took, so that the row adds up."""
+    return int(side["spent_by_itself"] if side["limit"] is None else side["spent"])
+
+
+def _used_up(one: Mapping[str, Any]) -> bool:
+    return 0 in (one["money"]["left"], one["tokens"]["left"])
+
+
+def _by_need(one: Mapping[str, Any]) -> tuple[bool, bool, int]:
+    """Used-up budgets first, then the others, then who spent most without one."""
+    limited = (one["money"]["limit"], one["tokens"]["limit"]) != (None, None)
+    return not _used_up(one), not limited, -_spent(one["money"])
+
+
+#: "Set aside": for budgets below this one, and for outcomes that were handed over.
+_AMOUNTS = ("Spent this month", "Budget", "Set aside", "Left", "Token budget", "Tokens left")
 
 
 def _dollars(micros: int | None) -> str:
@@ -182,11 +224,12 @@ def _tokens(amount: int | None) -> str:
 
 
 def _budget_fields(_: Visit) -> list[Setting]:
-    empty = "For this agent and everybody below it without a budget of their own. none: no limit."
+    below = "For this agent and everybody below it without a budget of their own."
+    as_is = "Empty: unchanged. Write none for no limit."
     return [
-        Setting("agent", "text", True, "", "", (), "Agent", "agent"),
-        Setting("dollars", "text", False, empty, "", (), "Dollars a month"),
-        Setting("tokens", "text", False, "none: no limit.", "", (), "Tokens a month"),
+        Setting("agent", "text", True, below, "", (), "Agent", "agent"),
+        Setting("dollars", "text", False, as_is, "", (), "Dollars a month"),
+        Setting("tokens", "text", False, as_is, "", (), "Tokens a month"),
     ]
 
 
@@ -218,9 +261,11 @@ BUDGETS = Noun(
     *("budgets", "Budgets", "budget", "money"),
     about="Monthly budgets of agents. Limits of the whole company are in its settings.",
     empty="Nobody has a budget or has spent anything this month.",
+    step="A budget holds for an agent and everybody below it without a budget of their own.",
     heading="Agent",
-    columns=("Spent this month", "Budget", "Left", "Tokens"),
-    amounts=("Spent this month", "Budget", "Left", "Tokens"),
+    row_icon="agent",
+    columns=_AMOUNTS,
+    amounts=_AMOUNTS,
     rows=_budget_rows,
     fields=_budget_fields,
     save=_save_budget,
@@ -258,7 +303,8 @@ JOBS = Noun(
     *("jobs", "Background jobs", "agent", "clock"),
     about="Work that agents do in the background; results reach them as mail.",
     empty="No background jobs.",
-    columns=("Adapter", "Since", "Waits for"),
+    step="Agents start them by themselves, for work that takes longer than a run.",
+    columns=("Adapter", "Started", "Waits for"),
     rows=_job_rows,
     acts={
         "cancel": Act(
@@ -278,7 +324,7 @@ def _key_rows(visit: Visit) -> list[Row]:
         for one in visit.ask(agents.keys, agent=name):
             if one["revoked_at"] is None:
                 until = _moment(one["expires_at"]) if one["expires_at"] else "never"
-                facts = (one["name"] or "none", _moment(one["created_at"]), until)
+                facts = (one["name"], _moment(one["created_at"]), until)
                 found.append(Row(f"{name}/{one['id']}", label, facts, link=f"/agents/{name}"))
     return found
 
@@ -287,7 +333,7 @@ def _key_fields(_: Visit) -> list[Setting]:
     return [
         Setting("agent", "text", True, "", "", (), "Agent", "agent"),
         Setting("label", "text", False, "", "", (), "Purpose"),
-        Setting("expires_at", "text", False, "Such as 2027-01-31T00:00:00Z.", "", (), "Expires"),
+        Setting("expires_at", "moment", False, "In UTC. Empty: never.", "", (), "Expires"),
     ]
 
 
@@ -316,6 +362,8 @@ KEYS = Noun(
     *("keys", "Agent keys", "agent key", "key"),
     about="For agents that run outside of Remit. Agents that Remit runs need none.",
     empty="No agent has a key.",
+    step="Make one for an agent that runs somewhere else and reports by itself.",
+    heading="Agent",
     columns=("Purpose", "Created", "Expires"),
     rows=_key_rows,
     fields=_key_fields,

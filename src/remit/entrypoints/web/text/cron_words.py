@@ -1,0 +1,46 @@
+"""Repetitions in words: `0 9 * * 1-5` is "weekdays at 09:00"."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_DAYS: Final = ("Sundays", "Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays")
+_EVERY: Final = re.compile(r"\*/(\d+)")
+
+
+def told(cron: str, timezone: str) -> str:
+    """The usual ones in words, all others as they are."""
+    parts = cron.split()
+    found = _told(*parts) if len(parts) == 5 else None
+    return f"{found or cron} ({timezone})"
+
+
+def _told(minute: str, hour: str, day: str, month: str, weekday: str) -> str | None:
+    if month != "*":
+        return None
+    if (hour, day, weekday) == ("*", "*", "*"):
+        return _within_hours(minute)
+    if not (minute.isdecimal() and hour.isdecimal()):
+        return None
+    days = _days(day, weekday)
+    return f"{days} at {int(hour):02}:{int(minute):02}" if days else None
+
+
+def _within_hours(minute: str) -> str | None:
+    if every := _EVERY.fullmatch(minute):
+        return f"every {every[1]} minutes"
+    return f"every hour at :{int(minute):02}" if minute.isdecimal() else None
+
+
+def _days(day: str, weekday: str) -> str | None:
+    if weekday == "*":
+        return "daily" if day == "*" else f"day {day} of each month" if day.isdecimal() else None
+    if day != "*":
+        return None
+    if weekday == "1-5":
+        return "weekdays"
+    named = weekday.split(",")
+    if all(one.isdecimal() and int(one) <= 7 for one in named):
+        return ", ".join(_DAYS[int(one) % 7] for one in named)
+    return None
