@@ -154,10 +154,53 @@ def test_a_hire_that_is_submitted_again_keeps_its_place_and_says_so(company: Com
         with pytest.raises(BadInput, match=r"keeps its (boss|outcome)") as caught:
             resubmit(company, ceo, made["approval"], **changed)
         assert caught.value.step == "Withdraw it, and ask anew."
-    kept = {key: made["approval"]["payload"][key] for key in ("reportsTo", "outcomeId")}
+    others: dict[str, Any] = {"perpetual": False, "setAside": {"money": 5}}
+    for key, value in others.items():
+        with pytest.raises(BadInput, match=r"keeps its (kind of mandate|reservation)"):
+            resubmit(company, ceo, made["approval"], **{key: value})
+    kept = {
+        key: made["approval"]["payload"][key] for key in ("reportsTo", "outcomeId", "perpetual")
+    }
     assert resubmit(company, ceo, made["approval"], **kept)["status"] == "pending"
     send_back(company, made["approval"], "Well?")
     assert resubmit(company, ceo, made["approval"], reportsTo="ceo")["status"] == "pending"
+
+
+@pytest.mark.requirement("HB-18")
+def test_permissions_in_a_hire_that_is_submitted_again_are_those_of_who_is_hired(
+    company: Company,
+) -> None:
+    ceo, lead = company.ceo.caller, company.agent("lead", permissions={"canCreateAgents": True})
+    made = hire(company, ceo, "designer")
+    assert made["approval"]["payload"]["permissions"] == {}
+    send_back(company, made["approval"], "It should hire.")
+    again = resubmit(company, ceo, made["approval"], permissions={"canCreateAgents": True})
+    assert again["payload"]["permissions"] == {"canCreateAgents": True}
+    send_back(company, made["approval"], "And the rest?")
+    assert resubmit(company, ceo, made["approval"], title="Artist")["payload"]["permissions"] == {
+        "canCreateAgents": True
+    }
+    approve(company, made["approval"], expected_revision=3)
+    shown = company.call(company.board, agents.show, agent="designer")
+    assert shown["permissions"] == {"canCreateAgents": True}
+    # From those alone who could have asked for it in the first place.
+    asked = hire(company, lead.caller, "helper")["approval"]
+    send_back(company, asked)
+    for wish, code in (
+        ({"permissions": {"canCreateAgents": True}}, "not_ceo"),
+        ({"permissionLevel": "boss"}, "board_only"),
+    ):
+        again = {"approval": asked["id"], "payload": wish}
+        assert refusal(company, lead.caller, approvals.resubmit, **again) == code
+    with pytest.raises(BadInput, match="is not known"):
+        resubmit(company, lead.caller, asked, permissions={"canFly": True})
+    own = hire(company, company.board, "trusted", reports_to="ceo")["approval"]
+    send_back(company, own)
+    again = resubmit(company, company.board, own, permissionLevel="boss")
+    assert again["payload"]["permissionLevel"] == "boss"
+    approve(company, own)
+    shown = company.call(company.board, agents.show, agent="trusted")
+    assert shown["permission_level"] == "boss"
 
 
 def test_whoever_approves_reads_what_the_agent_is_needed_for(company: Company) -> None:

@@ -18,7 +18,11 @@ from remit.model.organisation.configuration import (
     lends_secret,
 )
 from remit.model.organisation.decision import Decision, Effect, deny
-from remit.model.organisation.permission import PermissionLevel, permission_level
+from remit.model.organisation.permission import (
+    PermissionLevel,
+    can_create_agents,
+    permission_level,
+)
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_text
 from remit.model.work.outcome import Outcome
@@ -49,7 +53,12 @@ from remit.store.organisation import people
 MOST_GRANTS = 100
 LONGEST_REASON = 2_000
 #: Parts of a hire that stay as they are when it is submitted again, and their names.
-_KEPT = {"reportsTo": "boss", "outcomeId": "outcome"}
+_KEPT = {
+    "reportsTo": "boss",
+    "outcomeId": "outcome",
+    "perpetual": "kind of mandate",
+    "setAside": "reservation",
+}
 
 
 @dataclass(frozen=True)
@@ -364,7 +373,9 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     if inner is not None and not isinstance(inner, Mapping):
         raise BadInput("requestedConfigurationSnapshot: must be an object.")
     asked = {**(inner or {}), **given}
-    _refuse_another_hire(ctx, payload, given)
+    mandate = lookup.known_outcome(ctx, agent.id)
+    _refuse_another_hire(ctx, {**payload, "perpetual": mandate.perpetual}, given)
+    agent, level = _permitted_again(ctx, agent, payload.get("permissionLevel"), given)
     current = configuration_of(agent)
     wanted = {
         **current,
@@ -373,7 +384,6 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
     if wanted != current:
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     wishes = payload["grants"]
-    mandate = lookup.known_outcome(ctx, agent.id)
     if given.get("purpose", mandate.title) != mandate.title:
         if payload["outcomeId"] is not None:
             raise BadInput("purpose: is that of the outcome.", "Change the outcome.")
@@ -391,10 +401,28 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
             outcome=payload["outcomeId"],
             grants=wishes,
         ),
-        "permissionLevel": payload.get("permissionLevel"),
+        "permissionLevel": level,
         **({"reason": reason} if reason else {}),
         **({"setAside": payload["setAside"]} if "setAside" in payload else {}),
     }
+
+
+def _permitted_again(
+    ctx: Context, agent: Agent, level: str | None, given: Mapping[str, Any]
+) -> tuple[Agent, str | None]:
+    """Permissions and level as they are asked for now, from those who may edit them."""
+    now = can_create_agents(agent.permissions)
+    wanted = read_permissions(given["permissions"]) if "permissions" in given else now
+    if wanted != now:
+        if ctx.actor.kind is ActorKind.AGENT:
+            ctx.require(Action.AGENT_PERMIT, on=f"agent:{agent.name}")
+        permit(ctx, agent, wanted, agent.permission_level)
+        agent = lookup.known_agent(ctx, agent.id)
+    asked = given.get("permissionLevel", level)
+    if asked != level and asked is not None:
+        asked = permission_level(asked).value
+        require_level(ctx, PermissionLevel(asked), on=f"agent:{agent.name}", home=agent.boss_id)
+    return agent, asked
 
 
 def _refuse_another_hire(
