@@ -11,7 +11,7 @@ from remit.entrypoints.http.wire.json_document import camel
 from remit.entrypoints.web.pages import agent_changes, agent_forms
 from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
 from remit.entrypoints.web.site import Page, Site, Visit
-from remit.entrypoints.web.text import charts, common_queries, run_text
+from remit.entrypoints.web.text import charts, common_queries, pickers, run_text
 from remit.errors import NotFound
 from remit.model.organisation.agent_spec import FORM
 from remit.model.organisation.permission import PermissionLevel
@@ -229,6 +229,7 @@ def _configuration(visit: Visit, one: Mapping[str, Any]) -> Values:
         "stale": visit.problem is not None and visit.problem.reason == "stale_revision",
         "adapters": agent_forms.adapters(now["adapter_type"]),
         **agent_forms.settings(visit, now),
+        "picks": pickers.of(visit, "secret", "repo"),
         "proposals": company["require_approval_for_config_changes"],
         "more": _more(visit, one, "configuration", before=last),
     }

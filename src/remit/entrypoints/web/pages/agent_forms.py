@@ -164,20 +164,20 @@ async def configure(visit: Visit) -> Done:
     """Change what differs from what was shown; or ask for it."""
     agent = visit.argument("agent")
     now = await visit.do(configuration.show, agent=agent)
-    changes = _changes(visit, now)
-    if not changes:
+    wanted = changes(visit, now)
+    if not wanted:
         raise BadInput("Nothing is different from how it is now.", "Change something first.")
     seen = None if visit.form.ticked("anyway") else visit.form.number("revision")
     if visit.form.text("what") != "propose":
         done = await visit.do(
-            configuration.change, agent=agent, changes=changes, expected_revision=seen
+            configuration.change, agent=agent, changes=wanted, expected_revision=seen
         )
-        said = f"Saved as revision {done['revision']}.{await _missing(visit, agent, changes)}"
+        said = f"Saved as revision {done['revision']}.{await _missing(visit, agent, wanted)}"
         return Done(_here(visit, "configuration"), said)
     asked = await visit.do(
         configuration.propose,
         agent=agent,
-        changes=changes,
+        changes=wanted,
         reason=visit.form.text("reason"),
         expected_revision=seen,
     )
@@ -200,7 +200,8 @@ async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
     return f" It cannot work here yet: {missing['sentence']} {missing['next_step']}"
 
 
-def _changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
+def changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
+    """What the form has other than how it is now."""
     found: dict[str, Any] = {}
     for name, shown in _TEXTS.items():
         text = visit.form.text(name)

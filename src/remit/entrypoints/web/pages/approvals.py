@@ -9,10 +9,10 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from remit.entrypoints.approval_text import asks_to, difference
-from remit.entrypoints.web.pages.agent_forms import as_json, read_json
+from remit.entrypoints.web.pages import approval_forms
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import approval_words, common_queries
-from remit.errors import BadInput, NotFound, RemitError
+from remit.errors import NotFound, RemitError
 from remit.model.organisation.approval import ApprovalStatus
 from remit.services.command import Verb
 from remit.services.governance import approvals
@@ -27,7 +27,12 @@ _DECISIONS: Final = {
 
 
 def routes(site: Site) -> list[Route]:
-    acts = {"decide": decide, "comment": comment, "resubmit": resubmit, "cancel": cancel}
+    acts = {
+        "decide": decide,
+        "comment": comment,
+        "resubmit": approval_forms.resubmit,
+        "cancel": cancel,
+    }
     return [
         site.page("/approvals", listing),
         site.page("/approvals/{approval}", show),
@@ -75,6 +80,7 @@ def show(visit: Visit) -> Page:
         about=_about(visit, one),
         resources=about,
         rights=rights,
+        can_create=approval_words.can_create(payload),
         snapshot=snapshot if kind == "hire_agent" else {},
         boss=approval_words.text(payload.get("reportsTo")) if kind == "hire_agent" else "",
         facts=approval_words.facts(payload, kind),
@@ -87,7 +93,7 @@ def show(visit: Visit) -> Page:
         names=common_queries.names(
             visit, (*_everybody(one), *(event["by"].partition(":")[2] for event in happened))
         ),
-        again=_again(visit, one),
+        **approval_forms.shown(visit, one),
     )
 
 
@@ -126,14 +132,6 @@ async def comment(visit: Visit) -> Done:
     return Done(f"/approvals/{approval}", "Comment added.")
 
 
-async def resubmit(visit: Visit) -> Done:
-    """Submit again, for requests of people."""
-    payload = read_json(visit.form.text("payload") or "{}", "payload")
-    if not isinstance(payload, dict):
-        raise BadInput("payload: must be an object.", "Write it as a JSON object.")
-    return await _done(visit, approvals.resubmit, "Resubmitted.", payload=payload)
-
-
 async def cancel(visit: Visit) -> Done:
     return await _done(visit, approvals.cancel, "Withdrawn.")
 
@@ -164,14 +162,3 @@ def _everybody(one: Mapping[str, Any]) -> Iterable[str | None]:
     yield approval_words.text(one["payload"].get("reportsTo"))
     for said in (*one["comments"], *one["revisions"]):
         yield said["author_agent_id"] or said["author_user_id"]
-
-
-def _again(visit: Visit, one: Mapping[str, Any]) -> str | None:
-    """Document that the board can submit again, when a person's request was sent back."""
-    if one["status"] != "revision_requested" or not one["requested_by_user_id"]:
-        return None
-    payload = one["payload"]
-    inner = {"hire_agent": "requestedConfigurationSnapshot", "config_change": "configuration"}
-    key = inner.get(one["type"])
-    document = approval_words.document(payload.get(key)) if key else payload
-    return visit.form.text("payload") or as_json(document)

@@ -249,11 +249,11 @@ def _asked(form: Form) -> dict[str, Any]:
         "adapter_type": adapter,
         "adapter_config": config,
         "permissions": {"canCreateAgents": True} if form.ticked("can_create") else None,
-        "given": _wishes(form.text("grants")),
+        "given": wishes(form.text("grants")),
     }
 
 
-def _wishes(text: str) -> list[dict[str, Any]]:
+def wishes(text: str) -> list[dict[str, Any]]:
     """One right on each line: what, how much, and perhaps whether a person is asked each time."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from remit.adapters import registry
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_lines, settings_form
+from remit.entrypoints.web.text import common_queries, org_lines, pickers, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
 from remit.model.text import closest
@@ -68,6 +68,7 @@ def show(visit: Visit) -> Page:
         adapter=adapter,
         adapters=registry.types(),
         settings=settings_form.settings(adapter),
+        picks=pickers.of(visit, "secret", "repo"),
         typed_settings={
             name: visit.form.text(name)
             for name in visit.form.fields

@@ -29,13 +29,16 @@ _NAMES: Final = {
     "because": "why a person is asked",
     "budgetMonthlyCents": "monthly budget",
     "permissionLevel": "permission level",
+    "perpetual": "lasts",
+    "purpose": "mandate",
 }
+_LASTS: Final = {True: "ongoing", False: "until it is done"}
 _CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]")
 _LONGEST_NAME: Final = 60
 DEEPEST_THREAD: Final = 6
 #: Sentences for the history that the approval itself does not tell any more.
 _HAPPENED: Final = {
-    "approval.revise": "returned it",
+    "approval.revise": "sent it back",
     "approval.remind": "sent a reminder",
     "approval.use": "used it",
 }
@@ -58,10 +61,21 @@ def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
     for key, value in payload.items():
         if key in hidden or value in (None, "", [], {}):
             continue
-        shown = money(value) if key == "budgetMonthlyCents" and isinstance(value, int) else value
+        shown = value
+        if key == "budgetMonthlyCents" and isinstance(value, int):
+            shown = money(value)
+        elif key == "perpetual" and kind == "hire_agent" and isinstance(value, bool):
+            shown = _LASTS[value]
         words = _NAMES.get(key) or _CAMEL.sub(lambda found: f" {found[0].lower()}", str(key))
         found.append((words[:_LONGEST_NAME], shown))
     return found
+
+
+def can_create(payload: Mapping[str, Any]) -> bool:
+    """Whether who is hired so can hire, too; unless it says something else, the CEO alone can."""
+    said = document(payload.get("permissions")).get("canCreateAgents")
+    leads = payload.get("role") == "ceo" and not payload.get("reportsTo")
+    return said if isinstance(said, bool) else leads
 
 
 def rights(payload: Mapping[str, Any]) -> list[dict[str, str]]:

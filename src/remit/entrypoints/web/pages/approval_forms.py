@@ -1,0 +1,158 @@
+"""What a person asked for and got returned, in fields, to be submitted again.
+
+A hire and a change of a configuration have the fields of an agent's declaration, a budget has its
+two amounts, a call is made again as it was. Only a request whose contents nobody declared is JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from remit.entrypoints.web.pages import agent_forms, hire
+from remit.entrypoints.web.site import Done, Visit
+from remit.entrypoints.web.text import approval_words, common_queries, pickers, settings_form
+from remit.errors import BadInput
+from remit.model.organisation.agent_spec import CONFIGURED, FORM, AgentRole
+from remit.services.governance import approvals
+
+#: Where the configuration is that is asked for.
+_CONFIGURATION: Final = {
+    "hire_agent": "requestedConfigurationSnapshot",
+    "config_change": "configuration",
+}
+#: The two amounts of a budget: what people type, and how much of it is stored as one.
+_AMOUNTS: Final = {"budgetMonthlyCents": 100, "budgetMonthlyTokens": 1}
+
+
+def shown(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
+    """The form for a request of a person that was returned; `form` is empty where there is none."""
+    if one["status"] != "revision_requested" or not one["requested_by_user_id"]:
+        return {"form": ""}
+    kind = one["type"]
+    if kind in _CONFIGURATION:
+        return _configured(visit, one)
+    if kind == "budget":
+        return {"form": "budget", "typed": _kept(visit, _budget(one["payload"]))}
+    if kind == "capability_use":
+        return {"form": "call"}
+    return {
+        "form": "document",
+        "typed": {"payload": visit.form.text("payload") or agent_forms.as_json(one["payload"])},
+    }
+
+
+def _configured(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
+    now = _now(one)
+    hires = one["type"] == "hire_agent"
+    own = _hire(one["payload"]) if hires else {"reason": _text(one["payload"], "reason")}
+    typed: dict[str, Any] = {**agent_forms.typed(visit, now), **_kept(visit, own)}
+    if hires:
+        told = visit.problem is not None and bool(visit.form.fields)
+        typed["can_create"] = (
+            visit.form.ticked("can_create") if told else approval_words.can_create(one["payload"])
+        )
+    return {
+        "form": one["type"],
+        "typed": typed,
+        "described": FORM,
+        "roles": [(role.value, role.value) for role in AgentRole],
+        "adapters": agent_forms.adapters(now["adapter_type"]),
+        "at_field": agent_forms.at_field(visit.problem),
+        "picks": pickers.of(visit, "secret", "repo"),
+        "grantable": common_queries.grantable(visit, one["company_id"]) if hires else [],
+        **agent_forms.settings(visit, now),
+    }
+
+
+def _now(one: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked for, under the names that a configuration is shown with."""
+    asked = approval_words.document(one["payload"].get(_CONFIGURATION[one["type"]]))
+    found = {field.name: asked.get(field.key, field.empty) for field in CONFIGURED}
+    return {**found, "revision": one["revision"]}
+
+
+def _hire(payload: Mapping[str, Any]) -> dict[str, str]:
+    """What a hire has besides a configuration, as it is typed."""
+    texts = {key: _text(payload, key) for key in ("name", "role", "purpose", "reason")}
+    return {**texts, "grants": "\n".join(map(_line, approval_words.rights(payload)))}
+
+
+def _line(right: Mapping[str, str]) -> str:
+    mode = right["mode"] if right["mode"] not in ("", "allow") else ""
+    return " ".join(filter(None, (right["resource"], right["level"], mode)))
+
+
+def _budget(payload: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        key: f"{payload[key] / parts:.2f}" if parts > 1 else str(payload[key])
+        for key, parts in _AMOUNTS.items()
+        if isinstance(payload.get(key), int)
+    }
+
+
+def _text(payload: Mapping[str, Any], key: str) -> str:
+    return approval_words.text(payload.get(key))
+
+
+def _kept(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
+    """As typed when it could not be done, or as it is."""
+    kept = visit.form.fields if visit.problem is not None else {}
+    return {name: visit.form.text(name) if name in kept else one for name, one in values.items()}
+
+
+async def resubmit(visit: Visit) -> Done:
+    """Submit again, for requests of people."""
+    approval = visit.argument("approval")
+    one = await visit.do(approvals.show, approval=approval)
+    await visit.do(approvals.resubmit, approval=approval, payload=_given(visit, one))
+    return Done(f"/approvals/{approval}", "Resubmitted.")
+
+
+def _given(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
+    """What differs from what was asked for before."""
+    kind, payload = one["type"], one["payload"]
+    if kind == "hire_agent":
+        return {**agent_forms.changes(visit, _now(one)), **_given_of_hire(visit, payload)}
+    if kind == "config_change":
+        changed = agent_forms.changes(visit, _now(one))
+        return {**changed, **_different(visit, {"reason": _text(payload, "reason")})}
+    if kind == "budget":
+        return {
+            key: _amount(visit, key, parts)
+            for key, parts in _AMOUNTS.items()
+            if visit.form.text(key)
+        }
+    if kind == "capability_use":
+        return {}
+    document = agent_forms.read_json(visit.form.text("payload") or "{}", "payload")
+    if not isinstance(document, dict):
+        raise BadInput("payload: must be an object.", "Write it as a JSON object.")
+    return document
+
+
+def _given_of_hire(visit: Visit, payload: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = dict(_different(visit, _hire(payload)))
+    if "grants" in found:
+        # A line that was there already keeps when it ends.
+        wishes = [one for one in payload.get("grants") or () if isinstance(one, dict)]
+        before = dict(zip(map(_line, approval_words.rights(payload)), wishes, strict=True))
+        found["grants"] = [before.get(_line(one), one) for one in hire.wishes(found["grants"])]
+    if visit.form.ticked("can_create") != approval_words.can_create(payload):
+        found["permissions"] = {"canCreateAgents": visit.form.ticked("can_create")}
+    return found
+
+
+def _different(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: visit.form.text(name)
+        for name, was in values.items()
+        if name in visit.form.fields and visit.form.text(name) != was.strip()
+    }
+
+
+def _amount(visit: Visit, key: str, parts: int) -> int:
+    found = settings_form.number_or_none(visit.form.text(key), key)
+    if found is None:
+        raise settings_form.wrong(key, "must be a number, 0 or more")
+    return round(found * parts)
