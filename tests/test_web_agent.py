@@ -40,7 +40,7 @@ def test_an_agent_says_who_it_is_what_it_works_on_and_why_it_does_not_run(
     )
     page = visitor.goto(f"/agents/{ada['id']}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Ada")
-    expect(header(page)).to_contain_text("cto, Chief technology")
+    expect(header(page)).to_contain_text("Chief technology, cto")
     expect(header(page).get_by_role("link", name=office.root["name"])).to_be_visible()
     expect(header(page).get_by_role("link", name="Grace")).to_have_attribute(
         "href", f"/agents/{grace['id']}"

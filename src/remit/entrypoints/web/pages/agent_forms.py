@@ -201,7 +201,7 @@ async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
 
 
 def changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form has other than how it is now."""
+    """Differences of the form from the configuration."""
     found: dict[str, Any] = {}
     for name, shown in _TEXTS.items():
         text = visit.form.text(name)

@@ -1,4 +1,4 @@
-"""What a person asked for and got returned, in fields, to be submitted again.
+"""Requests of people that were sent back, in fields, to be submitted again.
 
 A hire and a change of a configuration have the fields of an agent's declaration, a budget has its
 two amounts, a call is made again as it was. Only a request whose contents nobody declared is JSON.
@@ -66,14 +66,14 @@ def _configured(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _now(one: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked for, under the names that a configuration is shown with."""
+    """Configuration that is asked for, under the names that one is shown with."""
     asked = approval_words.document(one["payload"].get(_CONFIGURATION[one["type"]]))
     found = {field.name: asked.get(field.key, field.empty) for field in CONFIGURED}
     return {**found, "revision": one["revision"]}
 
 
 def _hire(payload: Mapping[str, Any]) -> dict[str, str]:
-    """What a hire has besides a configuration, as it is typed."""
+    """Parts of a hire besides its configuration, as they are typed."""
     texts = {key: _text(payload, key) for key in ("name", "role", "purpose", "reason")}
     return {**texts, "grants": "\n".join(map(_line, approval_words.rights(payload)))}
 
@@ -110,7 +110,7 @@ async def resubmit(visit: Visit) -> Done:
 
 
 def _given(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
-    """What differs from what was asked for before."""
+    """Differences from the revision before."""
     kind, payload = one["type"], one["payload"]
     if kind == "hire_agent":
         return {**agent_forms.changes(visit, _now(one)), **_given_of_hire(visit, payload)}

@@ -1,5 +1,6 @@
 """The organisation: who reports to whom, folded and searched, and current by itself."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -13,13 +14,15 @@ from remit.errors import NotFound
 from remit.ids import is_id
 from remit.model.organisation.agent import AgentStatus
 from remit.services.organisation import agents
-from remit.services.screens import org_page, overview
+from remit.services.screens import org_page, overview, standing
 
 #: More lines than anybody reads; of a larger company one looks at a part.
 MOST_LINES: Final = 300
 MOST_CHANGES: Final = 5
 _ALL: Final = 1_000_000
 _LONGEST_SEARCH: Final = 200
+#: Statuses that addresses may have, and the words that the page has for them.
+_WORDS: Final = {"running": "working", "error": "stopped", "pending_approval": "awaits approval"}
 
 
 def routes(site: Site) -> list[Route]:
@@ -29,19 +32,23 @@ def routes(site: Site) -> list[Route]:
 def show(visit: Visit) -> Page:
     company = visit.company_id
     q, status = visit.argument("q")[:_LONGEST_SEARCH].strip(), visit.argument("status")
-    if status not in {one.value for one in AgentStatus}:
-        status = ""
+    word = _WORDS.get(status, status)
+    if word not in (*standing.WORDS, AgentStatus.TERMINATED):
+        status = word = ""
     gone_too = visit.argument("terminated") == "1" or status == AgentStatus.TERMINATED
     known = visit.ask(org_page.lines, company=company)
     rows: list[dict[str, Any]] = list(known.values())
     if gone_too:
-        rows = visit.ask(agents.listing, company=company, limit=_ALL, terminated=True)
+        found = visit.ask(agents.listing, company=company, limit=_ALL, terminated=True)
+        rows = [
+            {**one, "word": known.get(one["id"], {}).get("word", one["status"])} for one in found
+        ]
     tops, top = org_lines.plant(rows), visit.argument("root")
     part = org_lines.part_of(tops, top) if top else None
     if top and part is None:
         raise NotFound("There is no such agent here.", "Look at the whole organisation.")
     shown = [part] if part is not None else tops
-    fits = org_lines.seek(shown, q, status)
+    fits = org_lines.seek(shown, q, word)
     lines = org_lines.lines(shown, MOST_LINES)
     numbers = visit.ask(overview.dashboard, company=company)["agents"]
     done = visit.argument("done")
@@ -53,9 +60,10 @@ def show(visit: Visit) -> Page:
         cut=any(line.hidden for line in lines),
         part=part,
         q=q,
-        status=status,
+        status=word,
         gone_too=gone_too,
-        statuses=[(one.value, numbers[one.value]) for one in AgentStatus if one != "terminated"],
+        words=Counter(one["word"] for one in known.values()),
+        order=tuple(standing.WORDS),
         terminated=numbers[AgentStatus.TERMINATED.value],
         living=sum(numbers.values()) - numbers[AgentStatus.TERMINATED.value],
         known=known,

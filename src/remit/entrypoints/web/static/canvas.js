@@ -86,7 +86,8 @@ for (const frame of document.querySelectorAll("[data-canvas]")) {
   if (here) {
     const { width, height } = drawing().viewBox.baseVal;
     const [wide, high] = [(frame.clientWidth - 4) / width, (frame.clientHeight - 4) / height];
-    scale = Math.max(0.5, Math.min(1, wide, high < 0.7 ? 1 : high));
+    const least = wide < 0.4 ? 0.5 : Math.min(0.5, wide); // a little smaller, if that shows all of it
+    scale = Math.max(least, Math.min(1, wide, high < 0.7 ? 1 : high));
     draw();
     const [box, all] = [here.getBoundingClientRect(), drawing().getBoundingClientRect()];
     const [x, y] = [box.x - all.x + box.width / 2, box.y - all.y + box.height / 2];

@@ -251,7 +251,7 @@ class RelativeTime extends HTMLElement {
     if (Number.isNaN(at.getTime())) return;
     let amount = (at - Date.now()) / 1000;
     for (const [unit, size] of STEPS) {
-      if (Math.abs(amount) < size) { this.textContent = relative.format(Math.round(amount), unit); break; }
+      if (Math.abs(Math.round(amount)) < size) { this.textContent = relative.format(Math.round(amount), unit); break; }
       amount /= size;
     }
     this.title = at.toLocaleString();

@@ -38,7 +38,7 @@ RARE: Final = (
     ("Graph of outcomes", "/outcomes?view=graph", "outcome", False, ""),
     ("Timeline of runs", "/runs?view=timeline", "run", False, ""),
     ("Failed runs", "/runs?status=failed", "run", False, ""),
-    ("Stopped agents", "/org?status=error", "agent", False, ""),
+    ("Stopped agents", "/org?status=stopped", "agent", False, ""),
     ("Notifications and webhook", "/account", "bell", False, ""),
     ("Create token", "/account", "key", False, ""),
 )

@@ -7,7 +7,8 @@ from markupsafe import Markup
 
 _WIDTH, _HEIGHT, _LEFT, _FOOT, _TOP = 560, 140, 44, 18, 8
 _MOST_NAMES: Final = 7
-_STEPS: Final = (1, 2, 2.5, 5, 10)
+#: Even, so that half of them is a number that reads well, too.
+_STEPS: Final = (1, 2, 4, 6, 8, 10)
 
 
 def bars(
@@ -61,9 +62,11 @@ def bars(
         if parts:
             out.append(Markup("<g><title>{}</title>{}</g>").format(told, Markup("").join(parts)))
         if index % every == 0:
+            # The first begins at its bar, away from the number beside the grid.
+            place, anchor = (x + width / 2, "middle") if index else (x, "start")
             out.append(
-                Markup('<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>').format(
-                    x + width / 2, _HEIGHT - 4, name
+                Markup('<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(
+                    place, _HEIGHT - 4, anchor, name
                 )
             )
     if limit:

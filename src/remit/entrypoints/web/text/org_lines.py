@@ -75,14 +75,14 @@ def everybody_below(node: Node) -> set[str]:
     return {one.agent["id"] for one in _walk([node])}
 
 
-def seek(tops: list[Node], text: str, status: str) -> int:
-    """Keep whoever fits, and the bosses above; answers how many fit."""
-    words = text.casefold().split()
+def seek(tops: list[Node], text: str, word: str) -> int:
+    """Keep whoever fits and stands so, and the bosses above; answers how many fit."""
+    sought = text.casefold().split()
     number = 0
     for node in reversed(list(_walk(tops))):
         agent = node.agent
         said = f"{agent['name']} {agent['title']} {agent['role']}".casefold()
-        node.found = all(word in said for word in words) and status in ("", agent["status"])
+        node.found = all(one in said for one in sought) and word in ("", agent["word"])
         node.kept = node.found or any(report.kept for report in node.reports)
         number += node.found
     return number

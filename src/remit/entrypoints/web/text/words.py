@@ -114,7 +114,10 @@ def sentence(text: str) -> Markup:
     text, made, at = without_commands(text), Markup(""), 0
     for match in _TIME.finditer(text):
         before = text[at : match.start()].removesuffix("at ")
-        made += Markup("{}{}").format(before, time(match[0]))
+        plain = before.removesuffix("since ")
+        # Nothing lasts "since 5 minutes ago".
+        drawn = "{}{}" if plain == before else "{}({})"
+        made += Markup(drawn).format(plain, time(match[0]))  # noqa: S704  # ours
         at = match.end()
     return made + text[at:]
 
