@@ -41,7 +41,7 @@ BEFORE_SENDING = (
     "chat.handle",
     "claiming.claim",
 )
-LISTED = "What you can decide here follows"
+LISTED = "Decisions that you can take here follow"
 MOMENTS = ("before", "inside", "after")
 POINTS = [(verb, moment, which) for verb, which in VERBS for moment in MOMENTS]
 #: By name: the processes of an instance, and whether its database is PostgreSQL. SQLite is for one.

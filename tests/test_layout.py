@@ -317,7 +317,8 @@ STATEMENT = re.compile(r"Statement\(|\.(find|one|update|delete|count|change|row)
 #: Openings that hide the noun: of docstrings, labels and errors; of comments; of any sentence; of
 #: paragraphs and entries of lists in prose. A question may have them.
 RIDDLE = re.compile(
-    r'"(?:Whoever|Whatever|Those (?:that|who)|What (?:is|are|was|were))\b[^"?]*["\n]'
+    r'"(?:Whoever|Whatever|Whom?|Whose|What(?! you wrote)|Those (?:that|who)|That (?:the|an?)) '
+    r'[^"?\n]*["\n]'
     r"|(?:#:?|//|\{#) (?:What|Who|Whoever|Whatever|Those) .*"
     r"|(?<=[.:] )Whoever\b.*"
 )

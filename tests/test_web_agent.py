@@ -313,7 +313,7 @@ def test_a_change_can_be_proposed_instead(office: Office, visitor: Visitor) -> N
     page.get_by_role("button", name="Propose").click()
     page.wait_for_url("**/approvals/*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("change title of Proposed")
-    expect(page.get_by_role("region", name="What changes")).to_contain_text("Second in command")
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("Second in command")
     expect(page.get_by_role("region", name="Request")).to_contain_text("It earned it.")
 
 

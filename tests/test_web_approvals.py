@@ -300,7 +300,7 @@ def test_each_kind_of_approval_is_said_in_words(office: Office, visitor: Visitor
         {"prompt": "New.", "reason": "Because."},
     )
     page.goto(f"/approvals/{proposed['approval']['id']}")
-    expect(page.get_by_role("region", name="What changes")).to_contain_text("prompt: New.")
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("prompt: New.")
     expect(page.locator("[data-part=asked]")).to_contain_text("Because.")
     strategy = ask(office, "approve_ceo_strategy", {"title": "Grow", "plan": "1. Sow\n2. Reap"})
     page.goto(f"/approvals/{strategy['id']}")

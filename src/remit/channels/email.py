@@ -79,7 +79,7 @@ class EmailConfig(Config):
         description="The agent's address, such as agents+ada@example.org. What comes to it is for "
         "the agent, whatever else the mailbox has."
     )
-    username: Line = Field(description="Who signs in, to read and to send.")
+    username: Line = Field(description="The user of the mailbox, to read and to send.")
     secret_ref: SecretName = Field(
         description="Name of a secret of the company: the password, best one for programs alone."
     )

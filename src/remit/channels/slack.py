@@ -109,7 +109,7 @@ class Slack(Channel):
             name for name in ("slack_sdk", "aiohttp") if importlib.util.find_spec(name) is None
         ]
         if missing:
-            sentence = f"What Slack needs is not installed: {', '.join(missing)}."
+            sentence = f"Packages for Slack are not installed: {', '.join(missing)}."
             return Check(False, sentence, how_to_install("slack"))
         return Check(True, "It can be used; each binding names the tokens of its app.")
 

@@ -253,7 +253,7 @@ def shared_options() -> list[click.Parameter]:
             for name, metavar, text in (
                 ("company", "NAME|ID", "The company, if you have several."),
                 ("url", "URL", "The instance."),
-                ("token", "TOKEN", "Who you are."),
+                ("token", "TOKEN", "Your token."),
             )
         ),
     ]

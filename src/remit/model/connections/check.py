@@ -114,6 +114,6 @@ def named_in(command: str) -> frozenset[str]:
 
 
 def printed(text: str) -> str:
-    """What a program printed, with nothing in it that does something."""
+    """Output of a program without control characters."""
     plain = _CONTROL.sub("?", _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     return plain.encode(errors="replace").decode()

@@ -44,7 +44,7 @@ def take(
         f"Issue {number} of repo:{found.name} ({url}). {labelled_by}, who is listed, wants it "
         f"worked on. {texts.line(author, 100)} wrote it, from outside this company:\n\n"
         f"{barred(texts.plain(body))}\n"
-        "What becomes of this outcome is said there by Remit.\n",
+        "Remit says there what becomes of this outcome.\n",
     )
     agent = ctx.tx.existing(agent_statements.AGENT, agent=root)
     add_to_mandate(ctx, agent, outcome)

@@ -139,7 +139,7 @@ def needs(ctx: Context, asked: Asked) -> str:
         elif len(lines) <= MOST_SHOWN:
             lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}")
     if shown:
-        lines.append("What you can decide here follows.")
+        lines.append("Decisions that you can take here follow.")
     return "\n".join(lines)
 
 

@@ -231,7 +231,7 @@ def remove(
 
 @command("bindings.try_out")
 def try_out(ctx: Context, *, company: str | None, binding: str) -> shapes.TestedBindingShape:
-    """That the outside is asked whether it knows us; recorded, because that shows it a secret."""
+    """Record that the outside is asked whether it knows us, because that shows it a secret."""
     lookup.company_of_caller(ctx, company)
     bound = _known(ctx, binding)
     ctx.require(Action.BINDING_CHANGE, on=f"binding:{bound.id}", home=bound.agent_id)

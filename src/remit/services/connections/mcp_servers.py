@@ -156,7 +156,7 @@ def remove(
 
 @command("mcp_servers.try_out")
 def try_out(ctx: Context, *, company: str | None, name: object) -> shapes.OfCompanyShape:
-    """That an operator has a server started to see its tools; recorded, because it runs it."""
+    """Record that an operator has a server started to see its tools, because that runs it."""
     called = server_name(name)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
@@ -169,7 +169,7 @@ def try_out(ctx: Context, *, company: str | None, name: object) -> shapes.OfComp
 def try_new(
     ctx: Context, *, company: str | None, name: object, definition: Mapping[str, Any]
 ) -> McpServer:
-    """That an operator has a server started before it is registered; answers it for our side."""
+    """Record that an operator has a server started before it is registered; answers that server."""
     called = server_name(name)
     wanted = define(**definition)
     lookup.company_of_caller(ctx, company)

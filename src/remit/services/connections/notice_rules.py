@@ -65,7 +65,7 @@ def change(
     escalate_to: Annotated[
         UserRef,
         Text(200, empty=True),
-        Help("Who that is."),
+        Help("The person who is told then."),
         Cleared("for the next member of the board"),
     ]
     | None = None,

@@ -151,7 +151,7 @@ class AroundForge(TypedDict, total=False):
         Annotated[
             str,
             Text(4000, one_line=True),
-            Help("Who is heard besides those who may push, with commas."),
+            Help("People who are heard besides those who may push, with commas."),
         ]
         | None
     )
@@ -179,7 +179,7 @@ def add(
     url: Annotated[str, Exact(LONGEST_URL)],
     ref: Annotated[str, Exact(LONGEST_REF), Help("To clone unless another is asked for.")]
     | None = None,
-    username: Annotated[str, Exact(LONGEST_USER), Help("Who the secret is of, at the remote.")]
+    username: Annotated[str, Exact(LONGEST_USER), Help("The account of the secret, at the remote.")]
     | None = None,
     secret: Annotated[str, _NAME, Help("The name of the secret that opens it.")] | None = None,
     forge: Forge | None = None,

@@ -202,7 +202,7 @@ def _working(ctx: Context, text: str) -> Agent:
 
 
 def _hidden(path: str) -> list[dict[str, object]]:
-    """That something changed which is not shown."""
+    """A change of something that is not shown."""
     return [{"path": path, "was": REMOVED, "now": REMOVED}]
 
 

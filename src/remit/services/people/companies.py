@@ -131,7 +131,7 @@ def change(
     *,
     company: CompanyRef,
     name: CompanyName | None = None,
-    messaging: Annotated[str, Messaging, Help("Who may write to whom.")] | None = None,
+    messaging: Annotated[str, Messaging, Help("Mail that agents may send.")] | None = None,
     require_board_approval_for_new_agents: bool | None = None,
     require_approval_for_config_changes: bool | None = None,
     chat_llm_provider: ModelName | None = None,
@@ -141,11 +141,11 @@ def change(
     ]
     | None = None,
     commit_committer: Annotated[
-        CommitNames, Help("Who commits for its agents: `Acme <bot@acme.example>`.")
+        CommitNames, Help("The committer for its agents: `Acme <bot@acme.example>`.")
     ]
     | None = None,
     commit_co_authors: Annotated[
-        CommitNames, Help("Who is named as co-author of each commit, with commas between several.")
+        CommitNames, Help("Co-authors of each commit, with commas between several.")
     ]
     | None = None,
     commit_signing: Annotated[

@@ -19,7 +19,7 @@ def may_operate(ctx: Context, *, what: str) -> None:
 
 @command("instance.begin_backup")
 def begin_backup(ctx: Context, *, new_name: str) -> shapes.NamedBackupShape:
-    """That an operator has a copy of everything written; `new_name` is what our side calls it."""
+    """Record that an operator has a copy of everything written, under the name `new_name`."""
     _require(ctx, f"backup:{new_name}")
     ctx.record("backup.create", f"backup:{new_name}", {})
     return {"name": new_name}
@@ -27,7 +27,7 @@ def begin_backup(ctx: Context, *, new_name: str) -> shapes.NamedBackupShape:
 
 @command("instance.take_backup")
 def take_backup(ctx: Context, *, name: str) -> shapes.NamedBackupShape:
-    """That an operator takes a copy of everything along."""
+    """Record that an operator takes a copy of everything along."""
     _require(ctx, f"backup:{name}")
     ctx.record("backup.download", f"backup:{name}", {})
     return {"name": name}
@@ -35,7 +35,7 @@ def take_backup(ctx: Context, *, name: str) -> shapes.NamedBackupShape:
 
 @command("instance.remove_backup")
 def remove_backup(ctx: Context, *, name: str) -> shapes.RemovedBackupShape:
-    """That an operator deletes a copy."""
+    """Record that an operator deletes a copy."""
     _require(ctx, f"backup:{name}")
     ctx.record("backup.remove", f"backup:{name}", {})
     return {"name": name, "removed": True}

@@ -192,7 +192,7 @@ def _tell_above_judge(ctx: Context, outcome: Outcome, count: int) -> None:
         ctx,
         to,
         f"Sent back {count} times: {outcome.title}"[:LONGEST_SUBJECT],
-        f"What {owner.name} hands in for {outcome.title!r} (outcome:{outcome.id}) was sent back "
+        f"The work of {owner.name} on {outcome.title!r} (outcome:{outcome.id}) was sent back "
         f"{count} times. Look at what the two do not agree about.",
     )
 

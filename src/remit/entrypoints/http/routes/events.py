@@ -31,7 +31,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         after: Sequence = None,
         before: Sequence = None,
         action: Annotated[str, Query(max_length=100, description="`file`, `file.write`")] = "",
-        actor: Annotated[str, Query(max_length=200, description="Whose name or id.")] = "",
+        actor: Annotated[str, Query(max_length=200, description="Name or id of the actor.")] = "",
         refused: bool = False,
         q: Annotated[str, Query(max_length=200, description="Words in it.")] = "",
         since: Annotated[Moment | None, Query(description="ISO 8601.")] = None,

@@ -37,7 +37,7 @@ class Operation(Body):
     agent: Reference | None = None
     agents: Annotated[list[Reference], Field(max_length=1000)] | None = None
     to: Annotated[Reference | None, Field(description="The new boss, or board.")] = None
-    user: Annotated[Reference | None, Field(description="Who takes the seat.")] = None
+    user: Annotated[Reference | None, Field(description="The person who takes the seat.")] = None
     purpose: field_types.OutcomeTitle | None = None
 
     def asked(self) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class CreateAgentArguments(Repeatable):
         bool | None, Field(alias="autoReply", description="Answer without a mention; yes")
     ] = None
     next_agent: Annotated[
-        str | None, Field(alias="nextAgent", description="Whom it answers; human", max_length=100)
+        str | None,
+        Field(alias="nextAgent", description="Receiver of its answers; human", max_length=100),
     ] = None
 
     @model_validator(mode="before")

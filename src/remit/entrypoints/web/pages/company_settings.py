@@ -121,7 +121,7 @@ def _load(visit: Visit) -> Page:
 
 
 def _key(account: Mapping[str, Any]) -> str:
-    """What an account signs in with, or where a set-up is, in words."""
+    """The credential of an account, or the place of a set-up, in words."""
     if account["worker"]:
         return f"set-up on {account['worker']}"
     kind, _, name = (account["credential"] or "").partition(":")

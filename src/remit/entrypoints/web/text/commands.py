@@ -37,7 +37,7 @@ _COMMAND: Final = re.compile(r"`remit ([^`\n]+)`")
 
 
 def place(command: str) -> tuple[str, str] | None:
-    """What leads to the page that does the same as a command, and its address."""
+    """Label and address of the page that does the same as a command."""
     noun, _, rest = command.partition(" ")
     verb, _, rest = rest.partition(" ")
     found = PLACES.get(f"{noun} {verb}") or PLACES.get(noun)

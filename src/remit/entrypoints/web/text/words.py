@@ -183,7 +183,7 @@ def letter(text: str | None) -> Markup:
 
 
 def sender(message: Mapping[str, Any]) -> str:
-    """Who wrote a letter."""
+    """The author of a letter."""
     return "Remit" if message["sender"] == "system" else str(message["sender_name"])
 
 

@@ -83,7 +83,7 @@ def show(session: Session, name: str | None) -> None:
 @click.option(
     "--messaging",
     type=click.Choice(["chain", "team", "subtree", "open"]),
-    help="Who may write to whom, besides bosses and their reports.",
+    help="Mail that is allowed besides that of bosses and their reports.",
 )
 @click.option("--approve-hires", type=bool, metavar="yes|no", help="Whether a hire waits for you.")
 @click.option(
@@ -100,12 +100,12 @@ def show(session: Session, name: str | None) -> None:
     help="After how many hours each what does not move is looked at again, such as 1,4,24.",
 )
 @click.option(
-    "--committer", metavar="NAME <ADDRESS>", help="Who commits for its agents. Empty: Remit."
+    "--committer", metavar="NAME <ADDRESS>", help="The committer for its agents. Empty: Remit."
 )
 @click.option(
     "--co-authors",
     metavar="NAME <ADDRESS>,…",
-    help="Who is named as co-author of each commit. Empty: nobody.",
+    help="The co-author of each commit. Empty: nobody.",
 )
 @click.option(
     "--signing",

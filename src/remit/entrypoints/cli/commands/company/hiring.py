@@ -27,7 +27,9 @@ def description_options(command: F) -> F:
         [
             click.argument("name"),
             *(_option(one) for one in CONFIGURED if one.part.option),
-            click.option("--boss", metavar="AGENT", help="Whom it reports to; you, if left out."),
+            click.option(
+                "--boss", metavar="AGENT", help="The boss it reports to; you, if left out."
+            ),
             click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for."),
             click.option(
                 "--once",

@@ -28,8 +28,8 @@ def _times(one: dict[str, Any]) -> str:
 
 @schedule.command()
 @click.argument("text")
-@click.option("--agent", metavar="AGENT", help="Who sends it; you, if you are an agent.")
-@click.option("--to", metavar="ADDRESS", help="Who gets it; the same agent otherwise.")
+@click.option("--agent", metavar="AGENT", help="The sender; you, if you are an agent.")
+@click.option("--to", metavar="ADDRESS", help="The receiver; the same agent otherwise.")
 @click.option("--cron", metavar="FIELDS", help="When, such as '0 9 * * 1-5'.")
 @click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Of --cron.")
 @click.option("--at", metavar="TIME", help="When, for once (ISO 8601).")

@@ -149,7 +149,7 @@ def _brake(visit: Visit) -> list[dict[str, Any]]:
 
 
 def _with_agent(visit: Visit, one: dict[str, Any], verb: str) -> list[dict[str, Any]]:
-    """What can be done with an agent; with a verb, that alone."""
+    """Actions on an agent; with a verb, that one alone."""
     status = str(one["about"]).rpartition(", ")[2]
     pointless = _POINTLESS.get(status, {"resume"})
     return [

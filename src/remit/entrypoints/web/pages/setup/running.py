@@ -88,7 +88,7 @@ ADAPTERS = Noun(
     "model” sends one small request.",
     empty="No adapters.",
     step="They come with Remit and with plugins.",
-    columns=("What it runs",),
+    columns=("Program or model",),
     rows=_adapter_rows,
     complete=_installed,
     acts={"test": Act("Test", _check_adapter), "try": Act("Ask the model", _try_model)},
