@@ -46,7 +46,7 @@ class CreateAgentArguments(Repeatable):
     ] = None
     next_agent: Annotated[
         str | None,
-        Field(alias="nextAgent", description="Receiver of its answers; human", max_length=100),
+        Field(alias="nextAgent", description="Its receiver; human", max_length=100),
     ] = None
 
     @model_validator(mode="before")

@@ -244,7 +244,7 @@ def build(app: App) -> tuple[Tool, ...]:
         ),
         Tool(
             "adapter_docs",
-            "Which adapters there are and what can be set, for hire_agent and propose_config.",
+            "Adapters and their settings, for hire_agent and propose_config.",
             DocsArguments,
             adapter_docs,
             offer="configurations",
