@@ -75,6 +75,23 @@ def test_a_letter_arrives_in_an_open_list_while_another_is_written(
     expect(page.get_by_label("Message", exact=True)).to_have_value("half a sentence")
 
 
+@pytest.mark.requirement("FX-50")
+def test_all_unread_mail_is_marked_read_at_once_but_not_questions(
+    office: Office, visitor: Visitor
+) -> None:
+    ceo = office.as_agent(office.root)
+    for subject in ("Heap 1", "Heap 2"):
+        ceo.must("POST", office.path("messages"), {"to": "board", "subject": subject, "body": "x"})
+    ceo.must("POST", office.path("questions"), {"question": "Stays?"})
+    page = visitor.goto("/inbox")
+    listed = page.get_by_role("region", name="Messages")
+    expect(listed.get_by_role("link", name="Heap")).to_have_count(2)
+    page.get_by_role("button", name="Mark all read").click()
+    expect(listed.get_by_role("link", name="Heap")).to_have_count(0)
+    expect(listed.get_by_role("link", name="Question: Stays?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Mail")).to_be_visible()
+
+
 def test_a_dead_letter_is_tried_again_from_its_page(office: Office, visitor: Visitor) -> None:
     worker = office.agent("Torvalds")
     sent = office.board.must(

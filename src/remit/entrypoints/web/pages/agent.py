@@ -9,6 +9,7 @@ from starlette.routing import Route
 from remit.entrypoints import budget_text
 from remit.entrypoints.http.wire.json_document import camel
 from remit.entrypoints.web.pages import agent_changes, agent_forms
+from remit.entrypoints.web.pages.outcomes import STATES, standing_of
 from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
 from remit.entrypoints.web.site import Page, Site, Visit
 from remit.entrypoints.web.text import charts, common_queries, pickers, run_text
@@ -115,6 +116,8 @@ def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
     return {
         "known": known,
         "open": work[:FEW],
+        "states": STATES,
+        "standing_of": standing_of(visit, work[:FEW]),
         "more_open": len(work) > FEW,
         "spend": spend,
         "spark": charts.spark(by_day, f"{plural(sum(by_day), 'run')} in {len(by_day)} days"),
@@ -144,6 +147,8 @@ def _work(visit: Visit, one: Mapping[str, Any]) -> Values:
         "outcomes": found,
         "status": status,
         "statuses": known,
+        "states": STATES,
+        "standing_of": standing_of(visit, found),
         "more": _more(visit, one, "work", status=status, after=last),
     }
 

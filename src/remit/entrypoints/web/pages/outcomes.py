@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ STATES: Final = {
     "ongoing": ("Ongoing", "idle"),
     "completed": ("Completed", "completed"),
     "closed": ("Closed", "idle"),
+    # For who may not know more.
+    "open": ("Open", "idle"),
 }
 
 
@@ -95,9 +98,6 @@ def _list(visit: Visit) -> Page:
     except NotFound as error:
         nobody = error
     names = common_queries.names(visit, (one["owner_id"] for one in found))
-    standing = visit.ask(
-        outcome_tree.states, company=visit.company_id, outcomes=[one["id"] for one in found]
-    )
     given = {**wanted, "status": wanted["status"] or "all"}
     return visit.show(
         "outcomes.html",
@@ -107,7 +107,7 @@ def _list(visit: Visit) -> Page:
         nobody=nobody,
         statuses=STATUSES,
         states=STATES,
-        standing_of={one["id"]: standing.get(one["id"], one["status"]) for one in found},
+        standing_of=standing_of(visit, found),
         filtered=any(wanted[one] for one in ("owner", "query", "actionable", "stale")),
         later=bool(visit.argument("before")),
         more=visit.link("/outcomes", view="list", **given, before=found[-1]["id"])
@@ -116,6 +116,13 @@ def _list(visit: Visit) -> Page:
         view="list",
         parents=_parents(visit),
     )
+
+
+def standing_of(visit: Visit, found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """How each of some outcomes stands, as a key of `STATES`."""
+    ids = [one["id"] for one in found]
+    known = visit.ask(outcome_tree.states, company=visit.company_id, outcomes=ids)
+    return {one["id"]: known.get(one["id"], one["status"]) for one in found}
 
 
 def _graph(visit: Visit) -> Page:

@@ -373,7 +373,8 @@ async def deal_with_all(visit: Visit) -> Done:
     if not shown:
         raise BadInput("There is no mail to mark.", "Load the page again.")
     await visit.do(inbox.acknowledge, ids=shown)
-    return Done("/", f"{plural(len(shown), 'message')} marked as read.")
+    back = visit.link("/inbox") if visit.form.text("from") == "mail" else "/"
+    return Done(back, f"{plural(len(shown), 'message')} marked as read.")
 
 
 async def deal_with(visit: Visit) -> Done:
