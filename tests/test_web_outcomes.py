@@ -142,6 +142,7 @@ def test_an_outcome_says_why_it_is_there_how_and_what_happened(
     launch = make(office, "The launch is known", description="# So that\n\n- **people** know")
     text = make(office, "The text is written", launch["id"])
     press = make(office, "The press has it", launch["id"], blockedBy=[text["id"]])
+    own = make(office, "A part of its own, which blocks nothing", press["id"])
     evidence = file(office, "Announcement", "It is here.")
     page = visitor.live(visitor.goto(f"/outcomes/{press['id']}"))
     why = page.get_by_role("region", name="Purpose", exact=True)
@@ -149,6 +150,7 @@ def test_an_outcome_says_why_it_is_there_how_and_what_happened(
         ["Help the people of this company accomplish their work", "The launch is known"]
     )
     expect(page.get_by_text("Blocked by 1 outcome")).to_be_visible()
+    office.board.must("POST", f"/api/outcomes/{own['id']}/complete", {"note": "seen"})
     office.as_agent(office.root).must(
         "POST",
         f"/api/outcomes/{text['id']}/complete",
@@ -164,7 +166,7 @@ def test_an_outcome_says_why_it_is_there_how_and_what_happened(
     page.wait_for_url(f"**/files/{evidence['id']}?version=1")
     page.goto(f"/outcomes/{launch['id']}")
     how = page.get_by_role("region", name="Parts")
-    expect(how.get_by_role("listitem")).to_have_count(2)
+    expect(how.get_by_role("listitem")).to_have_count(3)
     expect(how).to_contain_text("Completed")
     expect(page.locator("main strong", has_text="people")).to_be_visible()
     expect(page.locator("svg .here")).to_have_count(1)
