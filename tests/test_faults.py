@@ -356,24 +356,6 @@ def test_a_report_is_of_a_run_that_is_under_way_and_counts_forwards(small: Compa
     assert (found["ok"], found["fault"]) == (False, None)
 
 
-@pytest.mark.requirement("FX-09")
-def test_a_report_is_taken_once_while_the_run_goes_on(small: Company) -> None:
-    dev = worker(small, adapter_type="http", adapter_config={"url": "https://a.example/run"})
-    letters(small, "text")
-    run = claim(small, dev)
-    said: dict[str, Any] = {"run": run.id, "ok": False}
-    with pytest.raises(BadInput, match="not below zero"):
-        small.call(run.caller, run_reports.submit, **said, tokens_in=-1)
-    small.call(run.caller, run_reports.submit, **said)
-    found: Any = small.call(as_system(), run_reports.read, run=run.id)
-    assert (found["ok"], found["error"]) == (False, "the agent says that it failed")
-    assert found["fault"] is None
-    with pytest.raises(Conflict, match="reported already"):
-        small.call(run.caller, run_reports.submit, **said)
-    with pytest.raises(NotFound, match="no such run"):
-        small.call(as_system(), run_reports.read, run=small.app.ids.new())
-
-
 def test_a_run_that_somebody_ended_was_not_reported(small: Company) -> None:
     dev = worker(small, adapter_type="http", adapter_config={"url": "https://a.example/run"})
     letters(small, "text")

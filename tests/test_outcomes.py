@@ -14,11 +14,11 @@ from remit.services.execution import job_queue
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.messaging import dead_letters, questions, schedules
-from remit.services.organisation import agents, purging
-from remit.services.people import users
+from remit.services.organisation import agents, purging, reorganise
+from remit.services.people import companies, users
 from remit.services.record import events
 from remit.services.rights import grants
-from remit.services.work import outcome_walks, outcomes
+from remit.services.work import delegation, outcome_walks, outcomes
 from remit.services.work.outcome_walks import MOST_CHAINS
 from remit.store.engine.statement import SQLITE
 from remit.store.work import outcomes as statements
@@ -26,7 +26,9 @@ from remit.testing.clock import VirtualClock
 from tests import mailing
 from tests.channel_stage import bind
 from tests.company import Company, Member, opened
+from tests.governance import ask
 from tests.organisation import change, code, hire, member, problems, refusal, shown, work
+from tests.working import ignored
 
 
 def code_of_change(company: Company, outcome: str, **what: Any) -> str:
@@ -598,6 +600,96 @@ def test_whoever_cannot_come_back_is_named_and_the_mandate_goes_to_its_judge(
     company.call(company.board, purging.purge, agent=gone.id)
     undone = company.call(ceo.caller, outcomes.reopen, outcome=other)
     assert undone["not_restored"] == [{"name": "gone", "why": "it was purged since"}]
+
+
+@pytest.mark.requirement("FX-02")
+def test_waits_come_back_as_far_as_somebody_is_left_to_end_them(small: Company) -> None:
+    ceo = small.ceo
+    goal = work(small, ceo.caller, ceo.id, "Goal")
+    lead = hire(small, ceo.caller, goal, "lead")
+    ask(small, lead.caller, "May I buy it?")
+    leaver, stayer = small.agent("leaver", "lead"), small.agent("stayer")
+    small.call(small.board, companies.change, company=small.id, messaging="open")
+    for to in (leaver, stayer):
+        mailing.send(small, lead.caller, f"agent:{to.name}", "Which colour?", expects_reply=True)
+    assert len(small.sql("SELECT id FROM waits")) == 3
+    small.call(ceo.caller, outcomes.complete, outcome=goal)
+    assert small.sql("SELECT id FROM waits") == []
+    small.agent("leaver")  # so that its namesake cannot come back
+    undone = small.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert [one["name"] for one in undone["not_restored"]] == ["leaver"]
+    assert undone["things_restored"]["waits"] == 1
+    assert small.sql("SELECT kind, awaited_agent_id FROM waits") == [("reply", stayer.id)]
+    assert undone["stays_ended"] == ["lead: 1 request for approval stays withdrawn."]
+
+
+@pytest.mark.requirement("FX-02")
+def test_a_question_that_was_passed_on_to_somebody_who_left_meanwhile_goes_further_up(
+    small: Company, clock: VirtualClock
+) -> None:
+    head = small.agent("head", adapter_type="scripted", perpetual=True)
+    goal = work(small, head.caller, head.id, "Goal")
+    lead = hire(small, head.caller, goal, "lead")
+    dev = hire(small, lead.caller, work(small, lead.caller, goal, "Part"), "dev")
+    asked = small.call(dev.caller, questions.ask, question="Which colour?")
+    ignored(small, clock, lead, "a question of dev")
+    assert small.sql("SELECT awaited_agent_id FROM waits") == [(head.id,)]
+    small.call(
+        small.board,
+        reorganise.reorganise,
+        company=small.id,
+        operations=[{"op": "move", "agent": "lead", "to": "ceo"}],
+    )
+    small.call(small.board, outcomes.complete, outcome=goal)
+    small.call(small.board, agents.terminate, agent="head")
+    mailing.look(small, small.ceo)
+    small.call(small.board, outcomes.reopen, outcome=goal)
+    assert small.sql("SELECT subject_id, awaited_agent_id FROM waits") == [
+        (asked["id"], small.ceo.id)
+    ]
+    told = [one for one in mailing.look(small, small.ceo) if one["question_id"] == asked["id"]]
+    assert len(told) == 1
+    assert "head works here no more" in told[0]["body"]
+
+
+@pytest.mark.requirement("FX-02")
+def test_a_right_that_could_not_be_given_now_does_not_come_back(small: Company) -> None:
+    ceo = small.ceo
+    goal = work(small, ceo.caller, ceo.id, "Goal")
+    lead = hire(small, ceo.caller, goal, "lead")
+    plan = small.file(ceo.caller, b"A plan")
+    small.give(ceo.caller, lead, plan, "read")
+    small.call(ceo.caller, outcomes.complete, outcome=goal)
+    small.give(small.board, ceo, plan, "read", mode="deny")
+    undone = small.call(ceo.caller, outcomes.reopen, outcome=goal)
+    again = member(small, undone["agents_restored"][0])
+    with pytest.raises(Refused):
+        small.read(again.caller, plan["id"])
+
+
+@pytest.mark.requirement("FX-02")
+def test_a_hire_that_nobody_had_approved_does_not_come_back(small: Company) -> None:
+    ceo = small.ceo
+    goal = work(small, ceo.caller, ceo.id, "Goal")
+    lead = hire(small, ceo.caller, goal, "lead")
+    small.call(
+        small.board,
+        companies.change,
+        company=small.id,
+        require_board_approval_for_new_agents=True,
+    )
+    hopeful = small.call(
+        lead.caller,
+        delegation.delegate,
+        outcome=work(small, lead.caller, goal, "Part"),
+        hire={"name": "hopeful"},
+    )["agent"]["id"]
+    assert small.call(small.board, agents.show, agent=hopeful)["status"] == "pending_approval"
+    small.call(ceo.caller, outcomes.complete, outcome=goal)
+    undone = small.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert [one["name"] for one in undone["agents_restored"]] == ["lead"]
+    assert undone["not_restored"] == []
+    assert small.call(small.board, agents.show, agent=hopeful)["status"] == "terminated"
 
 
 def test_what_was_given_up_is_reopened_without_the_agent_that_left(company: Company) -> None:

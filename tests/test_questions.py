@@ -9,9 +9,11 @@ from remit.services.identity import Caller
 from remit.services.messaging import inbox, pending_items, questions
 from remit.services.organisation import agents, reorganise
 from remit.services.screens import needs_you
+from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company
 from tests.mailing import bodies, look, refused, send, to_do, unread
 from tests.organisation import code, refusal
+from tests.working import ignored
 
 #: For rules that no database has a part in.
 rules = pytest.mark.parametrize("company", ["sqlite"], indirect=True)
@@ -265,6 +267,27 @@ def test_when_the_boss_is_gone_the_next_above_is_asked(company: Company) -> None
     assert letter["question_id"] == question["id"]
     send(company, company.ceo.caller, "agent:worker", "yes", reply_to=letter["id"])
     assert asked(company, worker.caller) == [("answered", "yes")]
+
+
+@pytest.mark.requirement("FX-01")
+def test_when_who_was_asked_in_place_of_the_boss_is_gone_the_next_above_is(
+    small: Company, clock: VirtualClock
+) -> None:
+    small.agent("head", adapter_type="scripted", perpetual=True)
+    lead = small.agent("lead", "head", adapter_type="scripted", perpetual=True)
+    worker = small.agent("worker", "lead")
+    question = ask(small, worker.caller)
+    ignored(small, clock, lead, "a question of worker")
+    assert small.sql("SELECT a.name FROM waits w JOIN agents a ON a.id = w.awaited_agent_id") == [
+        ("head",)
+    ]
+    operations = [{"op": "remove_layer", "agent": "head"}]
+    small.call(small.board, reorganise.reorganise, company=small.id, operations=operations)
+    (letter,) = look(small, small.ceo)
+    assert letter["question_id"] == question["id"]
+    assert "head, who was to decide, works here no more." in letter["body"]
+    answer(small, small.ceo.caller, question, "yes")
+    assert asked(small, worker.caller) == [("answered", "yes")]
 
 
 @rules

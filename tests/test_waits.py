@@ -20,7 +20,7 @@ from tests.governance import approve, ask, hire, reject, resubmit, send_back
 from tests.mailing import look, messaging, refused, send, take
 from tests.organisation import hire as hire_for
 from tests.organisation import refusal, work
-from tests.working import claim, end, ready, why_idle
+from tests.working import claim, end, ignored, ready, why_idle
 
 
 def begun(
@@ -312,26 +312,6 @@ def test_what_cannot_be_handed_in_says_why(company: Company) -> None:
 
 
 # ── who is awaited ──────────────────────────────────────────────────────────────────────────────
-
-
-def ignored(
-    company: Company, clock: VirtualClock, awaited: Member, what: str, *, read: bool = False
-) -> None:
-    """An agent that is awaited reads its mail each time, and decides nothing."""
-    if not read:
-        ignoring = claim(company, awaited)
-        take(company, ignoring)
-        end(company, ignoring)
-    for pause in REMINDERS_TO_AGENT[:-1]:
-        clock.advance(pause)
-        assert company.call(as_system(), reminders.companies) == [company.id]
-        company.call(as_system(), reminders.remind, company=company.id)
-        assert awaited.id in ready(company)
-        ignoring = claim(company, awaited)
-        assert [one["subject"] for one in take(company, ignoring)] == [f"Still awaited: {what}"]
-        end(company, ignoring)
-    clock.advance(DAY)
-    company.call(as_system(), reminders.remind, company=company.id)
 
 
 @pytest.mark.requirement("FX-01")

@@ -10,15 +10,16 @@ from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import dead_letters, questions, threads, wish_withdrawal
 from remit.services.organisation import agents
+from remit.services.people import companies
 from remit.services.record import events
 from remit.services.screens import needs_you
 from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
-from tests.governance import ask, hired
+from tests.governance import approve, ask, hire, hired
 from tests.mailing import ack, send, take, tick, unread
 from tests.organisation import dump, given, problems, refusal, work
-from tests.working import claim, end
+from tests.working import claim, end, ignored
 
 
 def wished(company: Company, member: Member, text: str = "Make a page") -> tuple[Answer, Run]:
@@ -289,6 +290,7 @@ def test_who_judged_it_knows_the_result(company: Company, clock: VirtualClock) -
     tick(company)
     assert unread(company, company.board) == []
     assert states(company)[letter["id"]] == ("ended", "judged")
+    assert trace(company, letter)["sentence"] == "Work on it has ended."
 
 
 @pytest.mark.requirement("FX-07")
@@ -361,6 +363,10 @@ def test_a_wish_can_be_followed_to_its_result(company: Company, clock: VirtualCl
     assert shown["wish"]["message_id"] == letter["id"]
     (listed,) = company.call(company.board, threads.listing, company=company.id, sent=True)
     assert (listed["id"], listed["state"]) == (letter["id"], "in_work")
+    company.user("ann")
+    send(company, company.board, "user:ann", "Look at it")
+    listed = company.call(company.board, threads.listing, company=company.id, sent=True)[0]
+    assert (listed["state"], listed["sentence"]) == ("sent", "It went to people.")
 
 
 @pytest.mark.requirement("FX-19")
@@ -562,6 +568,68 @@ def test_everything_made_of_a_wish_ends_with_it(company: Company) -> None:
     (told,) = take(company, company.run(company.ceo))
     assert told["subject"] == "Taken back: Make a page"
     assert "Do not go on" in told["body"]
+
+
+@pytest.mark.requirement("FX-51")
+def test_what_of_a_wish_is_over_already_stays_as_it_is(small: Company) -> None:
+    small.call(
+        small.board,
+        companies.change,
+        company=small.id,
+        require_board_approval_for_new_agents=True,
+    )
+    letter, run = wished(small, small.ceo)
+    made = work(small, run.caller, small.ceo.id, "Build")
+    done_before = work(small, run.caller, made, "A part")
+    small.call(run.caller, outcomes.complete, outcome=done_before)
+    asked = small.call(run.caller, questions.ask, question="Which colour?", to="board")
+    small.call(small.board, questions.answer, question=asked["id"], answer="Red")
+    approve(small, ask(small, run.caller, "May I buy it?"))
+    hopeful = hire(small, run.caller, "hopeful", purpose="Write", perpetual=False)
+    send(small, run.caller, "agent:background", "Count.")
+    end(small, run)
+    done = take_back(small, letter)
+    assert [one["title"] for one in done["outcomes"]] == ["Build", "Write"]
+    assert titles(small)["A part"] == "completed"
+    assert done["questions"] == []
+    # The hire ends with its mandate, and what was approved stays approved.
+    assert [one["id"] for one in done["approvals"]] == [hopeful["approval"]["id"]]
+    assert [one["agent"] for one in done["jobs"]] == ["ceo"]
+    assert small.sql("SELECT status FROM jobs") == [("cancelled",)]
+    assert needs(small) == []
+
+
+@pytest.mark.requirement("FX-51")
+def test_a_letter_that_could_not_be_handled_is_discarded_when_it_is_taken_back(
+    small: Company,
+) -> None:
+    dev = small.agent("dev")
+    letter = send(small, small.board, "agent:dev", "Break it, please")
+    for _ in range(3):
+        run = small.run(dev)
+        take(small, run)
+        end(small, run, "failed", error="No.", fault="message")
+    assert "dead_letter" in [one["kind"] for one in needs(small)]
+    take_back(small, letter)
+    assert "dead_letter" not in [one["kind"] for one in needs(small)]
+    assert trace(small, letter)["state"] == "taken_back"
+
+
+@pytest.mark.requirement("FX-51")
+def test_what_remit_says_of_a_wish_is_not_taken_back(small: Company, clock: VirtualClock) -> None:
+    lead = small.agent("lead", adapter_type="scripted", perpetual=True)
+    dev = small.agent("dev", "lead")
+    letter, run = wished(small, dev)
+    small.call(run.caller, questions.ask, question="Which colour?")
+    end(small, run)
+    ignored(small, clock, lead, "a question of dev")
+    # Remit passed the question on, and says so itself.
+    assert small.sql("SELECT a.name FROM waits w JOIN agents a ON a.id = w.awaited_agent_id") == [
+        ("ceo",)
+    ]
+    done = take_back(small, letter)
+    assert [one["text"] for one in done["questions"]] == ["Which colour?"]
+    assert done["letters"] == []
 
 
 @pytest.mark.requirement("FX-51")

@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 
 from remit.clock import DAY, HOUR, Micros
 from remit.model.organisation.grant import FULL_ACCESS
+from remit.model.work.wait import REMINDERS_TO_AGENT
 from remit.runtime.jobs.executor import Jobs
 from remit.runtime.runs.worker import Worker
 from remit.services.execution import run_queue, runs
 from remit.services.identity import Caller, as_system
+from remit.services.messaging import reminders
 from remit.services.organisation import idleness
 from remit.services.rights import grants
+from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
-from tests.mailing import unread
+from tests.mailing import take, unread
 
 #: Nobody listens there; for programs that do not call Remit.
 NOWHERE = "http://127.0.0.1:9"
@@ -96,6 +99,26 @@ def listed(company: Company, member: Member | None = None) -> list[Answer]:
 
 def why_idle(company: Company, member: Member) -> str:
     return str(company.call(company.board, idleness.why_idle, agent=member.id)["reason"])
+
+
+def ignored(
+    company: Company, clock: VirtualClock, awaited: Member, what: str, *, read: bool = False
+) -> None:
+    """An agent that is awaited reads its mail each time, and decides nothing."""
+    if not read:
+        ignoring = claim(company, awaited)
+        take(company, ignoring)
+        end(company, ignoring)
+    for pause in REMINDERS_TO_AGENT[:-1]:
+        clock.advance(pause)
+        assert company.call(as_system(), reminders.companies) == [company.id]
+        company.call(as_system(), reminders.remind, company=company.id)
+        assert awaited.id in ready(company)
+        ignoring = claim(company, awaited)
+        assert [one["subject"] for one in take(company, ignoring)] == [f"Still awaited: {what}"]
+        end(company, ignoring)
+    clock.advance(DAY)
+    company.call(as_system(), reminders.remind, company=company.id)
 
 
 def log_of(company: Company, run: Answer | Run) -> str:
