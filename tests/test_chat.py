@@ -1,7 +1,9 @@
 """From a chat: who is linked acts as themselves, and nothing happens that the web would refuse."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from remit.channels import registry
 from remit.channels.contract import Connection, Incoming, IncomingFile, Sender
 from remit.clock import DAY, HOUR, MINUTE, SECOND
-from remit.errors import NotFound
+from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import token_digest
 from remit.model.messaging.chat import BUTTON_LASTS
 from remit.model.work.attachment import LARGEST_INCOMING, refusal
@@ -23,8 +25,8 @@ from remit.services.connections import bindings, notice_planning, notice_rules, 
 from remit.services.governance import approvals
 from remit.services.identity import Caller, as_linked, as_system
 from remit.services.knowledge import files as library
-from remit.services.messaging import inbox, questions
-from remit.services.organisation import halts
+from remit.services.messaging import inbox, pending_items, questions
+from remit.services.organisation import agents, halts
 from remit.services.people import own_tokens, sessions, users
 from remit.services.record import events
 from remit.testing.channels import MemoryChannel, Outside
@@ -32,6 +34,7 @@ from remit.testing.clock import VirtualClock
 from tests.channel_stage import deliver
 from tests.company import Company, Member
 from tests.mailing import send
+from tests.organisation import work
 from tests.test_limits import set_limits
 from tests.working import claim, end, ready
 
@@ -311,6 +314,35 @@ def test_in_a_room_nothing_is_shown_that_others_may_not_see(chat: Chat) -> None:
     assert any("Approval: Move" in one.text for one in chat.outside.seen(ANN))
 
 
+@pytest.mark.requirement("FX-26")
+def test_a_person_is_told_what_the_agent_works_on_and_why_it_does_not_start(chat: Chat) -> None:
+    chat.link("ann")
+    run = chat.c.run(chat.agent)
+    goal = work(chat.c, chat.agent.caller, chat.agent.id, "Dredge the harbour")
+    about = json.dumps([chat.c.app.ids.new(), goal])  # the first was purged
+    chat.c.sql("UPDATE runs SET outcome_ids = ? WHERE id = ?", about, run.id)
+    assert chat.say("/now").splitlines()[1:] == ["- Dredge the harbour"]
+    end(chat.c, run)
+    chat.c.call(chat.c.board, agents.pause, agent=chat.agent.id)
+    assert "paused" in chat.say("Please begin.")
+    assert [one["body"] for one in chat.letters()] == ["Please begin."]
+
+
+@pytest.mark.requirement("FX-26")
+def test_a_long_list_of_what_awaits_a_person_is_cut_and_mail_has_no_buttons(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat.link("ann")
+    for subject in ("One", "Two", "Three"):
+        send(chat.c, chat.agent.caller, "board", "Look.", subject=subject)
+    listed = chat.say("/needs").splitlines()
+    assert listed[0] == "3 things await you."
+    assert len(listed) == 4
+    assert all(line.startswith("- mail: ") for line in listed[1:])
+    monkeypatch.setattr(commands, "MOST_SHOWN", 2)
+    assert len(chat.say("/needs").splitlines()) == 3
+
+
 # ── buttons ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -521,6 +553,57 @@ def test_a_question_is_answered_by_tapping_or_by_replying(chat: Chat) -> None:
     found = chat.c.call(chat.c.board, questions.listing, company=chat.c.id, ended_too=True)
     answers = {one["id"]: one["answer"] for one in found}
     assert answers == {ask["id"]: "blue", free["id"]: "Friday"}
+
+
+@pytest.mark.requirement("FX-26")
+def test_a_reply_to_an_approval_is_a_comment_and_another_reply_is_mail(chat: Chat) -> None:
+    chat.link("ann")
+    approval = asked(chat)
+    post = shown(chat, "Approval: Move")
+    assert chat.say("Where to?", reply_to=post.id) == "Your comment is with the approval."
+    found = chat.c.call(chat.c.board, approvals.comments, approval=approval["id"])
+    assert [one["body"] for one in found] == ["Where to?"]
+    chat.say("/status")
+    answer = chat.outside.seen(ANN)[-1]
+    chat.say("And tomorrow?", reply_to=answer.id)
+    from_chat = [one for one in chat.letters() if one["sender"].startswith("channel:")]
+    assert [one["body"] for one in from_chat] == ["And tomorrow?"]
+
+
+@pytest.mark.requirement("FX-26")
+def test_what_is_too_long_to_be_read_here_is_not_approved_here(chat: Chat) -> None:
+    chat.link("ann")
+    payload = {"title": "Move", "plan": "far " * 2_000}
+    about: Any = {"company": chat.c.id, "kind": "request_board_approval", "payload": payload}
+    chat.c.call(chat.agent.caller, approvals.request, **about)
+    post = shown(chat, "Approval: Move")
+    assert "It is longer than fits here; approve it on its page." in post.text
+    assert post.buttons == ("Reject", "Send back")
+
+
+@pytest.mark.requirement("FX-26")
+def test_a_button_of_what_was_decided_elsewhere_says_how(chat: Chat) -> None:
+    chat.link("ann")
+    approval = asked(chat)
+    post = shown(chat, "Approval: Move")
+    chat.c.call(chat.c.board, approvals.reject, approval=approval["id"], note="Too far")
+    assert chat.tap(post.id, "Approve").startswith("Nothing was done. Rejected by")
+    assert status(chat, approval) == "rejected"
+    edited = chat.outside.shown[post.id]
+    assert edited.buttons == ()
+    assert "Too far" in edited.text
+
+
+@pytest.mark.requirement("FX-26")
+def test_a_question_that_was_withdrawn_says_so_where_it_was_shown(chat: Chat) -> None:
+    chat.link("ann")
+    ask = chat.c.call(chat.agent.caller, questions.ask, question="Which day?", options=["Friday"])
+    post = shown(chat, "Which day?")
+    chat.c.call(chat.agent.caller, pending_items.cancel, thread=ask["id"])
+    chat.c.call(as_system(), notice_planning.look, company=chat.c.id, commands=[])
+    chat.go()
+    edited = chat.outside.shown[post.id]
+    assert (edited.buttons, edited.text.endswith("It was withdrawn.")) == ((), True)
 
 
 # ── what comes and goes ─────────────────────────────────────────────────────────────────────────
@@ -744,6 +827,62 @@ def test_a_flooded_room_slows_down_itself_alone(chat: Chat, clock: VirtualClock)
     clock.advance(60 * SECOND)
     chat.go()
     assert chat.c.sql(left)[0][0] == handling.MOST_UNREAD_HERE * 2
+
+
+@pytest.mark.requirement("FX-24")
+def test_what_is_too_much_for_a_room_is_dropped_and_told_in_the_record(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "MOST_IN_LANE", 2)
+    for number in range(5):
+        chat.outside.say(f"Noise {number}.", "eve", "loud")
+    chat.go()
+    assert [one["body"] for one in chat.letters()] == ["Noise 0.", "Noise 1."]
+    (told,) = actions(chat.c, "chat.flood")
+    assert told["details"] == {"dropped": 3}
+
+
+@pytest.mark.requirement("FX-24")
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"conversation": "a room"}, "The conversation has no usable name"),
+        ({"id": ""}, "The message has no usable id"),
+        ({"id": "a\nb"}, "The message has no usable id"),
+    ],
+)
+def test_what_has_no_usable_name_outside_is_refused(chat: Chat, wrong: Any, sentence: str) -> None:
+    said = chat.outside.say("Hello", "eve")
+    with pytest.raises(BadInput, match=sentence):
+        intake.document_of(replace(said, **wrong))
+
+
+@pytest.mark.requirement("FX-24")
+def test_one_process_listens_for_a_binding_and_knows_for_whom_work_is_done(chat: Chat) -> None:
+    chat.say("Please begin.", "bob", "quiet")
+    run = chat.c.run(chat.agent)
+    chat.c.call(run.caller, inbox.take)
+
+    def worked_for() -> list[tuple[str, str]]:
+        found = chat.c.call(as_system(), receivers.worked_for, limit=5)
+        return [(one["binding"], conversation) for one, conversation in found]
+
+    assert worked_for() == [(chat.binding, "quiet")]
+    about: Any = {"binding": chat.binding, "worker": "another"}
+    assert chat.c.call(as_system(), receivers.claim, **about) is None
+    chat.outside.say("More.", "bob", "quiet")
+    chat.c.call(chat.c.board, bindings.remove, company=None, binding=chat.binding)
+    assert worked_for() == []
+    assert chat.c.call(as_system(), receivers.claim, **about) is None
+    with pytest.raises(Conflict):
+        chat.store()
+
+
+def test_a_person_links_so_many_accounts(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat.link("ann")
+    monkeypatch.setattr(accounts, "MOST_ACCOUNTS", 1)
+    with pytest.raises(BadInput, match="You have 1 linked accounts"):
+        chat.link("another")
 
 
 @pytest.mark.requirement("FX-24")

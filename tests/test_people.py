@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remit.clock import DAY, HOUR
-from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Unauthenticated
+from remit.errors import BadInput, Conflict, NotFound, Unauthenticated
 from remit.services.command import Verb
 from remit.services.execution import run_queue
 from remit.services.identity import Caller, as_system
@@ -236,12 +236,3 @@ def test_the_trend_counts_money_by_hours_and_against_the_budgets_of_the_roots(
         trend("1y")
     with pytest.raises(BadInput, match="This is for people"):
         small.call(small.ceo.caller, front_page.trend, company=small.id)
-
-
-def test_two_companies_of_an_instance_cannot_have_one_name(small: Company) -> None:
-    elsewhere = small.second_company()
-    with pytest.raises(AlreadyExists, match="named 'Elsewhere' already"):
-        small.call(small.board, companies.change, company=small.id, name="Elsewhere")
-    assert small.call(elsewhere.board, companies.positions).keys() == {elsewhere.id}
-    with pytest.raises(BadInput, match="for people"):
-        small.call(small.ceo.caller, companies.positions)
