@@ -16,6 +16,7 @@ from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member
 from tests.mailing import look, unread
+from tests.organisation import work
 
 
 @pytest.fixture
@@ -307,6 +308,51 @@ def test_nothing_can_be_given_for_an_outcome_that_is_finished(
             company.give(caller, lead, file, "read", scope=lead.id)
     left = company.call(company.board, grants.listing, company=company.id, agent=lead.id)
     assert left == []
+
+
+def test_a_scope_is_an_open_outcome(small: Company) -> None:
+    file, lead = small.file(small.ceo.caller), small.agent("lead")
+    over = work(small, lead.caller, lead.id, "Over")
+    small.call(lead.caller, outcomes.complete, outcome=over)
+    with pytest.raises(Conflict, match="That outcome is finished"):
+        small.give(small.board, lead, file, "read", scope=over)
+    with pytest.raises(BadInput, match="scope must be an outcome's id"):
+        small.give(small.board, lead, file, "read", scope=5)
+    assert held(small, lead) == []
+
+
+def test_who_has_a_part_gives_what_lies_in_it_and_background_jobs(small: Company) -> None:
+    lead = small.agent("lead")
+    inside = work(small, lead.caller, lead.id, "Inside")
+    outside = work(small, small.ceo.caller, small.ceo.id, "Outside")
+    partner = small.user("partner", scope="lead")
+
+    def give(resource: str, level: str = "read") -> Answer:
+        about: Any = {"company": small.id, "to": lead.id, "resource": resource, "level": level}
+        return small.call(partner, grants.give, **about)
+
+    assert give(f"outcome:{inside}")["resource"] == f"outcome:{inside}"
+    assert give("message:agent:background", "use")["level"] == "use"
+    with pytest.raises(NotFound):
+        give(f"outcome:{outside}")
+    assert len(held(small, lead)) == 2
+
+
+def test_a_server_that_is_taken_from_a_boss_goes_from_its_reports(small: Company) -> None:
+    lead = small.agent("lead")
+    worker = small.agent("worker", "lead")
+    server: Any = {"company": small.id, "resource": "mcp_server:search", "level": "use"}
+    small.call(small.board, grants.give, **server, to=lead.id)
+    small.call(lead.caller, grants.give, **server, to=worker.id)
+    assert [one["resource"] for one in held(small, worker)] == ["mcp_server:search"]
+    small.call(small.board, grants.give, **server, to=lead.id, mode="deny")
+    assert held(small, worker) == []
+
+
+def test_people_grant_and_do_not_ask(small: Company) -> None:
+    wanted = {"resource": "repo:site", "level": "use", "why": "I need it."}
+    with pytest.raises(BadInput, match="Agents ask for capabilities"):
+        small.call(small.board, capability_requests.request_capability, **wanted)
 
 
 @pytest.mark.requirement("AG-47")

@@ -30,12 +30,13 @@ from remit.services.people import users
 from remit.services.record import events
 from remit.services.rights import grants
 from remit.services.screens import needs_you
+from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.channel_stage import Receiver, arrive, bind, deliver, receiving
 from tests.channel_stage import outbox as another_outbox
 from tests.company import Answer, Company, Member, run_sql
 from tests.mailing import look, refused, send, take, tick
-from tests.organisation import refusal
+from tests.organisation import hire, refusal, work
 from tests.working import claim, end
 
 ROOM = "channel:webhook:room-7"
@@ -384,6 +385,25 @@ def test_a_dead_letter_is_discarded_or_waits_for_a_new_binding(
     assert needs(company) == []
 
 
+@pytest.mark.requirement("FX-02", "FX-24")
+def test_a_bot_that_somebody_else_has_by_now_does_not_come_back(small: Company) -> None:
+    place = {"source": "env", "place": "A_BOT"}
+    small.call(small.board, secrets.put, company=small.id, name="bot", **place)
+    goal = work(small, small.ceo.caller, small.ceo.id, "Goal")
+    lead = hire(small, small.ceo.caller, goal, "lead")
+    about: Any = {"company": small.id, "kind": "telegram", "config": {"secretRef": "bot"}}
+    small.call(small.board, bindings.add, **about, agent="lead")
+    unsent = send(small, lead.caller, "channel:telegram:5", "Hello")
+    small.call(small.ceo.caller, outcomes.complete, outcome=goal)
+    small.call(small.board, bindings.add, **about, agent=small.agent("heir").id)
+    undone = small.call(small.ceo.caller, outcomes.reopen, outcome=goal)
+    assert undone["stays_ended"] == [
+        "lead: Its telegram binding stays ended: heir listens there by now."
+    ]
+    assert undone["things_restored"] == {}
+    assert status(small, unsent)[0] == "dead"
+
+
 @pytest.mark.requirement("FX-24")
 def test_an_outside_that_asks_for_patience_for_ever_is_told_to_a_person(
     company: Company, outside: Receiver, clock: VirtualClock
@@ -505,6 +525,27 @@ def test_a_message_that_may_go_out_once_goes_out_once(company: Company, outside:
     assert deliver(company) == 0
     assert status(company, lost)[0] == "dead"
     assert len(outside.got) == 1
+
+
+def test_who_has_much_in_line_waits_until_the_outside_takes_it(
+    small: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bind(small, small.ceo, "https://example.org")
+    monkeypatch.setattr(outbox, "MOST_UNFINISHED", 1)
+    send(small, small.ceo.caller, ROOM, "one")
+    assert refused(small, small.ceo.caller, ROOM) == "too_many_messages"
+
+
+def test_what_may_go_out_once_is_not_put_back_when_its_process_stops(small: Company) -> None:
+    bind(small, small.ceo, "https://example.org")
+    for once, becomes in ((True, "dead"), (False, "queued")):
+        sent = send(small, small.ceo.caller, ROOM, at_most_once=once)
+        claimed: Any = small.call(as_system(), outbox.claim, message=sent["id"], worker="w")
+        about = {"message": sent["id"], "epoch": claimed["epoch"]}
+        small.call(as_system(), outbox.put_back, **about)
+        assert status(small, sent)[0] == becomes
+    (told,) = [row for row in needs(small) if row[0] == "dead_letter"]
+    assert told
 
 
 def test_what_is_no_message_for_a_channel_is_refused(small: Company) -> None:

@@ -606,6 +606,23 @@ def test_a_question_that_was_withdrawn_says_so_where_it_was_shown(chat: Chat) ->
     assert (edited.buttons, edited.text.endswith("It was withdrawn.")) == ((), True)
 
 
+@pytest.mark.requirement("FX-24")
+def test_files_go_out_as_they_were_and_no_more_than_the_channel_carries(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = chat.c.file(chat.agent.caller, b"A plan", "Plan")
+    map_ = chat.c.file(chat.agent.caller, b"A map", "Map")
+    to = "channel:memory:quiet"
+    send(chat.c, chat.agent.caller, to, "Look.", attachments=[plan["id"]])
+    chat.c.write(chat.agent.caller, plan, b"Another plan")
+    deliver(chat.c)
+    (shown_there,) = chat.outside.seen("quiet")
+    assert shown_there.files == ("A plan",)
+    monkeypatch.setattr(MemoryChannel, "most_files", 1)
+    with pytest.raises(BadInput, match="carries 1 files at most"):
+        send(chat.c, chat.agent.caller, to, "Both.", attachments=[plan["id"], map_["id"]])
+
+
 # ── what comes and goes ─────────────────────────────────────────────────────────────────────────
 
 

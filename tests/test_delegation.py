@@ -221,6 +221,9 @@ def test_a_delegation_names_one_receiver_that_can_act(company: Company) -> None:
     assert refused(own, hire={"name": "LEAD"}) == "already_exists"
     assert refused(own, hire={"name": "new", "boss": "lead"}) == "invalid"
     assert refused(own, hire={}) == "invalid"
+    gone = company.agent("gone")
+    company.call(company.board, agents.terminate, agent=gone.id)
+    assert refused(own, to=gone.id) == "conflict"
     assert refused(world.goal, to="lead") == "delegated_away"
     assert refused(company.ceo.id, to="lead") == "own_mandate"
     assert (

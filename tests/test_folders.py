@@ -336,3 +336,15 @@ def test_how_a_project_is_tested_is_read_without_trusting_it(tmp_path: Path) -> 
     (tmp_path / "package.json").write_text('{"scripts": {"test": "x"}}')
     (tmp_path / "go.mod").write_text("module x")
     assert conditions.tests_in(tmp_path) == ["npm test", "go test ./..."]
+
+
+def test_who_is_gone_gets_no_folder_and_a_company_has_so_many(
+    small: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, dev = small.agent("gone"), small.agent("dev")
+    small.call(small.board, agents.terminate, agent=gone.id)
+    with pytest.raises(Conflict, match="gone is terminated"):
+        bind(small, gone, path=str(tmp_path))
+    monkeypatch.setattr(folders, "MOST_FOLDERS", 0)
+    with pytest.raises(Conflict, match="The company has 0 folders"):
+        bind(small, dev, path=str(tmp_path))

@@ -10,6 +10,7 @@ import pytest
 from remit.errors import Conflict, Unauthenticated
 from remit.ids import TokenKind, new_token, token_digest
 from remit.model.organisation.agent import TRANSITIONS, AgentStatus
+from remit.services.connections import bindings
 from remit.services.execution import runs
 from remit.services.governance import approvals
 from remit.services.hiring import configuration, hiring
@@ -241,6 +242,15 @@ OPERATIONS: tuple[dict[str, Any], ...] = (
     {"op": "seat", "agent": "limbo", "user": "board"},
     {"op": "seat", "agent": "limbo", "adapter_type": "human"},
 )
+
+
+def test_it_is_bound_to_no_channel_and_nobody_asks_for_its_budget(world: World) -> None:
+    company = world.company
+    about: Any = {"company": company.id, "agent": world.id, "kind": "webhook"}
+    assert world.door(company.board, bindings.add, **about, config={}) == "conflict"
+    payload = {"agentId": world.id, "budgetMonthlyCents": 100}
+    about = {"company": company.id, "kind": "budget", "payload": payload}
+    assert world.door(company.ceo.caller, approvals.request, **about) == "conflict"
 
 
 @pytest.mark.requirement("PC-20")

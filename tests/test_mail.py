@@ -167,6 +167,7 @@ def test_a_repeated_request_sends_once(company: Company) -> None:
         ({"reply_to": "01a1df44-1a6e-7342-8028-357c3d9b3a11"}, "not_found"),
         ({"deliver_at": "tomorrow"}, "invalid"),
         ({"deliver_at": 5}, "invalid"),
+        ({"expects_reply": True}, "invalid"),
     ],
 )
 def test_what_is_no_message_is_refused_and_leaves_nothing(
@@ -175,6 +176,17 @@ def test_what_is_no_message_is_refused_and_leaves_nothing(
     assert refused(small, small.board, "agent:ceo", **{"body": "text", **more}) == reason
     assert small.sql("SELECT count(*) FROM messages") == [(0,)]
     assert small.sql("SELECT count(*) FROM files WHERE description LIKE 'Message%'") == [(0,)]
+
+
+def test_a_reply_is_expected_of_somebody_who_can_reply(small: Company) -> None:
+    assert refused(small, small.ceo.caller, "agent:ceo", expects_reply=True) == "invalid"
+    assert small.sql("SELECT count(*) FROM waits") == [(0,)]
+
+
+def test_an_inbox_is_an_agents_and_so_many_are_acknowledged_at_once(small: Company) -> None:
+    assert refusal(small, small.board, inbox.take) == "invalid"
+    for ids in ([], [small.app.ids.new()] * 101):
+        assert refusal(small, small.ceo.caller, inbox.acknowledge, ids=ids) == "invalid"
 
 
 def test_a_subject_is_folded_into_one_line(small: Company) -> None:

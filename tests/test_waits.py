@@ -303,6 +303,8 @@ def test_what_cannot_be_handed_in_says_why(company: Company) -> None:
     company.call(run.caller, outcomes.complete, outcome=part)
     company.call(run.caller, submitting.submit, outcome=dev.id)
     assert refused(run.caller, dev.id) == "submitted"
+    about: Any = {"question": "Why?", "outcome": part}
+    assert refusal(company, run.caller, questions.ask, **about) == "invalid"  # it is completed
     assert refusal(company, run.caller, submitting.send_back, outcome=dev.id, note="x") == (
         "own_mandate"
     )
