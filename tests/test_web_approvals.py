@@ -371,6 +371,43 @@ def test_what_a_person_asked_for_is_submitted_again_or_withdrawn_by_a_person(
     expect(page.get_by_role("region", name="Activity")).to_contain_text("withdrew it")
 
 
+def test_a_budget_a_proposal_and_what_nobody_declared_are_submitted_again_in_their_fields(
+    office: Office, visitor: Visitor
+) -> None:
+    amount = {"agentId": office.root["id"], "budgetMonthlyCents": 12_345}
+    kinds = {"budget": amount, "request_board_approval": {"title": "A press"}}
+    made = {
+        kind: office.board.must(
+            "POST", office.path("approvals"), {"type": kind, "payload": payload}
+        )["id"]
+        for kind, payload in kinds.items()
+    }
+    for one in made.values():
+        office.board.must("POST", f"/api/approvals/{one}/request-revision", {"decisionNote": "x"})
+
+    def again(kind: str) -> Any:
+        page = visitor.goto(f"/approvals/{made[kind]}")
+        return page.get_by_role("region", name="Resubmit")
+
+    def submitted(kind: str) -> dict[str, Any]:
+        visitor.page.get_by_role("button", name="Resubmit").click()
+        expect(visitor.page.locator("[data-part=head] .badge")).to_have_text("pending")
+        found: dict[str, Any] = office.board.must("GET", f"/api/approvals/{made[kind]}")["payload"]
+        return found
+
+    budget = again("budget")
+    expect(budget.get_by_label("Monthly budget (USD)")).to_have_value("123.45")
+    budget.get_by_label("Monthly budget (USD)").fill("99.5")
+    assert submitted("budget") == {**amount, "budgetMonthlyCents": 9_950}
+    written = again("request_board_approval").get_by_role("textbox", name="Request")
+    written.fill("[]")
+    visitor.page.get_by_role("button", name="Resubmit").click()
+    expect(visitor.page.get_by_role("alert").first).to_contain_text("payload: must be an object.")
+    expect(written).to_have_value("[]")
+    written.fill('{"title": "A printing press"}')
+    assert submitted("request_board_approval")["title"] == "A printing press"
+
+
 def test_observers_see_an_approval_and_decide_nothing(
     office: Office, visit: Callable[..., Visitor]
 ) -> None:

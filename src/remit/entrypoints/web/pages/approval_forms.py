@@ -12,9 +12,10 @@ from typing import Any, Final
 from remit.entrypoints.web.pages import agent_forms, hire
 from remit.entrypoints.web.site import Done, Visit
 from remit.entrypoints.web.text import approval_words, common_queries, pickers, settings_form
-from remit.errors import BadInput
+from remit.errors import BadInput, RemitError
 from remit.model.organisation.agent_spec import CONFIGURED, FORM, AgentRole
 from remit.services.governance import approvals
+from remit.services.hiring import configuration
 
 #: Where the configuration is that is asked for.
 _CONFIGURATION: Final = {
@@ -43,7 +44,11 @@ def shown(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _configured(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
-    now = _now(one)
+    try:
+        agent: dict[str, Any] = visit.ask(configuration.show, agent=one["agent_id"])
+    except RemitError:
+        return {"form": ""}  # who was deleted cannot be asked for again
+    now = _now(one, agent)
     hires = one["type"] == "hire_agent"
     own = _hire(one["payload"]) if hires else {"reason": _text(one["payload"], "reason")}
     typed: dict[str, Any] = {**agent_forms.typed(visit, now), **_kept(visit, own)}
@@ -65,11 +70,10 @@ def _configured(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _now(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Configuration that is asked for, under the names that one is shown with."""
+def _now(one: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, Any]:
+    """Configuration that is asked for: the agent's, with the changes of the proposal."""
     asked = approval_words.document(one["payload"].get(_CONFIGURATION[one["type"]]))
-    found = {field.name: asked.get(field.key, field.empty) for field in CONFIGURED}
-    return {**found, "revision": one["revision"]}
+    return {**agent, **{it.name: asked[it.key] for it in CONFIGURED if it.key in asked}}
 
 
 def _hire(payload: Mapping[str, Any]) -> dict[str, str]:
@@ -105,18 +109,21 @@ async def resubmit(visit: Visit) -> Done:
     """Submit again, for requests of people."""
     approval = visit.argument("approval")
     one = await visit.do(approvals.show, approval=approval)
-    await visit.do(approvals.resubmit, approval=approval, payload=_given(visit, one))
+    given: dict[str, Any] = {}
+    if one["type"] in _CONFIGURATION:
+        agent = await visit.do(configuration.show, agent=one["agent_id"])
+        given = agent_forms.changes(visit, _now(one, agent))
+    await visit.do(approvals.resubmit, approval=approval, payload={**given, **_given(visit, one)})
     return Done(f"/approvals/{approval}", "Resubmitted.")
 
 
 def _given(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
-    """Differences from the revision before."""
+    """Differences from the revision before, besides those of a configuration."""
     kind, payload = one["type"], one["payload"]
     if kind == "hire_agent":
-        return {**agent_forms.changes(visit, _now(one)), **_given_of_hire(visit, payload)}
+        return _given_of_hire(visit, payload)
     if kind == "config_change":
-        changed = agent_forms.changes(visit, _now(one))
-        return {**changed, **_different(visit, {"reason": _text(payload, "reason")})}
+        return dict(_different(visit, {"reason": _text(payload, "reason")}))
     if kind == "budget":
         return {
             key: _amount(visit, key, parts)
