@@ -14,7 +14,7 @@ from remit.services.messaging import inbox
 from remit.services.organisation import agents
 from remit.services.people import companies, sessions, users
 from remit.services.record import events
-from remit.services.screens import company_dashboard, front_page
+from remit.services.screens import company_dashboard, front_page, org_page
 from remit.testing.clock import VirtualClock
 from tests.budgeting import set_budget
 from tests.company import Answer, Company
@@ -236,3 +236,16 @@ def test_the_trend_counts_money_by_hours_and_against_the_budgets_of_the_roots(
         trend("1y")
     with pytest.raises(BadInput, match="This is for people"):
         small.call(small.ceo.caller, front_page.trend, company=small.id)
+
+
+def test_in_a_large_company_those_at_the_top_say_why_they_do_not_work(
+    small: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in view when all below them is folded away."""
+    monkeypatch.setattr(org_page, "MOST_ASKED", 2)
+    paused = [small.agent(f"paused-{number}") for number in range(3)]
+    for one in paused:
+        small.call(small.board, agents.pause, agent=one.id)
+    seen = small.call(small.board, org_page.lines, company=small.id)
+    assert "waits for 3 other outcomes" in seen[small.ceo.id]["why"]
+    assert [bool(seen[one.id]["why"]) for one in paused] == [True, False, False]

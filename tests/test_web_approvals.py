@@ -65,6 +65,13 @@ def test_an_approval_is_found_from_the_front_page_and_from_the_list(
     ).click()
     page.wait_for_url(f"**/approvals/{made['id']}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("asks to hire Found as engineer")
+    # Before what is decided, however new that is.
+    office.agent("Newer")
+    page.goto("/approvals")
+    rows = page.locator("tbody tr")
+    expect(rows.first).to_contain_text("Hire Found as engineer")
+    expect(rows.nth(1)).to_contain_text("Hire Newer")
+    expect(rows.filter(has_text="Hire Found")).to_have_count(1)
     page.goto("/approvals?status=pending")
     page.get_by_role("link", name="Hire Found as engineer (Finder)").click()
     page.wait_for_url(f"**/approvals/{made['id']}")

@@ -71,9 +71,10 @@ def _summed(bosses: dict[Any, Any], amounts: dict[Any, int]) -> dict[Any, int]:
 
 
 def _reasons(ctx: Context, known: dict[Any, Any]) -> dict[str, str]:
-    """Why they do not work: of all in a small company, of the worst off in a large one."""
+    """Why they do not work: of all in a small company; in a large one of those at the top, who are
+    always in view, and of the worst off."""
     still = [(one, word) for one, word in known.values() if one.run_id is None]
-    still.sort(key=lambda pair: standing.rank(pair[1]))
+    still.sort(key=lambda pair: (pair[0].boss_id is not None, standing.rank(pair[1])))
     found = {}
     for one, _ in still[:MOST_ASKED]:
         agent = lookup.known_agent(ctx, one.id)

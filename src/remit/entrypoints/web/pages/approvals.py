@@ -19,6 +19,7 @@ from remit.services.governance import approvals
 from remit.services.screens import agent_page, overview
 
 PAGE: Final = 50
+_PENDING: Final = ApprovalStatus.PENDING.value
 _DECISIONS: Final = {
     "approve": (approvals.approve, "Approved."),
     "reject": (approvals.reject, "Rejected."),
@@ -49,6 +50,9 @@ def listing(visit: Visit) -> Page:
         before=visit.before_id,
         limit=PAGE,
     )
+    last = found[-1]["id"] if len(found) == PAGE else ""
+    if not status:
+        found = _pending_first(visit, found)
     called = common_queries.called(visit, visit.company_id, found)
     return visit.show(
         "approvals.html",
@@ -56,10 +60,17 @@ def listing(visit: Visit) -> Page:
         names=common_queries.names(visit, (who for one in found for who in _people(one))),
         status=status,
         statuses=[one.value for one in ApprovalStatus],
-        more=visit.link("/approvals", status=status, before=found[-1]["id"])
-        if len(found) == PAGE
-        else "",
+        more=visit.link("/approvals", status=status, before=last) if last else "",
     )
+
+
+def _pending_first(visit: Visit, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Undecided ones above all others, on the first page, wherever they are in the list."""
+    pending = visit.ask(approvals.listing, company=visit.company_id, status=_PENDING, limit=PAGE)
+    if len(pending) == PAGE:  # too many to be shown above anything
+        return found
+    others = [one for one in found if one["status"] != _PENDING]
+    return others if visit.argument("before") else [*pending, *others]
 
 
 def show(visit: Visit) -> Page:
