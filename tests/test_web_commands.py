@@ -59,7 +59,7 @@ def test_every_place_is_a_page(office: Office) -> None:
 def test_a_command_becomes_a_link_in_sentences_and_letters() -> None:
     told = "It did: `remit run show 12`. See `remit <b>`, or `remit agent set a&b x=y`."
     assert commands.linked(told) == (
-        'It did: <a href="/runs/12">open the run</a>. See `remit &lt;b&gt;`, or '
+        'It did: <a href="/runs/12">open the run</a>. See <code>remit &lt;b&gt;</code>, or '
         '<a href="/org?q=a%26b">the configuration of a&amp;b</a>.'
     )
     assert commands.worded("Run `remit doctor`, then wait.") == "Run Doctor, then wait."
@@ -68,9 +68,10 @@ def test_a_command_becomes_a_link_in_sentences_and_letters() -> None:
     assert "/runs/13" not in words.letter(letter)
 
 
-def test_a_command_without_its_argument_stays_as_it_is() -> None:
-    for text in ("`remit run show`", "`remit no such`", "`remit`"):
-        assert commands.linked(text) == text
+def test_a_command_without_its_argument_is_no_link_but_a_literal() -> None:
+    for text in ("remit run show", "remit no such", "remit", "command"):
+        assert commands.linked(f"Set `{text}`.") == f"Set <code>{text}</code>."
+    assert commands.linked("`<b>` and `") == "<code>&lt;b&gt;</code> and `"
 
 
 def test_a_gist_has_no_marks_of_markdown() -> None:

@@ -1,6 +1,7 @@
 """Set-up on pages: everything that the command line sets up, with pickers and tests."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,7 +11,7 @@ from playwright.sync_api import expect
 
 from remit.entrypoints.cli.main import cli
 from remit.entrypoints.web.pages.front import signin
-from remit.entrypoints.web.pages.setup import noun
+from remit.entrypoints.web.pages.setup import files, noun
 from tests.browsing import Office, Visitor, check_accessible
 from tests.web_stage import HOSTILE
 
@@ -210,6 +211,24 @@ def test_a_file_is_applied_after_what_it_changes_was_seen(office: Office, visito
     assert "applied" not in names
     page.get_by_role("button", name="Apply", exact=True).click()
     expect(page.get_by_text("1 created")).to_be_visible()
+
+
+def test_a_large_tree_of_the_past_is_opened_branch_by_branch(
+    office: Office, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_LINES", 2)
+    lead = office.agent("past-lead")
+    office.agent("past-dev", reportsTo=lead["id"])
+    office.agent("past-peer", reportsTo=lead["id"])
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    tree = visitor.goto(f"/as-of?at={now}&agent=Past-Lead").locator(".past")
+    expect(tree).to_contain_text("past-dev")
+    expect(tree).not_to_contain_text("past-peer")
+    expect(tree.get_by_role("link", name="2 below")).to_have_attribute(
+        "href", re.compile("agent=past-lead")
+    )
+    page = visitor.goto(f"/as-of?at={now}&agent=nobody")
+    expect(page.get_by_role("alert")).to_contain_text("There was no agent named 'nobody' then.")
 
 
 def test_an_operator_looks_at_the_machine_and_keeps_a_backup(

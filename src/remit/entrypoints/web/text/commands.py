@@ -34,6 +34,7 @@ PLACES: Final = {
     "user": ("Set-up", "/setup"),
 }
 _COMMAND: Final = re.compile(r"`remit ([^`\n]+)`")
+_LITERAL: Final = re.compile(r"`([^`\n]+)`")
 
 
 def place(command: str) -> tuple[str, str] | None:
@@ -61,13 +62,21 @@ def _split(text: str) -> Iterator[tuple[str, tuple[str, str] | None]]:
 
 
 def linked(text: str) -> Markup:
-    """A sentence of Remit with links for the commands in it."""
+    """A sentence of Remit with links for the commands in it; other literals stand as such."""
     made = Markup("")
     for before, found in _split(text):
-        made += before
+        made += _with_literals(before)
         if found:
             made += Markup('<a href="{1}">{0}</a>').format(*found)
     return made
+
+
+def _with_literals(text: str) -> Markup:
+    made, at = Markup(""), 0
+    for match in _LITERAL.finditer(text):
+        made += Markup("{}<code>{}</code>").format(text[at : match.start()], match[1])
+        at = match.end()
+    return made + text[at:]
 
 
 def worded(text: str) -> str:

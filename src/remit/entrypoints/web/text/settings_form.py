@@ -27,7 +27,7 @@ _ONE_LINE: Final = 300
 #: Settings that are chosen among the company's secrets, whatever declares them.
 _SECRETS: Final = frozenset({"secretRef", "secret"})
 #: And what parameters are names of.
-_NAMED: Final = {"secret": "secret", "repo": "repo"}
+_NAMED: Final = {"secret": "secret", "api_secret": "secret", "hook": "secret", "repo": "repo"}
 #: Words for keys that say too little by themselves; a model may give its fields titles of its own.
 _LABELS: Final = {
     "env": "Environment variables",
@@ -52,7 +52,16 @@ _NULL: Final = re.compile(r"\bnull: ")
 _SHELL: Final = re.compile(r", which its \w+ registers with `remit secret set`")
 _LOCAL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
-_SPELLED: Final = {"url": "URL", "id": "ID", "mcp": "MCP", "llm": "LLM", "mb": "(MiB)"}
+_SPELLED: Final = {
+    "api": "API",
+    "imap": "IMAP",
+    "smtp": "SMTP",
+    "url": "URL",
+    "id": "ID",
+    "mcp": "MCP",
+    "llm": "LLM",
+    "mb": "(MiB)",
+}
 _SPELLED_LAST: Final = {"seconds": "(seconds)", "usd": "(USD)"}
 
 
@@ -229,7 +238,7 @@ def _of_field(one: Field, label: str | None, required: bool, words: str | None) 
     elif one.text is not None and not one.text.one_line and one.text.longest > _ONE_LINE:
         kind = "area"
     picks = one.reference.kind if one.reference is not None else ""
-    default = "" if one.required or one.default in (None, "", False) else _shown(one.default)
+    default = "" if one.required or not one.default else _shown(one.default)
     text = words or ("" if one.help is None else one.help.text)
     return Setting(
         one.name,

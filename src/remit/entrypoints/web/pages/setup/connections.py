@@ -296,7 +296,15 @@ REPOS = Noun(
     step="Add one, then grant agents to read it, to propose changes, or to merge them.",
     columns=("Address", "Branch or tag", "Secret", "Forge"),
     rows=rows_of(repos.listing, _repo_row),
-    fields=fields_of(repos.add),
+    fields=fields_of(
+        repos.add,
+        labels={
+            "api": "API of the forge",
+            "hook": "Webhook secret",
+            "people": "People whose words count",
+            "label": "Label that makes an outcome",
+        },
+    ),
     save=saves(repos.add, "{name} added."),
     test=_test_repo,
     operators=True,
@@ -333,7 +341,8 @@ CHECKS = Noun(
     *("checks", "Checks of repositories", "check", "tick"),
     about="Commands that run in a sandbox on every change that an agent proposes.",
     empty="No checks yet.",
-    step="Add the command that tests a repository; a required one keeps from merging what fails.",
+    step="Add a repository, then the command that tests it; a required one keeps from merging "
+    "what fails.",
     columns=("Repository", "Command", "Required to merge"),
     rows=_check_rows,
     fields=fields_of(

@@ -9,15 +9,15 @@ from remit.entrypoints import declared_files, declared_text
 from remit.entrypoints.web.pages.setup.noun import caller
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries, org_lines, pickers
-from remit.errors import RemitError
+from remit.errors import NotFound, RemitError
 from remit.services.command import Answer
 from remit.services.people import companies
 from remit.services.record import history
 from remit.services.screens import agent_page
 
 PAGE: Final = 200
-#: Agents that are drawn; of a larger company the upper levels.
-MOST_LINES: Final = 1_000
+#: Agents that are drawn; of a larger company or branch the upper levels.
+MOST_LINES: Final = 120
 _SIGNS: Final = {"create": "added", "change": "changed", "unchanged": "same"}
 
 
@@ -58,6 +58,7 @@ def past(visit: Visit) -> Page:
     """The tree or the rights as they were."""
     at, what, agent = visit.argument("at"), visit.argument("what", "org"), visit.argument("agent")
     rows: list[dict[str, Any]] = []
+    tree: list[org_lines.Node] = []
     if at:
         when = at if at.endswith("Z") or "+" in at else f"{at}{':00' if len(at) == 16 else ''}Z"
         try:
@@ -72,6 +73,7 @@ def past(visit: Visit) -> Page:
                 )
             else:
                 rows = visit.ask(history.org_at, company=visit.company_id, at=when)
+                tree = _branch(rows, agent) if agent else org_lines.plant(rows)
         except RemitError as error:
             visit.problem = error
     return visit.show(
@@ -80,7 +82,8 @@ def past(visit: Visit) -> Page:
         what=what,
         agent=agent,
         rows=rows,
-        lines=[] if what == "grants" else org_lines.lines(org_lines.plant(rows), MOST_LINES),
+        lines=org_lines.lines(tree, MOST_LINES),
+        drawn_of=sum(1 + top.below for top in tree),
         about=visit.ask(
             agent_page.resources,
             company=visit.company_id,
@@ -91,3 +94,12 @@ def past(visit: Visit) -> Page:
         names=common_queries.names(visit, (one.get("holder_id") for one in rows)),
         picks=pickers.of(visit, "agent")["agent"],
     )
+
+
+def _branch(rows: list[dict[str, Any]], agent: str) -> list[org_lines.Node]:
+    """An agent of that time, with everybody who was below it."""
+    named = {one["id"] for one in rows if agent.casefold() in (one["name"].casefold(), one["id"])}
+    found = [org_lines.part_of(org_lines.plant(rows), one) for one in named]
+    if not found:
+        raise NotFound(f"There was no agent named {agent!r} then.", "Choose another name or time.")
+    return [one for one in found if one is not None]
