@@ -520,6 +520,31 @@ def test_no_secret_leaves_with_an_export(database_url: str, tmp_path: Path) -> N
     assert b"rmt_" not in archive
 
 
+def test_an_export_has_no_calls_that_wait_and_no_work_of_runs(
+    small: Company, tmp_path: Path
+) -> None:
+    dev = small.agent("dev")
+    gated = small.file(small.board, b"secret", "gated")
+    small.give(small.board, dev, gated, "read", mode="ask")
+    with pytest.raises(RemitError) as caught:
+        small.read(dev.caller, gated["id"])
+    assert caught.value.reason == "pending_approval"
+    send(small, small.ceo.caller, dev, "Only once", at_most_once=True)
+    run = small.run(dev)
+    assert len(small.call(run.caller, inbox.take)["messages"]) == 1
+    archive = export(small)
+    check(archive, tmp_path)
+    folder = unpacked(archive)
+    assert not [
+        one for one in lines_of(folder, "approvals.jsonl") if one["type"] == "capability_use"
+    ]
+    # The letter counts as tried, so nothing is left in the inbox.
+    (letter,) = lines_of(folder, "mail.jsonl")
+    assert [one["status"] for one in letter["deliveries"]] == ["done"]
+    (box,) = [one for one in folder.values() if b'kind = "inbox"' in one]
+    assert b'status = "completed"' in box
+
+
 def test_the_same_state_is_the_same_bytes(database_url: str, tmp_path: Path) -> None:
     with opened(database_url, tmp_path) as company:
         build(company)

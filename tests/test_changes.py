@@ -246,6 +246,8 @@ def test_a_comment_reaches_the_author_as_mail_and_makes_its_outcome_due(company:
     assert news > seen
     (said,) = company.call(run.caller, changes.status)[0]["comments"]
     assert (said["path"], said["line"], said["side"]) == ("src/app.py", 3, "new")
+    with pytest.raises(BadInput, match="Which file is the line in"):
+        company.call(company.board, comments.comment, change=change, body="Why so?", line=3)
 
 
 @pytest.mark.requirement("FX-28")

@@ -18,6 +18,7 @@ from remit.services.organisation import agents, purging, reorganise
 from remit.services.people import companies, users
 from remit.services.record import events
 from remit.services.rights import grants
+from remit.services.screens import outcome_tree
 from remit.services.work import delegation, outcome_walks, outcomes
 from remit.services.work.outcome_walks import MOST_CHAINS
 from remit.store.engine.statement import SQLITE
@@ -608,16 +609,15 @@ def test_waits_come_back_as_far_as_somebody_is_left_to_end_them(small: Company) 
     goal = work(small, ceo.caller, ceo.id, "Goal")
     lead = hire(small, ceo.caller, goal, "lead")
     ask(small, lead.caller, "May I buy it?")
-    leaver, stayer = small.agent("leaver", "lead"), small.agent("stayer")
+    leaver, stayer = small.agent("leaver"), small.agent("stayer")
     small.call(small.board, companies.change, company=small.id, messaging="open")
     for to in (leaver, stayer):
         mailing.send(small, lead.caller, f"agent:{to.name}", "Which colour?", expects_reply=True)
     assert len(small.sql("SELECT id FROM waits")) == 3
     small.call(ceo.caller, outcomes.complete, outcome=goal)
     assert small.sql("SELECT id FROM waits") == []
-    small.agent("leaver")  # so that its namesake cannot come back
+    small.call(small.board, agents.terminate, agent=leaver.id)
     undone = small.call(ceo.caller, outcomes.reopen, outcome=goal)
-    assert [one["name"] for one in undone["not_restored"]] == ["leaver"]
     assert undone["things_restored"]["waits"] == 1
     assert small.sql("SELECT kind, awaited_agent_id FROM waits") == [("reply", stayer.id)]
     assert undone["stays_ended"] == ["lead: 1 request for approval stays withdrawn."]
@@ -715,6 +715,38 @@ def test_a_part_that_was_accepted_before_keeps_its_agent_ended(company: Company)
     assert shown(company, part)["status"] == "completed"
     undone = company.call(company.board, outcomes.reopen, outcome=part)
     assert [one["id"] for one in undone["agents_restored"]] == [dev.id]
+
+
+def test_each_outcome_says_in_a_word_how_it_stands(small: Company, clock: VirtualClock) -> None:
+    ceo = small.ceo
+    made = {
+        name: work(small, ceo.caller, ceo.id, name)
+        for name in ("done", "given up", "split", "first", "second", "later", "ready")
+    }
+    made["part"] = work(small, ceo.caller, made["split"], "part")
+    small.call(ceo.caller, outcomes.complete, outcome=made["done"])
+    small.call(ceo.caller, outcomes.close, outcome=made["given up"], rationale="Not wanted.")
+    change(small, ceo.caller, made["second"], blocked_by=[made["first"]])
+    change(small, ceo.caller, made["later"], deferred_until=to_iso(clock.now() + HOUR))
+    look: Any = {"company": small.id, "outcomes": [*made.values(), ceo.id]}
+    states = small.call(small.board, outcome_tree.states, **look)
+    assert {name: states[outcome] for name, outcome in made.items()} == {
+        "done": "completed",
+        "given up": "closed",
+        "split": "split",
+        "first": "ready",
+        "second": "blocked",
+        "later": "deferred",
+        "ready": "ready",
+        "part": "ready",
+    }
+    assert states[ceo.id] == "ongoing"
+    clock.advance(HOUR)
+    assert small.call(small.board, outcome_tree.states, **look)[made["later"]] == "ready"
+    refused = refusal(
+        small, ceo.caller, outcomes.change, outcome=made["done"], version=2, title="Again"
+    )
+    assert refused == "conflict"
 
 
 # ── what can be worked on ───────────────────────────────────────────────────────────────────────
