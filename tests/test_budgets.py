@@ -487,6 +487,9 @@ def test_who_has_nothing_left_stands_still_until_the_month_is_over(
     assert following == next_month(company.clock.now())
     company.clock.advance(following - company.clock.now())  # type: ignore[attr-defined]
     assert ready(company) == [lead.id]
+    # Who looks late finds that there is something to spend again.
+    assert company.call(as_system(), budgets.hold, agent=lead.id)["held"] is False
+    assert ready(company) == [lead.id]
     again = claim(company, lead)
     assert waiting_stops(company) == []
     assert left(company, lead) == 100

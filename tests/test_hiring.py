@@ -761,3 +761,10 @@ def test_the_configuration_of_a_hire_is_its_first_revision(company: Company) -> 
     (first,) = company.call(company.board, configuration.revisions, agent=made.id)
     assert (first["number"], first["source"]) == (1, "create")
     assert first["configuration"]["prompt"] == "Draw."
+
+
+def test_a_hire_for_an_outcome_reports_to_its_owner(small: Company) -> None:
+    small.agent("other")
+    goal = work(small, small.ceo.caller, small.ceo.id, "Goal")
+    with pytest.raises(BadInput, match="reports to ceo, who owns it"):
+        hire(small, small.board, "dev", outcome=goal, reports_to="other")

@@ -550,6 +550,14 @@ def test_secrets_move_with_what_they_belong_to() -> None:
     assert [one["token"] for one in restored["servers"]] == ["six", "five"]
 
 
+def test_secrets_of_equal_entries_keep_their_place_and_those_of_lists_their_list() -> None:
+    old = {"args": ["--key", "one", "--key", "two"], "rows": [["--token", "three"], ["x"]]}
+    new: Any = without_secrets(old)[0]
+    assert "three" not in str(new)
+    new["rows"][0].append("--verbose")
+    assert restore(new, old) == {**old, "rows": [["--token", "three", "--verbose"], ["x"]]}
+
+
 def test_what_is_left_out_is_gone() -> None:
     assert restore({"env": {"A": REMOVED}}, OLD) == {"env": {"A": "two"}}
     assert restore({}, OLD) == {}
@@ -564,6 +572,8 @@ def test_what_is_left_out_is_gone() -> None:
         ({"args": ["--token", "x", REMOVED]}, "args[2]"),
         ({"servers": [{"name": "z", "token": REMOVED}]}, "servers[0].token"),
         ({"deep": [{"x": [REMOVED]}]}, "deep[0].x[0]"),
+        ({"model": ["--token", REMOVED]}, "model[1]"),
+        ({"args": [{"name": "x", "token": REMOVED}]}, "args[0].token"),
         ({"text": f"{REMOVED} and more"}, "text"),
         ({"model": f"{REMOVED}!"}, "model"),
         ({REMOVED: 1}, REMOVED),
