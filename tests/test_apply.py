@@ -451,6 +451,14 @@ def test_errors_say_where_in_the_file_and_nothing_is_half_done(company: Company)
         ({"agents": [7]}, "agents[0]: must be an object with named values."),
         ({"agents": [{}] * 1001}, "agents: must be a list of at most 1000."),
         ({"agents": [{}]}, "agents[0].name: must be text."),
+        (
+            {"agents": [{"name": "dev", "perpetual": 1}]},
+            "agents[0].perpetual: must be true or false.",
+        ),
+        (
+            {"repos": [{"name": "a", "url": "https://example.com/a.git", "forge": "x"}]},
+            "repos[0].forge must be github, gitlab, gitea or none.",
+        ),
         ({"company": []}, "company: must be an object with named values."),
         ({"company": {"x": 1}}, "company.x: is not known."),
         ({"company": {"messaging": "shout"}}, "company.messaging must be one of chain, team"),

@@ -591,3 +591,19 @@ def test_an_agents_list_has_what_it_asked_for_and_what_it_is_to_decide(company: 
     pending = company.call(lead.caller, approvals.listing, company=None, status="pending")
     assert [one["id"] for one in pending] == [own["id"]]
     assert refusal(company, lead.caller, approvals.listing, company=None, status="x") == "invalid"
+
+
+def test_what_somebody_was_to_decide_who_is_gone_goes_further_up(small: Company) -> None:
+    head = small.agent("head", perpetual=True)
+    small.agent("lead", "head", perpetual=True)
+    dev = small.agent("dev", "lead")
+    for one in (head, small.ceo):
+        empower(small, one)
+    asked = ask(small, dev.caller, "May I buy it?")
+    assert seen(small, asked)["routed_to_agent_id"] == head.id
+    operations = [{"op": "remove_layer", "agent": "head"}]
+    small.call(small.board, reorganise.reorganise, company=small.id, operations=operations)
+    assert seen(small, asked)["routed_to_agent_id"] == small.ceo.id
+    (told,) = letters(small, small.ceo)
+    assert "May I buy it?" in told["subject"]
+    assert approve(small, asked, small.ceo.caller)["status"] == "approved"
