@@ -180,6 +180,9 @@ def test_titles_are_told_as_far_as_one_may_know(company: Company) -> None:
     secret = company.file(company.ceo.caller, b"x", "Secret plan", unlisted=True)
     shop = work(company, company.ceo.caller, company.ceo.id, "Shop")
     wanted = [f"kb_file:{secret['id']}", f"outcome:{shop}", "outcome:gone", "agent:x", "odd"]
+    letter = send(company, company.ceo.caller, "board", "It is done.", subject="News")
+    bare = send(company, company.ceo.caller, "board", "It is done.")
+    wanted += [f"message:{letter['id']}", f"message:{bare['id']}", "message:gone"]
 
     def told(caller: Caller) -> dict[str, str]:
         return company.call(caller, name_lookup.titles, company=company.id, resources=wanted)
@@ -187,6 +190,7 @@ def test_titles_are_told_as_far_as_one_may_know(company: Company) -> None:
     assert told(company.board) == {
         wanted[0]: "Secret plan",
         wanted[1]: "Shop",
+        wanted[5]: "News",
     }
     assert told(lead.caller) == {}
 

@@ -8,9 +8,11 @@ from remit.model.organisation.agent import AgentStatus
 from remit.services import lookup
 from remit.services.changes import changes
 from remit.services.command import Context, query
+from remit.services.messaging import letters
 from remit.services.subjects import decide_file, reader
 from remit.services.verbs import Added
 from remit.store.connections import changes as change_statements
+from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
@@ -45,7 +47,8 @@ def names(
 
 @query("naming.titles")
 def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> dict[str, str]:
-    """Titles of `outcome:…`, `kb_file:…` and `change:…`, as far as the caller may know them."""
+    """Titles of `outcome:…`, `kb_file:…` and `change:…` and subjects of `message:…`, as far as the
+    caller may know them."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     may_read = reader(ctx)
@@ -65,4 +68,9 @@ def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> di
             here = change is not None and change.company_id == ctx.company
             if change is not None and here and changes.sees(ctx, change):
                 found[one] = change.title
+        elif kind == "message":
+            letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=own)
+            here = letter is not None and letter.company_id == ctx.company
+            if letter is not None and here and letter.subject and letters.sees(ctx, letter):
+                found[one] = letter.subject
     return found
