@@ -321,8 +321,8 @@ def test_a_change_can_be_proposed_instead(office: Office, visitor: Visitor) -> N
     expect(again.get_by_label("Reason")).to_have_value("It earned it.")
     again.get_by_label("Instructions").fill("Command.")
     again.get_by_role("button", name="Resubmit").click()
-    expect(page.get_by_role("region", name="What changes")).to_contain_text("Command.")
-    expect(page.get_by_role("region", name="What changes")).to_contain_text("Second in command")
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("Command.")
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("Second in command")
 
 
 def test_the_state_document_is_read_when_somebody_opens_it_and_not_before(

@@ -42,7 +42,7 @@ def test_search_finds_things_and_actions_without_scripts(
         expect(link).to_have_attribute("href", re.compile(f"^/{kind}/"))
     write = found.filter(has_text="Write to Lighthouse-agent")
     expect(write).to_have_attribute("href", f"/agents/{made['agent']}?tab=mail")
-    expect(found.filter(has_text="Lighthouse-agent sent a message")).to_be_visible()
+    expect(found.filter(has_text="Lighthouse-agent sent Lighthouse news")).to_be_visible()
     page.get_by_label("Agents, people").fill("hire")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_role("link", name="Hire agent")).to_have_attribute("href", "/hire")

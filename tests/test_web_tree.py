@@ -13,7 +13,7 @@ from remit.entrypoints.web.text import org_lines
 
 def agent(own: str, boss: str | None, **more: Any) -> dict[str, Any]:
     found = {"id": own, "reports_to": boss, "name": own, "title": "", "role": "engineer"}
-    return {**found, "status": "idle", **more}
+    return {**found, "word": "idle", **more}
 
 
 def nested(lines: list[org_lines.Line]) -> dict[str, str | None]:
@@ -54,17 +54,17 @@ def test_who_is_sought_is_shown_with_the_bosses_above() -> None:
     rows = [
         agent("ceo", None),
         agent("ada", "ceo", title="Head of Kernels"),
-        agent("bob", "ada", status="paused"),
+        agent("bob", "ada", word="paused"),
         agent("eve", "ceo"),
     ]
-    for text, status, shown in (
+    for text, word, shown in (
         ("kernel ADA", "", ["ceo", "ada"]),
         ("", "paused", ["ceo", "ada", "bob"]),
         ("nobody", "", []),
         ("bob", "idle", []),
     ):
         tops = org_lines.plant(rows)
-        number = org_lines.seek(tops, text, status)
+        number = org_lines.seek(tops, text, word)
         lines = org_lines.lines(tops, 100)
         assert [line.agent["id"] for line in lines] == shown
         assert sum(line.found for line in lines) == number

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from remit.entrypoints.web.text.words import money
+from remit.model.organisation.agent_spec import AgentRole
 
 #: Of what is asked for, what is said elsewhere on the page or is for programs.
 _FREE: Final = frozenset({"title"})
@@ -74,7 +75,7 @@ def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
 def can_create(payload: Mapping[str, Any]) -> bool:
     """Whether who is hired so can hire, too; unless it says something else, the CEO alone can."""
     said = document(payload.get("permissions")).get("canCreateAgents")
-    leads = payload.get("role") == "ceo" and not payload.get("reportsTo")
+    leads = payload.get("role") == AgentRole.CEO and not payload.get("reportsTo")
     return said if isinstance(said, bool) else leads
 
 
