@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +82,9 @@ class Client:
         parts = urlsplit(self.url)
         assert parts.hostname is not None
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=SECONDS)
+        # Tests make clients by the dozen. Of a client in a cycle the socket might go first, and
+        # warn, if this were `__del__`.
+        weakref.finalize(self, self._connection.close)
 
     def as_(self, token: str | None) -> Client:
         return Client(self.url, token)
@@ -130,9 +134,6 @@ class Client:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __del__(self) -> None:
-        self.close()  # tests make clients by the dozen
 
 
 @dataclass
