@@ -1,9 +1,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One more than the cores: a test often waits for a process, and each worker imports everything.
+# Twice the cores of a small machine: tests often wait for a process or a browser.
 # Each file stays with one worker.
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Each of the thousand programs that the tests start would compile all of its source.
 unexport PYTHONDONTWRITEBYTECODE

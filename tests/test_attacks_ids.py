@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -474,14 +475,18 @@ def is_live(stage: Stage, spare: Estate, operation: Operation, place: tuple[str,
     own = {**spare.ids, **spare.names}
     if place[-1] == "resource":
         own = {"file": f"kb_file:{spare.ids['file']}"}
+    where = f"{operation} {place[-1]}".lower()
+    likely = sorted(own, key=lambda kind: kind.split()[0] not in where)
     for client in (stage.operator, spare.board, spare.boss, spare.outside):
-        for one in own.values():
-            missing = like(one).replace("spare", "absent").replace("Spare", "Absent")
-            answers = [
-                ask(client, operation, *operation.request(spare, place, value), value)
-                for value in (missing, one)
-            ]
-            if answers[0] != answers[1] and answers[1][0] != 401:
+
+        @cache
+        def answer(value: str, client: Client = client) -> tuple[int, str]:
+            return ask(client, operation, *operation.request(spare, place, value), value)
+
+        for one in map(own.__getitem__, likely):
+            missing = answer(like(one).replace("spare", "absent").replace("Spare", "Absent"))
+            found = answer(one)
+            if found != missing and found[0] != 401:
                 return True
     return False
 
