@@ -20,6 +20,7 @@ LATER = "2026-07-28"
 #: Enough to keep an instance busy, and few enough to leave it a core.
 PROCESSES = 2
 
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _TAG = re.compile(rb'\r\netag: *("[^"]+")', re.IGNORECASE)
 _LONGEST_WAIT = 30.0
@@ -62,8 +63,7 @@ class Wire:
             raise ConnectionError("the instance closed a connection")
         self._buffer += arrived
         end = self._buffer.find(b"\r\n\r\n")
-        length = _LENGTH.search(self._buffer, 0, end + 1) if end >= 0 else None
-        if length is None or len(self._buffer) < end + 4 + int(length[1]):
+        if end < 0 or not self._complete(end):
             return False
         head, body = self._buffer[: end + 2], self._buffer[end + 4 :]
         self._buffer = b""
@@ -71,6 +71,13 @@ class Wire:
             raise AssertionError(f"{head!r} {body[:500]!r}")
         self._script.take(head, body)
         return True
+
+    def _complete(self, end: int) -> bool:
+        """Whether the body behind such a head is there; a long list comes in chunks."""
+        length = _LENGTH.search(self._buffer, 0, end + 1)
+        if length is None:
+            return self._buffer.endswith(_LAST_CHUNK)
+        return len(self._buffer) >= end + 4 + int(length[1])
 
     def close(self) -> None:
         self.socket.close()
