@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # Collecting the tests makes things that all stay: looking for garbage there takes seconds.
 gc.disable()
 
+HERE = Path(__file__).parent
 RUN = pytest.StashKey[RunFolder]()
 
 
@@ -51,6 +53,21 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.stash[RUN] = run_folder.begin()
     copy_tables_at_starts()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Load a share of the files that is another worker's last: what one worker compiled, the
+    others find, and not every one of them compiles all."""
+    given = getattr(session.config, "workerinput", None)
+    if given is None or [Path(name).resolve() for name in session.config.args] != [HERE]:
+        return
+    files = sorted(
+        path for path in HERE.glob("test_*.py") if not pytest_ignore_collect(path, session.config)
+    )
+    number, of = int(given["workerid"].removeprefix("gw")), given["workercount"]
+    for path in files[number::of]:
+        with suppress(Exception):  # the collection says which, and shows where
+            importlib.import_module(f"{HERE.name}.{path.stem}")
 
 
 def pytest_collection_finish() -> None:
