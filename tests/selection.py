@@ -90,6 +90,9 @@ LONGEST = (
 #: Files that are too long for one worker: tests with the same word before a colon stay together.
 SPREAD = ("test_crash_matrix.py",)
 
+#: Files that share what takes seconds to load, so that one worker loads it, by what that is.
+TOGETHER = {"test_telegram*.py": "aiogram", "test_chat_matrix.py": "aiogram"}
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
@@ -106,9 +109,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def _scope(nodeid: str) -> str:
-    """Tests of one scope go to one worker, for what they share; that is a file, or a part of it."""
+    """Tests of one scope go to one worker, for what they share; that is a file mostly, or a part of
+    it."""
     file, _, test = nodeid.partition("::")
-    if Path(file).name not in SPREAD:
+    name = Path(file).name
+    for pattern, shared in TOGETHER.items():
+        if fnmatch(name, pattern):
+            return shared
+    if name not in SPREAD:
         return file
     return f"{file}[{test.partition('[')[2].partition(':')[0]}]"
 
