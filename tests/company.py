@@ -24,11 +24,14 @@ from remit.services.rights import grants
 from remit.settings import Settings, load
 from remit.store.engine.database import open_database
 from remit.store.engine.migrate import is_sqlite, sqlite_path
+from tests.postgres import KeptConnection
 from tests.templates import lay_tables
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Answer = dict[str, Any]
+#: Tests look again and again until they see what they wait for.
+_LOOKING = KeptConnection()
 
 
 @dataclass(frozen=True)
@@ -271,6 +274,8 @@ def connect(url: str) -> sqlite3.Connection | psycopg.Connection[Any]:
 
 def run_sql(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
     """Run one statement around Remit; `?` stands for a parameter."""
+    if not is_sqlite(url):
+        return _LOOKING.execute(url, statement.replace("?", "%s"), parameters)
     connection = connect(url)
     try:
         return _run(connection, statement, *parameters)

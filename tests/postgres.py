@@ -4,6 +4,7 @@ The first test that needs it starts it; every worker of the run shares it; the p
 the run stops it. Each test has a database of its own.
 """
 
+import atexit
 import json
 import os
 import pwd
@@ -14,6 +15,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -102,8 +104,44 @@ class Cluster:
         return self.url(name)
 
     def _execute(self, statement: sql.Composed) -> None:
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(statement)
+        _ADMINISTRATION.execute(self.url("postgres"), statement)
+
+
+class KeptConnection:
+    """A connection that stays for the next statement: a new one is a new process of the server,
+    which learns of every table that it is asked for."""
+
+    def __init__(self) -> None:
+        #: While nobody uses it; whoever comes at the same time has another one.
+        self._idle: dict[str, psycopg.Connection[Any]] = {}
+        atexit.register(self.close)
+
+    def execute(
+        self, url: str, statement: str | sql.Composed, parameters: tuple[object, ...] = ()
+    ) -> list[tuple[Any, ...]]:
+        """Run one statement, which is a transaction of its own."""
+        kept = self._idle.pop(url, None)
+        self.close()  # of another database, which may be gone
+        connection = kept or psycopg.connect(url, autocommit=True)
+        try:
+            cursor = connection.execute(statement, parameters)
+            rows = cursor.fetchall() if cursor.description else []
+        except BaseException:
+            was_ended = kept is not None and kept.broken  # by a test, before it was asked
+            connection.close()
+            if not was_ended:
+                raise
+            return self.execute(url, statement, parameters)
+        self._idle[url] = connection
+        return rows
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.popitem()[1].close()
+
+
+#: For making and removing databases.
+_ADMINISTRATION = KeptConnection()
 
 
 def shared_cluster(run: RunFolder, *, durable: bool = False) -> Cluster:

@@ -203,30 +203,30 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
         return Life(url, str(home), f"w{number}", alone=False, lease_seconds=LEASE, slots=3)
 
     workers = {number: stage.begin(life(number)) for number in range(3)}
-    for turn in range(9):
-        with Beside(url, home) as company:
+    with Beside(url, home) as company:
+        for turn in range(9):
             for member in team:
                 send(company, company.board, f"agent:{member.id}", f"letter {turn}")
-        time.sleep(moments.random() * 0.4)
-        victim = turn % 3
-        kill(workers[victim], moments.choice([signal.SIGKILL, signal.SIGTERM]))
-        eventually(partial(is_gone, workers[victim]))
-        workers[victim] = stage.begin(life(victim))
-        live = run_sql(
-            url, "SELECT agent_id, count(*) FROM runs WHERE status = 'running' GROUP BY agent_id"
-        )
-        assert all(count == 1 for _, count in live)
+            time.sleep(moments.random() * 0.4)
+            victim = turn % 3
+            kill(workers[victim], moments.choice([signal.SIGKILL, signal.SIGTERM]))
+            eventually(partial(is_gone, workers[victim]))
+            workers[victim] = stage.begin(life(victim))
+            live = run_sql(
+                url,
+                "SELECT agent_id, count(*) FROM runs WHERE status = 'running' GROUP BY agent_id",
+            )
+            assert all(count == 1 for _, count in live)
 
-    def settled() -> bool:
-        with Beside(url, home) as company:
+        def settled() -> bool:
             for one in company.call(company.board, needs_you.listing):
                 if one["kind"] == "dead_letter":
                     company.call(company.board, dead_letters.revive, message=one["id"])
-        left = [status for status in letters_to(url, team) if status != "done"]
-        running = run_sql(url, "SELECT count(*) FROM runs WHERE status = 'running'")
-        return not left and running == [(0,)]
+            left = [status for status in letters_to(url, team) if status != "done"]
+            running = run_sql(url, "SELECT count(*) FROM runs WHERE status = 'running'")
+            return not left and running == [(0,)]
 
-    eventually(settled, 45)
+        eventually(settled, 45)
     for pid in workers.values():
         os.kill(pid, signal.SIGTERM)
     for pid in workers.values():
