@@ -3,7 +3,7 @@
 A process that has imported what they need forks one child for each, so that it costs what it does
 and not what Python takes to import it. Each is a process of its own, with its own arguments,
 environment, input and output; it gets real signals, and can be killed. Starting is tested
-elsewhere, with real starts.
+elsewhere, with real starts. All workers of a test run share the processes that fork.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from tests import run_folder
+from tests.run_folder import RunFolder
+
 _LENGTH = 8
 #: A script for `start`: what the command line does with its arguments.
 COMMAND_LINE = "from remit.entrypoints.cli.main import main\nmain()"
@@ -38,22 +41,11 @@ class CommandTimedOut(Exception):
 
 
 class Forks:
-    """The process that forks; one of each kind for each process that runs tests."""
+    """The process that forks, seen from a process that runs tests; there is one of each kind."""
 
     def __init__(self, kind: str = "commands") -> None:
-        self._here, there = socket.socketpair()
-        with there:
-            self._process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", __name__, kind, str(there.fileno())],
-                pass_fds=[there.fileno()],
-                stdin=subprocess.DEVNULL,
-                cwd=Path(__file__).parent.parent,
-            )
-        atexit.register(self.close)
-
-    def close(self) -> None:
-        self._here.close()
-        self._process.wait(10)
+        self._here = _connected(kind, run_folder.current())
+        atexit.register(self._here.close)
 
     def run(
         self,
@@ -129,6 +121,32 @@ class Forks:
             found = self.start([], os.environ, (given, out_there, 2), script=script)
         found.stdin, found.stdout = os.fdopen(in_here, "wb"), out
         return found
+
+
+def _connected(kind: str, run: RunFolder) -> socket.socket:
+    """A connection to the process of this run that forks; whoever asks first starts it."""
+    place = str(run.path / f"forks-{kind}")
+    with run.locked(f"forks-{kind}"):
+        if not os.path.exists(place):
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.bind(place)
+                listening.listen()
+                _start(kind, listening.fileno(), run.owner)
+    here = socket.socket(socket.AF_UNIX)
+    here.connect(place)
+    return here
+
+
+def _start(kind: str, listening: int, owner: int) -> None:
+    """Nobody's child: it ends when the run does, not when the worker does that happened to ask."""
+    module = [sys.executable, "-W", "error", "-m", __name__, kind, str(listening), str(owner)]
+    subprocess.run(
+        ["setsid", "--fork", *module],
+        pass_fds=[listening],
+        stdin=subprocess.DEVNULL,
+        cwd=Path(__file__).parent.parent,
+        check=True,
+    )
 
 
 @cache
@@ -219,30 +237,51 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 # ── in the process that forks ───────────────────────────────────────────────────────────────────
 
 
-def serve(connection: socket.socket) -> None:
+def serve(listening: socket.socket, owner: int) -> None:
+    """Fork what is asked for, until the process that began the run is gone."""
+    connections: dict[int, socket.socket] = {}
     #: By the descriptor that tells of a child's end: its number, and where to tell of it.
     children: dict[int, tuple[int, int]] = {}
+    try:
+        over = os.pidfd_open(owner)
+    except ProcessLookupError:
+        return
     while True:
-        ready, _, _ = select.select([connection.fileno(), *children], [], [])
-        for descriptor in [one for one in children if one in ready]:
-            _tell_of_end(descriptor, *children.pop(descriptor))
-        if connection.fileno() not in ready:
-            continue
-        try:
-            head, fds, _, _ = socket.recv_fds(connection, _LENGTH, 4)
-            if not head:
-                return
-            text = _exactly(connection, int.from_bytes(head, "big"))
-        except (EOFError, ConnectionError):
+        ready, _, _ = select.select([over, listening.fileno(), *connections, *children], [], [])
+        if over in ready:
+            for child, _ in children.values():
+                os.kill(child, signal.SIGKILL)
             return
-        *files, told = fds
-        child = os.fork()
-        if child == 0:
-            _become(json.loads(text.decode("utf-8", "surrogateescape")), files)
-        for fd in files:
-            os.close(fd)
-        children[os.pidfd_open(child)] = child, told
+        for descriptor in ready:
+            if descriptor in children:
+                _tell_of_end(descriptor, *children.pop(descriptor))
+            elif descriptor in connections:
+                if not _fork_as_asked(connections[descriptor], children):
+                    connections.pop(descriptor).close()
+            else:
+                connection, _ = listening.accept()
+                connections[connection.fileno()] = connection
+
+
+def _fork_as_asked(connection: socket.socket, children: dict[int, tuple[int, int]]) -> bool:
+    """Whether anything was asked for; otherwise whoever asked is gone."""
+    try:
+        head, fds, _, _ = socket.recv_fds(connection, _LENGTH, 4)
+        if not head:
+            return False
+        text = _exactly(connection, int.from_bytes(head, "big"))
+    except (EOFError, ConnectionError):
+        return False
+    *files, told = fds
+    child = os.fork()
+    if child == 0:
+        _become(json.loads(text.decode("utf-8", "surrogateescape")), files)
+    for fd in files:
+        os.close(fd)
+    children[os.pidfd_open(child)] = child, told
+    with contextlib.suppress(OSError):  # nobody may want to know
         os.write(told, _number(child))
+    return True
 
 
 def _tell_of_end(descriptor: int, child: int, told: int) -> None:
@@ -368,5 +407,5 @@ def _import_everything(kind: str) -> None:
 
 if __name__ == "__main__":
     _import_everything(sys.argv[1])
-    with socket.socket(fileno=int(sys.argv[2])) as parent:
-        serve(parent)
+    with socket.socket(fileno=int(sys.argv[2])) as listening:
+        serve(listening, int(sys.argv[3]))

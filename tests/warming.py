@@ -1,15 +1,20 @@
 """What a process that forks others does first, so that none of those has to do it again."""
 
+import asyncio
 import contextlib
 import gc
 import pkgutil
 import tempfile
+import threading
 from functools import partial
 from importlib import import_module
 
 import remit.services
 import remit.store
-from remit.settings import load
+from remit.ids import TokenKind, new_token
+from remit.services.identity import Caller, as_system
+from remit.services.people import bootstrap, companies
+from remit.settings import Settings, load
 from remit.store.engine.migrate import is_sqlite, migrate, sqlite_path
 from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement
 
@@ -29,6 +34,7 @@ _SERVING = (
 def warm_up() -> None:
     _compile_statements()
     _serve_once()
+    assert threading.active_count() == 1
     gc.collect()
     gc.freeze()  # what is here already is not looked at again, in any of the processes
 
@@ -49,7 +55,6 @@ def _compile_statements() -> None:
 def _serve_once() -> None:
     """For the first time it takes twice as long; and later a first start has its tables."""
     from remit import app
-    from remit.entrypoints.http.server.asgi import build_asgi
 
     for name in _SERVING:
         import_module(name)
@@ -57,10 +62,24 @@ def _serve_once() -> None:
         import_module("uvloop")
     with tempfile.TemporaryDirectory() as home:
         settings = load({"REMIT_HOME": home})
-        with contextlib.closing(app.App(settings)) as first:
-            build_asgi(first)
+        app.App(settings).close()
         migrated = sqlite_path(settings.database_url).read_bytes()
+        asyncio.run(_work_once(settings))
     vars(app)["migrate"] = partial(_lay_tables, migrated)
+
+
+async def _work_once(settings: Settings) -> None:
+    """Code that ran before is quicker, and what it looked up is kept."""
+    from remit.app import App
+    from remit.entrypoints.http.server.asgi import build_asgi
+
+    async with App(settings) as first:
+        build_asgi(first)
+        # A whole start would begin threads that stay, and that a fork would miss.
+        token = new_token(TokenKind.USER)
+        adapter = first.gate.usable_adapter
+        await first.gate(as_system(), bootstrap.first_start, token=token, adapter_type=adapter)
+        await first.gate(Caller(token), companies.listing)
 
 
 def _lay_tables(migrated: bytes, url: str) -> str | None:
