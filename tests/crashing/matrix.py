@@ -51,11 +51,12 @@ _CUT = 1000
 class Matrix:
     """Instances on one database that are put back into their first state for each trial."""
 
-    def __init__(self, stage: Stage, chapter: str, cluster: Cluster | None) -> None:
+    def __init__(self, stage: Stage, names: list[str], cluster: Cluster | None) -> None:
+        """`names` are the situations that are tried on it."""
         self._folder = Path(
             tempfile.mkdtemp(prefix="remit-matrix-", dir=_MEMORY if _MEMORY.is_dir() else None)
         )
-        self.stage, self._chapter, self._cluster = stage, chapter, cluster
+        self.stage, self._names, self._cluster = stage, names, cluster
         self.home = self._folder / "now" / "home"
         self._databases: dict[str, Database] = {}
         self.calls: dict[str, dict[str, Any]] = self._prepare("company")["calls"]
@@ -68,7 +69,7 @@ class Matrix:
         now.mkdir()
         cluster, file = self._cluster, now / "remit.db"
         url = f"sqlite:///{file}" if cluster is None else cluster.migrated_database()
-        said = self.stage.run(Order(url, str(self.home), kind, chapter=self._chapter))
+        said = self.stage.run(Order(url, str(self.home), kind, names=self._names))
         assert said["code"] == 0, "it could not be prepared; what it said is above"
         now.rename(self._folder / kind)
         self._databases[kind] = Sqlite(file, url) if cluster is None else Postgres(url)

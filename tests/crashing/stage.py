@@ -64,7 +64,7 @@ class Order:
     #: What is broken in it; nothing unless the matrix itself is tried.
     harm: str = ""
     #: Which situations a company is prepared for; all, unless said.
-    chapter: str = ""
+    names: list[str] = field(default_factory=list)
 
 
 class Stage:
@@ -190,7 +190,7 @@ async def _restart(order: Order) -> dict[str, Any]:
 async def _company(order: Order) -> dict[str, Any]:
     from tests.crashing.situations import build
 
-    return await asyncio.to_thread(build, order.url, Path(order.home), order.chapter)
+    return await asyncio.to_thread(build, order.url, Path(order.home), order.names)
 
 
 async def _nothing(order: Order) -> dict[str, Any]:
