@@ -358,8 +358,11 @@ class Ages:
     def make(self, name: str, url: str) -> None:
         """A database as that schema left it."""
         if migrate.is_sqlite(url):
-            with connected(f"sqlite:///{self.at(name)}") as source:
-                copying.into_file(source, name, migrate.sqlite_path(url))
+            made = self._folder / f"{name}-made.db"
+            if not made.exists():
+                with connected(f"sqlite:///{self.at(name)}") as source:
+                    copying.into_file(source, name, made)
+            copy_sqlite(made, migrate.sqlite_path(url))
         else:
             with connected(url) as target:
                 copying.into_postgres(self.at(name), name, target)
