@@ -140,6 +140,26 @@ def test_what_is_broken_cut_off_or_covered_is_noticed(desk: Any) -> None:
         assert [one.partition(":")[0] for one in found] == ([told] if told else [])
 
 
+def test_what_differs_in_one_place_of_a_picture_is_noticed(desk: Any) -> None:
+    """A block of 12 by 10 pixels in the second of two pictures, all of it in one square."""
+    plain, blot = desk.evaluate(
+        """() => [0, 12].map((size) => {
+          const canvas = Object.assign(document.createElement("canvas"), { width: 50, height: 60 });
+          const paper = canvas.getContext("2d");
+          paper.fillStyle = "#888";
+          paper.fillRect(0, 0, 50, 60);
+          paper.fillStyle = "#8f8";
+          paper.fillRect(31, 45, size, 10);
+          return canvas.toDataURL();
+        })"""
+    )
+    both: str = pictures.within(desk, "together", [plain, plain])
+    assert pictures.within(desk, "differ", [both, [plain, plain], pictures.SAME]) == 0
+    assert pictures.within(desk, "differ", [both, [plain, blot], pictures.SAME]) == 12 * 10 / 16**2
+    assert pictures.within(desk, "differ", [both, [plain, blot], 0x77]) == 0
+    assert pictures.within(desk, "differ", [both, [plain], pictures.SAME]) == 1
+
+
 #: Pages whose making is kept in the record, which takes a transaction of its own, before or
 #: between: how many there are, and what is kept.
 RECORDED = {

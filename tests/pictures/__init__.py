@@ -43,29 +43,29 @@ def compare(page: Page, desk: Page, name: str) -> None:
     page to work on."""
     within(page, "freeze", _FONT)
     protocol = page.context.new_cdp_session(page)
-    taken = []
-    for width, height in SIZES:
+    taken: list[str] = []
+    for width, height in reversed(SIZES):  # the page has the last width already
         page.set_viewport_size({"width": width, "height": height})
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": SCALE}
         shot = protocol.send("Page.captureScreenshot", {"format": "png", "clip": clip})
-        taken.append(f"data:image/png;base64,{shot['data']}")
+        taken.insert(0, f"data:image/png;base64,{shot['data']}")
     protocol.detach()
-    seen: str = within(desk, "together", taken)
     path = FOLDER / f"{name}.png"
     if os.environ.get("REMIT_PICTURES") == "new":
-        path.write_bytes(_bytes(seen))
+        path.write_bytes(_together(desk, taken))
         return
     assert path.exists(), f"There is no picture of {name}; REMIT_PICTURES=new takes it."
     known = f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
-    share: float = within(desk, "differ", [known, seen, SAME])
+    share: float = within(desk, "differ", [known, taken, SAME])
     if share > TOLERANCE:
         _SEEN.mkdir(parents=True, exist_ok=True)
-        (_SEEN / path.name).write_bytes(_bytes(seen))
+        (_SEEN / path.name).write_bytes(_together(desk, taken))
     assert share <= TOLERANCE, (
         f"{name} looks different: {share:.0%} of a square. Compare tests/pictures/{path.name} with "
         f"build/pictures/{path.name}; REMIT_PICTURES=new takes it as it is now."
     )
 
 
-def _bytes(url: str) -> bytes:
+def _together(desk: Page, taken: list[str]) -> bytes:
+    url: str = within(desk, "together", taken)
     return base64.b64decode(url.partition(",")[2])
