@@ -232,7 +232,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 def board_at_browser(chromium: Browser, office: Office) -> Iterator[Visitor]:
     from tests import browsing
 
-    found = browsing.Visitor(chromium, office, by_hand=True)
+    found = browsing.Visitor(chromium, office)
     yield found
     found.close()
 
