@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -317,6 +318,39 @@ def check_accessible(page: Page, *rules: str, within: str = "") -> None:
         for one in found
     ]
     assert not told, "\n".join(told)
+
+
+def check_what_opens(page: Page, tried: set[str]) -> None:
+    """Dialogs, drawers, menus and folded parts of a page, but for those like one that was tried."""
+    unfold = """() => {
+      for (const one of document.querySelectorAll("details:not([open])")) {
+        one.open = true;
+        one.dataset.folded = "";
+      }
+      return [...document.querySelectorAll("main details")].map((one) => one.id);
+    }"""
+    shapes = {_without_ids(one) for one in page.evaluate(unfold)}
+    if shapes - tried:
+        check_accessible(page)
+    tried |= shapes
+    page.evaluate(
+        """for (const one of document.querySelectorAll("[data-folded]")) {
+          one.open = false;
+          delete one.dataset.folded;
+        }"""
+    )
+    for dialog in page.evaluate("[...document.querySelectorAll('dialog')].map((one) => one.id)"):
+        if _without_ids(dialog) in tried:
+            continue
+        tried.add(_without_ids(dialog))
+        page.evaluate("(id) => document.getElementById(id).showModal()", dialog)
+        check_accessible(page, within="dialog[open]")  # nothing else can be reached
+        check_fits(page)
+        page.evaluate("(id) => document.getElementById(id).close()", dialog)
+
+
+def _without_ids(name: str) -> str:
+    return re.sub(r"[0-9a-f-]{8,}|\d+", "*", name)
 
 
 def check_fits(page: Page) -> None:

@@ -491,7 +491,6 @@ def test_an_agent_is_updated_and_ended_with_those_below_after_a_look(
     more(page)
     page.get_by_role("link", name="Update…", exact=True).click()
     expect(page.get_by_text("No settings change.")).to_be_visible()
-    check_accessible(page)
     page.get_by_role("button", name="Update lead").click()
     expect(page.get_by_role("status").filter(has_text="lead takes over its set-up")).to_be_visible()
     more(page)

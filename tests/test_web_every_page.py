@@ -14,7 +14,14 @@ from remit.services import command
 from remit.services.identity import Caller, identify
 from remit.store.engine.database import Transaction
 from tests import page_stage, pictures
-from tests.browsing import Office, Visitor, check_accessible, check_drawn, check_fits
+from tests.browsing import (
+    Office,
+    Visitor,
+    check_accessible,
+    check_drawn,
+    check_fits,
+    check_what_opens,
+)
 from tests.page_stage import BARE, NO_PAGES, PAGES, SCHEMES, SENT, WIDTHS, name_of, shape
 from tests.web_attacks import web_routes
 
@@ -39,6 +46,12 @@ def desk(chromium: Any) -> Iterator[Any]:
     found.close()
 
 
+@pytest.fixture(scope="module")
+def tried() -> set[str]:
+    """What was opened on earlier pages."""
+    return set()
+
+
 def opened(reader: Visitor, address: str, known: dict[str, str]) -> Any:
     page = reader.page
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
@@ -52,10 +65,10 @@ def opened(reader: Visitor, address: str, known: dict[str, str]) -> Any:
 @pytest.mark.parametrize("address", PAGES)
 @pytest.mark.requirement("FX-47")
 def test_a_page_is_accessible_and_fits(
-    address: str, known: dict[str, str], reader: Visitor, desk: Any
+    address: str, known: dict[str, str], reader: Visitor, desk: Any, tried: set[str]
 ) -> None:
-    """All rules of axe by day on a desk and by night on a phone; at each width what can be
-    measured, and the whole as it was last looked at (`tests/pictures`)."""
+    """All rules of axe by day on a desk and by night on a phone, there also of what opens; at each
+    width what can be measured, and the whole as it was last looked at (`tests/pictures`)."""
     page = opened(reader, address, known)
     assert page.locator("nav[aria-label=Pages]").count() == 1, "a page has the frame of all pages"
     check_accessible(page)
@@ -66,7 +79,9 @@ def test_a_page_is_accessible_and_fits(
     check_accessible(page)
     check_fits(page)
     check_drawn(page)
-    page.set_viewport_size({"width": WIDTHS[1], "height": 1000})
+    check_what_opens(page, tried)
+    assert {"palette", "keys"} <= tried, "they are in the frame of all pages"
+    page.set_viewport_size({"width": WIDTHS[1], "height": 1100})
     check_fits(page)
     check_drawn(page)
     page.emulate_media(color_scheme="light")

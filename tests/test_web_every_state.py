@@ -1,4 +1,4 @@
-"""Pages in their other states: empty, refused, with a mistake, after a form, with dialogs open."""
+"""Pages in their other states: empty, refused, with a mistake, after a form."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from tests import page_stage
-from tests.browsing import PHONE, Office, Visitor, check_accessible, check_drawn, check_fits
+from tests.browsing import (
+    PHONE,
+    Office,
+    Visitor,
+    check_accessible,
+    check_drawn,
+    check_fits,
+    check_what_opens,
+)
 from tests.page_stage import BARE, PAGES, SENT
 
 #: The same for pages that show something else before a form was sent.
@@ -128,7 +136,7 @@ def look(request: pytest.FixtureRequest) -> Look:
 
 def send(page: Any, address: str, fields: dict[str, str], known: dict[str, str]) -> None:
     """A form as a browser sends it without scripts."""
-    page.goto("/design")
+    page.goto("/login")
     filled = {name: _named(value, known) for name, value in fields.items()}
     with page.expect_navigation():
         page.evaluate(
@@ -195,33 +203,16 @@ def test_what_an_observer_sees_is_accessible_and_fits(
         look.check(page)
 
 
+@pytest.mark.campaign("tests/test_web_every_page.py opens it all each time, on a phone by night")
 @pytest.mark.requirement("FX-47")
-def test_everything_that_opens_is_accessible(
-    known: dict[str, str], reader: Visitor, look: Look
+def test_everything_that_opens_is_accessible_on_a_desk_by_day(
+    known: dict[str, str], reader: Visitor
 ) -> None:
-    """Dialogs, drawers, menus and folded parts of every page; of those that repeat, one."""
     page, tried = reader.page, set[str]()
-    look.take(page)
+    Look("light", 1440).take(page)
     for address in PAGES:
         page.goto(address.format(**known))
-        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        fresh = page.evaluate("[...document.querySelectorAll('main details')].map((one) => one.id)")
-        shapes = {re.sub(r"[0-9a-f-]{8,}|\d+", "*", one) for one in fresh}
-        if shapes - tried:
-            check_accessible(page)
-        tried |= shapes
-        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = false")
-        dialogs = page.evaluate("[...document.querySelectorAll('dialog')].map((one) => one.id)")
-        for dialog in dialogs:
-            like = re.sub(r"[0-9a-f-]{8,}|\d+", "*", dialog)
-            if like in tried:
-                continue
-            tried.add(like)
-            page.evaluate("(id) => document.getElementById(id).showModal()", dialog)
-            check_accessible(page, within="dialog[open]")  # nothing else can be reached
-            check_fits(page)
-            page.evaluate("(id) => document.getElementById(id).close()", dialog)
-    assert {"palette", "keys"} <= tried
+        check_what_opens(page, tried)
 
 
 @pytest.mark.parametrize("address", BARE)

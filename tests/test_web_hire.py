@@ -245,9 +245,7 @@ def test_hostile_text_in_a_hire_is_text(office: Office, visitor: Visitor) -> Non
     expect(page.get_by_label("Instructions")).to_have_value(hostile)
 
 
-def test_hiring_works_without_scripts_and_is_accessible_by_day_and_by_night(
-    office: Office, visit: Callable[..., Visitor]
-) -> None:
+def test_hiring_works_without_scripts(office: Office, visit: Callable[..., Visitor]) -> None:
     page = visit(java_script_enabled=False).goto("/hire")
     page.get_by_label("Name", exact=True).fill("Quiet")
     page.get_by_label("Adapter", exact=True).select_option("scripted")
@@ -256,27 +254,41 @@ def test_hiring_works_without_scripts_and_is_accessible_by_day_and_by_night(
     page.get_by_role("button", name="Preview", exact=True).last.click()
     page.get_by_role("button", name="Hire now").click()
     expect(page.get_by_text("Quiet is ready to work.")).to_be_visible()
-    for viewport, scheme in ((None, "light"), (PHONE, "dark")):
-        more = {"viewport": viewport} if viewport else {}
-        page = visit(color_scheme=scheme, **more).goto("/hire?adapter=claude")
-        check_accessible(page)
-        check_fits(page)
-        describe(page, "Loud", office.root["name"])
-        page.get_by_text("More settings").click()
-        page.get_by_label("Command").fill("/nowhere/claude")
-        page.get_by_role("button", name="Preview", exact=True).last.click()
-        missing = "It cannot work here yet: The program claude is not installed"
-        expect(page.get_by_role("region", name="Preview")).to_contain_text(missing)
-        page.get_by_text("More settings").click()
-        page.get_by_label("Max turns").fill("0")
-        page.get_by_role("button", name="Preview again").click()
-        expect(page.locator("#e-c-maxTurns")).to_be_visible()
-        check_accessible(page)
-        page.get_by_label("Max turns").fill("1")
-        page.get_by_role("button", name="Preview", exact=True).last.click()
-        expect(page.get_by_role("region", name="Preview")).to_be_visible()
-        check_accessible(page)
-        check_fits(page)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"viewport": PHONE, "color_scheme": "dark"}, id="phone by night"),
+        pytest.param(
+            {"color_scheme": "light"},
+            id="desk by day",
+            marks=pytest.mark.campaign("the form is looked at so by test_web_every_page.py"),
+        ),
+    ],
+)
+def test_hiring_is_accessible(
+    office: Office, visit: Callable[..., Visitor], options: dict[str, Any]
+) -> None:
+    page = visit(**options).goto("/hire?adapter=claude")
+    check_accessible(page)
+    check_fits(page)
+    describe(page, "Loud", office.root["name"])
+    page.get_by_text("More settings").click()
+    page.get_by_label("Command").fill("/nowhere/claude")
+    page.get_by_role("button", name="Preview", exact=True).last.click()
+    missing = "It cannot work here yet: The program claude is not installed"
+    expect(page.get_by_role("region", name="Preview")).to_contain_text(missing)
+    page.get_by_text("More settings").click()
+    page.get_by_label("Max turns").fill("0")
+    page.get_by_role("button", name="Preview again").click()
+    expect(page.locator("#e-c-maxTurns")).to_be_visible()
+    check_accessible(page)
+    page.get_by_label("Max turns").fill("1")
+    page.get_by_role("button", name="Preview", exact=True).last.click()
+    expect(page.get_by_role("region", name="Preview")).to_be_visible()
+    check_accessible(page)
+    check_fits(page)
 
 
 def test_observers_are_told_that_the_board_hires(

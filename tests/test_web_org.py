@@ -183,7 +183,6 @@ def test_a_move_shows_whose_authority_changes_before_it_happens_and_can_be_undon
     expect(changes).to_contain_text("+ now can see and control Follower, Mover")
     expect(changes).to_contain_text("\N{MINUS SIGN} no longer can see and control Follower, Mover")
     assert boss_of(office, mover) == here["id"]
-    check_accessible(page)
     page.get_by_role("button", name="Move Mover").click()
     expect(
         page.get_by_role("status").filter(has_text="Mover now reports to there.")

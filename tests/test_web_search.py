@@ -128,7 +128,6 @@ def test_keys_lead_everywhere(office: Office, visitor: Visitor) -> None:
     visitor.live()
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keys")).to_be_visible()
-    check_accessible(page)
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     expect(field).to_be_focused()
@@ -194,6 +193,5 @@ def test_an_address_that_does_not_exist_is_a_page_for_people_and_json_for_progra
     assert answer.status == 404
     expect(visitor.page.get_by_role("heading", level=1)).to_have_text("Not found")
     expect(visitor.page.get_by_role("navigation", name="Pages")).to_be_visible()
-    check_accessible(visitor.page)
     assert office.board("GET", "/no/such/page").code == "not_found"
     assert office.board("GET", "/api/no/such").code == "not_found"

@@ -257,7 +257,6 @@ def test_a_webhook_is_named_tried_and_given_up_on_the_page(
     address.fill("https://chat.example.org/me?<b>")
     save.click()
     expect(page.get_by_label("Key", exact=True)).to_contain_text("rmt_channel_")
-    check_accessible(page)
     page.get_by_role("button", name="Send test notice").click()
     expect(page.get_by_role("status").filter(has_text="goes out by webhook")).to_be_visible()
     expect(page.get_by_label("Recent notices")).to_contain_text("test by webhook")
@@ -290,7 +289,6 @@ def test_the_permission_levels_are_looked_at_and_changed(office: Office, visitor
     page = visitor.goto(f"/companies/{office.company}/settings")
     page.get_by_role("link", name="Edit levels").click()
     expect(page.get_by_role("heading", name="Permission levels")).to_be_visible()
-    check_accessible(page)
     page.get_by_label("Boss: controls").select_option("company")
     page.get_by_label("Boss: Configure Remit").select_option("")
     page.get_by_role("button", name="Save level boss").click()
@@ -317,7 +315,6 @@ def test_an_account_of_a_chat_is_linked_with_a_code_and_unlinked_on_the_page(
     expect(page.get_by_text("No linked chat accounts.")).to_be_visible()
     page.get_by_role("button", name="Get a code for Telegram").click()
     expect(page.get_by_label("Code", exact=True)).to_have_text(re.compile(r"\S{6,}"))
-    check_accessible(page)
     page.get_by_role("link", name="Done").click()
     asked = {"agent": office.root["id"], "adapterType": "webhook"}
     bound = office.board.must("POST", office.path("bindings"), asked)
