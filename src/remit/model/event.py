@@ -42,6 +42,10 @@ def event_hash(event: Event) -> str:
     return hashlib.sha256(document.encode()).hexdigest()
 
 
+#: Made once: `json.dumps` makes one for each text.
+_ENCODER = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+
+
 def canonical(document: object) -> str:
     """One text for one value, whatever order it was built in."""
-    return json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(document)

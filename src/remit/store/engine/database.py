@@ -56,8 +56,10 @@ class Transaction(ABC):
 
     def _run(self, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
         sql, constants = statement.compiled(self.dialect)
-        switches = {f"any_{name}": parameters.get(name) is None for name in statement.optional}
-        return self.execute(sql, {**constants, **switches, **self.given, **parameters})
+        values = {**constants, **self.given, **parameters}
+        for switch, name in statement.optional:
+            values.setdefault(switch, parameters.get(name) is None)
+        return self.execute(sql, values)
 
 
 #: Commits that have to reach the disk: the same number again, and a number for a transaction.

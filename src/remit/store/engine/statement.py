@@ -56,8 +56,8 @@ class Statement(Generic[T]):
         self._statement = statement
         self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
         self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
-        #: Parameters without which it takes any: those that have an `any_…` beside them.
-        self.optional: tuple[str, ...] = ()
+        #: Parameters without which it takes any, each after the `any_…` that says so.
+        self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
 
     def compiled(self, dialect: Dialect) -> tuple[str, dict[str, Any]]:
@@ -69,7 +69,9 @@ class Statement(Generic[T]):
             compiled = statement.compile(dialect=dialect)
             constants = {key: value for key, value in compiled.params.items() if value is not None}
             self._compiled[dialect.name] = (str(compiled), constants)
-            self.optional = tuple(key[4:] for key in compiled.params if key.startswith("any_"))
+            self.optional = tuple(
+                (key, key.removeprefix("any_")) for key in compiled.params if key.startswith("any_")
+            )
             return self._compiled[dialect.name]
 
 
@@ -221,6 +223,8 @@ def into(value: type[T]) -> Callable[..., T]:
         values = list(row)
         for index, cast in casts:
             values[index] = cast(values[index])
+        if not named:
+            return value(*values)
         # Fields of a base come first, and are given by name.
         return value(*values[len(named) :], **dict(zip(named, values, strict=False)))
 
@@ -260,11 +264,16 @@ def counted(value: Any, count: Any) -> tuple[str, int]:
 def row(value: Any, **more: Any) -> dict[str, Any]:
     """The parameters that store a value: its fields, enums as their plain values."""
     parameters = {
-        field.name: plain.value if isinstance(plain, enum.Enum) else plain
-        for field in fields(value)
-        for plain in (getattr(value, field.name),)
+        name: plain.value if isinstance(plain, enum.Enum) else plain
+        for name in _names(type(value))
+        for plain in (getattr(value, name),)
     }
     return {**parameters, **more}
+
+
+@cache  # `fields` takes longer than all the rest of a row
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(value))
 
 
 def renewed(value: Any, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.event import GENESIS, Event, event_hash
 from remit.store.engine.database import Transaction
-from remit.store.engine.statement import Rows, Statement, change, into, new, scalar, unless
+from remit.store.engine.statement import Rows, Statement, change, into, new, row, scalar, unless
 from remit.store.tables import answers, event_heads, events
 
 
@@ -134,9 +134,7 @@ def append(transaction: Transaction, head: Head, event: Event) -> Head:
     """Chain the event to the head; answers the new head."""
     linked = replace(event, seq=head.seq + 1, prev_hash=head.hash, hash="")
     linked = replace(linked, hash=event_hash(linked))
-    transaction.run(
-        INSERT_EVENT, **{column.name: getattr(linked, column.name) for column in events.c}
-    )
+    transaction.run(INSERT_EVENT, **row(linked))
     transaction.run(MOVE_HEAD, company=linked.company_id, new_seq=linked.seq, new_hash=linked.hash)
     return Head(linked.seq, linked.hash)
 
