@@ -21,6 +21,7 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.text import name_key, search_words
 from remit.model.work.file import FileKind
 from remit.store import tables
+from remit.store.blob_store.blobs import EMPTY
 from remit.store.engine.statement import row
 
 COMMON_WORD, RARE_WORD = "report", "needle"
@@ -105,14 +106,14 @@ def fill_tree(here: Office, bosses: Sequence[int | None]) -> list[str]:
 
 
 def make_programs(here: Office, command: str) -> None:
-    """All those agents are a program from now on, each with something to do."""
+    """All agents are a program from now on, each of those with something to do.
+
+    The root agent, too, which hears of their runs: nobody listens where its adapter would call.
+    """
     config = json.dumps({"command": command})
     with _connected(here) as connection:
         connection.execute(
-            text(
-                "UPDATE agents SET adapter_type = 'process', adapter_config = :config"
-                " WHERE name LIKE 'idle-%'"
-            ),
+            text("UPDATE agents SET adapter_type = 'process', adapter_config = :config"),
             {"config": config},
         )
         connection.execute(text("UPDATE outcomes SET news = 1 WHERE title LIKE 'Mandate %'"))
@@ -422,8 +423,9 @@ def _agent(here: Office, number: int, own: str, boss: str, state: str, log: str)
 
 
 def _paper(here: Office, file: str, home: str, kind: str) -> dict[str, Any]:
-    """The document of an outcome, or an agent's memory or log; not in the index of words."""
-    found = _file(here, 0, file, unlisted=False)
+    """The document of an outcome, or an agent's memory or log; not in the index of words, and
+    empty, so that a run finds all of its bytes."""
+    found = _file(here, 0, file, unlisted=False) | {"sha256": EMPTY, "size": 0}
     return {**found, "kind": kind, "home_agent_id": home, "description": kind, "search_row": None}
 
 
