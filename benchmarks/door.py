@@ -43,7 +43,7 @@ def bodies(size: int, values: int) -> list[bytes]:
 
 def measure(plan: Plan) -> Iterator[Row]:
     home, seconds = plan.home("door"), plan.seconds(10)
-    with started(home, slots=SENDERS) as instance, _stuck() as never:
+    with started(home, slots=SENDERS, watched=True) as instance, _stuck() as never:
         keys = [instance.agent(f"sender-{number}") for number in range(SENDERS)]
         wrong = "rmt_agent_" + "x" * 43
         calls = [[*_tools(EARLIER, key), *_tools(LATER, key)] for key in (wrong, *keys)]

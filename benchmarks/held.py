@@ -30,7 +30,8 @@ _LISTS = (
 
 def measure(plan: Plan) -> Iterator[Row]:
     with contextlib.ExitStack() as stack:
-        reader = Reader(stack, plan.home("held"), HURRIED if plan.quick else LARGE)
+        sizes = HURRIED if plan.quick else LARGE
+        reader = Reader(stack, plan.home("held"), sizes, watched=True)
         told = plan.home("held") / WAITED
         for name, work in _works(reader).items():
             for _ in range(2):  # what only the first ones wait for

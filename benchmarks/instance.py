@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 NOOP = "noop"
-#: In the home: how long the event loop was held at most, since somebody removed it.
+#: In the home of an instance that is watched: how long its event loop was held at most, since
+#: somebody removed it.
 WAITED = "waited"
 
 
@@ -76,10 +77,11 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def started(home: Path, *, slots: int = 0) -> Iterator[Instance]:
+def started(home: Path, *, slots: int = 0, watched: bool = False) -> Iterator[Instance]:
     """An instance in its own process; it starts no agents unless it is given slots for them."""
+    wanted = [str(slots), *([WAITED] if watched else [])]
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.instance", str(slots)],
+        [sys.executable, "-m", "benchmarks.instance", *wanted],
         env=environment(home),
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -116,7 +118,8 @@ def main() -> int:
 
 
 def _announce(url: str) -> None:
-    asyncio.get_running_loop().create_task(_watch(Path(os.environ["REMIT_HOME"], WAITED)))
+    if WAITED in sys.argv:  # it looks 500 times a second, which nobody else should pay for
+        asyncio.get_running_loop().create_task(_watch(Path(os.environ["REMIT_HOME"], WAITED)))
     print(url, flush=True)
 
 

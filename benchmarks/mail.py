@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks import office
-from benchmarks.bulk import fill_deferred, fill_mail, fill_mail_of_user, fill_tree
+from benchmarks.bulk import (
+    fill_deferred,
+    fill_mail,
+    fill_mail_of_user,
+    fill_tree,
+    make_programs,
+)
 from benchmarks.harness import KIB_4, Cost, Plan, Row, compared, cost, interleaved, shown
 from benchmarks.instance import NOOP, Instance, started
 from benchmarks.office import Office
@@ -247,6 +253,7 @@ def _waiting_works(here: Office, elsewhere: int) -> dict[str, Callable[[], objec
     me = here.call(here.board, users.me)["id"]
     body = here.file(KIB_4)["id"]
     mine, *others = fill_tree(here, [None] * (1 + elsewhere // EACH))
+    make_programs(here, "/bin/true")  # mail for a seat without a person awaits the board
     key = Caller(here.call(here.board, agents.create_key, agent=mine)["token"])
     fill_mail_of_user(here, me, EACH, body, "queued")
     fill_mail_of_user(here, me, elsewhere, body, "done")

@@ -127,12 +127,17 @@ class Reader:
     """A person at a browser, as far as the instance notices."""
 
     def __init__(
-        self, stack: contextlib.ExitStack, home: Path, sizes: tuple[int, int, int, int, int]
+        self,
+        stack: contextlib.ExitStack,
+        home: Path,
+        sizes: tuple[int, int, int, int, int],
+        *,
+        watched: bool = False,
     ) -> None:
         with office.opened(home) as here:
             self.root = here.agent_id
             fill_company(here, *sizes)
-        self.instance = stack.enter_context(started(home))
+        self.instance = stack.enter_context(started(home, watched=watched))
         self.cookie = _signed_in(self.instance)
         self._stack = stack
         self.sizes: dict[str, int] = {}
