@@ -20,11 +20,18 @@ class Rounds(Loop[None]):
 
     def __init__(self, work: Callable[["Rounds"], Micros | None], **pauses: float) -> None:
         self.clock = VirtualClock()
-        gate: Any = SimpleNamespace(clock=self.clock, listeners=[])
+        #: Of the database, and how often the loop has asked for it.
+        self.version: int | None = None
+        self.asked = 0
+        gate: Any = SimpleNamespace(clock=self.clock, listeners=[], version=self._ask)
         super().__init__(gate, "the loop", **pauses)
         self.listeners = gate.listeners
         self.rounds = 0
         self._work = work
+
+    def _ask(self) -> int | None:
+        self.asked += 1
+        return self.version
 
     async def _look(self) -> Micros | None:
         self.rounds += 1
@@ -86,6 +93,65 @@ def test_a_round_follows_a_wake_the_next_due_time_or_the_longest_sleep() -> None
     soon = 5 * SECOND // 1000
     played(lambda: Rounds(lambda loop: loop.clock.now() + soon, longest=60), due)
     played(lambda: Rounds(lambda _: None, longest=0.005), due)
+
+
+def still(*works: Callable[[Rounds], Micros | None]) -> Rounds:
+    """A loop on a database that nobody writes to."""
+    loop = Rounds(*works or (lambda _: None,), longest=0.005)
+    loop.version = 1
+    return loop
+
+
+def test_a_database_that_did_not_change_is_not_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loops, "LONGEST_TRUST", 60)
+
+    async def changed(loop: Rounds) -> None:
+        await until(lambda: loop.asked > 5)
+        assert loop.rounds == 1
+        loop.version = 2
+        await until(lambda: loop.rounds == 2)
+
+    async def due(loop: Rounds) -> None:
+        await until(lambda: loop.asked > 5)
+        assert loop.rounds == 1
+        loop.clock.advance(SECOND)
+        await until(lambda: loop.rounds == 2)
+
+    async def now_and_then(loop: Rounds) -> None:
+        await until(lambda: loop.rounds == 2)
+
+    played(still, changed)
+    played(lambda: still(lambda loop: loop.clock.now() + SECOND), due)
+    monkeypatch.setattr(loops, "LONGEST_TRUST", 0.02)
+    played(still, now_and_then)
+
+
+def test_leases_of_others_are_read_again_when_something_changed() -> None:
+    read: list[int | None] = []
+    taken: list[str] = []
+
+    def watching() -> Rounds:
+        loop = still()
+
+        async def others() -> dict[str, Micros]:
+            read.append(loop.version)
+            return {"run": 1}
+
+        async def take_over(run: str, _: Micros) -> None:
+            taken.append(run)
+
+        loop._watch(SECOND // 50, others, take_over)
+        return loop
+
+    async def story(loop: Rounds) -> None:
+        await until(lambda: taken)  # it was silent for too long, as was seen in one reading
+        assert read == [1]
+        loop.version = 2
+        await until(lambda: read == [1, 2])
+
+    played(watching, story)
 
 
 def test_what_happens_at_once_is_looked_at_together() -> None:

@@ -86,6 +86,28 @@ def names(database: SqliteDatabase) -> list[str]:
 # ── group commit ────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_sqlite_database_has_another_version_after_each_commit(tmp_path: Path) -> None:
+    """Also after one of another process."""
+    url = f"sqlite:///{tmp_path / 'remit.db'}"
+    lay_tables(url)
+    database = open_database(url)
+    with contextlib.closing(sqlite3.connect(tmp_path / "remit.db")) as elsewhere:
+        seen = [database.version(), database.version()]
+        database.submit_read(lambda tx: tx.execute("SELECT 1", {}).close()).result()
+        seen.append(database.version())
+        assert len(set(seen)) == 1
+        assert seen[0] is not None
+        database.submit_write(lambda tx: tx.execute("PRAGMA user_version = 0", {})).result()
+        seen.append(database.version())
+        with elsewhere:
+            elsewhere.execute("DELETE FROM answers")
+            elsewhere.execute("PRAGMA user_version = 1")
+        seen.append(database.version())
+    database.close()
+    assert len(set(seen)) == 3
+    assert database.version() is None
+
+
 def test_writes_that_come_together_share_a_commit(database: SqliteDatabase) -> None:
     statements: list[str] = []
     waiting, go = threading.Event(), threading.Event()

@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 #: How long to trust that nothing new came due: another process, or a clock that jumped.
 LONGEST_SLEEP = 1.0
+#: How long to trust a database that nobody has written to. Some things come due without being in
+#: the next due time, such as reminders and leases that ended; none of them by the second.
+LONGEST_TRUST = 3.0
 #: After a failure, before the next attempt.
 BACKOFF_SECONDS = 1.0
 #: Between two renewals of what is held, unless leases are shorter than three of them.
@@ -102,7 +105,7 @@ class Loop(ABC, Generic[W]):
 
         async def again() -> None:
             await work()
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(_until_next(seconds))
 
         self._works.append(again)
 
@@ -122,12 +125,26 @@ class Loop(ABC, Generic[W]):
 
     async def _round(self) -> None:
         self._woken.clear()
+        seen, trusted = self._gate.version(), time.monotonic() + LONGEST_TRUST
         due = await self._look()
         await asyncio.sleep(self._shortest)
-        left = self._longest if due is None else (due - self._gate.clock.now()) / SECOND
+        while not await self._woken_or_due(due):
+            # To look at what has not changed would cost an idle machine most of what it does.
+            if seen is None or self._gate.version() != seen or time.monotonic() >= trusted:
+                break
+
+    async def _woken_or_due(self, due: Micros | None) -> bool:
+        """Sleep; False when neither a wake nor the due time ended that."""
+        left = _until_next(self._longest)
+        if due is not None:
+            left = min(max(self._seconds_until(due), 0.001), left)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(max(left, 0.001), self._longest)):
+            async with asyncio.timeout(left):
                 await self._woken.wait()
+        return self._woken.is_set() or (due is not None and self._seconds_until(due) <= 0)
+
+    def _seconds_until(self, due: Micros) -> float:
+        return (due - self._gate.clock.now()) / SECOND
 
     async def _do(self, verb: Verb[P, T], *args: P.args, **given: P.kwargs) -> T:
         """Call a verb of Remit itself."""
@@ -183,11 +200,22 @@ class Loop(ABC, Generic[W]):
     ) -> None:
         """Take over from other workers whose leases have stayed as they were for too long."""
         silence: Silence[K] = Silence(lease / SECOND)
+        seen: int | None = None
+        held: Mapping[K, Micros] = {}
 
         async def watch() -> None:
-            held = await others()
+            nonlocal seen, held
+            version = self._gate.version()
+            if version is None or version != seen:
+                held, seen = await others(), version
             for one in silence.of(held, time.monotonic()):
                 with contextlib.suppress(Conflict):  # it was heard of again
                     await take_over(one, held[one])
 
         self._every(self._longest, watch)
+
+
+def _until_next(seconds: float) -> float:
+    """So long, or less: the loops of a process wake at the same moments, so that an idle processor
+    is woken once for all of them."""
+    return max(seconds - time.monotonic() % seconds, seconds / 50)

@@ -164,6 +164,10 @@ class Gate:
                 with suppress(RemitError):
                     await self._write(self._work(caller, verb, args, kwargs))
 
+    def version(self) -> int | None:
+        """Another number after each commit, of whatever process; None where nobody counts them."""
+        return self.database.version()
+
     async def check(self, caller: Caller) -> None:
         """Refuse a token that is not good, before anything is stored for its bearer."""
         await self.database.read(lambda tx: identify(tx, caller, self.clock.now()))

@@ -86,6 +86,11 @@ class Database(ABC):
     async def read(self, work: Callable[[Transaction], T]) -> T:
         return await asyncio.wrap_future(self.submit_read(work))
 
+    def version(self) -> int | None:
+        """Another number after each commit, of whatever process; None where nobody counts them.
+        Answers at once."""
+        return None
+
     async def check(self) -> None:
         """Write something that changes nothing, to the disk; raises what that fails with."""
         await self.write(lambda tx: tx.execute(_TOUCH[self.dialect], {}).close())

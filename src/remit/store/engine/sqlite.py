@@ -64,6 +64,8 @@ class SqliteDatabase(Database):
         self._writer = _started("sqlite-writer", self._write_loop, connect(path))
         #: Begun when they are wanted: to learn the schema takes each of them milliseconds.
         self._readers: list[threading.Thread] = []
+        #: It never writes, so that it sees each commit as one of somebody else.
+        self._counter: sqlite3.Connection | None = None
 
     def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
         return self._submit(self._writes, work)
@@ -74,6 +76,19 @@ class SqliteDatabase(Database):
                 if len(self._readers) < READERS and not self._closed:
                     self._readers.append(_started("sqlite-reader", self._read_loop))
         return self._submit(self._reads, work)
+
+    def version(self) -> int | None:
+        with self._starting:
+            if self._closed:
+                return None
+            try:
+                if self._counter is None:
+                    self._counter = _read_only(self.path)
+                    # No waiting: a database that somebody holds counts as changed.
+                    self._counter.execute("PRAGMA busy_timeout=0")
+                return int(self._counter.execute("PRAGMA data_version").fetchone()[0])
+            except (sqlite3.Error, RemitError):
+                return None
 
     def _submit(
         self, jobs: queue.SimpleQueue[_Job | None], work: Callable[[Transaction], T]
@@ -96,6 +111,8 @@ class SqliteDatabase(Database):
             self._reads.put(None)
         for thread in (self._writer, *self._readers):
             thread.join()
+        if self._counter is not None:
+            self._counter.close()
 
     def _write_loop(self, connection: sqlite3.Connection) -> None:
         transaction = SqliteTransaction(connection, writable=True)

@@ -265,7 +265,7 @@ def row(value: Any, **more: Any) -> dict[str, Any]:
     """The parameters that store a value: its fields, enums as their plain values."""
     parameters = {
         name: plain.value if isinstance(plain, enum.Enum) else plain
-        for name in _names(type(value))
+        for name in _names(value.__class__)
         for plain in (getattr(value, name),)
     }
     return {**parameters, **more}
