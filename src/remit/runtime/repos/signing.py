@@ -5,12 +5,11 @@ keeps it. It is used in this process, for commits that Remit itself wrote: no pr
 and no run is shown it.
 """
 
+from __future__ import annotations
+
 import base64
 import hashlib
-
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing import TYPE_CHECKING
 
 from remit.errors import BadInput
 from remit.runtime.secrets.values import Vault
@@ -18,6 +17,10 @@ from remit.services.command import Answer, Gate
 from remit.services.connections import signing
 from remit.services.identity import Caller
 from remit.services.people import companies
+
+# Imported where it is used: it takes 8 MB, and an instance that signs nothing does without it.
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _NAMESPACE = b"git"
 _HASH = b"sha512"
@@ -27,6 +30,8 @@ class Signer:
     """Signs with one key: the same commit always gets the same signature."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
+        from cryptography.hazmat.primitives import serialization
+
         self._key = key
         form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
         #: As a forge takes it.
@@ -34,7 +39,11 @@ class Signer:
         self._public = base64.b64decode(self.public.split()[1])
 
     @classmethod
-    def of(cls, secret: str, value: str) -> "Signer":
+    def of(cls, secret: str, value: str) -> Signer:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         try:
             key = serialization.load_ssh_private_key(f"{value.strip()}\n".encode(), password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -76,11 +85,15 @@ def _text(value: bytes) -> bytes:
 
 
 def new_key() -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     return stored(Ed25519PrivateKey.generate())
 
 
 def stored(key: Ed25519PrivateKey) -> str:
     """As ssh keeps it."""
+    from cryptography.hazmat.primitives import serialization
+
     form = serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH
     return key.private_bytes(*form, serialization.NoEncryption()).decode()
 
