@@ -5,11 +5,12 @@ Times are whole microseconds since 1970 in UTC; people see ISO 8601 with an offs
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from remit.errors import BadInput
 
-Micros = int
+#: Microseconds need more than 32 bits, which tables have to know.
+Micros = Annotated[int, "64 bits"]
 
 SECOND: Micros = 1_000_000
 MINUTE: Micros = 60 * SECOND

@@ -17,8 +17,10 @@ class Leased:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried(Leased):
+    #: How often somebody set out to do it.
     attempt: int = 0
     ended_at: Micros | None = None
+    #: How it ended, or why the last attempt failed.
     ended_why: str | None = None
 
 

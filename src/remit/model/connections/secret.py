@@ -29,6 +29,7 @@ _REFERENCE = re.compile(r"\{([^{}]*)\}")
 @dataclass(frozen=True, slots=True)
 class Secret(Registered):
     id: SecretId
+    #: Where the value is found, never the value itself.
     source: str
     #: A variable, a file, a command as JSON, or what a plugin understands.
     place: str

@@ -50,6 +50,7 @@ AccountState = StrEnum("AccountState", "OPEN CLOSED FAILING")
 class Account:
     """An account or a set-up, by its `kind`."""
 
+    #: A digest of the company and of what makes it another account.
     id: AccountId
     company_id: CompanyId
     kind: Holds

@@ -106,10 +106,13 @@ class Reservation:
     kind: Kind
     agent_id: AgentId
     giver_id: AgentId
+    #: Out of whose account; nobody's where nobody above has one.
     account_id: AgentId | None
+    #: The outcome that it is for, and with which it closes.
     outcome_id: OutcomeId
     amount: int
     spent: int
+    #: A month, by its beginning, and how much was spent before it.
     month: Micros
     spent_before: int
     created_at: Micros
@@ -130,6 +133,7 @@ class Stop:
 
     agent_id: AgentId
     company_id: CompanyId
+    #: Whose budget, and of what.
     holder_id: AgentId
     kind: Kind
     since: Micros

@@ -37,12 +37,15 @@ class Job(Leased, Metered):
     adapter_type: str
     #: JSON text: the sender's configuration when it asked.
     adapter_config: str
+    #: Not before this time.
     due_at: Micros
     created_at: Micros
+    #: How often a program was started for it.
     attempts: int = 0
     #: The closed account or set-up that it waits for or, while it runs, finds out about.
     held_by: str | None = None
     started_at: Micros | None = None
     ended_at: Micros | None = None
     error: str | None = None
+    #: The message that answered the sender.
     answer_id: MessageId | None = None

@@ -63,6 +63,7 @@ class Receipt:
     """Deduplicates inbound channel messages."""
 
     binding_id: BindingId
+    #: As the outside calls its message.
     outside_id: str
     company_id: CompanyId
     message_id: MessageId

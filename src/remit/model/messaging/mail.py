@@ -63,9 +63,11 @@ class Message:
     subject: str
     body_file_id: FileId
     body_version: int
+    #: JSON: ids of files.
     attachments: str
     hops: int
     at_most_once: bool
+    #: Its second role besides a letter: a question's id, or a request for a capability as JSON.
     question_id: QuestionId | None
     request: str | None
     #: The answer of a background job.

@@ -40,6 +40,7 @@ class Hook:
     company_id: CompanyId
     user_id: UserId
     url: str
+    #: The key that signs what is sent; it was shown once.
     key: str
     created_at: Micros
 
@@ -50,6 +51,7 @@ class Notice(Queued):
 
     user_id: UserId
     way: str
+    #: The subject, as in the list of what needs the person.
     kind: str
     subject_id: str
     #: The notice that told of it together with others.

@@ -52,6 +52,7 @@ class Agent(AgentSpec):
     permission_level: PermissionLevel
     #: Number of the configuration it has now.
     config_revision: int
+    #: Its working memory, and what its runs did.
     state_file_id: FileId
     log_file_id: FileId
     created_at: Micros

@@ -42,7 +42,7 @@ class Outcome:
     urgent: bool
     important: bool
     deferred_until: Micros | None
-    #: Open children and open blockers.
+    #: Open children and open blockers, kept by the services so that "actionable" is an index.
     open_prereqs: int
     #: JSON text: the judgement, once there is one.
     verdict: str | None

@@ -24,6 +24,7 @@ class Wish:
     user_id: UserId
     agent_id: AgentId
     status: WishStatus
+    #: When Remit looks again whether everything made of it has ended.
     look_at: Micros
     created_at: Micros
     ended_at: Micros | None

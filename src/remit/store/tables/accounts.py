@@ -1,28 +1,19 @@
 """Accounts of providers, and adapters as workers have them: several agents depend on each."""
 
-from sqlalchemy import Column, Index, Integer, Text
+from sqlalchemy import Column, Index, Integer
 
+from remit.model.execution.account import Account
 from remit.store.tables import base as schema
-from remit.store.tables.base import Time
 
 _HELD = "state <> 'open'"
 
-accounts = schema.table(
+accounts = schema.table_of(
+    Account,
     "accounts",
-    # A digest of the company and of what makes it another account.
-    *schema.company_row(referable=True),
-    *schema.required(Text, "kind", "name", "adapter_type", "endpoint", "credential"),
-    *schema.optional(Text, "worker"),
-    *schema.required(Text, "state"),
-    *schema.optional(Text, "fault", "cause"),
-    *schema.optional(Time, "since", "until", "probe_at"),
+    schema.referable(),
     *schema.references("runs", "probe_run_id"),
     Column("failures", Integer, nullable=False, server_default="0"),
-    *schema.optional(Time, "opened_at"),
     Column("started", Integer, nullable=False, server_default="0"),
-    *schema.optional(Time, "answered_at", "told_at"),
-    *schema.optional(Text, "told_fault"),
-    *schema.required(Time, "created_at"),
     schema.one_of("kind", "account", "setup"),
     schema.one_of("state", "open", "closed", "failing"),
     schema.check("where", "(kind = 'setup') = (worker IS NOT NULL)"),

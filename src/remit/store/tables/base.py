@@ -1,10 +1,20 @@
-"""Parts that all tables share."""
+"""Parts that all tables share.
 
-from typing import Any
+A table that stores a value of the model has a column for each field of it. What the type of a field
+does not say is given beside it: keys, defaults, references, numbers of 64 bits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from types import NoneType
+from typing import Annotated, Any, NewType, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
+
+from remit.clock import Micros
+from remit.ids import CompanyId, UserId
 
 metadata = sa.MetaData(
     naming_convention={
@@ -26,8 +36,49 @@ RowNumber = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 Kind = TypeEngine[Any] | type[TypeEngine[Any]]
 
 
+#: The tables of ids that belong to no company.
+_REFERRED = {CompanyId: "companies.id", UserId: "users.id"}
+
+
 def table(name: str, *parts: SchemaItem, **options: Any) -> sa.Table:
     return sa.Table(name, metadata, *parts, **options)
+
+
+def table_of(
+    value: type[Any], name: str, *parts: SchemaItem, key: Sequence[str] = ("id",), **options: Any
+) -> sa.Table:
+    """A table that stores values: a column for each field that is not among the parts."""
+    given = {part.name for part in parts if isinstance(part, sa.Column)}
+    hints = get_type_hints(value, include_extras=True)
+    columns = [
+        _column(field.name, hints[field.name], is_key=field.name in key)
+        for field in fields(value)
+        if field.name not in given
+    ]
+    return table(name, *columns, *parts, **options)
+
+
+def _column(name: str, hint: Any, *, is_key: bool) -> sa.Column[Any]:
+    declared = get_args(hint)[0] if _is_described(hint) else hint
+    choices = get_args(declared) if NoneType in get_args(declared) else ()
+    [kind] = [one for one in choices if one is not NoneType] or [declared]
+    stored = Id if name == "id" else _stored(kind)
+    refers = [] if name == "id" or kind not in _REFERRED else [sa.ForeignKey(_REFERRED[kind])]
+    return sa.Column(name, stored, *refers, nullable=bool(choices), primary_key=is_key)
+
+
+def _is_described(hint: Any) -> bool:
+    """Whether a field has words and limits besides its type, as those of an agent have."""
+    return get_origin(hint) is Annotated and hint != Micros
+
+
+def _stored(kind: Any) -> Kind:
+    if kind == Micros:
+        return Time
+    if isinstance(kind, NewType):
+        return Id
+    known: dict[type, Kind] = {bool: sa.Boolean, int: sa.Integer, str: sa.Text}
+    return next(column for base, column in known.items() if issubclass(kind, base))
 
 
 def required(kind: Kind, *names: str) -> list[sa.Column[Any]]:
@@ -57,10 +108,9 @@ def company_id() -> sa.Column[Any]:
     return sa.Column("company_id", Id, sa.ForeignKey("companies.id"), nullable=False)
 
 
-def company_row(*, referable: bool = False) -> list[SchemaItem]:
-    """First columns of a row of a company; `within_company` needs a referable one."""
-    found: list[SchemaItem] = [*keys(Id, "id"), company_id()]
-    return [*found, sa.UniqueConstraint("id", "company_id")] if referable else found
+def referable() -> sa.UniqueConstraint:
+    """Lets `within_company` refer to a row."""
+    return sa.UniqueConstraint("id", "company_id")
 
 
 def check(name: str, condition: str) -> sa.CheckConstraint:
@@ -72,9 +122,10 @@ def one_of(column: str, *values: str) -> sa.CheckConstraint:
     return check(column, f"{column} IN ({listed})")
 
 
-def leased_queue(held: str, *ends: str) -> list[sa.CheckConstraint]:
+def leased_queue(held: str, *ends: str) -> list[SchemaItem]:
     """The status of what waits in a queue, is held by a worker until its lease ends, and ends."""
     return [
+        *required(sa.BigInteger, "epoch"),
         one_of("status", "queued", held, *ends),
         check("leased", f"(status = '{held}') = (lease_until IS NOT NULL)"),
         check("ended", f"(status IN ('queued', '{held}')) = (ended_at IS NULL)"),
@@ -92,17 +143,6 @@ def partial_index(
         sqlite_where=sa.text(sqlite or where),
         postgresql_where=sa.text(where),
     )
-
-
-def polled(*looked_at: str) -> list[sa.Column[Any]]:
-    """Columns of a row that one worker at a time polls under a lease; see `Polled`."""
-    return [
-        *required(Time, "next_at"),
-        *required(sa.Integer, "failures"),
-        *optional(sa.Text, "problem", "worker"),
-        *optional(Time, *looked_at, "lease_until"),
-        *required(sa.BigInteger, "epoch"),
-    ]
 
 
 def by_short_id(table: str) -> sa.Index:

@@ -2,6 +2,7 @@
 
 from sqlalchemy import BigInteger, Index, Text
 
+from remit.model.execution.budget import Reservation, Stop
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, Time
 
@@ -25,21 +26,11 @@ budget_accounts = schema.table(
     Index("ix_budget_accounts_company_id", "company_id"),
 )
 
-reservations = schema.table(
+reservations = schema.table_of(
+    Reservation,
     "reservations",
-    *schema.company_row(),
-    *schema.required(Text, "kind"),
-    *schema.required(Id, "agent_id", "giver_id"),
-    # Out of whose account; nobody's where nobody above has one.
-    *schema.optional(Id, "account_id"),
-    # The outcome that it is for, and with which it closes.
-    *schema.required(Id, "outcome_id"),
     *schema.required(BigInteger, "amount", "spent"),
-    # How much of that was spent before the month that began then.
-    *schema.required(Time, "month"),
     *schema.required(BigInteger, "spent_before"),
-    *schema.required(Time, "created_at"),
-    *schema.optional(Time, "closed_at"),
     *schema.within_company("agents", "agent_id", "giver_id", "account_id"),
     *schema.within_company("outcomes", "outcome_id"),
     schema.one_of("kind", "money", "tokens"),
@@ -63,15 +54,11 @@ spending = schema.table(
 )
 
 # Agents that are not started, because somebody's budget is used up.
-budget_stops = schema.table(
+budget_stops = schema.table_of(
+    Stop,
     "budget_stops",
-    *schema.keys(Id, "agent_id"),
-    schema.company_id(),
-    # Whose budget, and of what.
-    *schema.required(Id, "holder_id"),
-    *schema.required(Text, "kind"),
-    *schema.required(Time, "since"),
     *schema.within_company("agents", "agent_id", "holder_id"),
     schema.one_of("kind", "money", "tokens"),
     Index("ix_budget_stops_company_id", "company_id"),
+    key=("agent_id",),
 )

@@ -1,24 +1,19 @@
 """Files, their versions, who read them, and who may."""
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Text, false
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, false
 
+from remit.model.organisation.grant import Grant
+from remit.model.work.file import AccessEntry, File, Version
 from remit.store.tables import base as schema
-from remit.store.tables.base import Id, RowNumber, Time
+from remit.store.tables.base import Id, RowNumber
 
-files = schema.table(
+files = schema.table_of(
+    File,
     "files",
-    *schema.company_row(referable=True),
-    *schema.required(Text, "kind", "description"),
-    *schema.required(Boolean, "unlisted"),
-    *schema.optional(Id, "home_agent_id"),
-    *schema.required(Integer, "version"),
-    *schema.required(Text, "sha256"),
+    schema.referable(),
     *schema.required(BigInteger, "size"),
-    *schema.required(Boolean, "is_text"),
-    *schema.required(Integer, "links"),
     # Where SQLite's full-text index has it; PostgreSQL does without.
     *schema.optional(BigInteger, "search_row"),
-    *schema.required(Time, "created_at", "updated_at"),
     Column("letter", Boolean, nullable=False, server_default=false()),
     *schema.within_company("agents", "home_agent_id"),
     schema.check("version", "version >= 1"),
@@ -42,16 +37,13 @@ files = schema.table(
     schema.by_short_id("files"),
 )
 
-file_versions = schema.table(
+file_versions = schema.table_of(
+    Version,
     "file_versions",
     Column("file_id", Id, ForeignKey("files.id"), primary_key=True),
     *schema.keys(Integer, "number"),
-    *schema.required(Text, "sha256"),
     *schema.required(BigInteger, "size"),
-    *schema.required(Boolean, "is_text"),
-    *schema.required(Time, "at"),
     *schema.references("agents", "agent_id"),
-    *schema.references("users", "user_id"),
     *schema.references("runs", "run_id"),
     schema.check("number", "number >= 1"),
     schema.check("sha256", "length(sha256) = 64"),
@@ -68,15 +60,12 @@ file_links = schema.table(
     Index("ix_file_links_target_id", "target_id"),
 )
 
-access_log = schema.table(
+access_log = schema.table_of(
+    AccessEntry,
     "access_log",
     Column("id", RowNumber, primary_key=True, autoincrement=True),
     Column("file_id", Id, ForeignKey("files.id"), nullable=False),
-    *schema.required(Time, "at"),
-    *schema.required(Text, "access"),
-    *schema.required(Integer, "version"),
     *schema.references("agents", "agent_id"),
-    *schema.references("users", "user_id"),
     *schema.references("runs", "run_id"),
     schema.one_of("access", "read", "write", "copy"),
     Index("ix_access_log_file_id", "file_id", "id"),
@@ -85,19 +74,10 @@ access_log = schema.table(
 
 _LIVE = "revoked_at IS NULL"
 
-grants = schema.table(
+grants = schema.table_of(
+    Grant,
     "grants",
-    *schema.company_row(referable=True),
-    *schema.required(Id, "holder_id"),
-    *schema.required(Text, "kind", "resource_id"),
-    *schema.required(Integer, "level"),
-    *schema.required(Text, "mode"),
-    *schema.optional(Id, "scope_id", "parent_id", "granted_by_agent"),
-    *schema.references("users", "granted_by_user"),
-    *schema.required(Time, "created_at"),
-    *schema.optional(Time, "expires_at", "revoked_at", "used_at"),
-    # Of a repository: JSON lists of patterns that it is limited to.
-    *schema.optional(Text, "paths", "branches"),
+    schema.referable(),
     *schema.within_company("agents", "holder_id"),
     *schema.within_company("outcomes", "scope_id"),
     *schema.within_company("grants", "parent_id"),

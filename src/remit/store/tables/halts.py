@@ -1,19 +1,13 @@
 """Halts: of a company, or of an agent with everybody below it."""
 
-from sqlalchemy import Index, Text
+from sqlalchemy import Index
 
+from remit.model.organisation.halt import Halt
 from remit.store.tables import base as schema
-from remit.store.tables.base import Id, Time
 
-halts = schema.table(
+halts = schema.table_of(
+    Halt,
     "halts",
-    *schema.company_row(),
-    # The top of what is stopped; null for the whole company.
-    *schema.optional(Id, "agent_id"),
-    *schema.references("users", "made_by_user_id"),
-    *schema.optional(Id, "made_by_agent_id"),
-    *schema.required(Text, "note"),
-    *schema.required(Time, "created_at"),
     *schema.within_company("agents", "agent_id", "made_by_agent_id"),
     schema.check("one_maker", "(made_by_user_id IS NULL) <> (made_by_agent_id IS NULL)"),
     # Stopping twice is one halt.

@@ -1,7 +1,8 @@
 """The event chain, and the first answer to each request."""
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Text
 
+from remit.model.event import Event
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, Time
 
@@ -12,22 +13,17 @@ event_heads = schema.table(
     *schema.required(Text, "hash"),
 )
 
-events = schema.table(
+events = schema.table_of(
+    Event,
     "events",
-    Column("company_id", Id, ForeignKey("companies.id"), primary_key=True),
     *schema.keys(BigInteger, "seq"),
     Column("id", Id, nullable=False, unique=True),
-    *schema.required(Time, "at"),
-    *schema.required(Text, "actor_kind", "actor_id"),
-    *schema.optional(Id, "run_id"),
-    *schema.required(Text, "action", "resource"),
-    *schema.required(Boolean, "allowed"),
-    *schema.required(Text, "reason", "basis", "details", "prev_hash", "hash"),
     schema.one_of("actor_kind", "user", "agent", "system"),
     Index("ix_events_resource", "company_id", "resource", "seq"),
     # The events of a run.
     schema.partial_index("ix_events_run_id", "run_id", where="run_id IS NOT NULL"),
     schema.by_short_id("events"),
+    key=("company_id",),
 )
 
 answers = schema.table(

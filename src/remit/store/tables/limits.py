@@ -1,18 +1,16 @@
 """Limits that were reached, and until when nobody is started for that."""
 
-from sqlalchemy import Index, Text
+from sqlalchemy import Index
 
+from remit.model.execution.limit import Reached
 from remit.store.tables import base as schema
-from remit.store.tables.base import Id, Time
+from remit.store.tables.base import Id
 
-limits_reached = schema.table(
+limits_reached = schema.table_of(
+    Reached,
     "limits_reached",
-    *schema.company_row(),
-    *schema.optional(Id, "agent_id"),
     # The agent, or the company where it is the company's own limit.
     *schema.required(Id, "subject_id"),
-    *schema.required(Text, "name"),
-    *schema.required(Time, "since", "until"),
     *schema.within_company("agents", "agent_id"),
     schema.one_of(
         "name",

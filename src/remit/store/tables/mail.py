@@ -1,43 +1,22 @@
 """Messages and their deliveries, what comes at a time, and questions."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Text, false
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, false
 
+from remit.model.messaging.mail import Delivery, Message
+from remit.model.messaging.question import Question
+from remit.model.messaging.schedule import Schedule
 from remit.store.tables import base as schema
-from remit.store.tables.base import Id, RowNumber, Time
+from remit.store.tables.base import RowNumber
 
-messages = schema.table(
+messages = schema.table_of(
+    Message,
     "messages",
-    *schema.company_row(referable=True),
-    *schema.required(Id, "thread_id"),
-    *schema.optional(Id, "reply_to"),
-    *schema.required(Text, "sender_kind"),
-    *schema.optional(Id, "sender_agent_id"),
-    *schema.references("users", "sender_user_id"),
+    schema.referable(),
     *schema.references("runs", "sender_run_id"),
-    # Derived from who sent it, never from what it says.
-    *schema.required(Boolean, "from_board"),
-    *schema.required(Text, "address", "subject"),
-    *schema.required(Id, "body_file_id"),
-    *schema.required(Integer, "body_version"),
-    # JSON: ids of files.
-    *schema.required(Text, "attachments"),
-    *schema.required(Integer, "hops"),
-    *schema.required(Boolean, "at_most_once"),
-    # Its second role besides a letter: a question's id, or a request for a capability as JSON.
-    *schema.optional(Id, "question_id"),
-    *schema.optional(Text, "request"),
     # Whether its sender waits for a reply to it.
     Column("expects_reply", Boolean, nullable=False, server_default=false()),
     # Whether Remit wrote it for a background job.
     Column("background", Boolean, nullable=False, server_default=false()),
-    # The address outside from which it came through a channel.
-    *schema.optional(Text, "channel"),
-    # The speaker there, by the name used outside.
-    *schema.optional(Text, "outside_sender"),
-    # The person's letter that it came of, and how Remit came to send it.
-    *schema.optional(Id, "origin_id"),
-    *schema.optional(Text, "mark"),
-    *schema.required(Time, "created_at"),
     *schema.within_company("agents", "sender_agent_id"),
     *schema.within_company("files", "body_file_id"),
     *schema.within_company("messages", "reply_to"),
@@ -59,27 +38,18 @@ messages = schema.table(
     schema.by_short_id("messages"),
 )
 
-deliveries = schema.table(
+deliveries = schema.table_of(
+    Delivery,
     "deliveries",
     Column("id", RowNumber, primary_key=True, autoincrement=True),
-    schema.company_id(),
-    *schema.required(Id, "message_id"),
-    *schema.optional(Id, "agent_id"),
-    *schema.references("users", "user_id"),
-    *schema.required(Text, "status"),
-    *schema.required(Time, "deliver_at"),
     # The place in line, given when the message becomes visible; clocks do not matter to it.
     *schema.optional(BigInteger, "position"),
-    *schema.required(Integer, "attempt"),
     *schema.references("runs", "run_id"),
-    *schema.optional(Time, "ended_at"),
-    *schema.optional(Text, "ended_why"),
     # A run had taken it up and did not end well; so it may have been handled.
     Column("begun", Boolean, nullable=False, server_default=false()),
     # How many runs that had taken it up failed for no other known reason, and the first of these
     # that had nothing but it.
     Column("faults", Integer, nullable=False, server_default="0"),
-    *schema.optional(Id, "alone_run_id"),
     *schema.within_company("messages", "message_id"),
     *schema.within_company("agents", "agent_id"),
     schema.check("one_receiver", "(agent_id IS NULL) <> (user_id IS NULL)"),
@@ -108,14 +78,9 @@ deliveries = schema.table(
     sqlite_autoincrement=True,
 )
 
-schedules = schema.table(
+schedules = schema.table_of(
+    Schedule,
     "schedules",
-    *schema.company_row(),
-    *schema.required(Id, "agent_id"),
-    *schema.optional(Text, "cron"),
-    *schema.required(Text, "timezone", "address", "subject", "body", "status"),
-    *schema.optional(Time, "next_at", "last_at"),
-    *schema.required(Time, "created_at"),
     *schema.within_company("agents", "agent_id"),
     schema.one_of("status", "active", "done", "cancelled"),
     schema.check("next", "(status = 'active') = (next_at IS NOT NULL)"),
@@ -125,18 +90,9 @@ schedules = schema.table(
     schema.by_short_id("schedules"),
 )
 
-questions = schema.table(
+questions = schema.table_of(
+    Question,
     "questions",
-    *schema.company_row(),
-    *schema.required(Id, "agent_id"),
-    # The boss it is for; the board when empty.
-    *schema.optional(Id, "to_agent_id"),
-    *schema.required(Text, "text"),
-    # JSON: what can be chosen, if anything.
-    *schema.required(Text, "options", "status"),
-    *schema.optional(Text, "answer", "answered_by"),
-    *schema.required(Time, "created_at"),
-    *schema.optional(Time, "ended_at"),
     *schema.within_company("agents", "agent_id", "to_agent_id"),
     schema.one_of("status", "open", "answered", "cancelled"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),

@@ -1,39 +1,22 @@
 """Agents, the tree they form over time, and what they are to bring about."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, Text
 
+from remit.model.organisation.agent import Agent
+from remit.model.work.outcome import Outcome
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber, Time
 
-outcomes = schema.table(
+outcomes = schema.table_of(
+    Outcome,
     "outcomes",
-    *schema.company_row(referable=True),
+    schema.referable(),
     Column("kind", Text, nullable=False, server_default="work"),
-    *schema.required(Text, "title", "status"),
-    *schema.required(Boolean, "perpetual"),
-    *schema.required(Id, "owner_id"),
-    # Handed over as a whole: its owner works below it and does not judge it.
-    *schema.required(Boolean, "delegated"),
-    *schema.optional(Id, "delegator_id"),
-    *schema.required(Boolean, "urgent", "important"),
-    *schema.optional(Time, "deferred_until"),
-    # Open children and open blockers, kept by the services so that "actionable" is an index.
-    *schema.required(Integer, "open_prereqs"),
-    # JSON: who judged it, why, and on what evidence.
-    *schema.optional(Text, "verdict"),
-    *schema.required(Integer, "version"),
-    *schema.required(Time, "created_at", "updated_at"),
-    *schema.optional(Time, "finished_at"),
     # How many of `wait_outcomes` name it, kept by the services so that "due" is an index, too.
     Column("open_waits", Integer, nullable=False, server_default="0"),
     # Places in the record: the last news about it, and what its owner was shown.
     *schema.counters("news", "seen"),
-    # When the clock makes it due, what for, and how often it did without anything coming of it.
-    *schema.optional(Time, "look_at"),
-    *schema.optional(Text, "look_for"),
     Column("reviews", Integer, nullable=False, server_default="0"),
-    # The person's letter that it was made of; parts have it from what they are parts of.
-    *schema.optional(Id, "origin_id"),
     # A mandate and its agent name each other, so one of the two waits for the commit.
     *schema.within_company("agents", "owner_id", "delegator_id", deferred=True),
     schema.check("delegator", "delegator_id IS NULL OR delegated"),
@@ -99,16 +82,11 @@ outcome_blockers = schema.table(
     Index("ix_outcome_blockers_blocker_id", "blocker_id"),
 )
 
-agents = schema.table(
+agents = schema.table_of(
+    Agent,
     "agents",
-    *schema.company_row(referable=True),
-    *schema.required(Text, "name", "name_key", "role", "title", "status"),
-    *schema.optional(Id, "boss_id"),
-    *schema.references("users", "boss_user_id"),
-    *schema.required(Text, "adapter_type", "adapter_config"),
-    # The person in the seat, when the adapter is `human`.
-    *schema.references("users", "seat_user_id"),
-    *schema.required(Text, "prompt"),
+    schema.referable(),
+    *schema.required(Text, "name_key"),
     Column("capabilities", Text, nullable=False, server_default=""),
     Column("permissions", Text, nullable=False, server_default="{}"),
     Column("permission_level", Text, nullable=False, server_default="standard"),
@@ -116,9 +94,6 @@ agents = schema.table(
     *schema.optional(BigInteger, "budget_monthly_cents", "budget_monthly_tokens"),
     Column("metadata", Text, nullable=False, server_default="{}"),
     Column("config_revision", Integer, nullable=False, server_default="1"),
-    # Its working memory, and what its runs did; the files come in the same transaction.
-    *schema.required(Id, "state_file_id", "log_file_id"),
-    *schema.required(Time, "created_at", "updated_at"),
     *schema.within_company("outcomes", "id"),
     *schema.within_company("agents", "boss_id"),
     *schema.within_company("files", "state_file_id", "log_file_id", deferred=True),

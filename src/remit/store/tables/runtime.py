@@ -3,6 +3,7 @@
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Text, false
 
 from remit.model.execution.budget import METERS
+from remit.model.execution.run import Lease, Run
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, Time
 
@@ -10,34 +11,20 @@ from remit.store.tables.base import Id, Time
 _READY = "wake_seq > done_seq AND held_by IS NULL"
 _HELD = "held_by IS NOT NULL"
 
-runs = schema.table(
+runs = schema.table_of(
+    Run,
     "runs",
-    *schema.company_row(referable=True),
-    *schema.required(Id, "agent_id"),
-    *schema.required(Text, "status"),
-    *schema.optional(Text, "workspace"),
-    *schema.required(Time, "started_at"),
-    *schema.optional(Time, "ended_at"),
+    schema.referable(),
     *schema.counters("epoch"),
-    *schema.optional(Text, "worker", "adapter_type", "session_id", "why"),
     Column("message_ids", Text, nullable=False, server_default="[]"),
-    *schema.optional(Text, "final_response"),
     *schema.optional(BigInteger, "context_length"),
     *schema.counters(*METERS),
     # Whether that was worked out from what earlier runs cost, because nobody said.
     Column("cost_estimated", Boolean, nullable=False, server_default=false()),
-    *schema.optional(Text, "exit_reason", "error"),
-    *schema.references("users", "accountable_user_id"),
     *schema.counters("log_bytes"),
-    # The occasion of its start, the outcomes that were due then (JSON), and up to which place in
-    # the record it was shown what happened.
-    *schema.optional(Text, "occasion"),
     Column("outcome_ids", Text, nullable=False, server_default="[]"),
     *schema.counters("shown"),
     Column("goes_on", Boolean, nullable=False, server_default=false()),
-    # Whose fault it was, how long that lasts as far as anybody said, and the account it used.
-    *schema.optional(Text, "fault"),
-    *schema.optional(Time, "fault_until"),
     *schema.optional(Id, "account_id"),
     *schema.within_company("agents", "agent_id"),
     schema.one_of("status", "running", "completed", "failed", "cancelled", "lost"),
@@ -49,21 +36,12 @@ runs = schema.table(
     schema.by_short_id("runs"),
 )
 
-agent_leases = schema.table(
+agent_leases = schema.table_of(
+    Lease,
     "agent_leases",
-    *schema.keys(Id, "agent_id"),
-    schema.company_id(),
     *schema.required(BigInteger, "wake_seq", "done_seq", "epoch"),
-    *schema.optional(Time, "lease_until"),
-    *schema.optional(Text, "worker"),
-    *schema.required(Time, "due_at"),
-    *schema.required(Text, "why"),
-    *schema.required(Integer, "idle_runs", "failures"),
     # At how many failures news ended a pause already: once each.
     Column("spared", Integer, nullable=False, server_default="0"),
-    *schema.optional(Text, "told"),
-    # Since when it has been failing without a good run between.
-    *schema.optional(Time, "failing_since"),
     # The closed account or set-up that it waits for: it is not looked for among those ready.
     *schema.optional(Id, "held_by"),
     *schema.within_company("agents", "agent_id"),
@@ -71,6 +49,7 @@ agent_leases = schema.table(
     schema.partial_index("ix_agent_leases_due", "due_at", where=_READY),
     schema.partial_index("ix_agent_leases_held_by", "held_by", "due_at", where=_HELD),
     schema.partial_index("ix_agent_leases_leased", "lease_until", where="lease_until IS NOT NULL"),
+    key=("agent_id",),
 )
 
 agent_sessions = schema.table(
