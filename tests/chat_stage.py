@@ -5,8 +5,6 @@ from typing import Any
 from remit.app import App
 from remit.ids import BindingId, CompanyId, UserId
 from remit.model.messaging.chat import LinkedAccount
-from remit.store.engine.statement import row
-from remit.store.messaging import chat as statements
 
 
 def linked(app: App, company: str, user: str, binding: str, **more: str) -> str:
@@ -23,5 +21,5 @@ def linked(app: App, company: str, user: str, binding: str, **more: str) -> str:
         created_at=now,
         used_at=now,
     )
-    app.database.submit_write(lambda tx: tx.run(statements.INSERT_ACCOUNT, **row(made))).result()
+    app.database.submit_write(lambda tx: tx.add(made)).result()
     return made.id

@@ -40,7 +40,7 @@ from remit.store.engine import migrate, sqlite
 from remit.store.engine.database import Transaction, open_database
 from remit.store.engine.errors import RowConflict
 from remit.store.engine.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
-from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement, row
+from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from remit.store.messaging import mail, threads
 from remit.store.organisation import people
 from remit.store.tables import metadata
@@ -73,7 +73,7 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
 def add_company(name: str) -> Callable[[Transaction], str]:
     def work(tx: Transaction) -> str:
         company = company_model.Company(CompanyId(name), name, 0)
-        tx.run(people.INSERT_COMPANY, **row(company, name_key=name, mail_position=0))
+        tx.add(company, name_key=name, mail_position=0)
         return name
 
     return work

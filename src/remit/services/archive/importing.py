@@ -1,7 +1,7 @@
 """Making a company from an export: all of its rows in one transaction, under the ids they had."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -30,11 +30,10 @@ from remit.services.organisation import roots
 from remit.services.people import users
 from remit.services.spending import ledger
 from remit.services.work import waits
-from remit.store.engine.statement import Statement, row
+from remit.store.engine.statement import row
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import agents as agent_statements
-from remit.store.organisation import governance, people
-from remit.store.organisation import grants as grant_statements
+from remit.store.organisation import people
 from remit.store.record import company_dump
 from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
@@ -73,10 +72,7 @@ def create(
     importer = _require_importer(ctx)
     assert importer == plan.importer, "the plan was read for whoever asks now"
     company = replace(plan.company, name=_check_free(ctx, plan, name))
-    ctx.tx.run(
-        people.INSERT_COMPANY,
-        **row(company, name_key=name_key(company.name), mail_position=plan.mail_position),
-    )
+    ctx.tx.add(company, name_key=name_key(company.name), mail_position=plan.mail_position)
     ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
     users.add_member(ctx, company.id, importer, UserRole.BOARD, None)
     ctx.enter(company.id)
@@ -128,26 +124,18 @@ def _check_free(ctx: Context, plan: Plan, name: object) -> str:
         raise AlreadyExists(
             f"There is a company named {wanted!r} already.", "Give it another name with --name."
         )
-    _check_ids(ctx, company_dump.OUTCOME_TAKEN, plan.outcomes, layout.outcome_path)
-    _check_ids(ctx, company_dump.FILE_TAKEN, plan.files, layout.meta_path)
-    for statement, ids in (
-        (company_dump.GRANT_TAKEN, plan.grants),
-        (company_dump.MESSAGE_TAKEN, plan.messages),
-        (company_dump.QUESTION_TAKEN, plan.questions),
-        (company_dump.SCHEDULE_TAKEN, plan.schedules),
-        (company_dump.APPROVAL_TAKEN, plan.approvals),
-        (company_dump.COMMENT_TAKEN, plan.comments),
-        (company_dump.CONFIGURATION_TAKEN, plan.configurations),
-    ):
-        _check_ids(ctx, statement, ids, lambda one: plan.where[one])
+    _check_ids(ctx, plan.outcomes, layout.outcome_path)
+    stored = {id_: one.file for id_, one in plan.files.items()}
+    _check_ids(ctx, stored, layout.meta_path)
+    others = (plan.grants, plan.messages, plan.questions, plan.schedules)
+    for values in (*others, plan.approvals, plan.comments, plan.configurations):
+        _check_ids(ctx, values, lambda one: plan.where[one])
     return wanted
 
 
-def _check_ids(
-    ctx: Context, statement: Statement[Any], ids: Iterable[str], where: Callable[[str], str]
-) -> None:
-    for one in ids:
-        if ctx.tx.one(statement, id=one) is not None:
+def _check_ids(ctx: Context, values: Mapping[Any, Any], where: Callable[[str], str]) -> None:
+    for one, value in values.items():
+        if ctx.tx.one(company_dump.taken(type(value)), id=one) is not None:
             raise Conflict(
                 f"{where(one)}: its id, {one}, is in this instance already.",
                 "Import it into another instance.",
@@ -157,9 +145,9 @@ def _check_ids(
 def _insert_organisation(ctx: Context, plan: Plan) -> None:
     here = {"company_id": plan.company.id}
     for outcome in plan.outcomes.values():
-        ctx.tx.run(outcome_statements.INSERT_OUTCOME, **row(outcome))
+        ctx.tx.add(outcome)
     for agent in checking.bosses_first(plan):
-        ctx.tx.run(agent_statements.INSERT_AGENT, **row(agent, name_key=name_key(agent.name)))
+        ctx.tx.add(agent, name_key=name_key(agent.name))
     for place in plan.places:
         ctx.tx.run(agent_statements.INSERT_PLACE, **row(place, **here))
     for child, parents in plan.parents.items():
@@ -179,7 +167,7 @@ def _insert_file(ctx: Context, stored: Stored, contents: Contents) -> None:
     ctx.tx.run(file_statements.INSERT_FILE, **row(complete))
     for version in stored.versions:
         is_text = contents[(file.id, version.sha256)].is_text
-        ctx.tx.run(file_statements.INSERT_VERSION, **row(version, is_text=is_text))
+        ctx.tx.add(version, is_text=is_text)
     for target in latest.links:
         ctx.tx.run(file_statements.INSERT_LINK, file_id=file.id, target_id=target)
     if file.kind is FileKind.FILE:
@@ -188,32 +176,32 @@ def _insert_file(ctx: Context, stored: Stored, contents: Contents) -> None:
 
 def _insert_grants(ctx: Context, plan: Plan) -> None:
     for grant in checking.parents_first(plan):
-        ctx.tx.run(grant_statements.INSERT_GRANT, **row(grant, level=int(grant.level)))
+        ctx.tx.add(grant, level=int(grant.level))
 
 
 def _insert_mail(ctx: Context, plan: Plan) -> None:
     for question in plan.questions.values():
-        ctx.tx.run(mail_statements.INSERT_QUESTION, **row(question))
+        ctx.tx.add(question)
     for message in checking_mail.answered_first(plan):
-        ctx.tx.run(mail_statements.INSERT_MESSAGE, **row(message))
+        ctx.tx.add(message)
     ctx.tx.run(file_statements.KNOW_LETTERS, company=ctx.company)
     for delivery in plan.deliveries:
         values = row(delivery)
         del values["id"]
         ctx.tx.run(mail_statements.INSERT_DELIVERY, **values)
     for schedule in plan.schedules.values():
-        ctx.tx.run(mail_statements.INSERT_SCHEDULE, **row(schedule))
+        ctx.tx.add(schedule)
 
 
 def _insert_governance(ctx: Context, plan: Plan) -> None:
     for approval in plan.approvals.values():
-        ctx.tx.run(governance.INSERT_APPROVAL, **row(approval))
+        ctx.tx.add(approval)
     for revision in plan.approval_revisions:
-        ctx.tx.run(governance.INSERT_REVISION, **row(revision))
+        ctx.tx.add(revision)
     for comment in plan.comments.values():
-        ctx.tx.run(governance.INSERT_COMMENT, **row(comment))
+        ctx.tx.add(comment)
     for config in plan.configurations.values():
-        ctx.tx.run(governance.INSERT_CONFIG, **row(config))
+        ctx.tx.add(config)
     known = {config.agent_id for config in plan.configurations.values()}
     for agent in plan.agents.values():
         if agent.id not in known:  # from before there were revisions

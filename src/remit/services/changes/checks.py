@@ -16,7 +16,6 @@ from remit.model.messaging.mail import DeliveryStatus
 from remit.services import shapes, views
 from remit.services.command import Context
 from remit.store.connections import checks as statements
-from remit.store.engine.statement import row
 
 
 def begin(ctx: Context, change: Change, repo: Repo) -> list[ChangeCheck]:
@@ -39,7 +38,7 @@ def begin(ctx: Context, change: Change, repo: Repo) -> list[ChangeCheck]:
         for one in model.read(repo.checks)
     ]
     for check in made:
-        ctx.tx.run(statements.INSERT_CHECK, **row(check))
+        ctx.tx.add(check)
     return made
 
 

@@ -11,9 +11,7 @@ from remit.services.changes import authors, changes
 from remit.services.command import Context, command
 from remit.services.fields import ChangeRef, Help, Range, Text
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
-from remit.store.connections import changes as statements
 from remit.store.connections import forges as forge_statements
-from remit.store.engine.statement import row
 
 Line = Annotated[int, Range(1, 10_000_000), Help("The line of it.")]
 
@@ -56,7 +54,7 @@ def comment(
         user_id=ctx.actor.user_id,
         created_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_COMMENT, **row(made))
+    ctx.tx.add(made)
     ctx.record("change.comment", f"change:{found.id}", {"comment": made.id, "path": path})
     if found.agent_id != ctx.actor.agent_id:
         authors.tell(

@@ -20,7 +20,6 @@ from remit.services.governance import approval_engine
 from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
-from remit.store.engine.statement import row
 
 #: Longer than a fetch and a push of something large may take.
 LEASE: Micros = 30 * MINUTE
@@ -122,7 +121,7 @@ def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
         next_at=ctx.now,
         created_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_ERRAND, **row(errand))
+    ctx.tx.add(errand)
 
 
 def refuse_merging(ctx: Context, change: Change) -> None:

@@ -10,7 +10,6 @@ from remit.services.command import FOR_REMIT, Context, command, logged
 from remit.services.execution import waking
 from remit.services.work.outcome_creation import add_to_mandate, open_outcome, write_document
 from remit.store.connections import forges as statements
-from remit.store.engine.statement import row
 from remit.store.organisation import agents as agent_statements
 
 
@@ -58,7 +57,7 @@ def take(
         outcome_id=OutcomeId(outcome.id),
         created_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_ISSUE, **row(issue))
+    ctx.tx.add(issue)
     waking.news(ctx, outcome, "an issue of a forge became an outcome")
     made = {"title": called, "owner": root, "parents": [root], "issue": url}
     ctx.record("outcome.create", f"outcome:{outcome.id}", made)

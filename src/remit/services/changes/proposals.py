@@ -34,7 +34,6 @@ from remit.services.knowledge import documents
 from remit.services.subjects import OUTCOME
 from remit.services.work import waits
 from remit.store.connections import changes as statements
-from remit.store.engine.statement import row
 from remit.store.record import events as event_log
 
 _ASKS_LATER = allow("asks", "It is the proposal that somebody is asked about.")
@@ -179,7 +178,7 @@ def propose(
             updated_at=ctx.now,
             **proposed,
         )
-        ctx.tx.run(statements.INSERT_CHANGE, **row(made))
+        ctx.tx.add(made)
     else:
         if about is None:
             proposed["outcome_id"] = before.outcome_id

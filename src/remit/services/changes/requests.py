@@ -32,7 +32,6 @@ from remit.services.command import FOR_REMIT, Context, command, logged
 from remit.services.shape_basics import JsonObject
 from remit.store.connections import changes as change_statements
 from remit.store.connections import forges as statements
-from remit.store.engine.statement import row
 
 MOST_SAID = 100
 MOST_CHECKS = 200
@@ -125,7 +124,7 @@ def _hear(
         if ctx.tx.one(statements.KNOWN, change=change.id, outside=one["id"]) is not None:
             continue
         comment = _comment(ctx, change, one)
-        ctx.tx.run(change_statements.INSERT_COMMENT, **row(comment))
+        ctx.tx.add(comment)
         if not comment.heard:
             outside.append(comment.outside_author)
             continue

@@ -24,7 +24,6 @@ from remit.services.command import Context, command, query
 from remit.services.fields import Help, Reference, Text
 from remit.services.people import users
 from remit.services.surfaces import AsCommand, AsRoute
-from remit.store.engine.statement import row
 from remit.store.messaging import chat as statements
 from remit.store.organisation import people
 
@@ -63,7 +62,7 @@ def code(
     )
     # One at a time, so that a code that was seen over a shoulder is worth nothing after the next.
     ctx.tx.run(statements.FORGET_CODES, user=ctx.actor.id, kind=kind, now=ctx.now)
-    ctx.tx.run(statements.INSERT_CODE, **row(made))
+    ctx.tx.add(made)
     ctx.record("linked_account.code", f"user:{ctx.actor.id}", {"kind": kind})
     ctx.secrets["code"] = text
     return {"kind": kind, "code": None, "expires_at": views.time(made.expires_at)}
@@ -139,7 +138,7 @@ def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], plac
         used_at=ctx.now,
         made_with=found.made_with,
     )
-    ctx.tx.run(statements.INSERT_ACCOUNT, **row(made))
+    ctx.tx.add(made)
     who = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
     with ctx.acting_as(who):
         ctx.record("linked_account.link", f"user:{user.id}", _about(made), _OWN)

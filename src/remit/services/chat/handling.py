@@ -33,8 +33,6 @@ from remit.services.governance import approvals
 from remit.services.knowledge import documents
 from remit.services.messaging import mail, questions
 from remit.services.spending import limits
-from remit.store.engine.statement import row
-from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
 from remit.store.messaging import mail as mail_statements
 
@@ -241,7 +239,7 @@ def _as_mail(ctx: Context, said: Said, files: Sequence[Mapping[str, Any]]) -> Me
             _reply(ctx, said, why_not)
     digest = hashlib.sha256(text.encode()).hexdigest()
     receipt = Receipt(binding.id, said.document["id"], binding.company_id, message.id, digest)
-    ctx.tx.run(channel_statements.INSERT_RECEIPT, **row(receipt))
+    ctx.tx.add(receipt)
     return message
 
 

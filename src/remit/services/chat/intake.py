@@ -28,7 +28,6 @@ from remit.services.chat import accounts, receivers
 from remit.services.command import Context, logged
 from remit.services.context import system_only
 from remit.services.queues import DELIVERY_LEASE, Deliveries
-from remit.store.engine.statement import row
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
 from remit.store.organisation import people
@@ -126,7 +125,7 @@ def store(
             created_at=ctx.now,
             next_at=ctx.now,
         )
-        ctx.tx.run(statements.INSERT_INTAKE, **row(new))
+        ctx.tx.add(new)
         stored += 1
     if dropped:
         ctx.record("chat.flood", f"binding:{binding}", {"dropped": dropped}, BY_REMIT)

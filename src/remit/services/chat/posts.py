@@ -19,7 +19,6 @@ from remit.services import shapes
 from remit.services.chat import receivers
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, Deliveries
-from remit.store.engine.statement import row
 from remit.store.messaging import chat as statements
 
 GONE = "the binding is gone"
@@ -58,7 +57,7 @@ def put(
         created_at=ctx.now,
         next_at=due or ctx.now,
     )
-    ctx.tx.run(statements.INSERT_POST, **row(made))
+    ctx.tx.add(made)
     _fill(ctx, made, text, buttons, reply_to)
     return made
 
@@ -104,7 +103,7 @@ def _button(ctx: Context, post: Post, label: str, act: Mapping[str, Any]) -> lis
         act=json.dumps(dict(act)),
         expires_at=ctx.now + BUTTON_LASTS,
     )
-    ctx.tx.run(statements.INSERT_REFERENCE, **row(made))
+    ctx.tx.add(made)
     return [label, reference]
 
 

@@ -19,7 +19,6 @@ from remit.services.fields import CompanyRef, Help
 from remit.services.queues import MOST_AT_ONCE, Held, Leases, held_until
 from remit.services.shape_basics import JsonObject
 from remit.services.surfaces import AsRoute
-from remit.store.engine.statement import row
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
 from remit.store.queues import LONGEST_PAUSE
@@ -38,7 +37,7 @@ def begin(ctx: Context, binding: Binding) -> None:
         return
     if not ctx.tx.run(statements.RESTART_RECEIVER, binding=binding.id, now=ctx.now):
         made = Receiver(binding_id=binding.id, company_id=binding.company_id, next_at=ctx.now)
-        ctx.tx.run(statements.INSERT_RECEIVER, **row(made))
+        ctx.tx.add(made)
 
 
 def try_secret(ctx: Context, name: str) -> None:

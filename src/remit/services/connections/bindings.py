@@ -35,7 +35,6 @@ from remit.services.fields import AgentRef, CompanyRef, Help, OnlyAgent, Referen
 from remit.services.redaction import REMOVED, without_secrets
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import preview_of
-from remit.store.engine.statement import row
 from remit.store.messaging import channels as statements
 
 HELD = "It came with an import, and waits until its secret is said."
@@ -116,7 +115,7 @@ def bind(
         created_at=ctx.now,
         removed_at=None,
     )
-    ctx.tx.run(statements.INSERT_BINDING, **row(made))
+    ctx.tx.add(made)
     receivers.begin(ctx, made)
     ctx.record("binding.create", f"binding:{made.id}", _about(made), decision)
     return made, token
@@ -269,7 +268,7 @@ def hold(ctx: Context, agent: AgentId, kind: str, config: str, created_at: Micro
         removed_at=None,
         held=True,
     )
-    ctx.tx.run(statements.INSERT_BINDING, **row(made))
+    ctx.tx.add(made)
 
 
 def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:

@@ -22,7 +22,6 @@ from remit.services.chat import receivers
 from remit.services.command import Context, logged, query
 from remit.services.context import system_only
 from remit.services.messaging import mail
-from remit.store.engine.statement import row
 from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
 
@@ -103,7 +102,7 @@ def receive(
         from_channel=address,
     )
     receipt = Receipt(binding.id, called, binding.company_id, message.id, said)
-    ctx.tx.run(statements.INSERT_RECEIPT, **row(receipt))
+    ctx.tx.add(receipt)
     return _answer(message, duplicate=False)
 
 

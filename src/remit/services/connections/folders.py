@@ -230,7 +230,7 @@ def _add(ctx: Context, made: Folder) -> shapes.FolderShape:
     here = ctx.tx.all(statements.FOLDERS, after="", limit=MOST_FOLDERS)
     if len(here) >= MOST_FOLDERS:
         raise Conflict(f"The company has {MOST_FOLDERS} folders.", "Remove some of them first.")
-    ctx.tx.run(statements.INSERT_FOLDER, **row(made))
+    ctx.tx.add(made)
     ctx.record(
         f"folder.{'bind' if made.kind is FolderKind.WORK else 'mount'}",
         f"folder:{made.id}",

@@ -32,7 +32,7 @@ from remit.services.fields import CompanyRef, Reference
 from remit.services.redaction import without_secrets
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.connections import mcp_servers as statements
-from remit.store.engine.statement import renewed, row
+from remit.store.engine.statement import renewed
 from remit.store.execution import runs as run_statements
 from remit.store.organisation import grants as grant_statements
 
@@ -89,7 +89,7 @@ def _store(ctx: Context, name: str, wanted: Definition, found: McpServer | None)
         ctx.tx.run(statements.REPLACE_SERVER, server=found.id, **renewed(wanted))
         return _named(ctx, name)
     made = _made(ctx, name, wanted)
-    ctx.tx.run(statements.INSERT_SERVER, **row(made))
+    ctx.tx.add(made)
     return made
 
 

@@ -18,7 +18,6 @@ from remit.services.chat import items
 from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.connections import notice_posts
 from remit.services.screens import needs_you
-from remit.store.engine.statement import row
 from remit.store.messaging import chat as chat_statements
 from remit.store.messaging import notices as statements
 from remit.store.organisation import people
@@ -98,7 +97,7 @@ def new_notice(
             **more,
         }
     )
-    ctx.tx.run(statements.INSERT_NOTICE, **row(made))
+    ctx.tx.add(made)
     return made
 
 

@@ -29,7 +29,6 @@ from remit.services.command import Arguments, Context, command, query
 from remit.services.fields import Cleared, CompanyRef, Help, Most, Range, Text, UserRef, Words
 from remit.services.screens import needs_you
 from remit.services.surfaces import AsRoute
-from remit.store.engine.statement import row
 from remit.store.messaging import notices as statements
 from remit.store.organisation import people
 
@@ -90,7 +89,7 @@ def change(
         rules = replace(rules, escalate_to=_deputy(ctx, me, escalate_to))
     ctx.tx.run(statements.DELETE_RULES, company=ctx.company, user=me)
     stored = StoredRules(CompanyId(ctx.company or ""), me, rules.written(), ctx.now)
-    ctx.tx.run(statements.INSERT_RULES, **row(stored))
+    ctx.tx.add(stored)
     ctx.tx.run(statements.RETIME, company=ctx.company, user=me, now=ctx.now)
     ctx.record("notice.set", f"user:{me}", {"rules": model.shown(rules)})
     return view(ctx, rules)

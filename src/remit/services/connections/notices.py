@@ -27,7 +27,6 @@ from remit.services.fields import Cleared, CompanyRef, Help, Text
 from remit.services.queues import DELIVERY_LEASE, MOST_AT_ONCE, Deliveries
 from remit.services.surfaces import AsRoute
 from remit.services.verbs import Added
-from remit.store.engine.statement import row
 from remit.store.messaging import notices as statements
 from remit.store.organisation import people
 
@@ -91,7 +90,7 @@ def set_webhook(
     if url:
         key = new_token(TokenKind.CHANNEL)
         hook = Hook(CompanyId(ctx.company), me, url, key, ctx.now)
-        ctx.tx.run(statements.INSERT_HOOK, **row(hook))
+        ctx.tx.add(hook)
         ctx.secrets["key"] = key
     ctx.record("notice.set", f"user:{me}", {"webhook": bool(url)})
     return {"user_id": me, "company_id": ctx.company, "webhook": url or None, "key": None}

@@ -23,7 +23,6 @@ from remit.services.messaging import letters
 from remit.services.organisation import halts
 from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, MOST_AT_ONCE, Deliveries
 from remit.services.verbs import Added
-from remit.store.engine.statement import row
 from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.work import files as file_statements
@@ -67,7 +66,7 @@ def put(ctx: Context, message: Message, kind: str, body: File, due: Micros) -> N
         next_at=due,
         files=json.dumps(files) if files else None,
     )
-    ctx.tx.run(statements.INSERT_DELIVERY, **row(waiting))
+    ctx.tx.add(waiting)
 
 
 def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, object]]:

@@ -46,7 +46,6 @@ from remit.services.verbs import Added
 from remit.store.connections import folders as folder_statements
 from remit.store.connections import forges as forge_statements
 from remit.store.connections import repos as statements
-from remit.store.engine.statement import row
 from remit.store.organisation import grants as grant_statements
 
 MOST_REPOS = 1000
@@ -351,7 +350,7 @@ def insert(ctx: Context, new: RepoSpec) -> Repo:
         updated_at=ctx.now,
         **_about(new),
     )
-    ctx.tx.run(statements.INSERT_REPO, **row(repo))
+    ctx.tx.add(repo)
     ctx.record("repo.add", f"repo:{repo.name}", _about(new))
     _watch(ctx, repo)
     return repo
@@ -363,7 +362,7 @@ def _watch(ctx: Context, repo: Repo) -> None:
     if ctx.tx.run(forge_statements.RESTART, repo=repo.id, now=ctx.now) or repo.forge is None:
         return
     watch = ForgeWatch(repo_id=repo.id, company_id=repo.company_id, next_at=ctx.now)
-    ctx.tx.run(forge_statements.INSERT_WATCH, **row(watch))
+    ctx.tx.add(watch)
 
 
 def change(ctx: Context, found: Repo, new: RepoSpec) -> None:

@@ -21,7 +21,6 @@ from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.execution import accounts
 from remit.store.connections import mcp_servers as server_statements
 from remit.store.connections import secrets as statements
-from remit.store.engine.statement import row
 from remit.store.messaging import channels as channel_statements
 from remit.store.organisation import people
 
@@ -65,7 +64,7 @@ def put(
             created_at=ctx.now,
             updated_at=ctx.now,
         )
-        ctx.tx.run(statements.INSERT_SECRET, **row(new))
+        ctx.tx.add(new)
     else:
         ctx.tx.run(statements.MOVE_SECRET, secret=secret.id, new_source=from_, new_place=at)
     now = _named(ctx, called)

@@ -28,7 +28,6 @@ from remit.services.execution import accounts, admission
 from remit.services.execution.error_recovery import Broken
 from remit.services.execution.running import entered
 from remit.services.governance import approval_engine
-from remit.store.engine.statement import row
 from remit.store.execution import accounts as statements
 from remit.store.execution import jobs, leases
 
@@ -128,7 +127,7 @@ def _found_closed(
         if meant.id != named:
             return None  # the agent was given another one meanwhile
         before = meant
-        ctx.tx.run(statements.INSERT_ACCOUNT, **row(before))
+        ctx.tx.add(before)
     if fault in NEEDS_PROOF and not before.is_held and (before.answered_at or 0) > used.started_at:
         return None  # others were answered while it ran
     cause = (used.error or fault.value).removesuffix(".")

@@ -25,7 +25,6 @@ from remit.model.organisation.agent import Agent
 from remit.services import lookup, views
 from remit.services.command import FOR_REMIT, Context, logged
 from remit.services.execution import accounts
-from remit.store.engine.statement import row
 from remit.store.execution import accounts as statements
 from remit.store.execution import jobs, leases
 
@@ -71,7 +70,7 @@ def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
         elif ramping(one, ctx.now):
             opening.append(one.id)
     if known[0] is None and _is_shown(user):
-        ctx.tx.run(statements.INSERT_ACCOUNT, **row(account))
+        ctx.tx.add(account)
     return Admission(account, probe, tuple(opening))
 
 

@@ -10,7 +10,6 @@ from remit.model.messaging.mail import MOST_HOPS, Message
 from remit.model.work.file import File
 from remit.services import lookup
 from remit.services.command import Context
-from remit.store.engine.statement import row
 from remit.store.execution import jobs as statements
 
 
@@ -47,5 +46,5 @@ def accept(ctx: Context, message: Message, body: File, due: Micros) -> Job:
         due_at=due,
         created_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_JOB, **row(job))
+    ctx.tx.add(job)
     return job

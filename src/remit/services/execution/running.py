@@ -14,7 +14,6 @@ from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.services.organisation import tree
 from remit.services.people import users
-from remit.store.engine.statement import row
 from remit.store.execution import due
 from remit.store.execution import runs as statements
 
@@ -53,7 +52,7 @@ def begin(
         shown=ctx.place_in_record,
         account_id=account,
     )
-    ctx.tx.run(statements.INSERT_RUN, **row(made))
+    ctx.tx.add(made)
     tree.set_status(ctx, agent, AgentStatus.RUNNING)
     ctx.record("run.start", f"run:{run}", {"agent_id": agent.id, "why": why, "worker": worker})
     return {**users.issue(ctx, TokenKind.RUN, "", None, agent=agent.id, run=run), "run_id": run}

@@ -24,6 +24,7 @@ from remit.model.organisation.approval import (
     Approval,
     ApprovalStatus,
     ApprovalType,
+    Revision,
     digest_of,
     is_as_asked,
 )
@@ -44,7 +45,7 @@ from remit.services import lookup
 from remit.services.command import Context
 from remit.services.messaging import mail, origins
 from remit.services.work import waits
-from remit.store.engine.statement import renewed, row
+from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
 from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
@@ -153,21 +154,13 @@ def _new(
 
 
 def _store(ctx: Context, approval: Approval) -> None:
-    ctx.tx.run(statements.INSERT_APPROVAL, **row(approval))
+    ctx.tx.add(approval)
     _keep_revision(ctx, approval)
 
 
 def _keep_revision(ctx: Context, approval: Approval) -> None:
-    ctx.tx.run(
-        statements.INSERT_REVISION,
-        approval_id=approval.id,
-        number=approval.revision,
-        payload=approval.payload,
-        digest=approval.digest,
-        author_agent_id=ctx.actor.agent_id,
-        author_user_id=ctx.actor.user_id,
-        created_at=ctx.now,
-    )
+    asked = (approval.id, approval.revision, approval.payload, approval.digest)
+    ctx.tx.add(Revision(*asked, ctx.actor.agent_id, ctx.actor.user_id, ctx.now))
 
 
 def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Approval:

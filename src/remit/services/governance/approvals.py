@@ -39,7 +39,6 @@ from remit.services.fields import (
 from remit.services.governance import approval_engine, pending_calls
 from remit.services.hiring import configuration, hiring, removal
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
-from remit.store.engine.statement import row
 from remit.store.organisation import governance as statements
 from remit.store.record import events as event_log
 
@@ -364,7 +363,7 @@ def _add_comment(
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_COMMENT, **row(made))
+    ctx.tx.add(made)
     return made
 
 

@@ -400,7 +400,7 @@ def keep(
         created_by_user_id=ctx.actor.user_id,
         created_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_CONFIG, **row(kept))
+    ctx.tx.add(kept)
     return kept
 
 

@@ -57,7 +57,6 @@ from remit.services.subjects import OUTCOME, require_file
 from remit.services.surfaces import AsRoute, AsTool
 from remit.services.verbs import Added
 from remit.services.work import cycles, waits
-from remit.store.engine.statement import row
 from remit.store.messaging import mail as statements
 from remit.store.organisation import people
 from remit.store.work import waits as wait_statements
@@ -272,7 +271,7 @@ def post(
         created_at=ctx.now,
     )
     ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
-    ctx.tx.run(statements.INSERT_MESSAGE, **row(message))
+    ctx.tx.add(message)
     origins.open_wish(ctx, message, receivers.agents)
     due = ctx.now if deliver_at is None else given_time(deliver_at, "deliver_at") or ctx.now
     for agent in receivers.agents:

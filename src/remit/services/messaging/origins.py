@@ -17,7 +17,6 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.work.outcome import Outcome
 from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
 from remit.services.context import Context
-from remit.store.engine.statement import row
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.work import wishes as statements
@@ -131,7 +130,7 @@ def open_wish(ctx: Context, message: Message, receivers: Iterable[Agent]) -> Non
                 ended_at=None,
                 ended_why=None,
             )
-            ctx.tx.run(statements.INSERT_WISH, **row(wish))
+            ctx.tx.add(wish)
 
 
 def ended(ctx: Context, outcome: Outcome) -> None:

@@ -19,7 +19,6 @@ from remit.services.subjects import OUTCOME
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added
 from remit.services.work import cycles, waits
-from remit.store.engine.statement import row
 from remit.store.messaging import mail as statements
 
 QuestionText = Annotated[str, Text(LONGEST_QUESTION)]
@@ -60,7 +59,7 @@ def ask(
         created_at=ctx.now,
     )
     about = waits.own(lookup.find(ctx, OUTCOME, outcome), me.id) if outcome else None
-    ctx.tx.run(statements.INSERT_QUESTION, **row(asked))
+    ctx.tx.add(asked)
     wait = waits.begin(ctx, WaitKind.QUESTION, asked.id, me.id, to_agent=boss, about=about)
     ctx.record("question.ask", f"question:{asked.id}", {"agent": me.id, "to": boss or "board"})
     mail.post(

@@ -21,7 +21,7 @@ from remit.services.messaging import inbox, mail, visible_pages
 from remit.services.organisation import tree
 from remit.services.surfaces import AsRoute, AsTool
 from remit.services.verbs import preview_of
-from remit.store.engine.statement import renewed, row
+from remit.store.engine.statement import renewed
 from remit.store.messaging import mail as statements
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ def add(
         next_at=due,
         created_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_SCHEDULE, **row(schedule))
+    ctx.tx.add(schedule)
     ctx.record(
         "schedule.add",
         f"schedule:{schedule.id}",

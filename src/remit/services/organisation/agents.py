@@ -137,7 +137,7 @@ def create_with_mandate(
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.tx.run(statements.INSERT_AGENT, **row(agent, name_key=name_key(spec.name)))
+    ctx.tx.add(agent, name_key=name_key(spec.name))
     tree.first_place(ctx, agent, boss)
     # Its working memory, which it writes, and the log of its runs, which it reads.
     books = [

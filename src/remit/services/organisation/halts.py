@@ -23,7 +23,7 @@ from remit.services.execution import run_endings
 from remit.services.fields import AgentRef, CompanyRef, Help, Text
 from remit.services.surfaces import AsRoute
 from remit.store.connections import checks as check_statements
-from remit.store.engine.statement import renewed, row
+from remit.store.engine.statement import renewed
 from remit.store.execution import jobs as job_statements
 from remit.store.organisation import halts as statements
 from remit.store.organisation import people
@@ -69,7 +69,7 @@ def stop(
         created_at=ctx.now,
     )
     if before is None:
-        ctx.tx.run(statements.INSERT_HALT, **row(halt))
+        ctx.tx.add(halt)
     elif _is_above_maker(ctx, before):
         ctx.tx.run(statements.TAKE_OVER_HALT, halt=halt.id, **renewed(halt))
     else:

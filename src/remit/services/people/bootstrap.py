@@ -8,7 +8,6 @@ from remit.model.organisation.principal import ActorKind, Principal, Token
 from remit.services import shapes
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.people import companies, users
-from remit.store.engine.statement import row
 from remit.store.organisation import people
 
 FIRST_USER = "board"
@@ -53,4 +52,4 @@ def _store(ctx: Context, user: str, token: str) -> None:
     made = Token(
         TokenId(ctx.ids.new()), TokenKind.USER, "board.token", ctx.now, user_id=UserId(user)
     )
-    ctx.tx.run(people.INSERT_TOKEN, **row(made, digest=token_digest(token)))
+    ctx.tx.add(made, digest=token_digest(token))

@@ -64,7 +64,7 @@ def create(
     if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name)) is not None:
         raise AlreadyExists(f"There is a company named {name!r} already.")
     company = Company(CompanyId(ctx.ids.new()), name, ctx.now)
-    ctx.tx.run(people.INSERT_COMPANY, **row(company, name_key=name_key(name), mail_position=0))
+    ctx.tx.add(company, name_key=name_key(name), mail_position=0)
     ctx.tx.run(people.INSERT_HEAD, company_id=company.id, seq=0, hash=GENESIS)
     if ctx.actor.kind is ActorKind.USER:
         users.add_member(ctx, company.id, ctx.actor.id, UserRole.BOARD, None)

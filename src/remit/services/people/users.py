@@ -5,7 +5,7 @@ from typing import Annotated
 from remit.authority import Action
 from remit.clock import Micros, from_iso, to_iso
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
-from remit.ids import TokenId, TokenKind, UserId, is_id, new_token, token_digest
+from remit.ids import AgentId, CompanyId, TokenId, TokenKind, UserId, is_id, new_token, token_digest
 from remit.model.organisation.principal import Token
 from remit.model.organisation.user import Membership, User, UserRole
 from remit.model.text import LONGEST_LABEL, name_key
@@ -13,7 +13,6 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import AgentRef, CompanyRef, Help, Moment, Name, Reference, Text, UserRef
 from remit.services.surfaces import AsCommand, AsRoute
-from remit.store.engine.statement import row
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
 from remit.store.organisation.people import Member
@@ -56,16 +55,9 @@ def add(
 def add_member(
     ctx: Context, company: str, user: str, role: UserRole, scope: str | None
 ) -> Membership:
-    ctx.tx.run(
-        people.INSERT_MEMBERSHIP,
-        company_id=company,
-        user_id=user,
-        role=role.value,
-        scope_agent_id=scope,
-        created_at=ctx.now,
-    )
-    membership = ctx.tx.one(people.MEMBERSHIP, company=company, user=user)
-    assert membership is not None
+    place = None if scope is None else AgentId(scope)
+    membership = Membership(CompanyId(company), UserId(user), role, place, ctx.now)
+    ctx.tx.add(membership)
     return membership
 
 
@@ -95,14 +87,7 @@ def known(ctx: Context, user: str) -> User:
 
 def new_user(ctx: Context, name: str, *, operator: bool) -> User:
     user = User(UserId(ctx.ids.new()), name, operator, ctx.now)
-    ctx.tx.run(
-        people.INSERT_USER,
-        id=user.id,
-        name=name,
-        name_key=name_key(name),
-        operator=operator,
-        created_at=ctx.now,
-    )
+    ctx.tx.add(user, name_key=name_key(name))
     return user
 
 
@@ -296,8 +281,7 @@ def issue(
     company = ctx.company if agent is not None else None
     source = made_with.id if made_with is not None else None
     token = Token(token_id, kind, label, ctx.now, expires_at, made_with=source)
-    new = row(token, digest=token_digest(secret), company_id=company, **owner)
-    ctx.tx.run(people.INSERT_TOKEN, **new)
+    ctx.tx.add(token, digest=token_digest(secret), company_id=company, **owner)
     about = {"kind": kind.value, "label": label, **owner}
     ctx.record("token.create", f"token:{token_id}", about)
     ctx.secrets["token"] = secret

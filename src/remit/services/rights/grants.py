@@ -49,7 +49,6 @@ from remit.services.rights.implicit_rights import rights as rights_by_rule
 from remit.services.subjects import OUTCOME, require_file, require_outcome
 from remit.services.surfaces import AsRoute, AsTool
 from remit.services.verbs import Added
-from remit.store.engine.statement import row
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as statements
 from remit.store.work import outcomes as outcome_statements
@@ -440,7 +439,7 @@ def _has_source(ctx: Context, grant: Grant) -> bool:
 
 
 def _store(ctx: Context, grant: Grant) -> None:
-    ctx.tx.run(statements.INSERT_GRANT, **row(grant, level=int(grant.level)))
+    ctx.tx.add(grant, level=int(grant.level))
 
 
 def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None:

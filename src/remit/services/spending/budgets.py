@@ -21,7 +21,6 @@ from remit.services.governance import approval_engine
 from remit.services.spending import ledger, limits
 from remit.services.spending.ledger import Means, charge
 from remit.services.surfaces import AsRoute
-from remit.store.engine.statement import row
 from remit.store.execution import budgets as statements
 
 __all__ = ["charge", "hold", "listing", "put_on_hold", "relieve", "show", "spend"]
@@ -72,7 +71,7 @@ def put_on_hold(ctx: Context, agent: Agent, over: Means) -> bool:
     if before is not None:
         ctx.tx.run(statements.DELETE_STOP, agent=agent.id)
     stop = Stop(agent.id, agent.company_id, over.holder_id, over.kind, ctx.now)
-    ctx.tx.run(statements.INSERT_STOP, **row(stop))
+    ctx.tx.add(stop)
     ctx.record("budget.stop", f"agent:{agent.id}", _details(over))
     if not any((one.holder_id, one.kind) == (over.holder_id, over.kind) for one in others):
         _tell(ctx, agent, over)

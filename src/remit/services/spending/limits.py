@@ -27,7 +27,7 @@ from remit.model.organisation.decision import BY_REMIT
 from remit.services import lookup, shapes, views
 from remit.services.context import Context
 from remit.services.verbs import FOR_REMIT, logged
-from remit.store.engine.statement import Statement, row
+from remit.store.engine.statement import Statement
 from remit.store.execution import limits as statements
 from remit.store.organisation import people
 
@@ -175,7 +175,7 @@ def note(ctx: Context, reached: Reached) -> None:
             return
     else:
         made = replace(reached, id=ctx.ids.new())
-        ctx.tx.run(statements.INSERT_REACHED, **row(made, subject_id=subject))
+        ctx.tx.add(made, subject_id=subject)
     limit = of_company(ctx).of(reached.name)
     ctx.record(
         "limit.reach",

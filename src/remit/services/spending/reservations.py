@@ -17,7 +17,6 @@ from remit.model.organisation.decision import deny
 from remit.services import lookup
 from remit.services.command import Context
 from remit.services.spending import budgets, ledger
-from remit.store.engine.statement import row
 from remit.store.execution import budgets as statements
 
 _FIELDS = {"money_cents": (Kind.MONEY, CENT), "tokens": (Kind.TOKENS, 1)}
@@ -81,7 +80,7 @@ def set_aside(
             created_at=ctx.now,
             closed_at=None,
         )
-        ctx.tx.run(statements.INSERT_RESERVATION, **row(made))
+        ctx.tx.add(made)
         ctx.record(
             "budget.reserve",
             f"agent:{receiver.id}",

@@ -9,7 +9,6 @@ from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup
 from remit.services.command import Context
 from remit.services.knowledge import documents
-from remit.store.engine.statement import row
 from remit.store.work import outcomes as statements
 
 
@@ -41,7 +40,7 @@ def open_outcome(
         look_for=Look.DEFERRAL if more.get("deferred_until") is not None else None,
         origin_id=more.get("origin"),
     )
-    ctx.tx.run(statements.INSERT_OUTCOME, **row(outcome))
+    ctx.tx.add(outcome)
     return outcome
 
 

@@ -23,7 +23,6 @@ from remit.services.governance import approval_engine
 from remit.services.subjects import OUTCOME, require_outcome
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.work import cycles, submissions, waits
-from remit.store.engine.statement import row
 from remit.store.work import waits as statements
 
 
@@ -70,7 +69,7 @@ def submit(
         created_at=ctx.now,
         ended_at=None,
     )
-    ctx.tx.run(statements.INSERT_SUBMISSION, **row(made))
+    ctx.tx.add(made)
     wait = waits.begin(
         ctx, WaitKind.SUBMISSION, made.id, owner.id, to_agent=judge, to_user=person, about=[found]
     )

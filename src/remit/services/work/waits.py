@@ -15,7 +15,6 @@ from remit.model.work.wait import REMINDERS_TO_AGENT, REMINDERS_TO_PERSON, Wait,
 from remit.services import shapes
 from remit.services.context import Context
 from remit.services.execution import waking
-from remit.store.engine.statement import row
 from remit.store.execution import runs as run_statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
@@ -49,7 +48,7 @@ def begin(
         reminders=0,
         remind_at=ctx.now + reminders(ctx, to_agent)[0],
     )
-    ctx.tx.run(statements.INSERT_WAIT, **row(wait))
+    ctx.tx.add(wait)
     for outcome in concerned(ctx, agent) if about is None else about:
         ctx.tx.run(
             statements.INSERT_WAIT_OUTCOME,

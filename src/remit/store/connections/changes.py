@@ -1,11 +1,11 @@
 """Statements about changes, comments on them, and errands at their remotes."""
 
 from sqlalchemy import bindparam as bind
-from sqlalchemy import exists, insert, literal_column, null
+from sqlalchemy import exists, literal_column, null
 
 from remit.model.connections.change import Change, ChangeComment, ChangeErrand
 from remit.store.connections.checks import CHECKS
-from remit.store.engine.statement import Rows, change, if_asked, new
+from remit.store.engine.statement import Rows, if_asked, new
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
 from remit.store.tables import change_checks, change_comments, change_errands, changes
@@ -16,8 +16,6 @@ _one = changes.c.id == bind("change")
 _seen = changes.c.version == bind("seen_version")
 _step = {"version": changes.c.version + 1, "updated_at": bind("now")}
 
-#: A new change.
-INSERT_CHANGE = change(insert(changes))
 #: One change by id, of any company.
 CHANGE = _CHANGES.one(_one)
 #: The company's changes whose ids lie between two.
@@ -64,16 +62,12 @@ END = _CHANGES.update(
 )
 
 _COMMENTS = Rows(change_comments, ChangeComment)
-#: Something that was said about a change.
-INSERT_COMMENT = change(insert(change_comments))
 #: The comments on a change, in order.
 COMMENTS = _COMMENTS.after(change_id="change")
 
 #: Nothing of a stopped author's goes out or comes in.
 _halted = exists().where(changes.c.id == change_errands.c.change_id, stopped(changes))
 ERRANDS = StatusQueue(change_errands, ChangeErrand, "errand", unless=_halted)
-#: Something to be done at the remote.
-INSERT_ERRAND = change(insert(change_errands))
 #: Earlier errands for the same change go first.
 _in_turn = ERRANDS.in_turn("repo_id", "change_id")
 #: Errands that can be done now.

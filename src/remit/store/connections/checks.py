@@ -1,19 +1,17 @@
 """Statements about checks of changes."""
 
 from sqlalchemy import bindparam as bind
-from sqlalchemy import exists, insert
+from sqlalchemy import exists
 
 from remit.model.connections.check import ChangeCheck
 from remit.model.connections.repo import Repo
-from remit.store.engine.statement import Rows, change, new
+from remit.store.engine.statement import Rows, new
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
 from remit.store.tables import change_checks, changes, repos
 
 _halted = exists().where(changes.c.id == change_checks.c.change_id, stopped(changes))
 CHECKS = StatusQueue(change_checks, ChangeCheck, "check", unless=_halted)
-#: A check that is to be run.
-INSERT_CHECK = change(insert(change_checks))
 #: Checks that can be run now.
 READY = CHECKS.find(
     CHECKS.can_begin,

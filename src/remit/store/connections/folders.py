@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import bindparam as bind
-from sqlalchemy import insert, or_
+from sqlalchemy import or_
 
 from remit.model.connections.folder import Folder
 from remit.store.engine.statement import Rows, change
@@ -12,8 +12,6 @@ from remit.store.tables import folders
 _FOLDERS = Rows(folders, Folder)
 _there = folders.c.removed_at.is_(None)
 
-#: Adds a folder.
-INSERT_FOLDER = change(insert(folders))
 #: A folder by its id, in whichever company.
 FOLDER_ANYWHERE = _FOLDERS.one(id="folder")
 #: A page of the company's folders, by id.

@@ -1,12 +1,12 @@
 """Statements about what is watched at forges: repositories, requests, issues."""
 
-from sqlalchemy import and_, insert, literal, literal_column, null, or_, select
+from sqlalchemy import and_, literal, literal_column, null, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import DAY
 from remit.model.connections.change import Change, ChangeComment
 from remit.model.connections.forge import ForgeIssue, ForgeWatch
-from remit.store.engine.statement import Rows, Statement, change, new, scalar
+from remit.store.engine.statement import Rows, Statement, new, scalar
 from remit.store.queues import LeasedQueue
 from remit.store.tables import (
     change_comments,
@@ -40,8 +40,6 @@ _there = (
     )
     .exists()
 )
-#: A repository whose forge is looked at.
-INSERT_WATCH = change(insert(forge_watches))
 #: Watches whose forge is to be looked at now.
 UNWATCHED = WATCHES.find(_there, _free, limit=bind("limit"))
 #: When the next of them is due.
@@ -137,8 +135,6 @@ SET_OUTSIDE_ID = _COMMENTS.update(
 )
 
 _ISSUES = Rows(forge_issues, ForgeIssue)
-#: An issue that became an outcome.
-INSERT_ISSUE = change(insert(forge_issues))
 #: The outcome of an issue.
 ISSUE = _ISSUES.one(repo_id="repo", number="number")
 #: The numbers of those that became something.

@@ -1,18 +1,16 @@
 """Statements about MCP servers, and about who may use them."""
 
-from sqlalchemy import and_, exists, insert, literal, or_, select
+from sqlalchemy import and_, exists, literal, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.model.connections.mcp_server import McpServer
 from remit.model.organisation.grant import Grant
-from remit.store.engine.statement import Rows, Statement, change, scalar
+from remit.store.engine.statement import Rows, Statement, scalar
 from remit.store.tables import grants, mcp_servers, runs
 
 _MCP_SERVERS = Rows(mcp_servers, McpServer)
 _there = mcp_servers.c.removed_at.is_(None)
 
-#: Adds an MCP server.
-INSERT_SERVER = change(insert(mcp_servers))
 #: The company's MCP server of that name.
 SERVER_NAMED = _MCP_SERVERS.one(_there, company_id="company", name="name")
 #: A page of the company's MCP servers, by id.

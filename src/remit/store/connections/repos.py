@@ -3,17 +3,14 @@
 from dataclasses import fields
 
 from sqlalchemy import bindparam as bind
-from sqlalchemy import insert
 
 from remit.model.connections.repo import Repo, RepoSpec
-from remit.store.engine.statement import Rows, change
+from remit.store.engine.statement import Rows
 from remit.store.tables import repos
 
 _REPOS = Rows(repos, Repo)
 _there = repos.c.removed_at.is_(None)
 
-#: Adds a repository.
-INSERT_REPO = change(insert(repos))
 #: The company's repository of that name.
 REPO = _REPOS.one(_there, company_id="company", name="name")
 #: A repository by its id, unless it was removed.

@@ -1,17 +1,14 @@
 """Statements about secrets: where they are found, and under which name."""
 
 from sqlalchemy import bindparam as bind
-from sqlalchemy import insert
 
 from remit.model.connections.secret import Secret
-from remit.store.engine.statement import Rows, change
+from remit.store.engine.statement import Rows
 from remit.store.tables import secrets
 
 _SECRETS = Rows(secrets, Secret)
 _there = secrets.c.removed_at.is_(None)
 
-#: Adds a secret: where its value is found.
-INSERT_SECRET = change(insert(secrets))
 #: The company's secret of that name.
 SECRET_NAMED = _SECRETS.one(_there, company_id="company", name="name")
 #: A page of the company's secrets, by id.

@@ -9,12 +9,15 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from sqlalchemy import insert
 from sqlalchemy.engine import Dialect
 
-from remit.store.engine.statement import POSTGRESQL, SQLITE, Row, Statement
+from remit.store.engine.statement import POSTGRESQL, SQLITE, Row, Statement, change, row
+from remit.store.tables.base import stores
 
 T = TypeVar("T")
 
@@ -37,8 +40,8 @@ class Transaction(ABC):
         """Undo what this transaction did so far and go on."""
 
     def one(self, statement: Statement[T], **parameters: Any) -> T | None:
-        row: Row | None = self._run(statement, parameters).fetchone()
-        return None if row is None else statement.make(*row)
+        found: Row | None = self._run(statement, parameters).fetchone()
+        return None if found is None else statement.make(*found)
 
     def existing(self, statement: Statement[T], **parameters: Any) -> T:
         """The one row that has to be there; that it is not would be a defect of Remit."""
@@ -48,11 +51,15 @@ class Transaction(ABC):
 
     def all(self, statement: Statement[T], **parameters: Any) -> list[T]:
         make = statement.make
-        return [make(*row) for row in self._run(statement, parameters).fetchall()]
+        return [make(*one) for one in self._run(statement, parameters).fetchall()]
 
     def run(self, statement: Statement[Any], **parameters: Any) -> int:
         """How many rows it changed."""
         return int(self._run(statement, parameters).rowcount)
+
+    def add(self, value: Any, **more: Any) -> None:
+        """Store a value as a new row, with the columns that the value itself does not know."""
+        self.run(_insertion(type(value)), **row(value, **more))
 
     def _run(self, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
         sql, constants = statement.compiled(self.dialect)
@@ -60,6 +67,11 @@ class Transaction(ABC):
         for switch, name in statement.optional:
             values.setdefault(switch, parameters.get(name) is None)
         return self.execute(sql, values)
+
+
+@cache
+def _insertion(value: type[Any]) -> Statement[None]:
+    return change(insert(stores(value)))
 
 
 #: Commits that have to reach the disk: the same number again, and a number for a transaction.

@@ -1,11 +1,11 @@
 """Statements about accounts and set-ups."""
 
-from sqlalchemy import and_, exists, insert, literal, literal_column, not_, or_, select
+from sqlalchemy import and_, exists, literal, literal_column, not_, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
 from remit.model.execution.account import LONGEST_BELIEVED, Account
-from remit.store.engine.statement import Rows, Statement, change, new, scalar
+from remit.store.engine.statement import Rows, Statement, new, scalar
 from remit.store.tables import accounts, agents, jobs, runs
 
 _ACCOUNTS = Rows(accounts, Account)
@@ -26,8 +26,6 @@ _is_probed = or_(
     ),
 )
 
-#: A new account or set-up.
-INSERT_ACCOUNT = change(insert(accounts))
 #: One account or set-up.
 ACCOUNT = _ACCOUNTS.one(_one)
 #: All of a company, by their names.

@@ -99,8 +99,6 @@ KEEP_ACCOUNT = change(
     .where(budget_accounts.c.agent_id == bind("agent"), budget_accounts.c.kind == bind("of_kind"))
     .values(new("amount", "reserved", "month", "charged"))
 )
-#: Adds a reservation.
-INSERT_RESERVATION = change(insert(reservations))
 #: Spent sums and the end of a reservation.
 KEEP_RESERVATION = _RESERVATIONS.update(
     reservations.c.id == bind("reservation"),
@@ -197,8 +195,6 @@ STOP_OF = _BUDGET_STOPS.one(agent_id="agent")
 STOPS = _BUDGET_STOPS.find(
     company_id="company", order=[budget_stops.c.since, budget_stops.c.agent_id]
 )
-#: Stops an agent for its budget.
-INSERT_STOP = change(insert(budget_stops))
 #: Ends an agent's stop for its budget.
 DELETE_STOP = _BUDGET_STOPS.delete(agent_id="agent")
 #: Not to be looked at before then, unless something new comes.

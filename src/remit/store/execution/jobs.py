@@ -8,7 +8,7 @@ from sqlalchemy import bindparam as bind
 from remit.ids import AgentId, CompanyId, JobId
 from remit.model.execution.budget import METERS
 from remit.model.execution.job import Job
-from remit.store.engine.statement import Statement, change, into
+from remit.store.engine.statement import Statement, into
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
@@ -28,8 +28,6 @@ QUEUE = StatusQueue(
 )
 _unfinished, _queued, _running = QUEUE.unfinished, QUEUE.queued, QUEUE.running
 
-#: A new job.
-INSERT_JOB = change(sa.insert(jobs))
 #: A job by its id, of whatever company.
 JOB_ANYWHERE = QUEUE.row
 #: The job that a message asked for.

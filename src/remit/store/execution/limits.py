@@ -5,7 +5,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.execution.limit import Reached
 from remit.model.execution.run import Run
-from remit.store.engine.statement import Rows, Statement, change, new, scalar
+from remit.store.engine.statement import Rows, Statement, new, scalar
 from remit.store.tables import (
     deliveries,
     events,
@@ -65,8 +65,6 @@ REACHED = _LIMITS_REACHED.one(subject_id="subject", name="of_name")
 REACHED_IN = _LIMITS_REACHED.find(
     company_id="company", order=[limits_reached.c.since, limits_reached.c.id]
 )
-#: Notes that a limit was reached.
-INSERT_REACHED = change(sa.insert(limits_reached))
 #: Since when and until when a limit holds.
 KEEP_REACHED = _LIMITS_REACHED.update(
     limits_reached.c.id == bind("reached"), **new("since", "until")

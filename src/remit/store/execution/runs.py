@@ -31,8 +31,6 @@ _running = runs.c.status == sa.literal("running")
 
 _OF_OTHERS = [sa.literal(fault) for fault, one in CONSEQUENCES.items() if one.holds is not None]
 
-#: A new run.
-INSERT_RUN = change(sa.insert(runs))
 #: One run.
 RUN = _RUNS.one(_one)
 #: Runs whose id begins with some digits.

@@ -1,6 +1,6 @@
 """Statements about bindings, and about what goes out and comes in through channels."""
 
-from sqlalchemy import and_, delete, false, insert, literal_column, not_, null, select
+from sqlalchemy import and_, delete, false, literal_column, not_, null, select
 from sqlalchemy import bindparam as bind
 
 from remit.model.messaging.channel import Binding, ChannelDelivery, Receipt
@@ -17,8 +17,6 @@ _there = agent_bindings.c.removed_at.is_(None)
 _speaks = and_(_there, agent_bindings.c.held.is_(false()))
 _one = agent_bindings.c.id == bind("binding")
 
-#: A new binding.
-INSERT_BINDING = change(insert(agent_bindings))
 #: The binding of an agent, of one kind, through which it hears and speaks.
 BOUND = _BINDINGS.one(_speaks, agent_id="agent", adapter_type="kind")
 #: The same, also when it waits for its secret.
@@ -60,8 +58,6 @@ QUEUE = StatusQueue(channel_deliveries, ChannelDelivery, "message", key="message
 _unfinished, _queued = QUEUE.unfinished, QUEUE.queued
 _dead = channel_deliveries.c.status == literal_column("'dead'")
 
-#: A message that is to go out.
-INSERT_DELIVERY = change(insert(channel_deliveries))
 #: How many messages of an agent have not gone out.
 COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
 #: Messages of an agent to a kind of channel that have not gone out.
@@ -103,8 +99,6 @@ DEFERRED_BELOW = QUEUE.find(
 
 # Incoming messages
 
-#: A message of the outside came.
-INSERT_RECEIPT = change(insert(channel_receipts))
 #: Whether a message of the outside came before.
 RECEIPT = Rows(channel_receipts, Receipt, "binding_id").one(
     binding_id="binding", outside_id="outside_id"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, delete, exists, func, insert, literal_column, null, or_, select, update
+from sqlalchemy import and_, delete, exists, func, literal_column, null, or_, select, update
 from sqlalchemy import bindparam as bind
 
 from remit.model.messaging.chat import (
@@ -47,8 +47,6 @@ _linked = and_(
     ),
 )
 
-#: A new linked account.
-INSERT_ACCOUNT = change(insert(linked_accounts))
 #: The user of an account outside.
 ACCOUNT_OF = _ACCOUNTS.one(_linked, kind="kind", realm="realm", account="account")
 #: One linked account that is good.
@@ -68,8 +66,6 @@ USE_ACCOUNT = _ACCOUNTS.update(
     linked_accounts.c.id == bind("id_"), used_at=bind("now"), label=bind("new_label")
 )
 _CODES = Rows(link_codes, LinkCode, "digest")
-#: A code to link an account with.
-INSERT_CODE = change(insert(link_codes))
 #: The purpose of a code.
 CODE = _CODES.one(digest="digest")
 #: It links one account.
@@ -112,8 +108,6 @@ _bound = (
     )
     .exists()
 )
-#: A binding for which somebody listens.
-INSERT_RECEIVER = change(insert(channel_receivers))
 #: For whom nobody listens, and somebody should.
 UNHEARD = RECEIVERS.find(_bound, _unheard, limit=bind("limit"))
 #: When the next of them is due.
@@ -152,8 +146,6 @@ RECEIVERS_OF = RECEIVERS.find(_bound, company_id="company")
 # Intake: messages that came in
 
 INTAKE = StatusQueue(channel_intake, Intake, "intake", made=channel_intake.c.created_at)
-#: Something that came.
-INSERT_INTAKE = change(insert(channel_intake))
 #: Whether it came before.
 CAME = INTAKE.any(binding_id="binding", outside_id="outside_id")
 #: How much of one lane has not been dealt with.
@@ -208,8 +200,6 @@ WORKED_FOR = Statement(
 # Posts: what Remit shows
 
 POSTS = StatusQueue(channel_posts, Post, "post", made=channel_posts.c.created_at)
-#: Something to show.
-INSERT_POST = change(insert(channel_posts))
 #: Posts that can be shown now: in each conversation in order.
 READY_POSTS = POSTS.find(
     POSTS.queued,
@@ -244,8 +234,6 @@ POST_BY_OUTSIDE = POSTS.one(binding_id="binding", outside_id="outside")
 #: Posts that a removed binding had not shown.
 UNSHOWN = POSTS.find(POSTS.unfinished, binding_id="binding")
 _BUTTONS = Rows(button_references, ButtonReference, "digest")
-#: Stores the meaning of a button.
-INSERT_REFERENCE = change(insert(button_references))
 #: The act of a reference.
 REFERENCE = _BUTTONS.one(digest="digest")
 #: It stands for nothing any more; for one of several who come at once.

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam as bind
 from remit.model.messaging.mail import Delivery, Message
 from remit.model.messaging.question import Question
 from remit.model.messaging.schedule import Schedule
-from remit.store.engine.statement import Rows, Statement, change, new, scalar, unless
+from remit.store.engine.statement import Rows, Statement, new, scalar, unless
 from remit.store.organisation.agents import BELOW_AGENT, VACANT
 from remit.store.organisation.halts import stopped
 from remit.store.tables import (
@@ -25,8 +25,6 @@ MOST_MATCHES = 1000
 # Messages
 
 _MESSAGES = Rows(messages, Message)
-#: Adds a message.
-INSERT_MESSAGE = change(sa.insert(messages))
 #: One message by id, of any company.
 MESSAGE_ANYWHERE = _MESSAGES.one(id="message")
 #: The receiver of a delivery. It has no index, so that a narrower one is used: by message, by time.
@@ -235,8 +233,6 @@ BOARD = Statement(
 # Schedules
 
 _SCHEDULES = Rows(schedules, Schedule)
-#: Adds a schedule.
-INSERT_SCHEDULE = change(sa.insert(schedules))
 #: One schedule by id, of any company.
 SCHEDULE_ANYWHERE = _SCHEDULES.one(id="schedule")
 #: A page of schedules: of one agent or of all, ended ones too or not.
@@ -284,8 +280,6 @@ MOVE_SCHEDULE = _SCHEDULES.update(
 # Questions
 
 _QUESTIONS = Rows(questions, Question)
-#: Adds a question.
-INSERT_QUESTION = change(sa.insert(questions))
 #: One question by id, of any company.
 QUESTION_ANYWHERE = _QUESTIONS.one(id="question")
 #: A page of questions: of one agent or of all, ended ones too or not.

@@ -1,6 +1,6 @@
 """Statements about notices: what needs a person, on its way to them outside."""
 
-from sqlalchemy import ColumnElement, Table, and_, delete, insert, select, union
+from sqlalchemy import ColumnElement, Table, and_, delete, select, union
 from sqlalchemy import bindparam as bind
 
 from remit.model.messaging.notice import Hook, Notice, StoredRules
@@ -18,8 +18,6 @@ def _still_there(table: Table) -> tuple[Table, ColumnElement[bool]]:
 _HOOKS = Rows(notice_hooks, Hook, "user_id")
 _mine = and_(notice_hooks.c.company_id == bind("company"), notice_hooks.c.user_id == bind("user"))
 
-#: A person named a webhook.
-INSERT_HOOK = change(insert(notice_hooks))
 #: A person named none any more.
 DELETE_HOOK = change(delete(notice_hooks).where(_mine))
 #: The webhook of a person in a company.
@@ -56,16 +54,12 @@ _rules_of = and_(
 RULES = _RULES.one(_rules_of)
 #: Rules of those who still have a part in the company.
 ALL_RULES = _RULES.find(join=_still_there(notice_rules), company_id="company")
-#: A person said how.
-INSERT_RULES = change(insert(notice_rules))
 #: A person takes back what they said.
 DELETE_RULES = _RULES.delete(_rules_of)
 #: A digest was made.
 DIGESTED = _RULES.update(_rules_of, digested_at=bind("at"))
 
 QUEUE = StatusQueue(notices, Notice, "notice", made=notices.c.created_at)
-#: A new notice.
-INSERT_NOTICE = change(insert(notices))
 #: Whether somebody was told of something in a way, or is being told.
 KNOWN = Statement(
     select(notices.c.id).where(

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam as bind
 from remit.clock import DAY
 from remit.model.execution.budget import METERS
 from remit.model.organisation.agent import Agent
-from remit.store.engine.statement import Statement, columns, count, into
+from remit.store.engine.statement import Rows, Statement, count
 from remit.store.tables import agents, deliveries, runs
 
 
@@ -72,18 +72,14 @@ RUNS_BY_DAY = Statement(
 _same_role = agents.c.role == bind("role")
 _same_adapter = agents.c.adapter_type == bind("adapter_type")
 #: Agents most like somebody with this role and this adapter; the newest first.
-RELATED = Statement(
-    select(*columns(agents, Agent))
-    .where(
-        agents.c.company_id == bind("company"),
-        agents.c.status.in_([literal("idle"), literal("running"), literal("paused")]),
-        or_(_same_role, _same_adapter),
-    )
-    .order_by(
+RELATED = Rows(agents, Agent).find(
+    agents.c.status.in_([literal("idle"), literal("running"), literal("paused")]),
+    or_(_same_role, _same_adapter),
+    company_id="company",
+    order=[
         case((_same_adapter, literal(0)), else_=literal(1))
         + case((_same_role, literal(0)), else_=literal(1)),
         agents.c.id.desc(),
-    )
-    .limit(bind("limit")),
-    into(Agent),
+    ],
+    limit=bind("limit"),
 )

@@ -2,21 +2,19 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, func, insert, literal, or_, select
+from sqlalchemy import and_, func, literal, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
 from remit.ids import AgentId, UserId
 from remit.model.organisation.agent import DEEPEST_TREE, Agent
-from remit.store.engine.statement import Rows, Statement, change, columns, into, scalar, unless
+from remit.store.engine.statement import Rows, Statement, columns, into, scalar, unless
 from remit.store.tables import agent_places, agents, companies, memberships
 
 _AGENTS = Rows(agents, Agent)
 _one = agents.c.id == bind("agent")
 _not_terminated = agents.c.status != literal("terminated")
 
-#: Adds an agent.
-INSERT_AGENT = change(insert(agents))
 #: The company's agent of that id.
 AGENT = _AGENTS.one(company_id="company", id="agent")
 #: One agent by id, of any company.

@@ -52,8 +52,6 @@ _undecided = approvals.c.status.in_([sa.literal("pending"), sa.literal("revision
 
 # Approvals
 
-#: Adds an approval.
-INSERT_APPROVAL = change(sa.insert(approvals))
 #: One approval by id, of any company.
 APPROVAL_ANYWHERE = _APPROVALS.one(id="approval")
 #: The company's approvals whose ids lie between two.
@@ -129,14 +127,10 @@ DUE = Statement(
 )
 #: Bytes that wait for a decision are no orphans.
 HOLDS_BLOB = _APPROVALS.any(_undecided, blob_file_id="file", blob_sha256="sha256")
-#: Adds a revision of an approval.
-INSERT_REVISION = change(sa.insert(approval_revisions))
 #: All revisions of an approval.
 REVISIONS = _APPROVAL_REVISIONS.find(approval_id="approval")
 #: One revision of an approval.
 REVISION = _APPROVAL_REVISIONS.one(approval_id="approval", number="number")
-#: Adds a comment to an approval.
-INSERT_COMMENT = change(sa.insert(approval_comments))
 #: One comment of an approval.
 COMMENT = _APPROVAL_COMMENTS.one(id="comment", approval_id="approval")
 #: A page of an approval's comments.
@@ -144,8 +138,6 @@ COMMENTS = _APPROVAL_COMMENTS.after(approval_id="approval")
 
 # Configurations
 
-#: Adds a revision of an agent's configuration.
-INSERT_CONFIG = change(sa.insert(config_revisions))
 #: A page of an agent's configurations, newest first.
 CONFIG_REVISIONS = _CONFIG_REVISIONS.before(agent_id="agent")
 #: One configuration of an agent, by id or number.

@@ -1,11 +1,11 @@
 """Statements about capabilities."""
 
-from sqlalchemy import and_, exists, insert, literal, or_, select, update
+from sqlalchemy import and_, exists, literal, or_, select, update
 from sqlalchemy import bindparam as bind
 from sqlalchemy.sql import ColumnElement
 
 from remit.model.organisation.grant import Grant, Level
-from remit.store.engine.statement import Rows, Statement, change, if_asked, scalar
+from remit.store.engine.statement import Rows, Statement, if_asked, scalar
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import grants
 
@@ -13,8 +13,6 @@ _GRANTS = Rows(grants, Grant)
 _unrevoked = grants.c.revoked_at.is_(None)
 _live = and_(_unrevoked, or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")))
 
-#: Adds a capability.
-INSERT_GRANT = change(insert(grants))
 #: One capability by id, of any company.
 GRANT_ANYWHERE = _GRANTS.one(id="grant")
 #: The company's capabilities whose ids lie between two.

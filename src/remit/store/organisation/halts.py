@@ -1,6 +1,6 @@
 """Statements about halts, and the condition by which others leave out what is stopped."""
 
-from sqlalchemy import ColumnElement, Table, and_, exists, insert, literal, or_, select
+from sqlalchemy import ColumnElement, Table, and_, exists, literal, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.model.connections.check import ChangeCheck
@@ -8,7 +8,7 @@ from remit.model.execution.job import Job
 from remit.model.execution.run import Run
 from remit.model.organisation.agent import DEEPEST_TREE
 from remit.model.organisation.halt import Halt
-from remit.store.engine.statement import Rows, Statement, change, into, new
+from remit.store.engine.statement import Rows, Statement, into, new
 from remit.store.organisation.agents import BELOW_AGENT, BOSSES_OF
 from remit.store.tables import agents, change_checks, changes, halts, jobs, runs
 
@@ -17,8 +17,6 @@ _JOBS = Rows(jobs, Job)
 _CHECKS = Rows(change_checks, ChangeCheck)
 _HALTS = Rows(halts, Halt)
 
-#: Adds a halt.
-INSERT_HALT = change(insert(halts))
 #: Ends a halt.
 DELETE_HALT = _HALTS.delete(id="halt")
 #: Passes a halt to somebody above its maker who stops the same.

@@ -30,8 +30,6 @@ _unrevoked = tokens.c.revoked_at.is_(None)
 
 # Companies
 
-#: Adds a company.
-INSERT_COMPANY = change(insert(companies))
 #: Name and settings of a company.
 CHANGE_COMPANY = _COMPANIES.update(
     companies.c.id == bind("company"),
@@ -67,8 +65,6 @@ INSERT_HEAD = change(insert(event_heads))
 
 # Users
 
-#: Adds a person.
-INSERT_USER = change(insert(users))
 #: One person by id.
 USER = _USERS.one(id="user")
 #: One person by name.
@@ -80,8 +76,6 @@ ANY_USER = Statement(select(users.c.id).limit(1), scalar)
 
 # Memberships
 
-#: Gives a person a part in a company.
-INSERT_MEMBERSHIP = change(insert(memberships))
 #: Ends a person's part in a company.
 DELETE_MEMBERSHIP = _MEMBERSHIPS.delete(company_id="company", user_id="user")
 #: A person's part in a company.
@@ -123,9 +117,6 @@ MEMBERS = Statement(
 )
 
 # Tokens
-
-#: Adds a token: its digest, never the token itself.
-INSERT_TOKEN = change(insert(tokens))
 
 
 @dataclass(frozen=True, slots=True)

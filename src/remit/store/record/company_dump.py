@@ -1,10 +1,11 @@
 """Statements that go through a whole company, page after page, in the order of its ids."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, and_, false, or_, select
+from sqlalchemy import Column, Table, and_, false, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.ids import OutcomeId
@@ -18,12 +19,11 @@ from remit.model.organisation.grant import Grant
 from remit.model.work.file import File, Version
 from remit.model.work.outcome import Outcome
 from remit.store.engine.database import Transaction
-from remit.store.engine.statement import Statement, columns, into, scalar
+from remit.store.engine.statement import Rows, Statement, into, scalar
 from remit.store.organisation.agents import Place
 from remit.store.tables import (
     agent_places,
     agents,
-    approval_comments,
     approvals,
     config_revisions,
     deliveries,
@@ -37,19 +37,14 @@ from remit.store.tables import (
     questions,
     schedules,
 )
+from remit.store.tables.base import stores
 
 T = TypeVar("T")
 PAGE = 500
 
 
-def _page(table: Any, value: type[T]) -> Statement[T]:
-    return Statement(
-        select(*columns(table, value))
-        .where(table.c.company_id == bind("company"), table.c.id > bind("after"))
-        .order_by(table.c.id)
-        .limit(bind("limit")),
-        into(value),
-    )
+def _page(table: Table, value: type[T]) -> Statement[T]:
+    return Rows(table, value).after(company_id="company")
 
 
 #: A page of all agents.
@@ -84,31 +79,16 @@ AGENTS_WITH_MAIL = Statement(
     scalar,
 )
 #: A page of all live capabilities.
-LIVE_GRANTS = Statement(
-    select(*columns(grants, Grant))
-    .where(
-        grants.c.company_id == bind("company"),
-        grants.c.id > bind("after"),
-        grants.c.revoked_at.is_(None),
-        or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
-    )
-    .order_by(grants.c.id)
-    .limit(bind("limit")),
-    into(Grant),
+LIVE_GRANTS = Rows(grants, Grant).after(
+    grants.c.revoked_at.is_(None),
+    or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
+    company_id="company",
 )
 #: All versions of a file.
-VERSIONS = Statement(
-    select(*columns(file_versions, Version))
-    .where(file_versions.c.file_id == bind("file"))
-    .order_by(file_versions.c.number),
-    into(Version),
-)
+VERSIONS = Rows(file_versions, Version, "number").find(file_id="file")
 #: All places that an agent had.
-PLACES = Statement(
-    select(*(agent_places.c[field.name] for field in fields(Place)))
-    .where(agent_places.c.agent_id == bind("agent"))
-    .order_by(agent_places.c.since, agent_places.c.id),
-    into(Place),
+PLACES = Rows(agent_places, Place).find(
+    agent_id="agent", order=[agent_places.c.since, agent_places.c.id]
 )
 
 
@@ -136,28 +116,7 @@ _top = (
 )
 _below = _top.union(select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _top.c.id))
 #: An outcome and all that is below it, however deep.
-OUTCOMES_BELOW = Statement(
-    select(*columns(outcomes, Outcome))
-    .where(outcomes.c.id.in_(select(_below.c.id)), outcomes.c.id > bind("after"))
-    .order_by(outcomes.c.id)
-    .limit(bind("limit")),
-    into(Outcome),
-)
-
-# Whether an id is taken, by any company of the instance. An agent has the id of an outcome.
-
-#: Whether the id of an outcome is taken.
-OUTCOME_TAKEN = Statement(select(outcomes.c.id).where(outcomes.c.id == bind("id")), scalar)
-#: Whether the id of a file is taken.
-FILE_TAKEN = Statement(select(files.c.id).where(files.c.id == bind("id")), scalar)
-#: Whether the id of a capability is taken.
-GRANT_TAKEN = Statement(select(grants.c.id).where(grants.c.id == bind("id")), scalar)
-#: Whether the id of a message is taken.
-MESSAGE_TAKEN = Statement(select(messages.c.id).where(messages.c.id == bind("id")), scalar)
-#: Whether the id of a question is taken.
-QUESTION_TAKEN = Statement(select(questions.c.id).where(questions.c.id == bind("id")), scalar)
-#: Whether the id of a schedule is taken.
-SCHEDULE_TAKEN = Statement(select(schedules.c.id).where(schedules.c.id == bind("id")), scalar)
+OUTCOMES_BELOW = Rows(outcomes, Outcome).after(outcomes.c.id.in_(select(_below.c.id)))
 
 
 def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -> Iterator[T]:
@@ -168,13 +127,7 @@ def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -
         after = page[-1].id  # type: ignore[attr-defined]  # what is paged has an id
 
 
-#: Whether the id of an approval is taken.
-APPROVAL_TAKEN = Statement(select(approvals.c.id).where(approvals.c.id == bind("id")), scalar)
-#: Whether the id of a comment is taken.
-COMMENT_TAKEN = Statement(
-    select(approval_comments.c.id).where(approval_comments.c.id == bind("id")), scalar
-)
-#: Whether the id of a configuration is taken.
-CONFIGURATION_TAKEN = Statement(
-    select(config_revisions.c.id).where(config_revisions.c.id == bind("id")), scalar
-)
+@cache
+def taken(kind: type[Any]) -> Statement[Any]:
+    """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
+    return Rows(stores(kind), kind).any(id="id")

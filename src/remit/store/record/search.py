@@ -173,41 +173,29 @@ _says = sa.or_(
     events.c.resource.in_(_with_words(files, "description", "kb_file")),
 )
 #: A stretch of the record, of which only what is looked for is shown.
-EVENTS_AMONG = Statement(
-    sa.select(*columns(events, Event))
-    .where(
-        events.c.company_id == bind("company"),
-        events.c.seq < bind("before"),
-        events.c.seq >= bind("first"),
-        unless(
-            "any_action",
-            events.c.action == bind("action"),
-            events.c.action.like(bind("noun"), escape=ESCAPE),
-        ),
-        unless(
-            "any_actor",
-            sa.and_(events.c.actor_kind == bind("kind"), events.c.actor_id == bind("actor")),
-        ),
-        unless("allowed_too", sa.not_(events.c.allowed)),
-        unless("any_words", _says),
-    )
-    .order_by(events.c.seq.desc())
-    .limit(bind("limit")),
-    into(Event),
+EVENTS_AMONG = Rows(events, Event, "seq").before(
+    events.c.seq >= bind("first"),
+    unless(
+        "any_action",
+        events.c.action == bind("action"),
+        events.c.action.like(bind("noun"), escape=ESCAPE),
+    ),
+    unless(
+        "any_actor",
+        sa.and_(events.c.actor_kind == bind("kind"), events.c.actor_id == bind("actor")),
+    ),
+    unless("allowed_too", sa.not_(events.c.allowed)),
+    unless("any_words", _says),
+    company_id="company",
 )
 #: The holders of grants on one resource.
-HOLDING = Statement(
-    sa.select(*columns(grants, Grant))
-    .where(
-        grants.c.kind == bind("kind"),
-        grants.c.resource_id == bind("resource"),
-        grants.c.company_id == bind("company"),
-        grants.c.revoked_at.is_(None),
-        sa.or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
-    )
-    .order_by(grants.c.id)
-    .limit(bind("limit")),
-    into(Grant),
+HOLDING = Rows(grants, Grant).find(
+    grants.c.revoked_at.is_(None),
+    sa.or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
+    kind="kind",
+    resource_id="resource",
+    company_id="company",
+    limit=bind("limit"),
 )
 
 

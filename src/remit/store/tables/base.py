@@ -35,7 +35,7 @@ RowNumber = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 #: Of a column.
 Kind = TypeEngine[Any] | type[TypeEngine[Any]]
 
-
+_OF_VALUES: dict[type[Any], sa.Table] = {}
 #: The tables of ids that belong to no company.
 _REFERRED = {CompanyId: "companies.id", UserId: "users.id"}
 
@@ -55,7 +55,13 @@ def table_of(
         for field in fields(value)
         if field.name not in given
     ]
-    return table(name, *columns, *parts, **options)
+    _OF_VALUES[value] = made = table(name, *columns, *parts, **options)
+    return made
+
+
+def stores(value: type[Any]) -> sa.Table:
+    """The table that a kind of value is stored in."""
+    return _OF_VALUES[value]
 
 
 def _column(name: str, hint: Any, *, is_key: bool) -> sa.Column[Any]:

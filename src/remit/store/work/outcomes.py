@@ -26,8 +26,6 @@ from remit.store.tables import agents, outcome_blockers, outcome_edges, outcomes
 
 _OUTCOMES = Rows(outcomes, Outcome)
 
-#: Adds an outcome.
-INSERT_OUTCOME = change(sa.insert(outcomes))
 #: The company's outcome of that id.
 OUTCOME = _OUTCOMES.one(company_id="company", id="outcome")
 #: One outcome by id, of any company.

@@ -12,8 +12,6 @@ _WAITS = Rows(waits, Wait)
 _OUTCOMES = Rows(outcomes, Outcome)
 _SUBMISSIONS = Rows(submissions, Submission)
 
-#: Adds a wait.
-INSERT_WAIT = change(insert(waits))
 #: Lets an outcome rest while a wait is open.
 INSERT_WAIT_OUTCOME = change(insert(wait_outcomes))
 #: Adds to the number of open waits of an outcome.
@@ -123,8 +121,6 @@ HELD_UP_OF = _OUTCOMES.find(
 
 # Submissions
 
-#: Adds a submission.
-INSERT_SUBMISSION = change(insert(submissions))
 #: The submission of an outcome that nobody has judged.
 OPEN_SUBMISSION = _SUBMISSIONS.one(submissions.c.status == literal("open"), outcome_id="outcome")
 #: The newest submissions of an outcome.

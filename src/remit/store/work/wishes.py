@@ -1,6 +1,6 @@
 """Statements about wishes: what people wrote to agents, and what came of it."""
 
-from sqlalchemy import and_, exists, func, insert, literal, literal_column, null, or_, select, true
+from sqlalchemy import and_, exists, func, literal, literal_column, null, or_, select, true
 from sqlalchemy import bindparam as bind
 
 from remit.model.execution.job import Job
@@ -9,7 +9,7 @@ from remit.model.messaging.mail import Delivery, Message
 from remit.model.messaging.question import Question
 from remit.model.work.outcome import Outcome
 from remit.model.work.wish import Wish
-from remit.store.engine.statement import Rows, Statement, change, scalar
+from remit.store.engine.statement import Rows, Statement, scalar
 from remit.store.tables import (
     deliveries,
     events,
@@ -33,8 +33,6 @@ _MESSAGES = Rows(messages, Message)
 _open = wishes.c.status == literal_column("'open'")
 _one = wishes.c.message_id == bind("message")
 
-#: Adds a wish.
-INSERT_WISH = change(insert(wishes))
 #: One wish by its message.
 WISH = _WISHES.one(_one)
 #: When an open wish is looked at next.
