@@ -1,9 +1,12 @@
-"""Base classes of tool arguments."""
+"""Base classes of tool arguments, and tools as their functions say them."""
 
+import inspect
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from remit.entrypoints.mcp.registry import Tool
 from remit.model.organisation import agent_spec
 from remit.model.organisation.agent_spec import Holds
 
@@ -18,6 +21,15 @@ class Repeatable(Arguments):
     """Arguments of a tool that changes something."""
 
     idempotency_key: Annotated[str | None, Field(max_length=255)] = None
+
+
+def tool(call: Callable[[str, Any], Awaitable[dict[str, Any]]], *, offer: str = "") -> Tool:
+    """A tool as its function says: the name, the words in the docstring, the arguments by type."""
+    _, given = inspect.signature(call, eval_str=True).parameters.values()
+    arguments: type[Arguments] = given.annotation
+    words = " ".join((call.__doc__ or "").split())
+    mutates = issubclass(arguments, Repeatable)
+    return Tool(call.__name__, words, arguments, call, mutates=mutates, offer=offer)
 
 
 FileRef = Annotated[str, Field(description="File id", max_length=64)]

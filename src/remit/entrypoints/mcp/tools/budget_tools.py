@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from remit.app import App
-from remit.entrypoints.mcp.arguments import Repeatable
+from remit.entrypoints.mcp.arguments import Repeatable, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.services.governance import approvals
 from remit.services.identity import Caller
@@ -25,6 +25,7 @@ class BudgetArguments(Repeatable):
 
 def build(app: App) -> tuple[Tool, ...]:
     async def budget(token: str, given: BudgetArguments) -> dict[str, Any]:
+        """Your budget of this month and its rest; or ask the board for more."""
         asked = {
             "budgetMonthlyCents": given.monthly_cents,
             "budgetMonthlyTokens": given.monthly_tokens,
@@ -42,13 +43,4 @@ def build(app: App) -> tuple[Tool, ...]:
             return await app.gate(Caller(token), budgets.mine)
         return await app.gate(Caller(token), budgets.show, agent=given.agent)
 
-    return (
-        Tool(
-            "budget",
-            "Your budget of this month and its rest; or ask the board for more.",
-            BudgetArguments,
-            budget,
-            mutates=True,
-            offer="budget",
-        ),
-    )
+    return (tool(budget, offer="budget"),)

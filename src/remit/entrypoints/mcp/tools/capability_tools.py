@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from remit.app import App
-from remit.entrypoints.mcp.arguments import Repeatable
+from remit.entrypoints.mcp.arguments import Repeatable, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput
 from remit.services.identity import Caller
@@ -41,6 +41,7 @@ class GrantArguments(Repeatable):
 
 def build(app: App) -> tuple[Tool, ...]:
     async def capability_grant(token: str, arguments: GrantArguments) -> dict[str, Any]:
+        """Pass on a capability you hold, or less of it, to a report."""
         caller = Caller(token, arguments.idempotency_key)
         if arguments.request is not None:
             request = arguments.request
@@ -50,12 +51,4 @@ def build(app: App) -> tuple[Tool, ...]:
         asked = arguments.model_dump(exclude={"request", "idempotency_key"})
         return await app.gate(caller, grants.give, company=None, **asked)
 
-    return (
-        Tool(
-            "capability_grant",
-            "Pass on a capability you hold, or less of it, to a report.",
-            GrantArguments,
-            capability_grant,
-            mutates=True,
-        ),
-    )
+    return (tool(capability_grant),)

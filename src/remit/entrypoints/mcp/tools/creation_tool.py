@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, model_validator
 
 from remit.app import App
-from remit.entrypoints.mcp.arguments import Repeatable
+from remit.entrypoints.mcp.arguments import Repeatable, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import AwaitsApproval, RemitError
 from remit.model.organisation.approval import OPEN, ApprovalStatus
@@ -66,6 +66,8 @@ def build(
     app: App, attached: Callable[[str], int], *, longest_wait: float = LONGEST_WAIT_SECONDS
 ) -> tuple[Tool, ...]:
     async def create_agent(token: str, given: CreateAgentArguments) -> dict[str, Any]:
+        """Create a helper that only answers mail, once a person said yes. For work: delegate with
+        hire."""
         name, caller = given.name, Caller(token, given.idempotency_key)
         asked: dict[str, Any] = {"name": name, "role": given.role}
         if given.auto_reply is not None:
@@ -99,16 +101,7 @@ def build(
                 return found
         return None
 
-    return (
-        Tool(
-            "create_agent",
-            "Create a helper that only answers mail, once a person said yes. For work: delegate "
-            "with hire.",
-            CreateAgentArguments,
-            create_agent,
-            mutates=True,
-        ),
-    )
+    return (tool(create_agent),)
 
 
 def result(

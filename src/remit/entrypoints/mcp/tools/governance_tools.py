@@ -14,7 +14,7 @@ from remit.adapters import hiring_docs
 from remit.app import App
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.described_agent import describing
-from remit.entrypoints.mcp.arguments import Arguments, Repeatable, of_agent
+from remit.entrypoints.mcp.arguments import Arguments, Repeatable, of_agent, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.entrypoints.mcp.tools import run_log
 from remit.errors import BadInput
@@ -124,6 +124,8 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # Its arguments describe an agent under both spellings, and its answer may have a warning.
     async def hire_agent(token: str, given: HireArguments) -> Object:
+        """Hire an agent for a lasting post below you; it may wait for approval. To have one outcome
+        done: delegate with hire."""
         asked = given.model_dump(
             exclude_none=True, exclude={"grants", "outcome_id", "idempotency_key"}
         )
@@ -141,6 +143,7 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # One tool for the list and for one of them: agents pay for each tool.
     async def approval_view(token: str, given: ViewArguments) -> Object:
+        """A request: its revisions, comments, and decision."""
         if given.id is not None:
             return await gate(Caller(token), approvals.show, approval=given.id)
         found = await gate(
@@ -150,6 +153,7 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # One tool for three verbs, for the same reason.
     async def approval_decide(token: str, given: DecideArguments) -> Object:
+        """Decide about what somebody below you asked for."""
         return await gate(
             Caller(token, given.idempotency_key),
             _DECISIONS[given.decision],
@@ -160,6 +164,7 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # One tool for the list and for one of them: agents pay for each tool.
     async def agent_configurations(token: str, given: ConfigurationsArguments) -> Object:
+        """How agents are configured, without secrets: look before you hire or propose."""
         if given.agent is not None:
             return await gate(Caller(token), configuration.show, agent=given.agent)
         found = await gate(
@@ -169,6 +174,7 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # The docs are installed with the adapters; the verb says only who may read them.
     async def adapter_docs(token: str, given: DocsArguments) -> Object:
+        """Adapters and their settings, for hire_agent and propose_config."""
         await gate(Caller(token), configuration.may_read)
         if given.adapter is None:
             return {"text": await threads.CHECKS.run(hiring_docs.index_text)}
@@ -197,6 +203,9 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # One tool for all of these verbs, because agents pay for each tool.
     async def agent_control(token: str, given: ControlArguments) -> Object:
+        """Stop (ends its run), let go on, restart, pause (lets its run end), resume, update (to its
+        settings and program as they are now) or terminate somebody below you, or read what its runs
+        printed. Stop, go and terminate reach everybody below it with subtree."""
         if given.action == "logs":
             return await run_log.latest(gate, Caller(token), given.agent)
         who = Caller(token, given.idempotency_key)
@@ -211,52 +220,10 @@ def build(app: App) -> tuple[Tool, ...]:
         return {key: done[key] for key in ("id", "name", "status")}
 
     return (
-        Tool(
-            "hire_agent",
-            "Hire an agent for a lasting post below you; it may wait for approval. To have one "
-            "outcome done: delegate with hire.",
-            HireArguments,
-            hire_agent,
-            mutates=True,
-            offer="hiring",
-        ),
-        Tool(
-            "approval_view",
-            "A request: its revisions, comments, and decision.",
-            ViewArguments,
-            approval_view,
-            offer="approvals",
-        ),
-        Tool(
-            "approval_decide",
-            "Decide about what somebody below you asked for.",
-            DecideArguments,
-            approval_decide,
-            mutates=True,
-            offer="deciding",
-        ),
-        Tool(
-            "agent_configurations",
-            "How agents are configured, without secrets: look before you hire or propose.",
-            ConfigurationsArguments,
-            agent_configurations,
-            offer="configurations",
-        ),
-        Tool(
-            "adapter_docs",
-            "Adapters and their settings, for hire_agent and propose_config.",
-            DocsArguments,
-            adapter_docs,
-            offer="configurations",
-        ),
-        Tool(
-            "agent_control",
-            "Stop (ends its run), let go on, restart, pause (lets its run end), resume, update (to "
-            "its settings and program as they are now) or terminate somebody below you, or read "
-            "what its runs printed. Stop, go and terminate reach everybody below it with subtree.",
-            ControlArguments,
-            agent_control,
-            mutates=True,
-            offer="reports",
-        ),
+        tool(hire_agent, offer="hiring"),
+        tool(approval_view, offer="approvals"),
+        tool(approval_decide, offer="deciding"),
+        tool(agent_configurations, offer="configurations"),
+        tool(adapter_docs, offer="configurations"),
+        tool(agent_control, offer="reports"),
     )

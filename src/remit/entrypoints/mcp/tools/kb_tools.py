@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, Final, Literal
 from pydantic import Field
 
 from remit.app import App
-from remit.entrypoints.mcp.arguments import Arguments, FileRef, Repeatable
+from remit.entrypoints.mcp.arguments import Arguments, FileRef, Repeatable, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput, RemitError, TooLarge
 from remit.runtime.runs import conditions, workspace
@@ -66,6 +66,7 @@ def build(app: App) -> tuple[Tool, ...]:
     library = app.library
 
     async def kb_list(token: str, arguments: ListArguments) -> dict[str, Any]:
+        """Files you can read or write, with a local copy."""
         caller = Caller(token)
         found = await app.gate(
             caller, files.listing, company=None, after=arguments.after, limit=arguments.limit
@@ -105,6 +106,7 @@ def build(app: App) -> tuple[Tool, ...]:
         return str(place)
 
     async def kb_browse(token: str, arguments: BrowseArguments) -> dict[str, Any]:
+        """Search all files you may know of by description. Those you can read: kb_list."""
         found = await app.gate(
             Caller(token), files.browse, company=None, words=arguments.query, limit=arguments.limit
         )
@@ -116,6 +118,7 @@ def build(app: App) -> tuple[Tool, ...]:
         }
 
     async def kb_read(token: str, arguments: ReadArguments) -> dict[str, Any]:
+        """Read a file, or an old version of it."""
         caller = Caller(token)
         view, stream = await library.open(caller, file=arguments.id, version=arguments.version)
         with stream:
@@ -144,6 +147,8 @@ def build(app: App) -> tuple[Tool, ...]:
         return {**answer, "content": base64.b64encode(content).decode(), "encoding": "base64"}
 
     async def kb_create(token: str, arguments: CreateArguments) -> dict[str, Any]:
+        """Keep something in a new file, from content or from a workspace path. To change a file:
+        kb_write."""
         caller = Caller(token, arguments.idempotency_key)
         await app.gate.check(caller)
         async with source(caller, arguments) as content:
@@ -157,6 +162,7 @@ def build(app: App) -> tuple[Tool, ...]:
         return _stored(view)
 
     async def kb_write(token: str, arguments: WriteArguments) -> dict[str, Any]:
+        """Write a new version of a file; pass the version and hash that kb_read showed."""
         caller = Caller(token, arguments.idempotency_key)
         await app.gate.check(caller)
         async with source(caller, arguments) as content:
@@ -184,29 +190,11 @@ def build(app: App) -> tuple[Tool, ...]:
             yield stream
 
     return (
-        Tool("kb_list", "Files you can read or write, with a local copy.", ListArguments, kb_list),
-        Tool(
-            "kb_browse",
-            "Search all files you may know of by description. Those you can read: kb_list.",
-            BrowseArguments,
-            kb_browse,
-        ),
-        Tool("kb_read", "Read a file, or an old version of it.", ReadArguments, kb_read),
-        Tool(
-            "kb_create",
-            "Keep something in a new file, from content or from a workspace path. To change a "
-            "file: kb_write.",
-            CreateArguments,
-            kb_create,
-            mutates=True,
-        ),
-        Tool(
-            "kb_write",
-            "Write a new version of a file; pass the version and hash that kb_read showed.",
-            WriteArguments,
-            kb_write,
-            mutates=True,
-        ),
+        tool(kb_list),
+        tool(kb_browse),
+        tool(kb_read),
+        tool(kb_create),
+        tool(kb_write),
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from remit.app import App
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.described_agent import describing
-from remit.entrypoints.mcp.arguments import Arguments, Repeatable, of_helper
+from remit.entrypoints.mcp.arguments import Arguments, Repeatable, of_helper, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.model.organisation.agent_spec import SHORT
 from remit.services.identity import Caller
@@ -57,6 +57,8 @@ def build(app: App) -> tuple[Tool, ...]:
     gate = app.gate
 
     async def delegate(token: str, given: DelegateArguments) -> dict[str, Any]:
+        """Hand an outcome and what is below it to a report (to), or to a new agent for just that
+        (hire). For a lasting post: hire_agent."""
         hire = None if given.hire is None else given.hire.model_dump()
         answer = await gate(
             Caller(token, given.idempotency_key),
@@ -71,13 +73,4 @@ def build(app: App) -> tuple[Tool, ...]:
             return answer
         return await setup_warnings.of_hire(app, answer, hire)
 
-    return (
-        Tool(
-            "delegate",
-            "Hand an outcome and what is below it to a report (to), or to a new agent for just "
-            "that (hire). For a lasting post: hire_agent.",
-            DelegateArguments,
-            delegate,
-            mutates=True,
-        ),
-    )
+    return (tool(delegate),)

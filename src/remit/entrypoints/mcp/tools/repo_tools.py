@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from remit.app import App
-from remit.entrypoints.mcp.arguments import Arguments, Repeatable
+from remit.entrypoints.mcp.arguments import Arguments, Repeatable, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput
 from remit.model.connections.change import LONGEST_DESCRIPTION, LONGEST_TITLE
@@ -35,6 +35,7 @@ class ProposeArguments(Repeatable):
 
 def build(app: App) -> tuple[Tool, ...]:
     async def repo_propose(token: str, given: ProposeArguments) -> dict[str, Any]:
+        """Propose the commits on a branch of your copy as a change; Remit pushes it."""
         return await app.proposals.propose(
             Caller(token, given.idempotency_key),
             name=given.name,
@@ -49,6 +50,7 @@ def build(app: App) -> tuple[Tool, ...]:
         )
 
     async def repo_clone(token: str, given: CloneArguments) -> dict[str, Any]:
+        """Copy a repository to your workspace; without name, list them."""
         caller = Caller(token)
         if given.name is None:
             if given.ref is not None or given.dir is not None:
@@ -59,18 +61,6 @@ def build(app: App) -> tuple[Tool, ...]:
         return await app.repos.clone(caller, name=given.name, ref=given.ref, place=given.dir)
 
     return (
-        Tool(
-            "repo_clone",
-            "Copy a repository to your workspace; without name, list them.",
-            CloneArguments,
-            repo_clone,
-        ),
-        Tool(
-            "repo_propose",
-            "Propose the commits on a branch of your copy as a change; Remit pushes it.",
-            ProposeArguments,
-            repo_propose,
-            mutates=True,
-            offer="changes",
-        ),
+        tool(repo_clone),
+        tool(repo_propose, offer="changes"),
     )
