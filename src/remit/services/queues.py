@@ -170,7 +170,7 @@ class Queue(Leases[R]):
         in."""
 
         def ready(ctx: Context) -> list[tuple[str, str]]:
-            found = ctx.tx.all(statement, now=ctx.now, limit=MOST_AT_ONCE)
+            found = ctx.tx.all(statement, limit=MOST_AT_ONCE)
             return [(getattr(row, self._rows.key.name), getattr(row, line)) for row in found]
 
         return query(f"{name}.ready", FOR_REMIT)(ready)

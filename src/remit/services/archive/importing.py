@@ -184,7 +184,7 @@ def _insert_mail(ctx: Context, plan: Plan) -> None:
         ctx.tx.add(question)
     for message in checking_mail.answered_first(plan):
         ctx.tx.add(message)
-    ctx.tx.run(file_statements.KNOW_LETTERS, company=ctx.company)
+    ctx.tx.run(file_statements.KNOW_LETTERS)
     for delivery in plan.deliveries:
         values = row(delivery)
         del values["id"]

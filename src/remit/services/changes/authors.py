@@ -16,7 +16,7 @@ from remit.store.work import outcomes as outcome_statements
 def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
     """Identity of an agent's commits: the agent, for a person."""
     found = lookup.agent_row(ctx, agent)
-    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    company = ctx.tx.one(people.COMPANY)
     assert found is not None
     assert company is not None
     chain = ctx.boss_chain(agent)
@@ -41,8 +41,6 @@ def tell(
     letter = f"{about}\n\n{text}\n"
     approval_engine.tell(ctx, f"agent:{change.agent_id}", subject, letter, attachments)
     if change.outcome_id is not None:
-        outcome = ctx.tx.one(
-            outcome_statements.OUTCOME, company=ctx.company, outcome=change.outcome_id
-        )
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=change.outcome_id)
         if outcome is not None and outcome.status is OutcomeStatus.OPEN:
             waking.news(ctx, outcome, "something happened to a change for it")

@@ -92,13 +92,9 @@ def newest(
     """The last changes, of whom and in what state they are wanted."""
     return ctx.tx.all(
         statements.CHANGES,
-        company=ctx.company,
-        any_agent=agent is None,
-        agent=agent or "",
-        any_repo=repo is None,
-        repo=repo or "",
-        any_status=status is None,
-        status=status or "",
+        agent=agent,
+        repo=repo,
+        status=status,
         before=before or _NEWEST,
         limit=limit,
     )

@@ -71,7 +71,6 @@ def _end(
         new_status=status.value,
         new_merged_commit=commit,
         new_ended_why=why,
-        now=ctx.now,
     ):
         raise Conflict("The change has ended already.", "Look at it again.")
     checks.leave(ctx, change, f"the change is {status.value}")

@@ -72,7 +72,7 @@ def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.Pushi
 def published(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.PublishedShape:
     """The remote has this head of the change."""
     _, change = held(ctx, errand, epoch)
-    ctx.tx.run(statements.PUBLISHED, change=change.id, new_published_commit=head, now=ctx.now)
+    ctx.tx.run(statements.PUBLISHED, change=change.id, new_published_commit=head)
     about = {"head": head, "branch": change.remote_branch}
     ctx.record("change.publish", f"change:{change.id}", about)
     return {"change": change.id, "head": head}
@@ -140,7 +140,6 @@ def cancel(ctx: Context, waiting: Sequence[ChangeErrand], why: str) -> None:
             statements.ERRANDS.close,
             errand=errand.id,
             new_status=DeliveryStatus.CANCELLED.value,
-            now=ctx.now,
             why=why,
         )
 

@@ -32,7 +32,7 @@ def take(
     heard = labelled_by.lower() in watches.people_of(found)
     if before is not None or not heard or found.label is None:
         return {"outcome": None if before is None else before.outcome_id}
-    root = ctx.tx.one(agent_statements.WORKING_ROOT, company=ctx.company)
+    root = ctx.tx.one(agent_statements.WORKING_ROOT)
     if root is None:
         return {"outcome": None}
     called = texts.line(title, LONGEST_TITLE) or f"Issue {number}"
@@ -70,6 +70,6 @@ def take(
 def told(ctx: Context, *, repo: str, epoch: int, issue: str, outside: str) -> shapes.ToldIssueShape:
     """It is said there what became of it."""
     found = watches.held(ctx, repo, epoch)
-    ctx.tx.run(statements.ISSUE_TOLD, issue=issue, outside=outside, now=ctx.now)
+    ctx.tx.run(statements.ISSUE_TOLD, issue=issue, outside=outside)
     ctx.record("issue.tell", f"repo:{found.name}", {"issue": issue, "as": outside})
     return {"issue": issue}

@@ -184,11 +184,7 @@ def propose(
             proposed["outcome_id"] = before.outcome_id
         named = {f"new_{key}": value for key, value in proposed.items()}
         if not ctx.tx.run(
-            statements.REVISE,
-            change=before.id,
-            seen_version=before.version,
-            now=ctx.now,
-            **named,
+            statements.REVISE, change=before.id, seen_version=before.version, **named
         ):
             raise Conflict("The change was changed meanwhile.", "Propose it again.")
         made = changes.existing(ctx, before.id)

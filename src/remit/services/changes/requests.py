@@ -197,9 +197,7 @@ def _conflicts(
         return []
     now = not request["mergeable"]
     if now != change.conflicts:
-        ctx.tx.run(
-            change_statements.SET_CONFLICTS, change=change.id, new_conflicts=now, now=ctx.now
-        )
+        ctx.tx.run(change_statements.SET_CONFLICTS, change=change.id, new_conflicts=now)
         ctx.record("change.conflicts", f"change:{change.id}", {"conflicts": now})
     if not now or change.conflicts:
         return []

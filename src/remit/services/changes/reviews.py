@@ -193,7 +193,6 @@ def _decide(ctx: Context, change: Change, decision: ChangeDecision, note: str) -
         new_decided_base=change.base_commit,
         new_decided_by_agent=ctx.actor.agent_id,
         new_decided_by_user=ctx.actor.user_id,
-        now=ctx.now,
     ):
         raise Conflict("The change was changed meanwhile.", "Look at it again.")
     about = {"head": change.head_commit, "base": change.base_commit, "note": note}
@@ -226,7 +225,7 @@ def source(ctx: Context, change: Change) -> shapes.ChangeSourceShape:
 @query("reviews.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[tuple[str, str]]:
     """Errands to take a change in that can be done now, each with its repository."""
-    found = ctx.tx.all(statements.READY_TO_MERGE, now=ctx.now, limit=MOST_AT_ONCE)
+    found = ctx.tx.all(statements.READY_TO_MERGE, limit=MOST_AT_ONCE)
     return [(one.id, one.repo_id) for one in found]
 
 
@@ -260,6 +259,6 @@ def refused(
     """It cannot be taken in as it is: its author and who decided hear why; nobody tries again."""
     _, change = errands.held(ctx, errand, epoch)
     if conflicts and change.status is ChangeStatus.OPEN:
-        ctx.tx.run(statements.SET_CONFLICTS, change=change.id, new_conflicts=True, now=ctx.now)
+        ctx.tx.run(statements.SET_CONFLICTS, change=change.id, new_conflicts=True)
     ended = errands.failed.body(ctx, errand=errand, epoch=epoch, why=why, for_good=True)
     return cast(shapes.EndedShape, ended)

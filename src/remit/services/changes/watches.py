@@ -41,15 +41,13 @@ _LEASES = Leases(statements.WATCHES)
 @query("watches.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[str]:
     """Repositories whose forge is to be looked at now."""
-    return [
-        one.repo_id for one in ctx.tx.all(statements.UNWATCHED, now=ctx.now, limit=MOST_AT_ONCE)
-    ]
+    return [one.repo_id for one in ctx.tx.all(statements.UNWATCHED, limit=MOST_AT_ONCE)]
 
 
 @query("watches.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
     """When a forge is to be looked at again."""
-    return ctx.tx.one(statements.NEXT_WATCH, now=ctx.now)
+    return ctx.tx.one(statements.NEXT_WATCH)
 
 
 @logged("watches.claim", FOR_REMIT)
@@ -159,7 +157,7 @@ def ended(
 @logged("watches.free", FOR_REMIT)
 def free(ctx: Context) -> None:
     """Nobody looks: there is no other process."""
-    ctx.tx.run(statements.FREE, now=ctx.now)
+    ctx.tx.run(statements.FREE)
 
 
 @logged("watches.ring", FOR_REMIT)
@@ -214,7 +212,7 @@ def listing(ctx: Context, *, company: CompanyRef | None) -> list[shapes.ForgeWat
     """Whether the forge of each repository answers, and why not."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, on="repos")
-    return [_view(ctx, one) for one in ctx.tx.all(statements.WATCHES_OF, company=ctx.company)]
+    return [_view(ctx, one) for one in ctx.tx.all(statements.WATCHES_OF)]
 
 
 def _view(ctx: Context, watch: ForgeWatch) -> shapes.ForgeWatchShape:

@@ -61,7 +61,7 @@ def code(
         made_with=origin.id if (origin := users.origin(ctx)) is not None else None,
     )
     # One at a time, so that a code that was seen over a shoulder is worth nothing after the next.
-    ctx.tx.run(statements.FORGET_CODES, user=ctx.actor.id, kind=kind, now=ctx.now)
+    ctx.tx.run(statements.FORGET_CODES, user=ctx.actor.id, kind=kind)
     ctx.tx.add(made)
     ctx.record("linked_account.code", f"user:{ctx.actor.id}", {"kind": kind})
     ctx.secrets["code"] = text
@@ -92,7 +92,7 @@ def revoke(
     found = ctx.tx.one(statements.ACCOUNT, id=account) if is_id(account) else None
     if found is None or (found.user_id != ctx.actor.id and not ctx.actor.operator):
         raise NotFound("There is no such linked account.", "See `remit link list`.")
-    ctx.tx.run(statements.REVOKE_ACCOUNT, id_=found.id, now=ctx.now)
+    ctx.tx.run(statements.REVOKE_ACCOUNT, id_=found.id)
     ctx.record("linked_account.revoke", f"user:{found.user_id}", _about(found))
     return view(found)
 
@@ -116,7 +116,7 @@ def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], plac
         is not None
     )
     # Of several who come with it at the same moment, one finds it unused.
-    if found is None or not good or not ctx.tx.run(statements.USE_CODE, code=digest, now=ctx.now):
+    if found is None or not good or not ctx.tx.run(statements.USE_CODE, code=digest):
         raise BadInput("That code is not good here, or not any more.", "Get a new one.")
     user = ctx.tx.existing(people.USER, user=found.user_id)
     channel = registry.get(binding.adapter_type)

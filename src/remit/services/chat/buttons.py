@@ -43,9 +43,7 @@ def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Ta
     if found is None or not known or not isinstance(post, Post):
         raise NotFound("That button is not known here, or too old.", "Send /needs for new ones.")
     act: Mapping[str, Any] = json.loads(found.act)
-    if not ctx.tx.run(
-        statements.USE_REFERENCE, reference=found.digest, now=ctx.now, by=ctx.actor.id
-    ):
+    if not ctx.tx.run(statements.USE_REFERENCE, reference=found.digest, by=ctx.actor.id):
         return Tapped(f"used {act['act']}", f"That was done already. {_state(ctx, post)}".strip())
     return ACTS[act["act"]](ctx, post, binding, act)
 

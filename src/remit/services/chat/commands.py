@@ -55,7 +55,7 @@ def status(ctx: Context, asked: Asked) -> str:
     """How the agent is, and what waits for it and for the person."""
     agent = asked.agent
     require_look(ctx, agent.id, f"agent:{agent.id}")
-    company = ctx.tx.existing(people.COMPANY, company=ctx.company)
+    company = ctx.tx.existing(people.COMPANY)
     _, sentence = idleness.reason(ctx, agent)
     mail = ctx.tx.one(mail_statements.COUNT_WAITING, agent=agent.id) or 0
     needs = len(needs_you.here(ctx))

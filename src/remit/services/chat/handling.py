@@ -91,7 +91,7 @@ def handle(
         raise Conflict("The account is not linked any more.", code="lost")
     ctx.enter(said.binding.company_id)
     ctx.allow_by_rule(_OWN)
-    ctx.tx.run(statements.USE_ACCOUNT, id_=account.id, now=ctx.now, new_label=said.sender["name"])
+    ctx.tx.run(statements.USE_ACCOUNT, id_=account.id, new_label=said.sender["name"])
     why = _by_person(ctx, said, account, files)
     ctx.record(
         "chat.use", f"linked_account:{account.id}", {"via": account.called, "what": why}, _OWN

@@ -129,7 +129,7 @@ def store(
         stored += 1
     if dropped:
         ctx.record("chat.flood", f"binding:{binding}", {"dropped": dropped}, BY_REMIT)
-    ctx.tx.run(statements.HEARD, binding=binding, epoch=epoch, now=ctx.now)
+    ctx.tx.run(statements.HEARD, binding=binding, epoch=epoch)
     return stored
 
 
@@ -194,7 +194,7 @@ def tidy(ctx: Context) -> None:
     """Forget what was dealt with long ago, and buttons that are too old."""
     system_only(ctx)
     ctx.tx.run(statements.FORGET_INTAKE, before=ctx.now - KEEP)
-    ctx.tx.run(statements.FORGET_REFERENCES, now=ctx.now)
+    ctx.tx.run(statements.FORGET_REFERENCES)
 
 
 def _cut(text: str, most: int) -> str:

@@ -67,21 +67,21 @@ def revise(
 ) -> None:
     """Show something else in its place. Buttons that were there stand for nothing any more."""
     before = json.loads(post.document)
-    ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, now=ctx.now, by=by)
+    ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, by=by)
     _fill(ctx, post, text, buttons, before.get("reply_to"))
     ctx.tx.run(statements.REOPEN_POST, post=post.id)
 
 
 def withdraw(ctx: Context, post: Post, by: str = "") -> None:
     """Take it back. What has not gone out does not go out."""
-    ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, now=ctx.now, by=by)
+    ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, by=by)
     ctx.tx.run(statements.REVISE_POST, post=post.id, new_document=post.document, new_withdrawn=True)
     ctx.tx.run(statements.REOPEN_POST, post=post.id)
 
 
 def about(ctx: Context, subject: str) -> list[Post]:
     """The posts about something, such as `approval:<id>`, wherever they are."""
-    return ctx.tx.all(statements.POSTS_ABOUT, company=ctx.company, subject=subject)
+    return ctx.tx.all(statements.POSTS_ABOUT, subject=subject)
 
 
 def _fill(

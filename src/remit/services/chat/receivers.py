@@ -35,24 +35,24 @@ def begin(ctx: Context, binding: Binding) -> None:
     """Have somebody listen for a binding, if its channel does; also anew."""
     if not registry.get(binding.adapter_type).receives:
         return
-    if not ctx.tx.run(statements.RESTART_RECEIVER, binding=binding.id, now=ctx.now):
+    if not ctx.tx.run(statements.RESTART_RECEIVER, binding=binding.id):
         made = Receiver(binding_id=binding.id, company_id=binding.company_id, next_at=ctx.now)
         ctx.tx.add(made)
 
 
 def try_secret(ctx: Context, name: str) -> None:
     """Listen at once where that failed and the secret is another now."""
-    for one in ctx.tx.all(statements.RECEIVERS_OF, company=ctx.company):
+    for one in ctx.tx.all(statements.RECEIVERS_OF):
         binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=one.binding_id)
         if one.problem and registry.secret_of(json.loads(binding.adapter_config)) == name:
-            ctx.tx.run(statements.RESTART_RECEIVER, binding=one.binding_id, now=ctx.now)
+            ctx.tx.run(statements.RESTART_RECEIVER, binding=one.binding_id)
 
 
 @query("receivers.ready")
 def ready(ctx: Context) -> list[str]:
     """Bindings for which nobody listens, and somebody should."""
     system_only(ctx)
-    found = ctx.tx.all(statements.UNHEARD, now=ctx.now, limit=MOST_AT_ONCE)
+    found = ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)
     return [one.binding_id for one in found]
 
 
@@ -60,7 +60,7 @@ def ready(ctx: Context) -> list[str]:
 def next_due(ctx: Context) -> Micros | None:
     """When somebody should begin to listen again."""
     system_only(ctx)
-    return ctx.tx.one(statements.NEXT_RECEIVER, now=ctx.now)
+    return ctx.tx.one(statements.NEXT_RECEIVER)
 
 
 @logged("receivers.claim")
@@ -155,7 +155,7 @@ def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
 def free(ctx: Context) -> None:
     """Nobody listens: there is no other process."""
     system_only(ctx)
-    ctx.tx.run(statements.FREE_RECEIVERS, now=ctx.now)
+    ctx.tx.run(statements.FREE_RECEIVERS)
 
 
 @query(
@@ -168,7 +168,7 @@ def listing(
     """Whether somebody listens for each binding whose channel does, and why not."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.BINDING_READ, on="bindings")
-    return [view(ctx, one) for one in ctx.tx.all(statements.RECEIVERS_OF, company=ctx.company)]
+    return [view(ctx, one) for one in ctx.tx.all(statements.RECEIVERS_OF)]
 
 
 @query("receivers.worked_for")
@@ -190,7 +190,7 @@ def lost() -> Conflict:
 
 def end(ctx: Context, binding: BindingId) -> None:
     """Nobody listens any more for a binding that is gone."""
-    ctx.tx.run(statements.RESTART_RECEIVER, binding=binding, now=ctx.now)
+    ctx.tx.run(statements.RESTART_RECEIVER, binding=binding)
 
 
 def of(ctx: Context, binding: BindingId) -> Receiver | None:

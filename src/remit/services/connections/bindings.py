@@ -101,7 +101,7 @@ def bind(
     text = settings(ctx, kind, config)
     _require_alone(ctx, agent, kind, text)
     if was is not None:
-        ctx.tx.run(statements.REMOVE_BINDING, binding=was.id, now=ctx.now)
+        ctx.tx.run(statements.REMOVE_BINDING, binding=was.id)
         _close(ctx, was)
         ctx.record("binding.delete", f"binding:{was.id}", _about(was), decision)
     token = new_token(TokenKind.CHANNEL)
@@ -157,7 +157,7 @@ def _listener(ctx: Context, agent: Agent, kind: str, config: str) -> str | None:
     wanted = _place(kind, config)
     if wanted is None:
         return None
-    for one in ctx.tx.all(statements.BOUND_TO_KIND, company=ctx.company, kind=kind):
+    for one in ctx.tx.all(statements.BOUND_TO_KIND, kind=kind):
         if one.agent_id != agent.id and _place(kind, one.adapter_config) == wanted:
             return lookup.known_agent(ctx, one.agent_id).name
     return None
@@ -202,14 +202,7 @@ def listing(
     lookup.company_of_caller(ctx, company)
     whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
     ctx.require(Action.BINDING_READ, on=f"agent:{whose}" if whose else "bindings", over=whose)
-    found = ctx.tx.all(
-        statements.BINDINGS,
-        company=ctx.company,
-        agent=whose or "",
-        any_agent=whose is None,
-        after=after,
-        limit=limit,
-    )
+    found = ctx.tx.all(statements.BINDINGS, agent=whose, after=after, limit=limit)
     return [view(ctx, one) for one in found]
 
 
@@ -239,7 +232,7 @@ def try_out(ctx: Context, *, company: str | None, binding: str) -> shapes.Tested
 
 
 def _known(ctx: Context, binding: str) -> Binding:
-    bound = ctx.tx.one(statements.BINDING, company=ctx.company, binding=binding)
+    bound = ctx.tx.one(statements.BINDING, binding=binding)
     if bound is None or not is_id(binding):
         raise NotFound("There is no such binding here.", "See `remit bind list`.")
     return bound
@@ -247,7 +240,7 @@ def _known(ctx: Context, binding: str) -> Binding:
 
 def end(ctx: Context, binding: Binding) -> list[MessageId]:
     """Answers what waited to go out, and is dead now."""
-    ctx.tx.run(statements.REMOVE_BINDING, binding=binding.id, now=ctx.now)
+    ctx.tx.run(statements.REMOVE_BINDING, binding=binding.id)
     unsent = outbox.bury(ctx, binding.agent_id, binding.adapter_type)
     _close(ctx, binding)
     ctx.record("binding.delete", f"binding:{binding.id}", _about(binding))
@@ -290,14 +283,7 @@ def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
 def end_all(ctx: Context, agent: Agent) -> shapes.EndedBindingsShape:
     """When an agent is gone, nobody reaches it. Answers what ended."""
     ended: shapes.EndedBindingsShape = {"bindings": {}, "unsent": []}
-    for binding in ctx.tx.all(
-        statements.BINDINGS,
-        company=ctx.company,
-        agent=agent.id,
-        any_agent=False,
-        after="",
-        limit=1 << 30,
-    ):
+    for binding in ctx.tx.all(statements.BINDINGS, agent=agent.id, after="", limit=1 << 30):
         ended["unsent"] += end(ctx, binding)
         ended["bindings"][binding.id] = binding.adapter_type
     return ended

@@ -104,17 +104,17 @@ def new_notice(
 def needs_of(ctx: Context, user: str) -> Needs:
     """Items that need a person in the company, as they would see them themselves."""
     found = ctx.tx.one(people.USER, user=user)
-    if found is None or ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user) is None:
+    if found is None or ctx.tx.one(people.MEMBERSHIP, user=user) is None:
         return {}
     with ctx.acting_as(Principal(ActorKind.USER, found.id, found.name)):
         return {(item["kind"], item["id"]): item for item in needs_you.here(ctx)}
 
 
 def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
-    hooked = {hook.user_id for hook in ctx.tx.all(statements.HOOKS, company=ctx.company)}
-    ruled = {one.user_id: one for one in ctx.tx.all(statements.ALL_RULES, company=ctx.company)}
+    hooked = {hook.user_id for hook in ctx.tx.all(statements.HOOKS)}
+    ruled = {one.user_id: one for one in ctx.tx.all(statements.ALL_RULES)}
     found: dict[str, Person] = {}
-    linked = ctx.tx.all(statements.LINKED_USERS, company=ctx.company)
+    linked = ctx.tx.all(statements.LINKED_USERS)
     named = [*sorted(hooked), *sorted(linked), *commands, *ruled]
     for user in dict.fromkeys(map(UserId, named)):
         ways = [Way.WEBHOOK.value] if user in hooked else []
@@ -153,11 +153,11 @@ def _is_known(ctx: Context, person: Person, way: str, item: Mapping[str, Any]) -
 
 def _digest(ctx: Context, person: Person) -> int:
     """The daily digest, when its time has come since the last one."""
-    stored = ctx.tx.one(statements.RULES, company=ctx.company, user=person.user)
+    stored = ctx.tx.one(statements.RULES, user=person.user)
     slot = person.rules.last_digest(ctx.now)
     if stored is None or not person.rules.digest or slot == stored.digested_at:
         return 0
-    ctx.tx.run(statements.DIGESTED, company=ctx.company, user=person.user, at=slot)
+    ctx.tx.run(statements.DIGESTED, user=person.user, at=slot)
     if slot < stored.digested_at:
         return 0  # the clock was set back; what that digest told of is known
     by_way: dict[str, list[shapes.AwaitingShape]] = {}
@@ -206,7 +206,7 @@ def _deputies(ctx: Context, person: Person) -> list[str]:
     """Deputies of a person: the one they named, or the other board members, next in line first."""
     if person.rules.escalate_to:
         return [person.rules.escalate_to]
-    members = ctx.tx.all(people.MEMBERS, company=ctx.company, after="", limit=_MOST_PEOPLE)
+    members = ctx.tx.all(people.MEMBERS, after="", limit=_MOST_PEOPLE)
     board = [one for one in members if one.role is UserRole.BOARD]
     order = [one.user_id for one in sorted(board, key=lambda one: (one.created_at, one.user_id))]
     if person.user not in order:

@@ -87,10 +87,10 @@ def change(
         rules = replace(rules, quiet=model.span_of(quiet))
     if escalate_to is not None:
         rules = replace(rules, escalate_to=_deputy(ctx, me, escalate_to))
-    ctx.tx.run(statements.DELETE_RULES, company=ctx.company, user=me)
+    ctx.tx.run(statements.DELETE_RULES, user=me)
     stored = StoredRules(CompanyId(ctx.company or ""), me, rules.written(), ctx.now)
     ctx.tx.add(stored)
-    ctx.tx.run(statements.RETIME, company=ctx.company, user=me, now=ctx.now)
+    ctx.tx.run(statements.RETIME, user=me)
     ctx.record("notice.set", f"user:{me}", {"rules": model.shown(rules)})
     return view(ctx, rules)
 
@@ -164,7 +164,7 @@ def _deputy(ctx: Context, me: str, name: str) -> str | None:
     if not name:
         return None
     user = ctx.tx.one(people.USER_BY_NAME, name_key=name_key(name.removeprefix("user:")))
-    part = user and ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=user.id)
+    part = user and ctx.tx.one(people.MEMBERSHIP, user=user.id)
     if user is None or not part or part.role is not UserRole.BOARD or user.id == me:
         raise BadInput("escalateTo must be another member of this board.", "See `remit user list`.")
     return user.id

@@ -52,7 +52,7 @@ _QUEUE = Deliveries(
 def show(ctx: Context, *, company: str | None = None) -> shapes.NotifiedShape:
     """Where the calling person is told, and what became of the last notices."""
     me = notice_rules.allow_own(ctx, company)
-    hook = ctx.tx.one(statements.HOOK, company=ctx.company, user=me)
+    hook = ctx.tx.one(statements.HOOK, user=me)
     latest = ctx.tx.all(statements.LATEST, user=me, limit=MOST_SHOWN)
     return {
         "user_id": me,
@@ -86,7 +86,7 @@ def set_webhook(
     if url:
         registry.validate_url(url)
     assert ctx.company is not None
-    ctx.tx.run(statements.DELETE_HOOK, company=ctx.company, user=me)
+    ctx.tx.run(statements.DELETE_HOOK, user=me)
     if url:
         key = new_token(TokenKind.CHANNEL)
         hook = Hook(CompanyId(ctx.company), me, url, key, ctx.now)
@@ -104,7 +104,7 @@ def try_out(
     `by_command` also by the command that whoever runs the instance named for them."""
     me = notice_rules.allow_own(ctx, company)
     ways = [Way.COMMAND.value] if by_command else []
-    if ctx.tx.one(statements.HOOK, company=ctx.company, user=me) is not None:
+    if ctx.tx.one(statements.HOOK, user=me) is not None:
         ways.append(Way.WEBHOOK.value)
     ways += notice_posts.ways(ctx, me)[1]
     if not ways:
@@ -136,7 +136,7 @@ _shown = views.view_of(Notice, shapes.NoticeShape, given={"status", "why"})
 def ready(ctx: Context, *, commands: Sequence[str]) -> list[str]:
     """Notices that can go out now; by command only those of users who have one here."""
     system_only(ctx)
-    found = ctx.tx.all(statements.READY, now=ctx.now, limit=MOST_AT_ONCE)
+    found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
     return [one.id for one in found if one.way != Way.COMMAND or one.user_id in commands]
 
 
@@ -154,7 +154,7 @@ def claim(
     found = _QUEUE.entered(ctx, notice)
     ctx.lock_company()
     needs = needs_of(ctx, found.user_id)
-    hook = ctx.tx.one(statements.HOOK, company=ctx.company, user=found.user_id)
+    hook = ctx.tx.one(statements.HOOK, user=found.user_id)
     document = _document(ctx, found, needs)
     if document is None or (found.way == Way.WEBHOOK and hook is None):
         why = "it was dealt with before" if document is None else "the webhook is gone"
@@ -191,10 +191,10 @@ def _show(ctx: Context, notice: Notice, document: shapes.NoticeDocumentShape) ->
 
 def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocumentShape | None:
     """Content of a notice, unless its item does not need the person any more."""
-    company = ctx.tx.one(people.COMPANY, company=ctx.company)
+    company = ctx.tx.one(people.COMPANY)
     name = company.name if company else None
     if notice.kind == TRIAL:
-        if ctx.tx.one(people.MEMBERSHIP, company=ctx.company, user=notice.user_id) is None:
+        if ctx.tx.one(people.MEMBERSHIP, user=notice.user_id) is None:
             return None
         return _of_itself(notice, name, "This is a test", cause="You asked for it.")
     if notice.kind == DIGEST:

@@ -97,7 +97,7 @@ def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, obj
 def ready(ctx: Context) -> list[tuple[str, Sender]]:
     """Messages that can go out now, each with who sends it and through what."""
     system_only(ctx)
-    found = ctx.tx.all(statements.READY, now=ctx.now, limit=MOST_AT_ONCE)
+    found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
     return [(one.message_id, (one.agent_id, one.adapter_type)) for one in found]
 
 
@@ -217,11 +217,11 @@ def cancel(ctx: Context, found: ChannelDelivery) -> None:
 def revive(ctx: Context, found: ChannelDelivery) -> None:
     if ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type) is None:
         raise Conflict("Its sender is not bound any more.", "Bind it again, or discard this.")
-    ctx.tx.run(statements.REVIVE, message=found.message_id, now=ctx.now)
+    ctx.tx.run(statements.REVIVE, message=found.message_id)
 
 
 def discard(ctx: Context, found: ChannelDelivery) -> None:
-    ctx.tx.run(statements.DISCARD, message=found.message_id, now=ctx.now)
+    ctx.tx.run(statements.DISCARD, message=found.message_id)
 
 
 def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:

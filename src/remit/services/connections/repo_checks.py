@@ -124,7 +124,7 @@ def listing(
 def save(ctx: Context, repo: Repo, wanted: Sequence[RepoCheck]) -> None:
     stored = checks.stored(sorted(wanted, key=lambda one: one.name))
     seen = {"repo": repo.id, "seen_version": repo.version}
-    if not ctx.tx.run(statements.SET_CHECKS, **seen, new_checks=stored, now=ctx.now):
+    if not ctx.tx.run(statements.SET_CHECKS, **seen, new_checks=stored):
         raise Conflict("The repository was changed meanwhile.", "Try it again.")
     about = {one.name: one.command for one in wanted}
     required = sorted(one.name for one in wanted if one.required)

@@ -242,7 +242,7 @@ def listing(
     if not agent:
         ctx.require(Action.REPO_READ, CONFIGURING, on="repos")
     most = MOST_REPOS if agent else limit
-    found = ctx.tx.all(statements.REPOS, company=ctx.company, after=after, limit=most)
+    found = ctx.tx.all(statements.REPOS, after=after, limit=most)
     if not agent:
         return [view(one) for one in found]
     decided = [(one, ctx.decide(Action.REPO_USE, resource(one.name)).effect) for one in found]
@@ -264,15 +264,9 @@ def remove(ctx: Context, *, company: str | None, name: str) -> shapes.RepoOfComp
     ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
     found = named(ctx, name)
     endings.end_all_in(ctx, found)
-    ctx.tx.run(statements.REMOVE_REPO, repo=found.id, now=ctx.now)
-    ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_REPO, repo=found.id, now=ctx.now)
-    gone = ctx.tx.all(
-        grant_statements.REVOKE_ON,
-        company=ctx.company,
-        kind=ResourceKind.REPO.value,
-        resource=found.name,
-        now=ctx.now,
-    )
+    ctx.tx.run(statements.REMOVE_REPO, repo=found.id)
+    ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_REPO, repo=found.id)
+    gone = ctx.tx.all(grant_statements.REVOKE_ON, kind=ResourceKind.REPO.value, resource=found.name)
     ctx.record("repo.remove", f"repo:{found.name}", {"url": found.url, "revoked": sorted(gone)})
     return {"name": found.name, "company_id": found.company_id, "revoked": sorted(gone)}
 
@@ -326,7 +320,7 @@ def still_there(ctx: Context, *, company: str, names: Sequence[str]) -> list[str
 
 
 def of_name(ctx: Context, name: str) -> Repo | None:
-    return ctx.tx.one(statements.REPO, company=ctx.company, name=name)
+    return ctx.tx.one(statements.REPO, name=name)
 
 
 def named(ctx: Context, name: str) -> Repo:
@@ -337,9 +331,7 @@ def named(ctx: Context, name: str) -> Repo:
 
 
 def insert(ctx: Context, new: RepoSpec) -> Repo:
-    if len(ctx.tx.all(statements.REPOS, company=ctx.company, after="", limit=MOST_REPOS)) >= (
-        MOST_REPOS
-    ):
+    if len(ctx.tx.all(statements.REPOS, after="", limit=MOST_REPOS)) >= (MOST_REPOS):
         raise Conflict(f"The company has {MOST_REPOS} repositories.", "Remove some of them first.")
     repo = Repo(
         id=RepoId(ctx.ids.new()),
@@ -359,7 +351,7 @@ def insert(ctx: Context, new: RepoSpec) -> Repo:
 def _watch(ctx: Context, repo: Repo) -> None:
     """Have somebody look at its forge, if there is one; what was known of another counts for
     nothing."""
-    if ctx.tx.run(forge_statements.RESTART, repo=repo.id, now=ctx.now) or repo.forge is None:
+    if ctx.tx.run(forge_statements.RESTART, repo=repo.id) or repo.forge is None:
         return
     watch = ForgeWatch(repo_id=repo.id, company_id=repo.company_id, next_at=ctx.now)
     ctx.tx.add(watch)
@@ -372,7 +364,6 @@ def change(ctx: Context, found: Repo, new: RepoSpec) -> None:
         statements.CHANGE_REPO,
         repo=found.id,
         seen_version=found.version,
-        now=ctx.now,
         **{f"new_{key}": value for key, value in _about(new).items()},
     ):
         raise Conflict("The repository was changed meanwhile.")

@@ -74,7 +74,6 @@ def newest(
     found = ctx.tx.all(
         statements.NEWEST_OF_USER,
         user=ctx.actor.id,
-        company=ctx.company,
         everything=everything,
         position=before,
         limit=limit,

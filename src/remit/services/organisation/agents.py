@@ -487,7 +487,7 @@ def keyed(ctx: Context, *, company: str | None) -> list[shapes.NamedShape]:
     lookup.company_of_caller(ctx, company)
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     ctx.require(Action.KEY_READ, on="keys", home=scope)
-    found = ctx.tx.all(people.KEYED_AGENTS, company=ctx.company)
+    found = ctx.tx.all(people.KEYED_AGENTS)
     return [
         {"id": agent, "name": lookup.known_agent(ctx, agent).name}
         for agent in found

@@ -113,7 +113,7 @@ def events(
 
 def stretch(ctx: Context, since: Micros | None, until: Micros | None) -> tuple[int, int, int]:
     """The part of the record between two times: its first place, the one after it, the newest."""
-    head = ctx.tx.one(log.READ_HEAD, company=ctx.company)
+    head = ctx.tx.one(log.READ_HEAD)
     last = head.seq if head else 0
     first = 1 if since is None else _place(ctx, since, last)
     return first, last + 1 if until is None else _place(ctx, until, last), last
@@ -135,7 +135,6 @@ def among(
     kept = canonical(words)[1:-1]  # as it stands in what is kept about an event
     return ctx.tx.all(
         search.EVENTS_AMONG,
-        company=ctx.company,
         before=before,
         first=first,
         any_action=not action,
@@ -158,7 +157,7 @@ def _place(ctx: Context, moment: Micros, last: int) -> int:
     low, high = 1, last + 1
     while low < high:
         middle = (low + high) // 2
-        at = ctx.tx.one(log.AT_PLACE, company=ctx.company, seq=middle)
+        at = ctx.tx.one(log.AT_PLACE, seq=middle)
         if at is None or at >= moment:
             high = middle
         else:

@@ -24,10 +24,8 @@ def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.Organisation
     known = standing.of_company(ctx)
     worst = standing.branches(known)
     part = standing.scope(ctx)
-    spent = dict(
-        ctx.tx.all(statements.SPENT_BY_AGENT, company=ctx.company, since=month_of(ctx.now), **part)
-    )
-    last = dict(ctx.tx.all(statements.LAST_RUNS, company=ctx.company, **part))
+    spent = dict(ctx.tx.all(statements.SPENT_BY_AGENT, since=month_of(ctx.now), **part))
+    last = dict(ctx.tx.all(statements.LAST_RUNS, **part))
     bosses = {agent: one.boss_id for agent, (one, _) in known.items()}
     below = _summed(bosses, {agent: spent.get(agent, 0) for agent in known})
     bad = _summed(

@@ -101,7 +101,7 @@ def picture(
             if other.id in rows
         ]
 
-    here = ctx.tx.one(people.COMPANY, company=ctx.company)
+    here = ctx.tx.one(people.COMPANY)
     return {
         "company": here.name if here else "",
         "nodes": [
@@ -120,9 +120,7 @@ def states(ctx: Context, *, company: str | None, outcomes: Sequence[str]) -> dic
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
     may_read = reader(ctx)
-    found = {
-        own: ctx.tx.one(statements.OUTCOME, company=ctx.company, outcome=own) for own in outcomes
-    }
+    found = {own: ctx.tx.one(statements.OUTCOME, outcome=own) for own in outcomes}
     return {own: state(ctx, one) for own, one in found.items() if one is not None and may_read(one)}
 
 
@@ -133,14 +131,12 @@ def _tops(ctx: Context, root: str | None, ended: bool) -> list[Outcome]:
         return [found]
     tops = ctx.tx.all(
         search.OUTCOMES_NEWEST,
-        company=ctx.company,
         before=END_OF_IDS,
         status=OutcomeStatus.OPEN.value,
         any_status=ended,
         parts_too=False,
         blocked_too=True,
         least_reviews=0,
-        now=ctx.now,
         any_title=True,
         title="",
         lower_title="",

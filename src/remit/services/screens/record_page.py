@@ -119,7 +119,7 @@ def _of_run(ctx: Context, run: str, event: Event, before: int | None) -> _Line |
     if found is None:
         return None
     if before is not None and found.ended_at is not None:
-        newest = ctx.tx.one(log.NEWEST_ON, company=ctx.company, resource=f"run:{run}", limit=1)
+        newest = ctx.tx.one(log.NEWEST_ON, resource=f"run:{run}", limit=1)
         if newest is not None and newest.seq >= before:
             return None
     did = _effects(ctx, run, MOST_COUNTED)
@@ -127,7 +127,7 @@ def _of_run(ctx: Context, run: str, event: Event, before: int | None) -> _Line |
 
 
 def _effects(ctx: Context, run: str, most: int) -> list[Event]:
-    did = ctx.tx.all(log.OF_RUN, company=ctx.company, run=run, after=0, limit=most)
+    did = ctx.tx.all(log.OF_RUN, run=run, after=0, limit=most)
     return [one for one in did if not _is_noise(one)]
 
 

@@ -56,7 +56,7 @@ def occasion(ctx: Context, run: Run, may_read: Callable[[Outcome], bool]) -> str
                 return f"New mail: “{letter.subject}”"
         return why
     for own in json.loads(run.outcome_ids)[:1]:
-        outcome = ctx.tx.one(outcome_statements.OUTCOME, company=ctx.company, outcome=own)
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=own)
         if outcome is not None and may_read(outcome):
             return f"{'Continuing' if run.why in _CONTINUED else f'{why}:'} “{outcome.title}”"
     return why

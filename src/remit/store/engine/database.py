@@ -17,7 +17,7 @@ from sqlalchemy import insert
 from sqlalchemy.engine import Dialect
 
 from remit.store.engine.statement import POSTGRESQL, SQLITE, Row, Statement, change, row
-from remit.store.tables.base import stores
+from remit.store.tables.base import STORED
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Transaction(ABC):
 
 @cache
 def _insertion(value: type[Any]) -> Statement[None]:
-    return change(insert(stores(value)))
+    return change(insert(STORED[value]))
 
 
 #: Commits that have to reach the disk: the same number again, and a number for a transaction.

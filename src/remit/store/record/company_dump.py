@@ -37,7 +37,7 @@ from remit.store.tables import (
     questions,
     schedules,
 )
-from remit.store.tables.base import stores
+from remit.store.tables.base import STORED
 
 T = TypeVar("T")
 PAGE = 500
@@ -130,4 +130,4 @@ def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -
 @cache
 def taken(kind: type[Any]) -> Statement[Any]:
     """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
-    return Rows(stores(kind), kind).any(id="id")
+    return Rows(STORED[kind], kind).any(id="id")

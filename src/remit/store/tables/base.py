@@ -35,7 +35,8 @@ RowNumber = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 #: Of a column.
 Kind = TypeEngine[Any] | type[TypeEngine[Any]]
 
-_OF_VALUES: dict[type[Any], sa.Table] = {}
+#: Values of the model, and the table of each.
+STORED: dict[type[Any], sa.Table] = {}
 #: The tables of ids that belong to no company.
 _REFERRED = {CompanyId: "companies.id", UserId: "users.id"}
 
@@ -55,13 +56,8 @@ def table_of(
         for field in fields(value)
         if field.name not in given
     ]
-    _OF_VALUES[value] = made = table(name, *columns, *parts, **options)
-    return made
-
-
-def stores(value: type[Any]) -> sa.Table:
-    """The table that a kind of value is stored in."""
-    return _OF_VALUES[value]
+    STORED[value] = table(name, *columns, *parts, **options)
+    return STORED[value]
 
 
 def _column(name: str, hint: Any, *, is_key: bool) -> sa.Column[Any]:
