@@ -304,9 +304,8 @@ def message_row(ctx: Context, message: str) -> Message | None:
 
 
 def document_of(ctx: Context, outcome: Outcome) -> File:
-    found = ctx.tx.one(file_statements.FILE, file=outcome.id)
-    assert found is not None, "an outcome and its document are made together"
-    return found
+    # An outcome and its document are made together.
+    return ctx.tx.existing(file_statements.FILE, file=outcome.id)
 
 
 def visibility(ctx: Context) -> dict[str, object]:

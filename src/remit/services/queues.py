@@ -199,8 +199,7 @@ class Deliveries(Queue[D]):
         """A row as it is, for Remit itself."""
         system_only(ctx)
         asked = {self._rows.noun: item}
-        found = ctx.tx.one(self._rows.row, **asked)
-        assert found is not None
+        found = ctx.tx.existing(self._rows.row, **asked)
         ctx.enter(found.company_id)
         ctx.require(Action.RUN_CHANGE, on=self._on(item))
         again = ctx.tx.one(self._rows.row, **asked)  # the turn may have taken a while

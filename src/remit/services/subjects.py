@@ -56,8 +56,8 @@ def decide_file(ctx: Context, action: Action, file: File, **facts: Unpack[GivenF
 def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resource, Matter]:
     """The action, resource and facts of a decision about a file."""
     if file.kind is FileKind.OUTCOME:
-        outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=file.id)
-        assert outcome is not None, "an outcome and its document are made together"
+        # An outcome and its document are made together.
+        outcome = ctx.tx.existing(outcome_statements.OUTCOME, outcome=file.id)
         return _AS_OUTCOME[action], _resource(outcome), _outcome_facts(ctx, outcome)
     facts: Matter = {"home": file.home_agent_id, "listed": not file.unlisted}
     if ctx.membership is not None and ctx.membership.scope_agent_id is not None:

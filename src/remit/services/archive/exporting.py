@@ -30,6 +30,7 @@ from remit.store.blob_store.blobs import BlobStore
 from remit.store.messaging.mail import DELIVERIES_OF
 from remit.store.organisation import people
 from remit.store.organisation.governance import COMMENTS, REVISIONS
+from remit.store.organisation.grants import LIVE_IN_COMPANY
 from remit.store.record import company_dump
 from remit.store.record import events as event_log
 from remit.store.work.files import FILE
@@ -68,8 +69,7 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     outline.text(layout.ATTRIBUTES, layout.ATTRIBUTES_TEXT)
     outline.text(layout.COMPANY, dump(layout.company(found, members, seats)).encode())
     for agent in agents:
-        mandate = ctx.tx.one(OUTCOME, outcome=agent.id, **here)
-        assert mandate is not None, "an agent has a mandate"
+        mandate = ctx.tx.existing(OUTCOME, outcome=agent.id, **here)  # an agent has a mandate
         places = ctx.tx.all(company_dump.PLACES, agent=agent.id)
         head, prompt = layout.agent(agent, mandate.title, names, places)
         prose = f"\n{prompt}\n".encode() if prompt else b""
@@ -84,8 +84,8 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
             ctx.tx.all(company_dump.PARENTS, outcome=outcome.id),
             ctx.tx.all(company_dump.BLOCKERS, outcome=outcome.id),
         )
-        document = ctx.tx.one(FILE, file=outcome.id, **here)
-        assert document is not None, "an outcome and its document are made together"
+        # An outcome and its document are made together.
+        document = ctx.tx.existing(FILE, file=outcome.id, **here)
         path = layout.outcome_path(outcome.id)
         outline.prose(path, with_prose(head), document.id, document.sha256, document.size)
     for file in company_dump.each(ctx.tx, company_dump.FILES, **here):
@@ -96,7 +96,7 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
             if file.kind is not FileKind.OUTCOME or version.number != file.version:
                 path = layout.version_path(file, version.number)
                 outline.blob(path, file.id, version.sha256, version.size)
-    grants = company_dump.each(ctx.tx, company_dump.LIVE_GRANTS, now=ctx.now, **here)
+    grants = company_dump.each(ctx.tx, LIVE_IN_COMPANY, **here)
     outline.lines(layout.GRANTS, (line(layout.grant(grant)) for grant in grants))
     outline.lines(layout.MAIL, _mail(ctx))
     questions = company_dump.each(ctx.tx, company_dump.QUESTIONS, **here)

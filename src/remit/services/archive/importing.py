@@ -133,7 +133,7 @@ def _check_free(ctx: Context, plan: Plan, name: object) -> str:
     return wanted
 
 
-def _check_ids(ctx: Context, values: Mapping[Any, Any], where: Callable[[str], str]) -> None:
+def _check_ids(ctx: Context, values: Mapping[Any, object], where: Callable[[str], str]) -> None:
     for one, value in values.items():
         if ctx.tx.one(company_dump.taken(type(value)), id=one) is not None:
             raise Conflict(

@@ -117,8 +117,8 @@ def claim(
     if stopped or not _QUEUE.claim(ctx, message, worker, lease):
         return None
     again = (found.ended_why or "").endswith(MAY_HAVE_IT)
-    binding = ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
-    assert binding is not None, "what is in line goes with its binding"
+    # What is in line goes with its binding.
+    binding = ctx.tx.existing(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
     sent = _sent(ctx, message)
     agent = lookup.agent_row(ctx, found.agent_id)
     body, _ = letters.body_of(ctx, sent)
@@ -183,9 +183,8 @@ def put_back(ctx: Context, *, message: str, epoch: int) -> shapes.EndedShape:
 
 def _sent(ctx: Context, message: str) -> Message:
     system_only(ctx)
-    found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
-    assert found is not None, "what goes out is a message"
-    return found
+    # What goes out is a message.
+    return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=message)
 
 
 # ── for people, and for those over the sender ───────────────────────────────────────────────────

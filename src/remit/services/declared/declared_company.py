@@ -135,8 +135,7 @@ def _sections(document: object) -> JsonObject:
 
 
 def _company(ctx: Context, plan: Plan, given: Entry) -> None:
-    found = ctx.tx.one(people.COMPANY)
-    assert found is not None
+    found = ctx.tx.existing(people.COMPANY)
     was = dict(views.company(found))
     asked = {ours: given[theirs] for theirs, ours in COMPANY.items() if theirs in given}
     # Nothing is the same as an empty text here, and only here.

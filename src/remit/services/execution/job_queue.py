@@ -230,10 +230,10 @@ def material(ctx: Context, *, job: str, epoch: int) -> Material:
         refusal = deny(limits.REACHED, limits.sentence(ctx, reached))
         refusal.enforce(limits.next_step(ctx, reached))
     message = _message(ctx, found)
-    body = ctx.tx.one(
+    # A message names a version that exists.
+    body = ctx.tx.existing(
         file_statements.VERSION, file=message.body_file_id, number=message.body_version
     )
-    assert body is not None, "a message names a version that exists"
     return Material(
         agent=views.agent(agent),
         adapter_type=found.adapter_type,
@@ -284,9 +284,8 @@ def _held(ctx: Context, job: str, epoch: int) -> Job:
 
 
 def _message(ctx: Context, job: Job) -> Message:
-    found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
-    assert found is not None, "a job is of a message"
-    return found
+    # A job is of a message.
+    return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
 
 
 def _entered(ctx: Context, job: str) -> Job:

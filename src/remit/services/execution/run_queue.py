@@ -102,8 +102,7 @@ def claim(
     if _cannot_start(found) or not _LEASES.claim(ctx, found.id, worker, lease):
         raise Conflict(f"{found.name} has nothing to do, or is being seen to.")
     budgets.release(ctx, found.id)
-    held = ctx.tx.one(leases.LEASE, agent=found.id)
-    assert held is not None
+    held = ctx.tx.existing(leases.LEASE, agent=found.id)
     begun = begin(
         ctx,
         found,

@@ -375,8 +375,8 @@ def principal(ctx: Context, approval: Approval) -> Principal:
     """The requester, as it is now."""
     if approval.requested_by_agent_id is None:
         assert approval.requested_by_user_id is not None
-        user = ctx.tx.one(people.USER, user=approval.requested_by_user_id)
-        assert user is not None, "users are not deleted"
+        # Users are not deleted.
+        user = ctx.tx.existing(people.USER, user=approval.requested_by_user_id)
         return Principal(ActorKind.USER, user.id, user.name)
     agent = lookup.agent_row(ctx, approval.requested_by_agent_id)
     assert agent is not None, "only who never acted is deleted"

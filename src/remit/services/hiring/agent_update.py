@@ -119,8 +119,7 @@ def _asks(ctx: Context, agent: Agent, wanted: dict[str, object]) -> bool:
     for_people = is_for_people(wanted, now)
     if ctx.decide(Action.CONFIG_CHANGE, home=agent.id, for_people=for_people).allowed:
         return False
-    company = ctx.tx.one(people.COMPANY)
-    assert company is not None
+    company = ctx.tx.existing(people.COMPANY)
     return company.require_approval_for_config_changes or lends_secret(wanted, now)
 
 

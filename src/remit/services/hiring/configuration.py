@@ -178,8 +178,7 @@ def propose(
     _check(ctx, found, wanted)
     if not _differs(found, wanted):
         raise Conflict("It is configured like that already.", "There is nothing to propose.")
-    company = ctx.tx.one(people.COMPANY)
-    assert company is not None
+    company = ctx.tx.existing(people.COMPANY)
     lends = lends_secret(wanted, configuration_of(found))
     # An agent has one tool for both; a person who may change it and proposes wants a decision.
     may_change = (

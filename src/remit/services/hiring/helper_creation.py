@@ -48,8 +48,7 @@ def create_agent(
     me = lookup.agent_row(ctx, ctx.actor.id)
     if me is None:
         raise BadInput("Agents use this.", "Create an agent directly instead.")
-    company = ctx.tx.one(people.COMPANY)
-    assert company is not None
+    company = ctx.tx.existing(people.COMPANY)
     spec = agent_spec.read(
         {
             "name": called,
@@ -108,8 +107,7 @@ def _person_decides(ctx: Context, decision: Decision) -> Decision:
         )
     if permitted:
         return decision
-    approval = ctx.tx.one(governance.APPROVAL_ANYWHERE, approval=ctx.ticket)
-    assert approval is not None
+    approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=ctx.ticket)
     asked_without = json.loads(approval.payload)["basis"] == decision.basis
     return approved(ctx.ticket) if asked_without else decision
 

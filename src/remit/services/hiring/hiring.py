@@ -194,8 +194,7 @@ def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegati
         home=boss.id if boss else None,
         for_delegation=for_delegation,
     )
-    company = ctx.tx.one(people.COMPANY)
-    assert company is not None
+    company = ctx.tx.existing(people.COMPANY)
     if decision.effect is Effect.ASK and decision.basis:
         # The hire is the request that a gated use would make.
         ctx.allow_by_rule(Decision(Effect.ALLOW, "asks", "A person is asked.", decision.basis))

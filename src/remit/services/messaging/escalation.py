@@ -96,8 +96,8 @@ def boss_changed(ctx: Context, agent: str, before: AgentId | None) -> None:
         if wait.awaited_agent_id != before or wait.kind is WaitKind.REPLY:
             continue
         if wait.kind is WaitKind.APPROVAL:
-            approval = ctx.tx.one(governance.APPROVAL_ANYWHERE, approval=wait.subject_id)
-            assert approval is not None, "what is waited for stays"
+            # What is waited for stays.
+            approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=wait.subject_id)
             approval_engine.route_again(ctx, approval)
             continue
         why = f"You are the boss of {moved.name} now."
@@ -146,6 +146,6 @@ def _hand_on(ctx: Context, request: MessageId, to: AgentId) -> None:
     """The letter that asks for a capability, so that it can be granted or refused by its id."""
     message = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=request)
     inbox.settle(ctx, message, "it was passed on")
-    body = ctx.tx.one(file_statements.FILE, file=message.body_file_id)
-    assert body is not None, "the body of a message is never deleted"
+    # The body of a message is never deleted.
+    body = ctx.tx.existing(file_statements.FILE, file=message.body_file_id)
     inbox.deliver(ctx, message, ctx.now, agent=to, files=(body,))

@@ -390,9 +390,8 @@ def _require_inbox(ctx: Context) -> AgentId:
 
 
 def _message(ctx: Context, delivery: Delivery) -> Message:
-    found = ctx.tx.one(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
-    assert found is not None, "a delivery is of a message"
-    return found
+    # A delivery is of a message.
+    return ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
 
 
 def _shown(ctx: Context, delivery: Delivery) -> shapes.TakenMessageShape:

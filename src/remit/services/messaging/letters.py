@@ -83,10 +83,10 @@ def shown(ctx: Context, message: Message) -> shapes.LetterShape:
 
 def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
     """The text of a message as it was sent, and whether that is all of it."""
-    version = ctx.tx.one(
+    # A message names a version that exists.
+    version = ctx.tx.existing(
         file_statements.VERSION, file=message.body_file_id, number=message.body_version
     )
-    assert version is not None, "a message names a version that exists"
     with ctx.blobs.open(message.body_file_id, version.sha256) as stream:
         content = stream.read(LONGEST_SHOWN)
     whole = version.size <= LONGEST_SHOWN

@@ -193,8 +193,8 @@ def _all_messages(ctx: Context, before: str) -> Iterator[Message]:
 
 def _received(ctx: Context, delivery: Delivery) -> shapes.ReceivedMessageShape:
     """A message in an inbox."""
-    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=delivery.message_id)
-    assert message is not None, "a delivery is of a message"
+    # A delivery is of a message.
+    message = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=delivery.message_id)
     body, whole = letters.body_of(ctx, message)
     return {
         **_named(ctx, message),

@@ -112,8 +112,8 @@ def answers(
 
 def _settle(ctx: Context, wish: Wish) -> None:
     """Find out whether a wish is answered; answer it when nobody will."""
-    letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
-    assert letter is not None, "a wish is a letter"
+    # A wish is a letter.
+    letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
     if any(is_under_way(ctx, one) for one in behind(wish)):
         return _later(ctx, wish, LOOK_AGAIN)
     reached = ctx.tx.all(mail_statements.DELIVERIES_OF, message=letter.id)

@@ -40,8 +40,7 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
     """The say that others have over these agents and theirs over outcomes and files."""
     concerned: dict[AgentId, Agent] = {}
     for boss in bosses:
-        found = ctx.tx.one(statements.AGENT, agent=boss)
-        assert found is not None, "agents are never deleted"
+        found = ctx.tx.existing(statements.AGENT, agent=boss)  # agents are never deleted
         concerned[boss] = found
     whole = {"after": "", "limit": _ALL}
     owned = {boss: ctx.tx.all(outcome_statements.OWNED_BY, owner=boss, **whole) for boss in bosses}

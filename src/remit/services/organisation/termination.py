@@ -43,8 +43,8 @@ def end(ctx: Context, agent: Agent, *, subtree: bool) -> shapes.TerminationShape
     closed: list[shapes.TitledShape] = []
     moved: list[shapes.MovedOutcomeShape] = []
     for outcome in owned.values():
-        now = ctx.tx.one(outcome_statements.OUTCOME, outcome=outcome.id)
-        assert now is not None, "outcomes are never deleted"
+        # Outcomes are never deleted.
+        now = ctx.tx.existing(outcome_statements.OUTCOME, outcome=outcome.id)
         brief: shapes.TitledShape = {"id": now.id, "title": now.title}
         if now.status is not OutcomeStatus.OPEN:
             closed.append(brief)
@@ -61,8 +61,8 @@ def _end_one(ctx: Context, agent_id: str) -> None:
     agent = lookup.known_agent(ctx, agent_id)
     if agent.status is AgentStatus.TERMINATED:
         return  # it went with a mandate that it was hired for
-    mandate = ctx.tx.one(outcome_statements.OUTCOME, outcome=agent.id)
-    assert mandate is not None, "an agent has a mandate"
+    # An agent has a mandate.
+    mandate = ctx.tx.existing(outcome_statements.OUTCOME, outcome=agent.id)
     if mandate.status is OutcomeStatus.OPEN and mandate.owner_id == agent.id:
         outcome_ending.finish_tree(
             ctx, mandate, OutcomeStatus.CLOSED, f"{agent.name} was terminated"

@@ -80,9 +80,7 @@ def opens_more(ctx: Context, user: User) -> bool:
 
 
 def known(ctx: Context, user: str) -> User:
-    found = ctx.tx.one(people.USER, user=user)
-    assert found is not None
-    return found
+    return ctx.tx.existing(people.USER, user=user)
 
 
 def new_user(ctx: Context, name: str, *, operator: bool) -> User:

@@ -40,8 +40,8 @@ def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPla
     ctx.require(Action.EVENT_READ, on="org")
     found: list[shapes.PastPlaceShape] = []
     for place in ctx.tx.all(agent_statements.PLACES_AT, at=_past(ctx, at)):
-        agent = ctx.tx.one(agent_statements.AGENT, agent=place.agent_id)
-        assert agent is not None, "agents are never deleted"
+        # Agents are never deleted.
+        agent = ctx.tx.existing(agent_statements.AGENT, agent=place.agent_id)
         found.append(
             {
                 "id": agent.id,

@@ -341,8 +341,7 @@ def listing(
         statement = statements.UNUSED if unused else statements.LIVE_IN_COMPANY
         found = ctx.tx.all(statement, **paging)
     else:
-        who = ctx.tx.one(agent_statements.AGENT, agent=holder)
-        assert who is not None
+        who = ctx.tx.existing(agent_statements.AGENT, agent=holder)
         ctx.require(Action.GRANT_READ, over=holder, target_boss=who.boss_id)
         if unused:
             found = ctx.tx.all(statements.UNUSED_BY, holder=holder, **paging)

@@ -65,8 +65,7 @@ def occasion(ctx: Context, run: Run, may_read: Callable[[Outcome], bool]) -> str
 @query("run_page.totals")
 def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunTotalsShape:
     """Totals over the runs that match the filters."""
-    found = ctx.tx.one(statements.SOUGHT_TOTALS, **runs.sought(ctx, **wanted))
-    assert found is not None
+    found = ctx.tx.existing(statements.SOUGHT_TOTALS, **runs.sought(ctx, **wanted))
     return {
         "runs": found.runs,
         "failed": found.failed,

@@ -257,8 +257,8 @@ def _take_over_spending(ctx: Context, agent: Agent, kind: Kind, above: Account |
     """A new account has paid what was spent in this month by whoever lives on it; the account
     above paid that until now, if there is one."""
     month = month_of(ctx.now)
-    account = ctx.tx.one(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
-    assert account is not None, "it was opened just now"
+    # It was opened just now.
+    account = ctx.tx.existing(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
     spent = _spent_by_those_on(ctx, agent.id, kind)
     if above is not None:
         spent = min(spent, above.charged_in(month), max(account.left(month), 0))
@@ -307,8 +307,8 @@ def dissolve(ctx: Context, agent: Agent) -> None:
 
 def _resize(ctx: Context, agent: Agent, kind: Kind, amount: int) -> None:
     month = month_of(ctx.now)
-    account = ctx.tx.one(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
-    assert account is not None, "who has a budget has an account"
+    # Who has a budget has an account.
+    account = ctx.tx.existing(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
     below = account.reserved + account.set_aside
     if amount < min(below, account.amount):
         raise Conflict(

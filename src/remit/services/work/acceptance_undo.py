@@ -190,8 +190,7 @@ def _reopen_parts(
     ended with them."""
     lost: list[str] = []
     for one in closed:
-        part = ctx.tx.one(statements.OUTCOME, outcome=one)
-        assert part is not None, "outcomes are never deleted"
+        part = ctx.tx.existing(statements.OUTCOME, outcome=one)  # outcomes are never deleted
         if part.status is OutcomeStatus.CLOSED and part.finished_at == outcome.finished_at:
             lost += _details(ctx, f"outcome:{part.id}", "outcome.close").get("revoked", ())
             _reopen(ctx, part, outcome, keep_owner=restored.has(part.owner_id))
@@ -200,8 +199,7 @@ def _reopen_parts(
 
 def _give_mandate_back(ctx: Context, agent: Agent, accepted: Outcome) -> None:
     """Give an agent its mandate back, also one that went to somebody above meanwhile."""
-    mandate = ctx.tx.one(statements.OUTCOME, outcome=agent.id)
-    assert mandate is not None, "an agent has a mandate"
+    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # an agent has a mandate
     if mandate.status is not OutcomeStatus.OPEN:
         _reopen(ctx, mandate, accepted, keep_owner=True)
     if mandate.owner_id != agent.id:
@@ -221,8 +219,8 @@ def _give_again(ctx: Context, lost: Sequence[str]) -> None:
     """Give back the grants that ended with the acceptance, as far as they could be given now."""
     again: dict[str, str] = {}
     for one in sorted(set(lost)):
-        was = ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=one)
-        assert was is not None, "grants are never deleted"
+        # Grants are never deleted.
+        was = ctx.tx.existing(grant_statements.GRANT_ANYWHERE, grant=one)
         new = grants.give_again(ctx, was, again.get(was.parent_id or ""))
         if new is not None:
             again[was.id] = new.id

@@ -166,8 +166,7 @@ def let_go_of_hires(ctx: Context, outcomes: Iterable[Outcome]) -> None:
 
 def not_hired(ctx: Context, agent: Agent, why: str) -> None:
     """It is not taken on: its name is free again, and an outcome stays with who owns it."""
-    mandate = ctx.tx.one(statements.OUTCOME, outcome=agent.id)
-    assert mandate is not None, "an agent has a mandate"
+    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # an agent has a mandate
     if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
         finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
     else:

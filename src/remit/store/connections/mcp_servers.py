@@ -6,6 +6,7 @@ from sqlalchemy import bindparam as bind
 from remit.model.connections.mcp_server import McpServer
 from remit.model.organisation.grant import Grant
 from remit.store.engine.statement import Rows, Statement, scalar
+from remit.store.organisation.grants import LIVE
 from remit.store.tables import grants, mcp_servers, runs
 
 _MCP_SERVERS = Rows(mcp_servers, McpServer)
@@ -40,12 +41,7 @@ _GRANTS = Rows(grants, Grant)
 _on_server = and_(grants.c.company_id == bind("company"), grants.c.kind == literal("mcp_server"))
 _alive = exists().where(runs.c.agent_id == grants.c.holder_id, runs.c.status == literal("running"))
 #: Grants on one server, of anybody.
-HELD_ON_SERVER = _GRANTS.find(
-    _on_server,
-    grants.c.revoked_at.is_(None),
-    or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
-    resource_id="name",
-)
+HELD_ON_SERVER = _GRANTS.find(_on_server, LIVE, resource_id="name")
 _held_by = grants.c.holder_id == bind("agent")
 #: Whether what an agent may use changed since a time: it was given or taken, or set up anew.
 CHANGED_SINCE = Statement(

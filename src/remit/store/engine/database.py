@@ -57,7 +57,7 @@ class Transaction(ABC):
         """How many rows it changed."""
         return int(self._run(statement, parameters).rowcount)
 
-    def add(self, value: Any, **more: Any) -> None:
+    def add(self, value: object, **more: Any) -> None:
         """Store a value as a new row, with the columns that the value itself does not know."""
         self.run(_insertion(type(value)), **row(value, **more))
 
@@ -70,7 +70,7 @@ class Transaction(ABC):
 
 
 @cache
-def _insertion(value: type[Any]) -> Statement[None]:
+def _insertion(value: type[object]) -> Statement[None]:
     return change(insert(STORED[value]))
 
 

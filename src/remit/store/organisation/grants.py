@@ -11,7 +11,8 @@ from remit.store.tables import grants
 
 _GRANTS = Rows(grants, Grant)
 _unrevoked = grants.c.revoked_at.is_(None)
-_live = and_(_unrevoked, or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")))
+#: A capability that is in force.
+LIVE = and_(_unrevoked, or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")))
 
 #: One capability by id, of any company.
 GRANT_ANYWHERE = _GRANTS.one(id="grant")
@@ -35,7 +36,7 @@ SET_SOURCE = _GRANTS.update(
 #: An agent's capabilities on one kind of resource, expired ones too.
 HELD_OF_KIND = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", order=())
 #: A page of an agent's live capabilities.
-HELD_BY = _GRANTS.after(_live, holder_id="holder")
+HELD_BY = _GRANTS.after(LIVE, holder_id="holder")
 #: Grants that came with a letter: to read something, for as long as nobody takes it back.
 _by_mail = and_(
     grants.c.kind.in_([literal("kb_file"), literal("outcome")]),
@@ -44,15 +45,15 @@ _by_mail = and_(
     grants.c.mode == literal("allow"),
 )
 #: A page of an agent's live capabilities without those that came by mail.
-HELD_BESIDES_MAIL = _GRANTS.after(_live, ~_by_mail, holder_id="holder")
+HELD_BESIDES_MAIL = _GRANTS.after(LIVE, ~_by_mail, holder_id="holder")
 #: A page of those that came by mail.
-HELD_BY_MAIL = _GRANTS.after(_live, _by_mail, holder_id="holder")
+HELD_BY_MAIL = _GRANTS.after(LIVE, _by_mail, holder_id="holder")
 #: How many came by mail.
-COUNT_BY_MAIL = _GRANTS.count(_live, _by_mail, holder_id="holder")
+COUNT_BY_MAIL = _GRANTS.count(LIVE, _by_mail, holder_id="holder")
 #: The grants of an agent and everybody below it.
-HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), _live, order=())
+HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), LIVE, order=())
 #: A page of a company's live capabilities.
-LIVE_IN_COMPANY = _GRANTS.after(_live, company_id="company")
+LIVE_IN_COMPANY = _GRANTS.after(LIVE, company_id="company")
 _live_at = (
     if_asked(grants.c.holder_id, "holder"),
     grants.c.created_at <= bind("at"),
@@ -72,7 +73,7 @@ _unused = (
     or_(grants.c.granted_by_agent.is_not(None), grants.c.granted_by_user.is_not(None)),
     grants.c.scope_id.is_not(None),
     ~exists().where(_child.c.parent_id == grants.c.id),
-    _live,
+    LIVE,
 )
 #: The company's capabilities that nobody used.
 UNUSED = _GRANTS.after(*_unused, company_id="company")

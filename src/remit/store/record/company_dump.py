@@ -15,7 +15,6 @@ from remit.model.messaging.schedule import Schedule
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.approval import Approval
 from remit.model.organisation.configuration import ConfigRevision
-from remit.model.organisation.grant import Grant
 from remit.model.work.file import File, Version
 from remit.model.work.outcome import Outcome
 from remit.store.engine.database import Transaction
@@ -29,7 +28,6 @@ from remit.store.tables import (
     deliveries,
     file_versions,
     files,
-    grants,
     messages,
     outcome_blockers,
     outcome_edges,
@@ -78,12 +76,6 @@ AGENTS_WITH_MAIL = Statement(
     ),
     scalar,
 )
-#: A page of all live capabilities.
-LIVE_GRANTS = Rows(grants, Grant).after(
-    grants.c.revoked_at.is_(None),
-    or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
-    company_id="company",
-)
 #: All versions of a file.
 VERSIONS = Rows(file_versions, Version, "number").find(file_id="file")
 #: All places that an agent had.
@@ -128,6 +120,6 @@ def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -
 
 
 @cache
-def taken(kind: type[Any]) -> Statement[Any]:
+def taken(kind: type[object]) -> Statement[Any]:
     """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
     return Rows(STORED[kind], kind).any(id="id")

@@ -16,6 +16,7 @@ from remit.model.organisation.grant import Grant
 from remit.model.work.outcome import Outcome
 from remit.store.engine.statement import Rows, Statement, columns, if_asked, into, unless
 from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.organisation.grants import LIVE
 from remit.store.tables import (
     agents,
     deliveries,
@@ -190,12 +191,7 @@ EVENTS_AMONG = Rows(events, Event, "seq").before(
 )
 #: The holders of grants on one resource.
 HOLDING = Rows(grants, Grant).find(
-    grants.c.revoked_at.is_(None),
-    sa.or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
-    kind="kind",
-    resource_id="resource",
-    company_id="company",
-    limit=bind("limit"),
+    LIVE, kind="kind", resource_id="resource", company_id="company", limit=bind("limit")
 )
 
 

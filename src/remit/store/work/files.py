@@ -8,6 +8,7 @@ from sqlalchemy import bindparam as bind
 from remit.model.organisation.grant import Level, Mode
 from remit.model.work.file import AccessEntry, File, Version
 from remit.store.engine.statement import Rows, Statement, change, columns, into, new, scalar
+from remit.store.organisation.grants import LIVE
 from remit.store.tables import access_log, file_links, file_versions, files, grants, messages
 
 _FILES = Rows(files, File)
@@ -87,8 +88,7 @@ _on_file = (
     grants.c.holder_id == bind("holder"),
     grants.c.kind == sa.literal("kb_file"),
     grants.c.resource_id == files.c.id,
-    grants.c.revoked_at.is_(None),
-    sa.or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")),
+    LIVE,
 )
 _conferred = sa.exists().where(
     *_on_file,
