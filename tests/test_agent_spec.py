@@ -93,10 +93,10 @@ def test_a_new_field_is_a_change_of_three_files(tmp_path: Path) -> None:
     spec.write_text(
         spec.read_text().replace(field, f"    nickname: Annotated[str, {part}]\n{field}")
     )
-    column = '    Column("metadata", Text, nullable=False, server_default="{}"),\n'
-    assert table.read_text().count(column) == 1
-    new = '    Column("nickname", Text, nullable=False, server_default=""),\n'
-    table.write_text(table.read_text().replace(column, column + new))
+    default = '        "metadata": "{}",\n'
+    assert table.read_text().count(default) == 1
+    new = '        "nickname": "",\n'
+    table.write_text(table.read_text().replace(default, default + new))
     versions = copy / "store/migrations/versions"
     head = max(one.name[:4] for one in versions.glob("[0-9]*.py"))
     (versions / "9000_nickname.py").write_text(

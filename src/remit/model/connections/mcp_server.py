@@ -51,6 +51,7 @@ class Definition:
     plain: str
     #: JSON: the same, as texts in which a secret is named in braces.
     secret: str
+    #: Whether the variables are given to the agent's own programs as well.
     inject: bool
 
 

@@ -50,7 +50,8 @@ class Outcome:
     created_at: Micros
     updated_at: Micros
     finished_at: Micros | None
-    #: Undecided requests that its owner raised about it.
+    #: Undecided requests that its owner raised about it, kept by the services so that "due" is an
+    #: index.
     open_waits: int = 0
     #: Places in the record: the last news about it, and what its owner's last good run was shown.
     news: int = 0

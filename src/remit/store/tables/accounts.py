@@ -1,6 +1,6 @@
 """Accounts of providers, and adapters as workers have them: several agents depend on each."""
 
-from sqlalchemy import Column, Index, Integer
+from sqlalchemy import Index
 
 from remit.model.execution.account import Account
 from remit.store.tables import base as schema
@@ -12,12 +12,11 @@ accounts = schema.table_of(
     "accounts",
     schema.referable(),
     *schema.references("runs", "probe_run_id"),
-    Column("failures", Integer, nullable=False, server_default="0"),
-    Column("started", Integer, nullable=False, server_default="0"),
     schema.one_of("kind", "account", "setup"),
     schema.one_of("state", "open", "closed", "failing"),
     schema.check("where", "(kind = 'setup') = (worker IS NOT NULL)"),
     schema.check("since", "(state = 'open') = (since IS NULL)"),
     Index("ix_accounts_company_id", "company_id", "name"),
     schema.partial_index("ix_accounts_held", "probe_at", where=_HELD),
+    defaults={"failures": 0, "started": 0},
 )

@@ -4,9 +4,9 @@ A table that stores a value of the model has a column for each field of it. What
 does not say is given beside it: keys, defaults, references, numbers of 64 bits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Annotated, Any, NewType, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
@@ -46,13 +46,19 @@ def table(name: str, *parts: SchemaItem, **options: Any) -> sa.Table:
 
 
 def table_of(
-    value: type[Any], name: str, *parts: SchemaItem, key: Sequence[str] = ("id",), **options: Any
+    value: type[Any],
+    name: str,
+    *parts: SchemaItem,
+    key: Sequence[str] = ("id",),
+    defaults: Mapping[str, str | int] = MappingProxyType({}),
+    **options: Any,
 ) -> sa.Table:
-    """A table that stores values: a column for each field that is not among the parts."""
+    """A table that stores values: a column for each field that is not among the parts. `defaults`
+    are for rows that are older than their columns."""
     given = {part.name for part in parts if isinstance(part, sa.Column)}
     hints = get_type_hints(value, include_extras=True)
     columns = [
-        _column(field.name, hints[field.name], is_key=field.name in key)
+        _column(field.name, hints[field.name], field.name in key, defaults.get(field.name))
         for field in fields(value)
         if field.name not in given
     ]
@@ -60,13 +66,20 @@ def table_of(
     return STORED[value]
 
 
-def _column(name: str, hint: Any, *, is_key: bool) -> sa.Column[Any]:
+def _column(name: str, hint: Any, is_key: bool, default: str | int | None) -> sa.Column[Any]:
     declared = get_args(hint)[0] if _is_described(hint) else hint
     choices = get_args(declared) if NoneType in get_args(declared) else ()
     [kind] = [one for one in choices if one is not NoneType] or [declared]
     stored = Id if name == "id" else _stored(kind)
     refers = [] if name == "id" or kind not in _REFERRED else [sa.ForeignKey(_REFERRED[kind])]
-    return sa.Column(name, stored, *refers, nullable=bool(choices), primary_key=is_key)
+    about = {"nullable": bool(choices), "primary_key": is_key}
+    return sa.Column(name, stored, *refers, server_default=_default(default), **about)
+
+
+def _default(value: str | int | None) -> Any:
+    if isinstance(value, bool):
+        return sa.true() if value else sa.false()
+    return None if value is None else str(value)
 
 
 def _is_described(hint: Any) -> bool:

@@ -1,12 +1,9 @@
 """Bindings of agents to channels, what goes out through them, and what came in."""
 
 from sqlalchemy import (
-    Boolean,
-    Column,
     Index,
     PrimaryKeyConstraint,
     UniqueConstraint,
-    false,
 )
 
 from remit.model.messaging.channel import Binding, ChannelDelivery, Receipt
@@ -20,14 +17,13 @@ agent_bindings = schema.table_of(
     Binding,
     "agent_bindings",
     schema.referable(),
-    # It came with an import; nobody listens until the board binds anew.
-    Column("held", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("adapter_type", "adapter_token"),
     *schema.within_company("agents", "agent_id"),
     schema.partial_index(
         "uq_agent_bindings_agent_id", "agent_id", "adapter_type", unique=True, where=_THERE
     ),
     Index("ix_agent_bindings_company_id", "company_id", "id"),
+    defaults={"held": False},
 )
 
 channel_deliveries = schema.table_of(

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
-    Column,
     Index,
     UniqueConstraint,
-    false,
 )
 
 from remit.model.messaging.chat import (
@@ -67,7 +64,6 @@ channel_posts = schema.table_of(
     Post,
     "channel_posts",
     schema.referable(),
-    Column("withdrawn", Boolean, nullable=False, server_default=false()),
     *schema.within_company("agent_bindings", "binding_id"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index(
@@ -75,6 +71,7 @@ channel_posts = schema.table_of(
     ),
     Index("ix_channel_posts_subject", "company_id", "subject"),
     Index("ix_channel_posts_outside_id", "binding_id", "outside_id"),
+    defaults={"withdrawn": False},
 )
 
 button_references = schema.table_of(

@@ -1,7 +1,5 @@
 """Secrets, MCP servers and repositories: what lies outside and is lent to agents."""
 
-from sqlalchemy import Boolean, Column, Text, false
-
 from remit.model.connections.folder import Folder
 from remit.model.connections.mcp_server import McpServer
 from remit.model.connections.repo import Repo
@@ -22,21 +20,19 @@ mcp_servers = schema.table_of(
     McpServer,
     "mcp_servers",
     schema.referable(),
-    # Whether the variables are given to the agent's own programs as well.
-    Column("inject", Boolean, nullable=False, server_default=false()),
     schema.one_of("transport", "stdio", "http"),
     schema.check("command", "(transport = 'stdio') = (command IS NOT NULL)"),
     schema.check("url", "(transport = 'http') = (url IS NOT NULL)"),
     schema.partial_index("uq_mcp_servers_name", "company_id", "name", unique=True, where=_THERE),
+    defaults={"inject": False},
 )
 
 repos = schema.table_of(
     Repo,
     "repos",
     schema.referable(),
-    # JSON: who is heard there. And the label that makes an issue an outcome.
-    Column("people", Text, nullable=False, server_default="[]"),
     schema.partial_index("uq_repos_name", "company_id", "name", unique=True, where=_THERE),
+    defaults={"people": "[]"},
 )
 
 #: Folders of workers' machines that runs are shown.

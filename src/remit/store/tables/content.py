@@ -1,6 +1,6 @@
 """Files, their versions, who read them, and who may."""
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, false
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer
 
 from remit.model.organisation.grant import Grant
 from remit.model.work.file import AccessEntry, File, Version
@@ -14,7 +14,6 @@ files = schema.table_of(
     *schema.required(BigInteger, "size"),
     # Where SQLite's full-text index has it; PostgreSQL does without.
     *schema.optional(BigInteger, "search_row"),
-    Column("letter", Boolean, nullable=False, server_default=false()),
     *schema.within_company("agents", "home_agent_id"),
     schema.check("version", "version >= 1"),
     schema.one_of("kind", "file", "outcome", "state", "log"),
@@ -35,6 +34,7 @@ files = schema.table_of(
         sqlite="letter = 0 AND kind = 'file'",
     ),
     schema.by_short_id("files"),
+    defaults={"letter": False},
 )
 
 file_versions = schema.table_of(

@@ -1,6 +1,6 @@
 """Messages and their deliveries, what comes at a time, and questions."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, false
+from sqlalchemy import BigInteger, Column, Index
 
 from remit.model.messaging.mail import Delivery, Message
 from remit.model.messaging.question import Question
@@ -13,10 +13,6 @@ messages = schema.table_of(
     "messages",
     schema.referable(),
     *schema.references("runs", "sender_run_id"),
-    # Whether its sender waits for a reply to it.
-    Column("expects_reply", Boolean, nullable=False, server_default=false()),
-    # Whether Remit wrote it for a background job.
-    Column("background", Boolean, nullable=False, server_default=false()),
     *schema.within_company("agents", "sender_agent_id"),
     *schema.within_company("files", "body_file_id"),
     *schema.within_company("messages", "reply_to"),
@@ -36,6 +32,7 @@ messages = schema.table_of(
     schema.partial_index("ix_messages_question_id", "question_id", where="question_id IS NOT NULL"),
     schema.partial_index("ix_messages_origin_id", "origin_id", "id", where="origin_id IS NOT NULL"),
     schema.by_short_id("messages"),
+    defaults={"expects_reply": False, "background": False},
 )
 
 deliveries = schema.table_of(
@@ -45,11 +42,6 @@ deliveries = schema.table_of(
     # The place in line, given when the message becomes visible; clocks do not matter to it.
     *schema.optional(BigInteger, "position"),
     *schema.references("runs", "run_id"),
-    # A run had taken it up and did not end well; so it may have been handled.
-    Column("begun", Boolean, nullable=False, server_default=false()),
-    # How many runs that had taken it up failed for no other known reason, and the first of these
-    # that had nothing but it.
-    Column("faults", Integer, nullable=False, server_default="0"),
     *schema.within_company("messages", "message_id"),
     *schema.within_company("agents", "agent_id"),
     schema.check("one_receiver", "(agent_id IS NULL) <> (user_id IS NULL)"),
@@ -75,6 +67,7 @@ deliveries = schema.table_of(
     schema.partial_index("ix_deliveries_due", "deliver_at", where="status = 'deferred'"),
     schema.partial_index("ix_deliveries_dead", "company_id", "id", where="status = 'dead'"),
     schema.partial_index("ix_deliveries_run_id", "run_id", where="status = 'leased'"),
+    defaults={"begun": False, "faults": 0},
     sqlite_autoincrement=True,
 )
 

@@ -1,6 +1,6 @@
 """Agents, the tree they form over time, and what they are to bring about."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Text
+from sqlalchemy import BigInteger, Column, Index, Text
 
 from remit.model.organisation.agent import Agent
 from remit.model.work.outcome import Outcome
@@ -11,12 +11,8 @@ outcomes = schema.table_of(
     Outcome,
     "outcomes",
     schema.referable(),
-    Column("kind", Text, nullable=False, server_default="work"),
-    # How many of `wait_outcomes` name it, kept by the services so that "due" is an index, too.
-    Column("open_waits", Integer, nullable=False, server_default="0"),
     # Places in the record: the last news about it, and what its owner was shown.
     *schema.counters("news", "seen"),
-    Column("reviews", Integer, nullable=False, server_default="0"),
     # A mandate and its agent name each other, so one of the two waits for the commit.
     *schema.within_company("agents", "owner_id", "delegator_id", deferred=True),
     schema.check("delegator", "delegator_id IS NULL OR delegated"),
@@ -62,6 +58,7 @@ outcomes = schema.table_of(
         "ix_outcomes_handed_over", "owner_id", where="delegated = true", sqlite="delegated = 1"
     ),
     schema.by_short_id("outcomes"),
+    defaults={"kind": "work", "open_waits": 0, "reviews": 0},
 )
 
 outcome_edges = schema.table(
@@ -87,13 +84,7 @@ agents = schema.table_of(
     "agents",
     schema.referable(),
     *schema.required(Text, "name_key"),
-    Column("capabilities", Text, nullable=False, server_default=""),
-    Column("permissions", Text, nullable=False, server_default="{}"),
-    Column("permission_level", Text, nullable=False, server_default="standard"),
-    Column("runtime_config", Text, nullable=False, server_default="{}"),
     *schema.optional(BigInteger, "budget_monthly_cents", "budget_monthly_tokens"),
-    Column("metadata", Text, nullable=False, server_default="{}"),
-    Column("config_revision", Integer, nullable=False, server_default="1"),
     *schema.within_company("outcomes", "id"),
     *schema.within_company("agents", "boss_id"),
     *schema.within_company("files", "state_file_id", "log_file_id", deferred=True),
@@ -116,6 +107,14 @@ agents = schema.table_of(
         where="status <> 'terminated'",
     ),
     schema.by_short_id("agents"),
+    defaults={
+        "capabilities": "",
+        "permissions": "{}",
+        "permission_level": "standard",
+        "runtime_config": "{}",
+        "metadata": "{}",
+        "config_revision": 1,
+    },
 )
 
 agent_places = schema.table(

@@ -1,6 +1,6 @@
 """Companies, the people in them, and what proves who somebody is."""
 
-from sqlalchemy import Boolean, Column, Index, Text, true
+from sqlalchemy import Column, Index, Text
 
 from remit.model.organisation.company import Company
 from remit.model.organisation.principal import Token
@@ -11,19 +11,17 @@ companies = schema.table_of(
     Company,
     "companies",
     Column("name_key", Text, nullable=False, unique=True),
-    # Receivers of mail besides bosses and reports.
-    Column("messaging", Text, nullable=False, server_default="chain"),
     # The last place in line that was given to a message.
     *schema.counters("mail_position"),
-    Column("require_board_approval_for_new_agents", Boolean, nullable=False, server_default=true()),
-    Column("require_approval_for_config_changes", Boolean, nullable=False, server_default=true()),
-    # After how many hours each what does not move is looked at again.
-    Column("review_hours", Text, nullable=False, server_default="1, 4, 24"),
-    # JSON: the limits that somebody set; the others are as they come.
-    Column("limits", Text, nullable=False, server_default="{}"),
-    # JSON: what the permission levels bundle, where the board changed it.
-    Column("permission_policy", Text, nullable=False, server_default="{}"),
     schema.one_of("messaging", "chain", "team", "subtree", "open"),
+    defaults={
+        "messaging": "chain",
+        "require_board_approval_for_new_agents": True,
+        "require_approval_for_config_changes": True,
+        "review_hours": "1, 4, 24",
+        "limits": "{}",
+        "permission_policy": "{}",
+    },
 )
 
 users = schema.table_of(

@@ -1,6 +1,6 @@
 """Runs, who is to be started, conversations, and what programs printed."""
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Text, false
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Text
 
 from remit.model.execution.budget import METERS
 from remit.model.execution.run import Lease, Run
@@ -16,15 +16,10 @@ runs = schema.table_of(
     "runs",
     schema.referable(),
     *schema.counters("epoch"),
-    Column("message_ids", Text, nullable=False, server_default="[]"),
     *schema.optional(BigInteger, "context_length"),
     *schema.counters(*METERS),
-    # Whether that was worked out from what earlier runs cost, because nobody said.
-    Column("cost_estimated", Boolean, nullable=False, server_default=false()),
     *schema.counters("log_bytes"),
-    Column("outcome_ids", Text, nullable=False, server_default="[]"),
     *schema.counters("shown"),
-    Column("goes_on", Boolean, nullable=False, server_default=false()),
     *schema.optional(Id, "account_id"),
     *schema.within_company("agents", "agent_id"),
     schema.one_of("status", "running", "completed", "failed", "cancelled", "lost"),
@@ -34,14 +29,13 @@ runs = schema.table_of(
     Index("ix_runs_agent_id", "agent_id", "id"),
     Index("ix_runs_company_id", "company_id", "id"),
     schema.by_short_id("runs"),
+    defaults={"message_ids": "[]", "cost_estimated": False, "outcome_ids": "[]", "goes_on": False},
 )
 
 agent_leases = schema.table_of(
     Lease,
     "agent_leases",
     *schema.required(BigInteger, "wake_seq", "done_seq", "epoch"),
-    # At how many failures news ended a pause already: once each.
-    Column("spared", Integer, nullable=False, server_default="0"),
     # The closed account or set-up that it waits for: it is not looked for among those ready.
     *schema.optional(Id, "held_by"),
     *schema.within_company("agents", "agent_id"),
@@ -50,6 +44,7 @@ agent_leases = schema.table_of(
     schema.partial_index("ix_agent_leases_held_by", "held_by", "due_at", where=_HELD),
     schema.partial_index("ix_agent_leases_leased", "lease_until", where="lease_until IS NOT NULL"),
     key=("agent_id",),
+    defaults={"spared": 0},
 )
 
 agent_sessions = schema.table(

@@ -1,6 +1,6 @@
 """Waits of agents, and submissions that nobody has judged."""
 
-from sqlalchemy import Column, Index, Integer, UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint
 
 from remit.model.work.wait import Submission, Wait
 from remit.store.tables import base as schema
@@ -13,8 +13,6 @@ waits = schema.table_of(
     schema.referable(),
     # The question, approval, submission, or the message that asks or expects a reply.
     *schema.required(Id, "subject_id"),
-    # How often who is awaited was reminded, and when that happens next.
-    Column("reminders", Integer, nullable=False, server_default="0"),
     UniqueConstraint("kind", "subject_id"),
     *schema.within_company("agents", "agent_id", "awaited_agent_id"),
     schema.one_of("kind", "question", "approval", "capability", "reply", "submission"),
@@ -22,6 +20,7 @@ waits = schema.table_of(
     Index("ix_waits_awaited_agent_id", "awaited_agent_id", "id"),
     Index("ix_waits_company_id", "company_id", "id"),
     schema.partial_index("ix_waits_remind_at", "remind_at", where="remind_at IS NOT NULL"),
+    defaults={"reminders": 0},
 )
 
 wait_outcomes = schema.table(
