@@ -12,8 +12,6 @@ accounts = schema.table_of(
     "accounts",
     schema.referable(),
     *schema.references("runs", "probe_run_id"),
-    schema.one_of("kind", "account", "setup"),
-    schema.one_of("state", "open", "closed", "failing"),
     schema.check("where", "(kind = 'setup') = (worker IS NOT NULL)"),
     schema.check("since", "(state = 'open') = (since IS NULL)"),
     Index("ix_accounts_company_id", "company_id", "name"),

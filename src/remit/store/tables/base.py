@@ -1,11 +1,13 @@
 """Parts that all tables share.
 
-A table that stores a value of the model has a column for each field of it. What the type of a field
-does not say is given beside it: keys, defaults, references, numbers of 64 bits.
+A table that stores a value of the model has a column for each field of it, and what the type of the
+field says is kept: ids refer to what they are ids of, in the same company, and words are one of
+their kind. The rest is given beside it: keys, defaults, conditions, indexes, numbers of 64 bits.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from enum import EnumType, StrEnum
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, NewType, get_args, get_origin, get_type_hints
 
@@ -14,7 +16,20 @@ from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
 from remit.clock import Micros
-from remit.ids import CompanyId, UserId
+from remit.ids import (
+    AgentId,
+    ApprovalId,
+    BindingId,
+    ChangeId,
+    CompanyId,
+    FileId,
+    GrantId,
+    MessageId,
+    OutcomeId,
+    RepoId,
+    RunId,
+    UserId,
+)
 
 metadata = sa.MetaData(
     naming_convention={
@@ -37,8 +52,20 @@ Kind = TypeEngine[Any] | type[TypeEngine[Any]]
 
 #: Values of the model, and the table of each.
 STORED: dict[type[Any], sa.Table] = {}
-#: The tables of ids that belong to no company.
-_REFERRED = {CompanyId: "companies.id", UserId: "users.id"}
+#: The tables of ids that belong to no company, and of those that belong to one.
+_SHARED: dict[Any, str] = {CompanyId: "companies", UserId: "users"}
+_WITHIN_COMPANY: dict[Any, str] = {
+    AgentId: "agents",
+    ApprovalId: "approvals",
+    BindingId: "agent_bindings",
+    ChangeId: "changes",
+    FileId: "files",
+    GrantId: "grants",
+    MessageId: "messages",
+    OutcomeId: "outcomes",
+    RepoId: "repos",
+    RunId: "runs",
+}
 
 
 def table(name: str, *parts: SchemaItem, **options: Any) -> sa.Table:
@@ -53,27 +80,48 @@ def table_of(
     defaults: Mapping[str, str | int] = MappingProxyType({}),
     **options: Any,
 ) -> sa.Table:
-    """A table that stores values: a column for each field that is not among the parts. `defaults`
-    are for rows that are older than their columns."""
+    """A table that stores values: a column for each field that is not among the parts; a reference
+    where that is the id of something else, and a condition where it is one of some words, unless
+    the parts say another. `defaults` are for rows that are older than their columns."""
     given = {part.name for part in parts if isinstance(part, sa.Column)}
-    hints = get_type_hints(value, include_extras=True)
-    columns = [
-        _column(field.name, hints[field.name], field.name in key, defaults.get(field.name))
-        for field in fields(value)
-        if field.name not in given
-    ]
-    STORED[value] = table(name, *columns, *parts, **options)
+    explicit = [part for part in parts if isinstance(part, sa.ForeignKeyConstraint)]
+    referring = {"id", *(name for one in explicit for name in one.column_keys)}
+    checked = {part.name for part in parts if isinstance(part, sa.CheckConstraint)}
+    columns: list[SchemaItem] = []
+    conditions: list[SchemaItem] = []
+    for field, (kind, choice) in _kinds(value).items():
+        if field in given:
+            continue
+        shared = _SHARED.get(kind) if field != "id" else None
+        columns.append(
+            sa.Column(
+                field,
+                Id if field == "id" else _stored(kind),
+                *([sa.ForeignKey(f"{shared}.id")] if shared else ()),
+                nullable=choice,
+                primary_key=field in key,
+                server_default=_default(defaults.get(field)),
+            )
+        )
+        if kind in _WITHIN_COMPANY and field not in referring:
+            conditions += within_company(_WITHIN_COMPANY[kind], field)
+        if isinstance(kind, EnumType) and issubclass(kind, StrEnum) and field not in checked:
+            conditions.append(one_of(field, *kind))
+    STORED[value] = table(name, *columns, *parts, *conditions, **options)
     return STORED[value]
 
 
-def _column(name: str, hint: Any, is_key: bool, default: str | int | None) -> sa.Column[Any]:
-    declared = get_args(hint)[0] if _is_described(hint) else hint
-    choices = get_args(declared) if NoneType in get_args(declared) else ()
-    [kind] = [one for one in choices if one is not NoneType] or [declared]
-    stored = Id if name == "id" else _stored(kind)
-    refers = [] if name == "id" or kind not in _REFERRED else [sa.ForeignKey(_REFERRED[kind])]
-    about = {"nullable": bool(choices), "primary_key": is_key}
-    return sa.Column(name, stored, *refers, server_default=_default(default), **about)
+def _kinds(value: type[Any]) -> dict[str, tuple[Any, bool]]:
+    """The types of a value's fields, and whether each may be None."""
+    hints = get_type_hints(value, include_extras=True)
+    found = {}
+    for field in fields(value):
+        hint = hints[field.name]
+        declared = get_args(hint)[0] if _is_described(hint) else hint
+        choices = get_args(declared) if NoneType in get_args(declared) else ()
+        [kind] = [one for one in choices if one is not NoneType] or [declared]
+        found[field.name] = (kind, bool(choices))
+    return found
 
 
 def _default(value: str | int | None) -> Any:

@@ -31,9 +31,6 @@ reservations = schema.table_of(
     "reservations",
     *schema.required(BigInteger, "amount", "spent"),
     *schema.required(BigInteger, "spent_before"),
-    *schema.within_company("agents", "agent_id", "giver_id", "account_id"),
-    *schema.within_company("outcomes", "outcome_id"),
-    schema.one_of("kind", "money", "tokens"),
     schema.check("amounts", "amount > 0 AND spent >= spent_before AND spent_before >= 0"),
     schema.partial_index("ix_reservations_agent_id", "agent_id", where=_OPEN),
     schema.partial_index("ix_reservations_account_id", "account_id", where=_OPEN),
@@ -57,8 +54,6 @@ spending = schema.table(
 budget_stops = schema.table_of(
     Stop,
     "budget_stops",
-    *schema.within_company("agents", "agent_id", "holder_id"),
-    schema.one_of("kind", "money", "tokens"),
     Index("ix_budget_stops_company_id", "company_id"),
     key=("agent_id",),
 )

@@ -15,15 +15,8 @@ changes = schema.table_of(
     Change,
     "changes",
     schema.referable(),
-    *schema.within_company("repos", "repo_id"),
-    *schema.within_company("agents", "agent_id", "decided_by_agent"),
-    *schema.within_company("runs", "run_id"),
-    *schema.within_company("outcomes", "outcome_id"),
-    *schema.within_company("files", "bundle_id"),
-    schema.one_of("status", "open", "merged", "closed"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
     schema.check("merged", "(status = 'merged') = (merged_commit IS NOT NULL)"),
-    schema.one_of("decision", "approved", "returned"),
     # One branch of an agent is one change for as long as it is open.
     schema.partial_index("uq_changes_branch", "repo_id", "remote_branch", unique=True, where=_OPEN),
     schema.partial_index("ix_changes_outcome_id", "outcome_id", where=_OPEN),
@@ -36,9 +29,6 @@ changes = schema.table_of(
 change_comments = schema.table_of(
     ChangeComment,
     "change_comments",
-    *schema.within_company("changes", "change_id"),
-    *schema.within_company("agents", "agent_id"),
-    schema.one_of("side", "old", "new"),
     schema.check("place", "(line IS NULL) = (side IS NULL) AND (line IS NULL OR path IS NOT NULL)"),
     Index("ix_change_comments_change_id", "change_id", "id"),
     # Comments from outside come in once.
@@ -53,9 +43,6 @@ change_comments = schema.table_of(
 change_errands = schema.table_of(
     ChangeErrand,
     "change_errands",
-    *schema.within_company("repos", "repo_id"),
-    *schema.within_company("changes", "change_id"),
-    schema.one_of("kind", "publish", "merge"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index("ix_change_errands_unfinished", "repo_id", "id", where=_UNFINISHED),
     Index("ix_change_errands_change_id", "change_id", "id"),
@@ -65,15 +52,12 @@ forge_watches = schema.table_of(
     ForgeWatch,
     "forge_watches",
     *schema.required(BigInteger, "epoch"),
-    *schema.within_company("repos", "repo_id"),
     key=("repo_id",),
 )
 
 forge_issues = schema.table_of(
     ForgeIssue,
     "forge_issues",
-    *schema.within_company("repos", "repo_id"),
-    *schema.within_company("outcomes", "outcome_id"),
     # An issue becomes one outcome.
     UniqueConstraint("repo_id", "number"),
 )
@@ -81,10 +65,6 @@ forge_issues = schema.table_of(
 change_checks = schema.table_of(
     ChangeCheck,
     "change_checks",
-    *schema.within_company("repos", "repo_id"),
-    *schema.within_company("changes", "change_id"),
-    *schema.within_company("files", "evidence_id"),
-    schema.one_of("result", "passed", "failed"),
     schema.check("result_at_end", "result IS NULL OR status = 'done'"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index("ix_change_checks_unfinished", "next_at", "id", where=_UNFINISHED),

@@ -18,7 +18,6 @@ agent_bindings = schema.table_of(
     "agent_bindings",
     schema.referable(),
     UniqueConstraint("adapter_type", "adapter_token"),
-    *schema.within_company("agents", "agent_id"),
     schema.partial_index(
         "uq_agent_bindings_agent_id", "agent_id", "adapter_type", unique=True, where=_THERE
     ),
@@ -30,8 +29,6 @@ channel_deliveries = schema.table_of(
     ChannelDelivery,
     "channel_deliveries",
     # It goes out once, so the message names it; also to the outside.
-    *schema.within_company("messages", "message_id"),
-    *schema.within_company("agents", "agent_id"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index(
         "ix_channel_deliveries_unfinished",
@@ -51,7 +48,5 @@ channel_receipts = schema.table_of(
     Receipt,
     "channel_receipts",
     PrimaryKeyConstraint("binding_id", "outside_id"),
-    *schema.within_company("agent_bindings", "binding_id"),
-    *schema.within_company("messages", "message_id"),
     Index("ix_channel_receipts_message_id", "message_id"),
 )

@@ -26,7 +26,6 @@ _UNFINISHED = "status IN ('queued', 'leased')"
 linked_accounts = schema.table_of(
     LinkedAccount,
     "linked_accounts",
-    *schema.within_company("agent_bindings", "binding_id"),
     schema.partial_index(
         "uq_linked_accounts_account", "kind", "realm", "account", unique=True, where=_LINKED
     ),
@@ -44,7 +43,6 @@ channel_receivers = schema.table_of(
     Receiver,
     "channel_receivers",
     *schema.required(BigInteger, "epoch"),
-    *schema.within_company("agent_bindings", "binding_id"),
     key=("binding_id",),
 )
 
@@ -52,7 +50,6 @@ channel_intake = schema.table_of(
     Intake,
     "channel_intake",
     UniqueConstraint("binding_id", "outside_id"),
-    *schema.within_company("agent_bindings", "binding_id"),
     *schema.leased_queue("leased", "done", "dead"),
     schema.partial_index(
         "ix_channel_intake_unfinished", "binding_id", "lane", "id", where=_UNFINISHED
@@ -64,7 +61,6 @@ channel_posts = schema.table_of(
     Post,
     "channel_posts",
     schema.referable(),
-    *schema.within_company("agent_bindings", "binding_id"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index(
         "ix_channel_posts_unfinished", "binding_id", "conversation", "id", where=_UNFINISHED

@@ -20,7 +20,6 @@ mcp_servers = schema.table_of(
     McpServer,
     "mcp_servers",
     schema.referable(),
-    schema.one_of("transport", "stdio", "http"),
     schema.check("command", "(transport = 'stdio') = (command IS NOT NULL)"),
     schema.check("url", "(transport = 'http') = (url IS NOT NULL)"),
     schema.partial_index("uq_mcp_servers_name", "company_id", "name", unique=True, where=_THERE),
@@ -39,11 +38,8 @@ repos = schema.table_of(
 folders = schema.table_of(
     Folder,
     "folders",
-    schema.one_of("kind", "work", "tools"),
     schema.check("place", "(path IS NULL) <> (repo_id IS NULL)"),
     schema.check("of_agent", "kind = 'tools' OR agent_id IS NOT NULL"),
-    *schema.within_company("agents", "agent_id"),
-    *schema.within_company("repos", "repo_id"),
     schema.partial_index(
         "uq_folders_work", "agent_id", unique=True, where=f"{_THERE} AND kind = 'work'"
     ),

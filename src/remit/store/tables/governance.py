@@ -15,24 +15,6 @@ approvals = schema.table_of(
     schema.referable(),
     *schema.references("runs", "requested_by_run_id"),
     *schema.optional(Id, "blob_file_id"),
-    *schema.within_company(
-        "agents",
-        "requested_by_agent_id",
-        "agent_id",
-        "home_agent_id",
-        "routed_to_agent_id",
-        "decided_by_agent_id",
-    ),
-    schema.one_of(
-        "type",
-        "hire_agent",
-        "approve_ceo_strategy",
-        "config_change",
-        "capability_use",
-        "budget",
-        "request_board_approval",
-    ),
-    schema.one_of("status", "pending", "revision_requested", "approved", "rejected", "cancelled"),
     schema.check(
         "one_requester", "(requested_by_agent_id IS NULL) <> (requested_by_user_id IS NULL)"
     ),
@@ -63,8 +45,6 @@ approval_comments = schema.table_of(
     Comment,
     "approval_comments",
     *schema.references("approval_comments", "reply_to"),
-    *schema.within_company("approvals", "approval_id"),
-    *schema.within_company("agents", "author_agent_id"),
     schema.check("one_author", "author_agent_id IS NULL OR author_user_id IS NULL"),
     Index("ix_approval_comments_approval_id", "approval_id", "id"),
 )
@@ -73,9 +53,5 @@ config_revisions = schema.table_of(
     ConfigRevision,
     "config_revisions",
     UniqueConstraint("agent_id", "number"),
-    *schema.within_company("agents", "agent_id"),
-    *schema.within_company("approvals", "approval_id"),
-    *schema.within_company("agents", "created_by_agent_id"),
-    schema.one_of("source", "create", "change", "proposal", "rollback", "resubmit", "seat"),
     Index("ix_config_revisions_agent_id", "agent_id", "number"),
 )

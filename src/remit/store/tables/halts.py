@@ -8,7 +8,6 @@ from remit.store.tables import base as schema
 halts = schema.table_of(
     Halt,
     "halts",
-    *schema.within_company("agents", "agent_id", "made_by_agent_id"),
     schema.check("one_maker", "(made_by_user_id IS NULL) <> (made_by_agent_id IS NULL)"),
     # Stopping twice is one halt.
     schema.partial_index("uq_halts_company", "company_id", unique=True, where="agent_id IS NULL"),

@@ -16,9 +16,10 @@ event_heads = schema.table(
 events = schema.table_of(
     Event,
     "events",
+    # An id alone, without a reference.
+    *schema.optional(Id, "run_id"),
     *schema.keys(BigInteger, "seq"),
     Column("id", Id, nullable=False, unique=True),
-    schema.one_of("actor_kind", "user", "agent", "system"),
     Index("ix_events_resource", "company_id", "resource", "seq"),
     # The events of a run.
     schema.partial_index("ix_events_run_id", "run_id", where="run_id IS NOT NULL"),

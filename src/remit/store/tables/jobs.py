@@ -17,8 +17,7 @@ jobs = schema.table_of(
     # The closed account or set-up that it waits for or, while it runs, finds out about.
     *schema.optional(Id, "held_by"),
     *schema.counters(*METERS),
-    *schema.within_company("agents", "agent_id"),
-    *schema.within_company("messages", "message_id", "answer_id"),
+    *schema.within_company("messages", "message_id"),
     *schema.leased_queue("running", "completed", "failed", "cancelled"),
     schema.partial_index("ix_jobs_unfinished", "id", where=_UNFINISHED),
     Index("ix_jobs_agent_id", "agent_id", "id"),

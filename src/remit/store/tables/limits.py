@@ -11,7 +11,6 @@ limits_reached = schema.table_of(
     "limits_reached",
     # The agent, or the company where it is the company's own limit.
     *schema.required(Id, "subject_id"),
-    *schema.within_company("agents", "agent_id"),
     schema.one_of(
         "name",
         "agent_runs_per_hour",

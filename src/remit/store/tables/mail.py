@@ -6,16 +6,16 @@ from remit.model.messaging.mail import Delivery, Message
 from remit.model.messaging.question import Question
 from remit.model.messaging.schedule import Schedule
 from remit.store.tables import base as schema
-from remit.store.tables.base import RowNumber
+from remit.store.tables.base import Id, RowNumber
 
 messages = schema.table_of(
     Message,
     "messages",
+    # Ids alone, without a reference.
+    *schema.required(Id, "thread_id"),
+    *schema.optional(Id, "origin_id"),
     schema.referable(),
     *schema.references("runs", "sender_run_id"),
-    *schema.within_company("agents", "sender_agent_id"),
-    *schema.within_company("files", "body_file_id"),
-    *schema.within_company("messages", "reply_to"),
     schema.one_of("sender_kind", "agent", "user", "system"),
     schema.check(
         "one_sender",
@@ -38,14 +38,13 @@ messages = schema.table_of(
 deliveries = schema.table_of(
     Delivery,
     "deliveries",
+    # An id alone, without a reference.
+    *schema.optional(Id, "alone_run_id"),
     Column("id", RowNumber, primary_key=True, autoincrement=True),
     # The place in line, given when the message becomes visible; clocks do not matter to it.
     *schema.optional(BigInteger, "position"),
     *schema.references("runs", "run_id"),
-    *schema.within_company("messages", "message_id"),
-    *schema.within_company("agents", "agent_id"),
     schema.check("one_receiver", "(agent_id IS NULL) <> (user_id IS NULL)"),
-    schema.one_of("status", "deferred", "queued", "leased", "done", "dead", "cancelled"),
     schema.check("leased", "(status = 'leased') = (run_id IS NOT NULL AND ended_at IS NULL)"),
     schema.check(
         "position", "(status = 'deferred') OR (position IS NOT NULL) OR status = 'cancelled'"
@@ -74,8 +73,6 @@ deliveries = schema.table_of(
 schedules = schema.table_of(
     Schedule,
     "schedules",
-    *schema.within_company("agents", "agent_id"),
-    schema.one_of("status", "active", "done", "cancelled"),
     schema.check("next", "(status = 'active') = (next_at IS NOT NULL)"),
     Index("ix_schedules_company_id", "company_id", "id"),
     Index("ix_schedules_agent_id", "agent_id"),
@@ -86,8 +83,6 @@ schedules = schema.table_of(
 questions = schema.table_of(
     Question,
     "questions",
-    *schema.within_company("agents", "agent_id", "to_agent_id"),
-    schema.one_of("status", "open", "answered", "cancelled"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
     Index("ix_questions_company_id", "company_id", "id"),
     schema.partial_index("ix_questions_open", "company_id", "agent_id", where="status = 'open'"),

@@ -10,6 +10,10 @@ from remit.store.tables.base import Id, RowNumber, Time
 outcomes = schema.table_of(
     Outcome,
     "outcomes",
+    # Words that the database does not check.
+    *schema.optional(Text, "look_for"),
+    # An id alone, without a reference.
+    *schema.optional(Id, "origin_id"),
     schema.referable(),
     # Places in the record: the last news about it, and what its owner was shown.
     *schema.counters("news", "seen"),
@@ -17,9 +21,7 @@ outcomes = schema.table_of(
     *schema.within_company("agents", "owner_id", "delegator_id", deferred=True),
     schema.check("delegator", "delegator_id IS NULL OR delegated"),
     schema.check("open_prereqs", "open_prereqs >= 0"),
-    schema.one_of("kind", "work", "inbox"),
     schema.partial_index("uq_outcomes_one_inbox", "owner_id", unique=True, where="kind = 'inbox'"),
-    schema.one_of("status", "open", "completed", "closed"),
     schema.check("finished", "(status = 'open') = (finished_at IS NULL)"),
     schema.check("perpetual", "NOT (perpetual AND status = 'completed')"),
     Index("ix_outcomes_company_id", "company_id", "id"),
@@ -82,16 +84,15 @@ outcome_blockers = schema.table(
 agents = schema.table_of(
     Agent,
     "agents",
+    # Words that the database does not check.
+    *schema.required(Text, "role"),
     schema.referable(),
     *schema.required(Text, "name_key"),
     *schema.optional(BigInteger, "budget_monthly_cents", "budget_monthly_tokens"),
     *schema.within_company("outcomes", "id"),
-    *schema.within_company("agents", "boss_id"),
     *schema.within_company("files", "state_file_id", "log_file_id", deferred=True),
     schema.check("one_boss", "(boss_id IS NULL) <> (boss_user_id IS NULL)"),
     schema.check("not_own_boss", "boss_id <> id"),
-    schema.one_of("status", "pending_approval", "idle", "running", "paused", "error", "terminated"),
-    schema.one_of("permission_level", "restricted", "standard", "privileged", "boss"),
     Index("ix_agents_company_id", "company_id", "id"),
     Index("ix_agents_boss_id", "boss_id"),
     # Agents that a person has to see to.

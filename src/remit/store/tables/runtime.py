@@ -21,8 +21,6 @@ runs = schema.table_of(
     *schema.counters("log_bytes"),
     *schema.counters("shown"),
     *schema.optional(Id, "account_id"),
-    *schema.within_company("agents", "agent_id"),
-    schema.one_of("status", "running", "completed", "failed", "cancelled", "lost"),
     schema.check("ended", "(status = 'running') = (ended_at IS NULL)"),
     schema.partial_index("uq_runs_one_live", "agent_id", unique=True, where="status = 'running'"),
     schema.partial_index("ix_runs_live", "company_id", where="status = 'running'"),
@@ -38,7 +36,6 @@ agent_leases = schema.table_of(
     *schema.required(BigInteger, "wake_seq", "done_seq", "epoch"),
     # The closed account or set-up that it waits for: it is not looked for among those ready.
     *schema.optional(Id, "held_by"),
-    *schema.within_company("agents", "agent_id"),
     schema.check("wakes", "wake_seq >= done_seq"),
     schema.partial_index("ix_agent_leases_due", "due_at", where=_READY),
     schema.partial_index("ix_agent_leases_held_by", "held_by", "due_at", where=_HELD),

@@ -14,8 +14,6 @@ waits = schema.table_of(
     # The question, approval, submission, or the message that asks or expects a reply.
     *schema.required(Id, "subject_id"),
     UniqueConstraint("kind", "subject_id"),
-    *schema.within_company("agents", "agent_id", "awaited_agent_id"),
-    schema.one_of("kind", "question", "approval", "capability", "reply", "submission"),
     Index("ix_waits_agent_id", "agent_id", "id"),
     Index("ix_waits_awaited_agent_id", "awaited_agent_id", "id"),
     Index("ix_waits_company_id", "company_id", "id"),
@@ -36,9 +34,6 @@ submissions = schema.table_of(
     Submission,
     "submissions",
     schema.referable(),
-    *schema.within_company("outcomes", "outcome_id"),
-    *schema.within_company("agents", "agent_id"),
-    schema.one_of("status", "open", "accepted", "returned", "withdrawn"),
     schema.partial_index("uq_submissions_open", "outcome_id", unique=True, where="status = 'open'"),
     Index("ix_submissions_outcome_id", "outcome_id", "id"),
 )

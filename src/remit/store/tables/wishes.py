@@ -14,9 +14,8 @@ _UNFINISHED = "status IN ('queued', 'leased')"
 wishes = schema.table_of(
     Wish,
     "wishes",
-    *schema.within_company("messages", "message_id"),
-    *schema.within_company("agents", "agent_id"),
-    schema.one_of("status", "open", "ended"),
+    # An id alone, without a reference.
+    *schema.optional(Id, "shared_with"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
     schema.partial_index("ix_wishes_shared_with", "shared_with", where="shared_with IS NOT NULL"),
     schema.partial_index("ix_wishes_open", "user_id", "company_id", "message_id", where=_OPEN),
