@@ -134,8 +134,9 @@ def _check_free(ctx: Context, plan: Plan, name: object) -> str:
 
 
 def _check_ids(ctx: Context, values: Mapping[Any, object], where: Callable[[str], str]) -> None:
+    taken = {kind: company_dump.taken(kind) for kind in set(map(type, values.values()))}
     for one, value in values.items():
-        if ctx.tx.one(company_dump.taken(type(value)), id=one) is not None:
+        if ctx.tx.one(taken[type(value)], id=one) is not None:
             raise Conflict(
                 f"{where(one)}: its id, {one}, is in this instance already.",
                 "Import it into another instance.",

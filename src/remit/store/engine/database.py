@@ -9,7 +9,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -59,7 +58,10 @@ class Transaction(ABC):
 
     def add(self, value: object, **more: Any) -> None:
         """Store a value as a new row, with the columns that the value itself does not know."""
-        self.run(_insertion(type(value)), **row(value, **more))
+        kind = type(value)
+        if kind not in _INSERTIONS:
+            _INSERTIONS[kind] = change(insert(STORED[kind]))
+        self.run(_INSERTIONS[kind], **row(value, **more))
 
     def _run(self, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
         sql, constants = statement.compiled(self.dialect)
@@ -69,11 +71,8 @@ class Transaction(ABC):
         return self.execute(sql, values)
 
 
-@cache
-def _insertion(value: type[object]) -> Statement[None]:
-    return change(insert(STORED[value]))
-
-
+#: Compiled once for each kind of value.
+_INSERTIONS: dict[type[object], Statement[None]] = {}
 #: Commits that have to reach the disk: the same number again, and a number for a transaction.
 _TOUCH = {SQLITE: "PRAGMA user_version = 0", POSTGRESQL: "SELECT txid_current()"}
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, Table, and_, false, or_, select
@@ -119,7 +118,6 @@ def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -
         after = page[-1].id  # type: ignore[attr-defined]  # what is paged has an id
 
 
-@cache
 def taken(kind: type[object]) -> Statement[Any]:
     """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
     return Rows(STORED[kind], kind).any(id="id")
