@@ -77,18 +77,20 @@ def table_of(
     name: str,
     *parts: SchemaItem,
     key: Sequence[str] = ("id",),
+    referable: bool = False,
     defaults: Mapping[str, str | int] = MappingProxyType({}),
     **options: Any,
 ) -> sa.Table:
     """A table that stores values: a column for each field that is not among the parts; a reference
     where that is the id of something else, and a condition where it is one of some words, unless
-    the parts say another. `defaults` are for rows that are older than their columns."""
+    the parts say another. Other rows of the company refer to `referable` ones; `defaults` are for
+    rows that are older than their columns."""
     given = {part.name for part in parts if isinstance(part, sa.Column)}
     explicit = [part for part in parts if isinstance(part, sa.ForeignKeyConstraint)]
     referring = {"id", *(name for one in explicit for name in one.column_keys)}
     checked = {part.name for part in parts if isinstance(part, sa.CheckConstraint)}
     columns: list[SchemaItem] = []
-    conditions: list[SchemaItem] = []
+    conditions: list[SchemaItem] = [sa.UniqueConstraint("id", "company_id")] if referable else []
     for field, (kind, choice) in _kinds(value).items():
         if field in given:
             continue
@@ -169,11 +171,6 @@ def references(table: str, *names: str) -> list[sa.Column[Any]]:
 
 def company_id() -> sa.Column[Any]:
     return sa.Column("company_id", Id, sa.ForeignKey("companies.id"), nullable=False)
-
-
-def referable() -> sa.UniqueConstraint:
-    """Lets `within_company` refer to a row."""
-    return sa.UniqueConstraint("id", "company_id")
 
 
 def check(name: str, condition: str) -> sa.CheckConstraint:

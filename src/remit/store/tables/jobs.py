@@ -10,9 +10,7 @@ from remit.store.tables.base import Id
 _UNFINISHED = "status IN ('queued', 'running')"
 
 jobs = schema.table_of(
-    Job,
-    "jobs",
-    schema.referable(),
+    *(Job, "jobs"),
     Column("message_id", Id, nullable=False, unique=True),
     # The closed account or set-up that it waits for or, while it runs, finds out about.
     *schema.optional(Id, "held_by"),
@@ -23,4 +21,5 @@ jobs = schema.table_of(
     Index("ix_jobs_agent_id", "agent_id", "id"),
     Index("ix_jobs_company_id", "company_id", "id"),
     schema.by_short_id("jobs"),
+    referable=True,
 )

@@ -8,13 +8,11 @@ from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber, Time
 
 outcomes = schema.table_of(
-    Outcome,
-    "outcomes",
+    *(Outcome, "outcomes"),
     # Words that the database does not check.
     *schema.optional(Text, "look_for"),
     # An id alone, without a reference.
     *schema.optional(Id, "origin_id"),
-    schema.referable(),
     # Places in the record: the last news about it, and what its owner was shown.
     *schema.counters("news", "seen"),
     # A mandate and its agent name each other, so one of the two waits for the commit.
@@ -60,6 +58,7 @@ outcomes = schema.table_of(
         "ix_outcomes_handed_over", "owner_id", where="delegated = true", sqlite="delegated = 1"
     ),
     schema.by_short_id("outcomes"),
+    referable=True,
     defaults={"kind": "work", "open_waits": 0, "reviews": 0},
 )
 
@@ -82,11 +81,9 @@ outcome_blockers = schema.table(
 )
 
 agents = schema.table_of(
-    Agent,
-    "agents",
+    *(Agent, "agents"),
     # Words that the database does not check.
     *schema.required(Text, "role"),
-    schema.referable(),
     *schema.required(Text, "name_key"),
     *schema.optional(BigInteger, "budget_monthly_cents", "budget_monthly_tokens"),
     *schema.within_company("outcomes", "id"),
@@ -108,6 +105,7 @@ agents = schema.table_of(
         where="status <> 'terminated'",
     ),
     schema.by_short_id("agents"),
+    referable=True,
     defaults={
         "capabilities": "",
         "permissions": "{}",

@@ -12,9 +12,7 @@ _READY = "wake_seq > done_seq AND held_by IS NULL"
 _HELD = "held_by IS NOT NULL"
 
 runs = schema.table_of(
-    Run,
-    "runs",
-    schema.referable(),
+    *(Run, "runs"),
     *schema.counters("epoch"),
     *schema.optional(BigInteger, "context_length"),
     *schema.counters(*METERS),
@@ -27,12 +25,12 @@ runs = schema.table_of(
     Index("ix_runs_agent_id", "agent_id", "id"),
     Index("ix_runs_company_id", "company_id", "id"),
     schema.by_short_id("runs"),
+    referable=True,
     defaults={"message_ids": "[]", "cost_estimated": False, "outcome_ids": "[]", "goes_on": False},
 )
 
 agent_leases = schema.table_of(
-    Lease,
-    "agent_leases",
+    *(Lease, "agent_leases"),
     *schema.required(BigInteger, "wake_seq", "done_seq", "epoch"),
     # The closed account or set-up that it waits for: it is not looked for among those ready.
     *schema.optional(Id, "held_by"),

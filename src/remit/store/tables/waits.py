@@ -8,9 +8,7 @@ from remit.store.tables.base import Id
 
 #: A row exists exactly while its subject is undecided.
 waits = schema.table_of(
-    Wait,
-    "waits",
-    schema.referable(),
+    *(Wait, "waits"),
     # The question, approval, submission, or the message that asks or expects a reply.
     *schema.required(Id, "subject_id"),
     UniqueConstraint("kind", "subject_id"),
@@ -18,6 +16,7 @@ waits = schema.table_of(
     Index("ix_waits_awaited_agent_id", "awaited_agent_id", "id"),
     Index("ix_waits_company_id", "company_id", "id"),
     schema.partial_index("ix_waits_remind_at", "remind_at", where="remind_at IS NOT NULL"),
+    referable=True,
     defaults={"reminders": 0},
 )
 
@@ -31,9 +30,8 @@ wait_outcomes = schema.table(
 )
 
 submissions = schema.table_of(
-    Submission,
-    "submissions",
-    schema.referable(),
+    *(Submission, "submissions"),
     schema.partial_index("uq_submissions_open", "outcome_id", unique=True, where="status = 'open'"),
     Index("ix_submissions_outcome_id", "outcome_id", "id"),
+    referable=True,
 )
