@@ -34,7 +34,7 @@ class LeasedQueue(Rows[T]):
         held: ColumnElement[bool],
         **claims: Any,
     ) -> None:
-        super().__init__(table, value, key)
+        super().__init__(value, key, table=table)
         self.noun = noun
         self.by_key = self.key == bind(noun)
         self.by_holder = and_(self.by_key, held, table.c.epoch == bind("epoch"))

@@ -8,9 +8,9 @@ from remit.store.connections.checks import CHECKS
 from remit.store.engine.statement import Rows, if_asked, new
 from remit.store.organisation.halts import stopped
 from remit.store.queues import StatusQueue
-from remit.store.tables import change_checks, change_comments, change_errands, changes
+from remit.store.tables import change_checks, change_errands, changes
 
-_CHANGES = Rows(changes, Change)
+_CHANGES = Rows(Change)
 _open = changes.c.status == literal_column("'open'")
 _one = changes.c.id == bind("change")
 _seen = changes.c.version == bind("seen_version")
@@ -61,7 +61,7 @@ END = _CHANGES.update(
     _one, _open, **new("status", "merged_commit", "ended_why"), ended_at=bind("now"), **_step
 )
 
-_COMMENTS = Rows(change_comments, ChangeComment)
+_COMMENTS = Rows(ChangeComment)
 #: The comments on a change, in order.
 COMMENTS = _COMMENTS.after(change_id="change")
 

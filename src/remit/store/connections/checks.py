@@ -27,7 +27,7 @@ RESULT = CHECKS.update(
     CHECKS.by_key, change_checks.c.epoch == bind("epoch"), **new("result", "log", "evidence_id")
 )
 #: Sets the checks that are run on proposals to a repository.
-SET_CHECKS = Rows(repos, Repo).next_version(
+SET_CHECKS = Rows(Repo).next_version(
     repos.c.id == bind("repo"),
     repos.c.version == bind("seen_version"),
     repos.c.removed_at.is_(None),

@@ -9,7 +9,7 @@ from remit.model.connections.folder import Folder
 from remit.store.engine.statement import Rows, change
 from remit.store.tables import folders
 
-_FOLDERS = Rows(folders, Folder)
+_FOLDERS = Rows(Folder)
 _there = folders.c.removed_at.is_(None)
 
 #: A folder by its id, in whichever company.

@@ -82,7 +82,7 @@ RING_FOR_OUTCOME = WATCHES.update(
 #: The watches of a company.
 WATCHES_OF = WATCHES.find(_there, company_id="company")
 
-_CHANGES = Rows(changes, Change)
+_CHANGES = Rows(Change)
 _requested = changes.c.request_number.is_not(None)
 #: Changes whose requests are looked at.
 REQUESTED = _CHANGES.find(
@@ -107,7 +107,7 @@ SET_REQUEST = _CHANGES.update(
 #: Records the forge's last news about a change.
 SET_SEEN = _CHANGES.update(changes.c.id == bind("change"), **new("request_seen"))
 
-_COMMENTS = Rows(change_comments, ChangeComment)
+_COMMENTS = Rows(ChangeComment)
 #: Whether something that was said there is known.
 KNOWN = _COMMENTS.any(change_id="change", outside_id="outside")
 #: The known comments of the forge.
@@ -134,7 +134,7 @@ SET_OUTSIDE_ID = _COMMENTS.update(
     outside_id=bind("outside"),
 )
 
-_ISSUES = Rows(forge_issues, ForgeIssue)
+_ISSUES = Rows(ForgeIssue)
 #: The outcome of an issue.
 ISSUE = _ISSUES.one(repo_id="repo", number="number")
 #: The numbers of those that became something.

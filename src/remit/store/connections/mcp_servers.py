@@ -9,7 +9,7 @@ from remit.store.engine.statement import Rows, Statement, scalar
 from remit.store.organisation.grants import LIVE
 from remit.store.tables import grants, mcp_servers, runs
 
-_MCP_SERVERS = Rows(mcp_servers, McpServer)
+_MCP_SERVERS = Rows(McpServer)
 _there = mcp_servers.c.removed_at.is_(None)
 
 #: The company's MCP server of that name.
@@ -37,7 +37,7 @@ REPLACE_SERVER = _MCP_SERVERS.next_version(
 #: Marks a server as removed.
 REMOVE_SERVER = _MCP_SERVERS.mark_removed(id="server")
 
-_GRANTS = Rows(grants, Grant)
+_GRANTS = Rows(Grant)
 _on_server = and_(grants.c.company_id == bind("company"), grants.c.kind == literal("mcp_server"))
 _alive = exists().where(runs.c.agent_id == grants.c.holder_id, runs.c.status == literal("running"))
 #: Grants on one server, of anybody.

@@ -8,7 +8,7 @@ from remit.model.connections.repo import Repo, RepoSpec
 from remit.store.engine.statement import Rows
 from remit.store.tables import repos
 
-_REPOS = Rows(repos, Repo)
+_REPOS = Rows(Repo)
 _there = repos.c.removed_at.is_(None)
 
 #: The company's repository of that name.

@@ -6,7 +6,7 @@ from remit.model.connections.secret import Secret
 from remit.store.engine.statement import Rows
 from remit.store.tables import secrets
 
-_SECRETS = Rows(secrets, Secret)
+_SECRETS = Rows(Secret)
 _there = secrets.c.removed_at.is_(None)
 
 #: The company's secret of that name.

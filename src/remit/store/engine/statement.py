@@ -33,6 +33,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
 
+from remit.store.tables.base import STORED
+
 T = TypeVar("T")
 
 SQLITE: Dialect = sqlite.dialect(paramstyle="named")
@@ -86,12 +88,12 @@ def columns(table: Table, value: type[Any]) -> list[Column[Any]]:
 
 
 class Rows(Generic[T]):
-    """A table, and the value that each of its rows becomes."""
+    """The rows of a table as values: of that which stores them, unless it is another."""
 
-    def __init__(self, table: Table, value: type[T], key: str = "id") -> None:
-        self.table = table
+    def __init__(self, value: type[T], key: str = "id", *, table: Table | None = None) -> None:
+        self.table = STORED[value] if table is None else table
         self.value = value
-        self.key = table.c[key]
+        self.key = self.table.c[key]
 
     def find(
         self,

@@ -8,7 +8,7 @@ from remit.model.execution.account import LONGEST_BELIEVED, Account
 from remit.store.engine.statement import Rows, Statement, new, scalar
 from remit.store.tables import accounts, agents, jobs, runs
 
-_ACCOUNTS = Rows(accounts, Account)
+_ACCOUNTS = Rows(Account)
 _one = accounts.c.id == bind("account")
 _held = accounts.c.state != literal_column("'open'")
 _setup = accounts.c.kind == literal("setup")

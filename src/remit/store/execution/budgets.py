@@ -70,7 +70,7 @@ ACCOUNTS_ABOVE = Statement(
     .order_by(_chain.c.depth),
     into(Account),
 )
-_RESERVATIONS = Rows(reservations, Reservation)
+_RESERVATIONS = Rows(Reservation)
 #: Amounts set aside for an agent and for those above it, nearest first, the oldest first.
 RESERVATIONS_ABOVE = _RESERVATIONS.find(
     _open,
@@ -126,7 +126,7 @@ class Node:
 
 
 #: All agents of a company that exist, with their bosses and budgets.
-TREE = Rows(agents, Node).find(agents.c.status != literal("terminated"), company_id="company")
+TREE = Rows(Node, table=agents).find(agents.c.status != literal("terminated"), company_id="company")
 #: Whether there is anything to count at all.
 ANY_LIMIT = Statement(
     select(literal(1))
@@ -188,7 +188,7 @@ SPENT_IN_COMPANY = Statement(
 
 # Stops
 
-_BUDGET_STOPS = Rows(budget_stops, Stop, "agent_id")
+_BUDGET_STOPS = Rows(Stop, "agent_id")
 #: Why an agent is stopped by its budget, if it is.
 STOP_OF = _BUDGET_STOPS.one(agent_id="agent")
 #: All agents of a company that are stopped by their budgets, longest first.

@@ -11,7 +11,7 @@ from remit.store.engine.statement import Rows, Statement, change, if_asked, scal
 from remit.store.tables import outcomes
 from remit.store.work.outcomes import BLOCKED_IDS, PARENT_IDS, PROMISED
 
-_OUTCOMES = Rows(outcomes, Outcome)
+_OUTCOMES = Rows(Outcome)
 # Constants of an indexed condition must be written out, or SQLite does not see that they match.
 _open = outcomes.c.status == sa.literal_column("'open'")
 _inbox = outcomes.c.kind == sa.literal_column("'inbox'")

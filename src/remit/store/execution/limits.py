@@ -16,8 +16,8 @@ from remit.store.tables import (
     spending,
 )
 
-_RUNS = Rows(runs, Run)
-_LIMITS_REACHED = Rows(limits_reached, Reached)
+_RUNS = Rows(Run)
+_LIMITS_REACHED = Rows(Reached)
 
 _newest = sa.select(runs.c.started_at).order_by(runs.c.id.desc()).limit(1).offset(bind("later"))
 #: When the run began before which so many others began; ids are in the order of the beginnings.

@@ -25,7 +25,7 @@ from remit.store.engine.statement import (
 )
 from remit.store.tables import agent_sessions, agents, events, files, run_logs, runs
 
-_RUNS = Rows(runs, Run)
+_RUNS = Rows(Run)
 _one = runs.c.id == bind("run")
 _running = runs.c.status == sa.literal("running")
 
@@ -238,7 +238,7 @@ class Session:
 #: In place of a conversation: the next run begins a new one.
 FRESH = ""
 #: The conversation that an agent can go on with.
-SESSION = Rows(agent_sessions, Session, "agent_id").one(agent_id="agent")
+SESSION = Rows(Session, "agent_id", table=agent_sessions).one(agent_id="agent")
 
 
 def _keep_session(dialect: object) -> object:
@@ -288,6 +288,6 @@ DENIALS = Statement(
     lambda run, text: (str(run), str(text)),
 )
 #: The pieces of a log, after one of them.
-LOG = Rows(run_logs, LogPiece, "number").after(run_id="run")
+LOG = Rows(LogPiece, "number", table=run_logs).after(run_id="run")
 #: Newest first: runs that ended badly, whatever came after them.
 ENDED_BADLY = _RUNS.before(BADLY, company_id="company")

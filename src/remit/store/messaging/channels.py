@@ -12,7 +12,7 @@ from remit.store.tables import agent_bindings, channel_deliveries, channel_recei
 
 # Bindings
 
-_BINDINGS = Rows(agent_bindings, Binding)
+_BINDINGS = Rows(Binding)
 _there = agent_bindings.c.removed_at.is_(None)
 _speaks = and_(_there, agent_bindings.c.held.is_(false()))
 _one = agent_bindings.c.id == bind("binding")
@@ -100,9 +100,7 @@ DEFERRED_BELOW = QUEUE.find(
 # Incoming messages
 
 #: Whether a message of the outside came before.
-RECEIPT = Rows(channel_receipts, Receipt, "binding_id").one(
-    binding_id="binding", outside_id="outside_id"
-)
+RECEIPT = Rows(Receipt, "binding_id").one(binding_id="binding", outside_id="outside_id")
 #: As the outside calls a message that came from there.
 OUTSIDE_ID = Statement(
     select(channel_receipts.c.outside_id).where(channel_receipts.c.message_id == bind("message")),

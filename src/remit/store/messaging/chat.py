@@ -31,7 +31,7 @@ from remit.store.tables import (
 
 # Linked accounts
 
-_ACCOUNTS = Rows(linked_accounts, LinkedAccount)
+_ACCOUNTS = Rows(LinkedAccount)
 _unrevoked = linked_accounts.c.revoked_at.is_(None)
 #: It ends with what its user was signed in with; that of somebody else, who invited them, may be
 #: revoked.
@@ -65,7 +65,7 @@ REVOKE_ACCOUNT_OF = _ACCOUNTS.revoke(
 USE_ACCOUNT = _ACCOUNTS.update(
     linked_accounts.c.id == bind("id_"), used_at=bind("now"), label=bind("new_label")
 )
-_CODES = Rows(link_codes, LinkCode, "digest")
+_CODES = Rows(LinkCode, "digest")
 #: The purpose of a code.
 CODE = _CODES.one(digest="digest")
 #: It links one account.
@@ -233,7 +233,7 @@ SHOWING_HERE = POSTS.count(POSTS.unfinished, binding_id="binding", conversation=
 POST_BY_OUTSIDE = POSTS.one(binding_id="binding", outside_id="outside")
 #: Posts that a removed binding had not shown.
 UNSHOWN = POSTS.find(POSTS.unfinished, binding_id="binding")
-_BUTTONS = Rows(button_references, ButtonReference, "digest")
+_BUTTONS = Rows(ButtonReference, "digest")
 #: The act of a reference.
 REFERENCE = _BUTTONS.one(digest="digest")
 #: It stands for nothing any more; for one of several who come at once.

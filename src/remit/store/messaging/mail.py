@@ -24,7 +24,7 @@ MOST_MATCHES = 1000
 
 # Messages
 
-_MESSAGES = Rows(messages, Message)
+_MESSAGES = Rows(Message)
 #: One message by id, of any company.
 MESSAGE_ANYWHERE = _MESSAGES.one(id="message")
 #: The receiver of a delivery. It has no index, so that a narrower one is used: by message, by time.
@@ -85,7 +85,7 @@ RECEIVED = Statement(
 
 # Deliveries
 
-_DELIVERIES = Rows(deliveries, Delivery)
+_DELIVERIES = Rows(Delivery)
 _one = deliveries.c.id == bind("delivery")
 #: Constants are written out so that the partial indexes are seen to match.
 _waiting = deliveries.c.status.in_([sa.literal_column("'queued'"), sa.literal_column("'leased'")])
@@ -232,7 +232,7 @@ BOARD = Statement(
 
 # Schedules
 
-_SCHEDULES = Rows(schedules, Schedule)
+_SCHEDULES = Rows(Schedule)
 #: One schedule by id, of any company.
 SCHEDULE_ANYWHERE = _SCHEDULES.one(id="schedule")
 #: A page of schedules: of one agent or of all, ended ones too or not.
@@ -279,7 +279,7 @@ MOVE_SCHEDULE = _SCHEDULES.update(
 
 # Questions
 
-_QUESTIONS = Rows(questions, Question)
+_QUESTIONS = Rows(Question)
 #: One question by id, of any company.
 QUESTION_ANYWHERE = _QUESTIONS.one(id="question")
 #: A page of questions: of one agent or of all, ended ones too or not.

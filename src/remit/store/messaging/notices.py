@@ -15,7 +15,7 @@ def _still_there(table: Table) -> tuple[Table, ColumnElement[bool]]:
     return memberships, and_(of.company_id == table.c.company_id, of.user_id == table.c.user_id)
 
 
-_HOOKS = Rows(notice_hooks, Hook, "user_id")
+_HOOKS = Rows(Hook, "user_id")
 _mine = and_(notice_hooks.c.company_id == bind("company"), notice_hooks.c.user_id == bind("user"))
 
 #: A person named none any more.
@@ -46,7 +46,7 @@ LINKED_USERS = Statement(
     .distinct(),
     scalar,
 )
-_RULES = Rows(notice_rules, StoredRules, "user_id")
+_RULES = Rows(StoredRules, "user_id")
 _rules_of = and_(
     notice_rules.c.company_id == bind("company"), notice_rules.c.user_id == bind("user")
 )

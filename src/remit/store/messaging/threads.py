@@ -7,8 +7,8 @@ from remit.model.messaging.mail import Delivery, Message
 from remit.store.engine.statement import Rows, unless
 from remit.store.tables import deliveries, memberships, messages
 
-_MESSAGES = Rows(messages, Message)
-_DELIVERIES = Rows(deliveries, Delivery)
+_MESSAGES = Rows(Message)
+_DELIVERIES = Rows(Delivery)
 #: Constants are written out so that the partial indexes are seen to match.
 _queued = deliveries.c.status == literal_column("'queued'")
 _waiting = deliveries.c.status.in_([literal_column("'queued'"), literal_column("'leased'")])

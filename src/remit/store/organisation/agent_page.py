@@ -72,7 +72,7 @@ RUNS_BY_DAY = Statement(
 _same_role = agents.c.role == bind("role")
 _same_adapter = agents.c.adapter_type == bind("adapter_type")
 #: Agents most like somebody with this role and this adapter; the newest first.
-RELATED = Rows(agents, Agent).find(
+RELATED = Rows(Agent).find(
     agents.c.status.in_([literal("idle"), literal("running"), literal("paused")]),
     or_(_same_role, _same_adapter),
     company_id="company",

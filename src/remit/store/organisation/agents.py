@@ -11,7 +11,7 @@ from remit.model.organisation.agent import DEEPEST_TREE, Agent
 from remit.store.engine.statement import Rows, Statement, columns, into, scalar, unless
 from remit.store.tables import agent_places, agents, companies, memberships
 
-_AGENTS = Rows(agents, Agent)
+_AGENTS = Rows(Agent)
 _one = agents.c.id == bind("agent")
 _not_terminated = agents.c.status != literal("terminated")
 
@@ -110,7 +110,7 @@ class Place:
     until: Micros | None
 
 
-_PLACES = Rows(agent_places, Place, "agent_id")
+_PLACES = Rows(Place, "agent_id", table=agent_places)
 #: Begins an agent's place below a boss.
 INSERT_PLACE = _PLACES.insert_without("id")
 #: Ends an agent's present place.

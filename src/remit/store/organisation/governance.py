@@ -23,8 +23,6 @@ from remit.store.tables import (
     access_log,
     agent_places,
     agents,
-    approval_comments,
-    approval_revisions,
     approvals,
     companies,
     config_revisions,
@@ -42,11 +40,11 @@ from remit.store.tables import (
     users,
 )
 
-_APPROVAL_REVISIONS = Rows(approval_revisions, Revision, "number")
-_APPROVAL_COMMENTS = Rows(approval_comments, Comment)
-_CONFIG_REVISIONS = Rows(config_revisions, ConfigRevision, "number")
-_AGENTS = Rows(agents, Agent)
-_APPROVALS = Rows(approvals, Approval)
+_APPROVAL_REVISIONS = Rows(Revision, "number")
+_APPROVAL_COMMENTS = Rows(Comment)
+_CONFIG_REVISIONS = Rows(ConfigRevision, "number")
+_AGENTS = Rows(Agent)
+_APPROVALS = Rows(Approval)
 _one = approvals.c.id == bind("approval")
 _undecided = approvals.c.status.in_([sa.literal("pending"), sa.literal("revision_requested")])
 

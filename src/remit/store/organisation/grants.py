@@ -9,7 +9,7 @@ from remit.store.engine.statement import Rows, Statement, if_asked, scalar
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import grants
 
-_GRANTS = Rows(grants, Grant)
+_GRANTS = Rows(Grant)
 _unrevoked = grants.c.revoked_at.is_(None)
 #: A capability that is in force.
 LIVE = and_(_unrevoked, or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")))

@@ -12,10 +12,10 @@ from remit.store.engine.statement import Rows, Statement, into, new
 from remit.store.organisation.agents import BELOW_AGENT, BOSSES_OF
 from remit.store.tables import agents, change_checks, changes, halts, jobs, runs
 
-_RUNS = Rows(runs, Run)
-_JOBS = Rows(jobs, Job)
-_CHECKS = Rows(change_checks, ChangeCheck)
-_HALTS = Rows(halts, Halt)
+_RUNS = Rows(Run)
+_JOBS = Rows(Job)
+_CHECKS = Rows(ChangeCheck)
+_HALTS = Rows(Halt)
 
 #: Ends a halt.
 DELETE_HALT = _HALTS.delete(id="halt")

@@ -22,10 +22,10 @@ from remit.store.tables import (
     users,
 )
 
-_COMPANIES = Rows(companies, Company)
-_USERS = Rows(users, User)
-_MEMBERSHIPS = Rows(memberships, Membership, "user_id")
-_TOKENS = Rows(tokens, Token)
+_COMPANIES = Rows(Company)
+_USERS = Rows(User)
+_MEMBERSHIPS = Rows(Membership, "user_id")
+_TOKENS = Rows(Token)
 _unrevoked = tokens.c.revoked_at.is_(None)
 
 # Companies

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Table, and_, false, or_, select
+from sqlalchemy import Column, and_, false, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.ids import OutcomeId
@@ -21,45 +21,37 @@ from remit.store.engine.statement import Rows, Statement, into, scalar
 from remit.store.organisation.agents import Place
 from remit.store.tables import (
     agent_places,
-    agents,
-    approvals,
-    config_revisions,
     deliveries,
-    file_versions,
-    files,
     messages,
     outcome_blockers,
     outcome_edges,
     outcomes,
-    questions,
-    schedules,
 )
-from remit.store.tables.base import STORED
 
 T = TypeVar("T")
 PAGE = 500
 
 
-def _page(table: Table, value: type[T]) -> Statement[T]:
-    return Rows(table, value).after(company_id="company")
+def _page(value: type[T]) -> Statement[T]:
+    return Rows(value).after(company_id="company")
 
 
 #: A page of all agents.
-AGENTS = _page(agents, Agent)
+AGENTS = _page(Agent)
 #: A page of all outcomes.
-OUTCOMES = _page(outcomes, Outcome)
+OUTCOMES = _page(Outcome)
 #: A page of all files.
-FILES = _page(files, File)
+FILES = _page(File)
 #: A page of all messages.
-MESSAGES = _page(messages, Message)
+MESSAGES = _page(Message)
 #: A page of all questions.
-QUESTIONS = _page(questions, Question)
+QUESTIONS = _page(Question)
 #: A page of all schedules.
-SCHEDULES = _page(schedules, Schedule)
+SCHEDULES = _page(Schedule)
 #: A page of all approvals.
-APPROVALS = _page(approvals, Approval)
+APPROVALS = _page(Approval)
 #: A page of all configurations.
-CONFIGURATIONS = _page(config_revisions, ConfigRevision)
+CONFIGURATIONS = _page(ConfigRevision)
 #: Agents with mail once no run has any of it: a letter that is tried only once has been tried.
 AGENTS_WITH_MAIL = Statement(
     select(deliveries.c.agent_id)
@@ -76,9 +68,9 @@ AGENTS_WITH_MAIL = Statement(
     scalar,
 )
 #: All versions of a file.
-VERSIONS = Rows(file_versions, Version, "number").find(file_id="file")
+VERSIONS = Rows(Version, "number").find(file_id="file")
 #: All places that an agent had.
-PLACES = Rows(agent_places, Place).find(
+PLACES = Rows(Place, table=agent_places).find(
     agent_id="agent", order=[agent_places.c.since, agent_places.c.id]
 )
 
@@ -107,7 +99,7 @@ _top = (
 )
 _below = _top.union(select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _top.c.id))
 #: An outcome and all that is below it, however deep.
-OUTCOMES_BELOW = Rows(outcomes, Outcome).after(outcomes.c.id.in_(select(_below.c.id)))
+OUTCOMES_BELOW = Rows(Outcome).after(outcomes.c.id.in_(select(_below.c.id)))
 
 
 def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -> Iterator[T]:
@@ -120,4 +112,4 @@ def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -
 
 def taken(kind: type[object]) -> Statement[Any]:
     """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
-    return Rows(STORED[kind], kind).any(id="id")
+    return Rows(kind).any(id="id")

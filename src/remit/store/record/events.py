@@ -20,7 +20,7 @@ class Head:
     hash: str
 
 
-_HEADS = Rows(event_heads, Head, "company_id")
+_HEADS = Rows(Head, "company_id", table=event_heads)
 #: Reading the head for a write locks it on PostgreSQL: commands of one company take turns.
 LOCK_HEAD = Statement(_HEADS.select(company_id="company").with_for_update(), into(Head))
 #: Number and hash of the newest event of a company.
@@ -29,7 +29,7 @@ READ_HEAD = _HEADS.one(company_id="company")
 MOVE_HEAD = _HEADS.update(event_heads.c.company_id == bind("company"), **new("seq", "hash"))
 #: Adds an event.
 INSERT_EVENT = change(insert(events))
-_EVENTS = Rows(events, Event, "seq")
+_EVENTS = Rows(Event, "seq")
 #: A page of a company's events, oldest first.
 EVENTS_AFTER = _EVENTS.after(company_id="company")
 #: A page of a company's events, newest first.
@@ -121,7 +121,7 @@ class StoredAnswer:
     answer: str
 
 
-_ANSWERS = Rows(answers, StoredAnswer, "key")
+_ANSWERS = Rows(StoredAnswer, "key", table=answers)
 #: Keeps the answer to a call, for repeats of it.
 INSERT_ANSWER = change(insert(answers))
 #: The stored answer to a caller's key.

@@ -22,7 +22,6 @@ from remit.store.tables import (
     deliveries,
     events,
     files,
-    grants,
     messages,
     outcome_blockers,
     outcome_edges,
@@ -174,7 +173,7 @@ _says = sa.or_(
     events.c.resource.in_(_with_words(files, "description", "kb_file")),
 )
 #: A stretch of the record, of which only what is looked for is shown.
-EVENTS_AMONG = Rows(events, Event, "seq").before(
+EVENTS_AMONG = Rows(Event, "seq").before(
     events.c.seq >= bind("first"),
     unless(
         "any_action",
@@ -190,7 +189,7 @@ EVENTS_AMONG = Rows(events, Event, "seq").before(
     company_id="company",
 )
 #: The holders of grants on one resource.
-HOLDING = Rows(grants, Grant).find(
+HOLDING = Rows(Grant).find(
     LIVE, kind="kind", resource_id="resource", company_id="company", limit=bind("limit")
 )
 
@@ -207,7 +206,7 @@ def _called(*texts: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
 
 
 #: Agents of a company, or of a part of it, by name, title or role; newest first.
-AGENTS_CALLED = Rows(agents, Agent).find(
+AGENTS_CALLED = Rows(Agent).find(
     _called(agents.c.name, agents.c.title, agents.c.role),
     agents.c.status != sa.literal("terminated"),
     unless("everybody", agents.c.id.in_(sa.select(BELOW_AGENT.c.id))),
@@ -216,7 +215,7 @@ AGENTS_CALLED = Rows(agents, Agent).find(
     limit=bind("limit"),
 )
 #: Outcomes by title, newest first.
-OUTCOMES_CALLED = Rows(outcomes, Outcome).find(
+OUTCOMES_CALLED = Rows(Outcome).find(
     _called(outcomes.c.title),
     outcomes.c.kind == sa.literal("work"),
     company_id="company",
@@ -224,7 +223,7 @@ OUTCOMES_CALLED = Rows(outcomes, Outcome).find(
     limit=bind("limit"),
 )
 #: Letters by subject, newest first.
-MESSAGES_CALLED = Rows(messages, Message).find(
+MESSAGES_CALLED = Rows(Message).find(
     _called(messages.c.subject),
     company_id="company",
     order=[messages.c.id.desc()],
@@ -239,7 +238,7 @@ _lately = (
     .subquery("lately")
 )
 #: Runs by why they began or failed, or by who ran; newest first.
-RUNS_CALLED = Rows(runs, Run).find(
+RUNS_CALLED = Rows(Run).find(
     sa.or_(
         _called(runs.c.why, runs.c.error),
         runs.c.agent_id.in_(

@@ -9,11 +9,11 @@ from remit.model.organisation.grant import Level, Mode
 from remit.model.work.file import AccessEntry, File, Version
 from remit.store.engine.statement import Rows, Statement, change, columns, into, new, scalar
 from remit.store.organisation.grants import LIVE
-from remit.store.tables import access_log, file_links, file_versions, files, grants, messages
+from remit.store.tables import file_links, file_versions, files, grants, messages
 
-_FILES = Rows(files, File)
-_FILE_VERSIONS = Rows(file_versions, Version, "number")
-_ACCESS_LOG = Rows(access_log, AccessEntry)
+_FILES = Rows(File)
+_FILE_VERSIONS = Rows(Version, "number")
+_ACCESS_LOG = Rows(AccessEntry)
 
 #: Adds a file.
 INSERT_FILE = _FILES.insert_without("search_row")

@@ -24,7 +24,7 @@ from remit.store.engine.statement import (
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import agents, outcome_blockers, outcome_edges, outcomes
 
-_OUTCOMES = Rows(outcomes, Outcome)
+_OUTCOMES = Rows(Outcome)
 
 #: The company's outcome of that id.
 OUTCOME = _OUTCOMES.one(company_id="company", id="outcome")
@@ -187,7 +187,7 @@ class Part:
     parent_id: OutcomeId
 
 
-_EDGES = Rows(outcome_edges, Edge, "child_id")
+_EDGES = Rows(Edge, "child_id", table=outcome_edges)
 _outcome = sa.select(outcomes.c.id).where(*_OUTCOMES.same(company_id="company", id="outcome"))
 _from = _outcome.cte("needed", recursive=True)
 # SQLite walks two tables in one recursion and uses an index on each; PostgreSQL allows only one

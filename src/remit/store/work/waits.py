@@ -8,9 +8,9 @@ from remit.model.work.wait import Submission, Wait
 from remit.store.engine.statement import Rows, Statement, change, scalar
 from remit.store.tables import agents, outcomes, submissions, wait_outcomes, waits
 
-_WAITS = Rows(waits, Wait)
-_OUTCOMES = Rows(outcomes, Outcome)
-_SUBMISSIONS = Rows(submissions, Submission)
+_WAITS = Rows(Wait)
+_OUTCOMES = Rows(Outcome)
+_SUBMISSIONS = Rows(Submission)
 
 #: Lets an outcome rest while a wait is open.
 INSERT_WAIT_OUTCOME = change(insert(wait_outcomes))

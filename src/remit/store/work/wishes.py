@@ -22,13 +22,13 @@ from remit.store.tables import (
     wishes,
 )
 
-_DELIVERIES = Rows(deliveries, Delivery)
-_QUESTIONS = Rows(questions, Question)
-_JOBS = Rows(jobs, Job)
-_RUNS = Rows(runs, Run)
-_WISHES = Rows(wishes, Wish, "message_id")
-_OUTCOMES = Rows(outcomes, Outcome)
-_MESSAGES = Rows(messages, Message)
+_DELIVERIES = Rows(Delivery)
+_QUESTIONS = Rows(Question)
+_JOBS = Rows(Job)
+_RUNS = Rows(Run)
+_WISHES = Rows(Wish, "message_id")
+_OUTCOMES = Rows(Outcome)
+_MESSAGES = Rows(Message)
 #: Constants are written out so that the partial indexes are seen to match.
 _open = wishes.c.status == literal_column("'open'")
 _one = wishes.c.message_id == bind("message")
