@@ -117,7 +117,7 @@ def claim(
     if stopped or not _QUEUE.claim(ctx, message, worker, lease):
         return None
     again = (found.ended_why or "").endswith(MAY_HAVE_IT)
-    # What is in line goes with its binding.
+    # A message in line goes with its binding.
     binding = ctx.tx.existing(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
     sent = _sent(ctx, message)
     agent = lookup.agent_row(ctx, found.agent_id)
@@ -183,7 +183,7 @@ def put_back(ctx: Context, *, message: str, epoch: int) -> shapes.EndedShape:
 
 def _sent(ctx: Context, message: str) -> Message:
     system_only(ctx)
-    # What goes out is a message.
+    # Only messages go out.
     return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=message)
 
 

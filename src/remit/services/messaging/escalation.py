@@ -96,7 +96,7 @@ def boss_changed(ctx: Context, agent: str, before: AgentId | None) -> None:
         if wait.awaited_agent_id != before or wait.kind is WaitKind.REPLY:
             continue
         if wait.kind is WaitKind.APPROVAL:
-            # What is waited for stays.
+            # An approval stays for as long as somebody waits for it.
             approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=wait.subject_id)
             approval_engine.route_again(ctx, approval)
             continue

@@ -307,7 +307,7 @@ def dissolve(ctx: Context, agent: Agent) -> None:
 
 def _resize(ctx: Context, agent: Agent, kind: Kind, amount: int) -> None:
     month = month_of(ctx.now)
-    # Who has a budget has an account.
+    # An agent with a budget has an account.
     account = ctx.tx.existing(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
     below = account.reserved + account.set_aside
     if amount < min(below, account.amount):
