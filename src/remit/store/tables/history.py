@@ -14,7 +14,8 @@ event_heads = schema.table(
 )
 
 events = schema.table_of(
-    *(Event, "events"),
+    Event,
+    "events",
     # An id alone, without a reference.
     *schema.optional(Id, "run_id"),
     *schema.keys(BigInteger, "seq"),
