@@ -33,7 +33,7 @@ from tests import runtime_stage
 from tests.change_stage import give
 from tests.company import Company, opened, run_sql
 from tests.forge_server import TOKEN, Forge, forge
-from tests.git_remote import git
+from tests.git_remote import git, trusting
 from tests.kills import PAUSE, free_port
 from tests.organisation import problems
 from tests.review_stage import Checkout
@@ -280,7 +280,8 @@ class ChangeOffice:
         crash = here[0] if here and " " not in here[0][0] else None
         self._requests = 0
         environ = {"FORGE_TOKEN": self.around.secret, "HOOK": HOOK, **self.environ}
-        environ["GIT_SSL_CAINFO"] = str(self.forge.certificate)
+        if not self.plain:
+            environ |= trusting(self.forge.certificate)
         life = Life(
             self.url,
             str(self.home),

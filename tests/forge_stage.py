@@ -14,6 +14,7 @@ from remit.testing.clock import VirtualClock
 from tests.change_stage import give
 from tests.company import Answer, Company, Run
 from tests.forge_server import TOKEN, Forge, Pull, forge
+from tests.git_remote import trust
 from tests.mailing import ack, take
 from tests.review_stage import Checkout
 
@@ -83,7 +84,7 @@ def staged(
 ) -> Iterator[ForgeStage]:
     root = place / "remotes" / "acme"
     with forge(kind, root / "site.git", place) as site:
-        monkeypatch.setenv("GIT_SSL_CAINFO", str(site.certificate))
+        trust(monkeypatch, site.certificate)
         monkeypatch.setenv("FORGE_TOKEN", TOKEN)
         where: dict[str, Any] = {"source": "env", "place": "FORGE_TOKEN"}
         company.call(company.board, secrets.put, company=company.id, name="forge-token", **where)

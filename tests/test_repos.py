@@ -26,7 +26,7 @@ from remit.services.rights import grants
 from remit.testing import ToolRefused
 from tests import cli_forks
 from tests.company import Answer, Company, Member, Run
-from tests.git_remote import PASSWORD, Remote, asked, counted, git, https
+from tests.git_remote import PASSWORD, Remote, asked, counted, git, https, trust
 from tests.governance import approve
 from tests.test_mcp_tools import serving
 
@@ -731,7 +731,7 @@ def test_a_password_opens_the_remote_and_is_found_nowhere_else(
     path, log = counted(tmp_path / "bin")
     monkeypatch.setenv("PATH", path)
     with https(tmp_path / "remotes", tmp_path) as server:
-        monkeypatch.setenv("GIT_SSL_CAINFO", str(server.certificate))
+        trust(monkeypatch, server.certificate)
         add(small, f"{server.url}/site/.git", username="bot", secret="git-token")
         run = worker(small)
         with pytest.raises(RemitError, match=r"There is no secret .git-token."):
@@ -759,7 +759,7 @@ def test_a_wrong_password_and_a_remote_that_leads_elsewhere_are_errors(
 
     small.app.repos = Repos(small.app.gate, small.clock, small.home, secret_of)
     with https(tmp_path / "remotes", tmp_path) as server:
-        monkeypatch.setenv("GIT_SSL_CAINFO", str(server.certificate))
+        trust(monkeypatch, server.certificate)
         add(small, f"{server.url}/site/.git", username="bot", secret="git-token")
         run = worker(small)
         with pytest.raises(Unavailable) as wrong:

@@ -10,6 +10,7 @@ from remit.services.changes import watches
 from remit.services.identity import as_system
 from tests.browsing import PHONE, Office, Visitor, check_accessible, check_fits
 from tests.forge_server import TOKEN, forge
+from tests.git_remote import trust
 from tests.page_stage import Proposals
 from tests.web_stage import HOSTILE
 from tests.working import eventually
@@ -83,7 +84,7 @@ def test_what_happened_at_the_forge_is_on_the_page(
     monkeypatch.setenv("WEB_FORGE_TOKEN", TOKEN)
     app = office.running.app
     with forge("github", tmp_path / "remotes/acme/site.git", tmp_path) as there:
-        monkeypatch.setenv("GIT_SSL_CAINFO", str(there.certificate))
+        trust(monkeypatch, there.certificate)
         proposals = Proposals(office, tmp_path, there)
         change = proposals.propose(GOOD)
 
