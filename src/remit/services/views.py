@@ -86,12 +86,15 @@ def view_of(
         read = other.get(key, key)
         reads.append((key, attrgetter(read) if isinstance(read, str) else read, _shows(hint)))
 
+    wanted = set(given)
     perhaps = [key for key, hint in keys.items() if not _required(hint) and key not in given]
 
     def show(value: Thing, /, **more: Any) -> Shown:
-        if more.keys() != set(given):
+        if more.keys() != wanted:
             raise TypeError(f"a view of {kind.__name__} is given {', '.join(given) or 'nothing'}")
-        view = {key: shows(read(value)) for key, read, shows in reads} | more
+        view = {
+            key: read(value) if shows is None else shows(read(value)) for key, read, shows in reads
+        } | more
         for key in perhaps:
             if view[key] is None:
                 del view[key]
@@ -104,8 +107,8 @@ def _required(hint: Any) -> bool:
     return get_origin(hint) is not NotRequired
 
 
-def _shows(hint: Any) -> Callable[[Any], Any]:
-    """The conversion from a stored value to the type of a key."""
+def _shows(hint: Any) -> Callable[[Any], Any] | None:
+    """The conversion from a stored value to the type of a key; None where it is shown as it is."""
     choices = (hint, *get_args(hint))
     if not _required(hint):
         return _shows(choices[1])
@@ -115,7 +118,7 @@ def _shows(hint: Any) -> Callable[[Any], Any]:
         return _by_value
     if any(get_origin(choice) in (dict, list) or is_typeddict(choice) for choice in choices):
         return _read
-    return _as_it_is
+    return None
 
 
 def _by_value(value: Enum | None) -> str | None:
@@ -126,10 +129,6 @@ def _by_value(value: Enum | None) -> str | None:
 
 def _read(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def awaiting(
@@ -190,6 +189,19 @@ company = view_of(Company, shapes.CompanyShape, limits=lambda it: limits_of(it.l
 member = view_of(Member, shapes.MemberShape, id="user_id")
 
 
+def _listed(field: Field) -> Callable[[Agent], Any]:
+    """The value of a field as lists of agents show it, which are long."""
+    read: Callable[[Agent], Any] = attrgetter(field.name)
+    if field.holds is Holds.TEXT:
+        return lambda value: text_without_secrets(text)[0] if (text := read(value)) else text
+    if field.holds in (Holds.ROLE, Holds.DOCUMENT):
+        return lambda value: field.shown(read(value))
+    return read
+
+
+_LISTED = tuple((one.name, _listed(one)) for one in LISTED)
+
+
 def agent(value: Agent) -> shapes.AgentShape:
     shown = {
         "id": value.id,
@@ -204,16 +216,9 @@ def agent(value: Agent) -> shapes.AgentShape:
         "log_file_id": value.log_file_id,
         "created_at": time(value.created_at),
         "updated_at": time(value.updated_at),
-        **{one.name: _listed(value, one) for one in LISTED},
+        **{name: read(value) for name, read in _LISTED},
     }
     return cast(shapes.AgentShape, shown)
-
-
-def _listed(value: Agent, field: Field) -> Any:
-    stored = getattr(value, field.name)
-    if field.holds is Holds.TEXT and stored:
-        return text_without_secrets(stored)[0]
-    return field.shown(stored)
 
 
 def description(value: Agent) -> tuple[dict[str, object], list[str]]:
