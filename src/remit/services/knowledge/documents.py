@@ -12,7 +12,7 @@ from typing import Any
 from remit.clock import to_iso
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, FileId
-from remit.model.work.file import File, FileKind
+from remit.model.work.file import File, FileKind, Version
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import shapes
 from remit.services.command import Context
@@ -123,14 +123,9 @@ def rename(ctx: Context, file_id: str, description: str) -> None:
 
 
 def add_version(ctx: Context, file: File, links: Any) -> None:
-    ctx.tx.run(
-        statements.INSERT_VERSION,
-        file_id=file.id,
-        number=file.version,
-        **{name: getattr(file, name) for name in ("sha256", "size", "is_text")},
-        at=ctx.now,
-        **ctx.author,
-    )
+    who = (ctx.actor.agent_id, ctx.actor.user_id, ctx.actor.run_id)
+    content = (file.sha256, file.size, file.is_text)
+    ctx.tx.add(Version(file.id, file.version, *content, ctx.now, *who))
     for target in links:
         ctx.tx.run(statements.INSERT_LINK, file_id=file.id, target_id=target)
 

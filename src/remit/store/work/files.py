@@ -36,8 +36,6 @@ DESCRIBE_FILE = _FILES.update(
 
 # Versions
 
-#: Adds a version of a file.
-INSERT_VERSION = change(sa.insert(file_versions))
 #: A page of a file's versions, newest first.
 VERSIONS = _FILE_VERSIONS.before(file_id="file")
 #: One version of a file.
