@@ -24,6 +24,13 @@ class NamedShape(TypedDict):
     name: str
 
 
+class OwnedShape(TypedDict):
+    """Something that belongs to a company."""
+
+    id: str
+    company_id: str
+
+
 class TitledShape(TypedDict):
     id: str
     title: str

@@ -7,7 +7,7 @@ from remit.model.connections.check import CheckSource, RepoCheck
 from remit.model.connections.folder import Folder
 from remit.model.connections.forge import CheckState, RequestState
 from remit.model.connections.repo import Repo
-from remit.services.shape_basics import Moment
+from remit.services.shape_basics import Moment, NamedShape, OwnedShape
 
 
 class ProposedShape(TypedDict):
@@ -65,9 +65,7 @@ class ForgeWatchShape(TypedDict):
     next_at: Moment
 
 
-class ChangeShape(TypedDict):
-    id: str
-    company_id: str
+class ChangeShape(OwnedShape):
     repo: str
     agent_id: str
     run_id: str | None
@@ -108,11 +106,9 @@ class ChangeCommentShape(TypedDict):
     at: Moment
 
 
-class ChangeCheckShape(TypedDict):
+class ChangeCheckShape(NamedShape):
     """Run on the author's code."""
 
-    id: str
-    name: str
     source: Annotated[str, CheckSource]
     #: waiting, running, passed, failed, broken (it could not be run) or left.
     state: str

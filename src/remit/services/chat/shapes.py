@@ -7,7 +7,7 @@ from typing import TypedDict
 from remit.model.messaging.chat import LinkedAccount
 from remit.services.connections.shapes import ConnectionShape, ParcelShape
 from remit.services.knowledge.shapes import StoredShape
-from remit.services.shape_basics import Moment
+from remit.services.shape_basics import Moment, NamedShape
 
 
 class LinkCodeShape(TypedDict):
@@ -41,11 +41,9 @@ class ReceivingShape(ConnectionShape):
     epoch: int
 
 
-class IncomingSenderShape(TypedDict):
+class IncomingSenderShape(NamedShape):
     """Fields of a channel's `Sender`."""
 
-    id: str
-    name: str
     sure: bool
 
 

@@ -9,7 +9,7 @@ from remit.model.connections.folder import FolderKind
 from remit.model.connections.mcp_server import Transport
 from remit.model.messaging.mail import DeliveryStatus
 from remit.model.organisation.grant import Mode
-from remit.services.shape_basics import Moment
+from remit.services.shape_basics import Moment, NamedShape, OwnedShape
 
 
 class NoticeShape(TypedDict):
@@ -96,9 +96,7 @@ class RepoCheckShape(TypedDict):
     protected: list[str]
 
 
-class RepoShape(TypedDict):
-    id: str
-    company_id: str
+class RepoShape(OwnedShape):
     name: str
     url: str
     ref: str | None
@@ -116,11 +114,9 @@ class RepoShape(TypedDict):
     updated_at: Moment
 
 
-class UsableRepoShape(TypedDict):
+class UsableRepoShape(NamedShape):
     """A repository as agents see it."""
 
-    id: str
-    name: str
     url: str
     ref: str | None
     mode: Annotated[str, Mode]
@@ -143,11 +139,9 @@ class SyncedRepoShape(TypedDict):
     head: str | None
 
 
-class FolderShape(TypedDict):
+class FolderShape(OwnedShape):
     """A folder of a worker's machine that runs are shown."""
 
-    id: str
-    company_id: str
     kind: Annotated[str, FolderKind]
     agent_id: str | None
     agent_name: str | None
@@ -204,9 +198,7 @@ class TakenInShape(TypedDict):
     duplicate: bool
 
 
-class SecretShape(TypedDict):
-    id: str
-    company_id: str
+class SecretShape(OwnedShape):
     name: str
     source: str
     place: str
@@ -228,9 +220,7 @@ class RemovedSecretShape(TypedDict):
     replaced: NotRequired[str | None]
 
 
-class McpServerShape(TypedDict):
-    id: str
-    company_id: str
+class McpServerShape(OwnedShape):
     name: str
     transport: Annotated[str, Transport]
     command: list[str] | None

@@ -10,12 +10,10 @@ from remit.model.execution.job import JobStatus
 from remit.model.execution.run import RunStatus
 from remit.model.execution.transcript import EntryKind
 from remit.services.people.shapes import NewTokenShape
-from remit.services.shape_basics import Moment
+from remit.services.shape_basics import Moment, OwnedShape
 
 
-class RunShape(TypedDict):
-    id: str
-    company_id: str
+class RunShape(OwnedShape):
     agent_id: str
     status: Annotated[str, RunStatus]
     why: str | None
@@ -98,9 +96,7 @@ class ReportedShape(TypedDict):
     ok: bool
 
 
-class JobShape(TypedDict):
-    id: str
-    company_id: str
+class JobShape(OwnedShape):
     agent_id: str
     message_id: str
     status: Annotated[str, JobStatus]
@@ -123,9 +119,7 @@ class JobWithWaitShape(JobShape):
     waits_for: str | None
 
 
-class AccountShape(TypedDict):
-    id: str
-    company_id: str
+class AccountShape(OwnedShape):
     kind: Annotated[str, FaultHolds]
     name: str
     adapter_type: str

@@ -9,7 +9,7 @@ from remit.services.execution.shapes import BossShape, MandateShape
 from remit.services.organisation.shapes import AgentShape
 from remit.services.people.shapes import CompanyShape
 from remit.services.rights.shapes import DerivedGrantShape, GrantShape
-from remit.services.shape_basics import DifferenceShape, Moment
+from remit.services.shape_basics import DifferenceShape, Moment, OwnedShape
 
 
 class UpdatedAgentShape(AgentShape):
@@ -22,9 +22,7 @@ class UpdatedAgentShape(AgentShape):
     dry_run: bool
 
 
-class ApprovalShape(TypedDict):
-    id: str
-    company_id: str
+class ApprovalShape(OwnedShape):
     type: Annotated[str, ApprovalType]
     status: Annotated[str, ApprovalStatus]
     requested_by_agent_id: str | None
@@ -62,9 +60,7 @@ class ApprovalRevisionShape(TypedDict):
     created_at: Moment
 
 
-class CommentShape(TypedDict):
-    id: str
-    company_id: str
+class CommentShape(OwnedShape):
     approval_id: str
     author_agent_id: str | None
     author_user_id: str | None

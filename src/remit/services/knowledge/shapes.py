@@ -6,14 +6,12 @@ from typing import Annotated, NotRequired, TypedDict
 
 from remit.model.organisation.grant import Level
 from remit.model.work.file import Access, FileKind
-from remit.services.shape_basics import Moment
+from remit.services.shape_basics import Moment, OwnedShape
 
 
-class FileShape(TypedDict):
+class FileShape(OwnedShape):
     """Of a file that may only be known of, what tells about its contents is left out."""
 
-    id: str
-    company_id: str
     kind: NotRequired[Annotated[str, FileKind]]
     description: str
     unlisted: bool

@@ -11,7 +11,14 @@ from remit.model.messaging.schedule import ScheduleStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.model.work.outcome import OutcomeStatus
 from remit.services.rights.shapes import CapabilityRequestShape
-from remit.services.shape_basics import CycleToldShape, EndedShape, Moment, NamedShape, TitledShape
+from remit.services.shape_basics import (
+    CycleToldShape,
+    EndedShape,
+    Moment,
+    NamedShape,
+    OwnedShape,
+    TitledShape,
+)
 
 
 class EndedMailShape(EndedShape):
@@ -19,9 +26,7 @@ class EndedMailShape(EndedShape):
     jobs: list[str]
 
 
-class MessageShape(TypedDict):
-    id: str
-    company_id: str
+class MessageShape(OwnedShape):
     thread_id: str
     reply_to: str | None
     sender: str
@@ -112,16 +117,12 @@ class TracedRunShape(TypedDict):
     error: str | None
 
 
-class TracedOutcomeShape(TypedDict):
-    id: str
-    title: str
+class TracedOutcomeShape(TitledShape):
     status: Annotated[str, OutcomeStatus]
     owner: str
 
 
-class TracedHireShape(TypedDict):
-    id: str
-    name: str
+class TracedHireShape(NamedShape):
     status: Annotated[str, AgentStatus]
 
 
@@ -207,9 +208,7 @@ class TakenBackShape(EndedShape):
     dry_run: bool
 
 
-class DeadLetterShape(TypedDict):
-    id: str
-    title: str
+class DeadLetterShape(TitledShape):
     agent_id: str | None
     why: str | None
     since: Moment | None

@@ -9,7 +9,14 @@ from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.agent_spec import CONFIGURED, LISTED, Field, Holds
 from remit.model.organisation.configuration import RevisionSource
 from remit.model.organisation.permission import PermissionLevel, Reach
-from remit.services.shape_basics import DifferenceShape, Moment, NamedShape, Role, TitledShape
+from remit.services.shape_basics import (
+    DifferenceShape,
+    Moment,
+    NamedShape,
+    OwnedShape,
+    Role,
+    TitledShape,
+)
 
 _SHOWN: Final[Mapping[Holds, Any]] = {
     Holds.ROLE: Role,
@@ -27,9 +34,7 @@ def _describe(shape: Any, described: Iterable[Field], *, seen_by_all: Iterable[F
 
 
 #: With the fields of its description.
-class AgentShape(TypedDict):
-    id: str
-    company_id: str
+class AgentShape(OwnedShape):
     status: Annotated[str, AgentStatus]
     reports_to: str | None
     boss_user_id: str | None
@@ -95,11 +100,9 @@ class PurgedAgentShape(AgentShape):
     removed: PurgedShape
 
 
-class OrganisedAgentShape(TypedDict):
+class OrganisedAgentShape(NamedShape):
     """An agent in the tree, with those who report to it."""
 
-    id: str
-    name: str
     role: Role
     title: str
     status: Annotated[str, AgentStatus]
@@ -108,11 +111,9 @@ class OrganisedAgentShape(TypedDict):
     reports: list[OrganisedAgentShape]
 
 
-class PastPlaceShape(TypedDict):
+class PastPlaceShape(NamedShape):
     """Boss of an agent at a time."""
 
-    id: str
-    name: str
     role: Role
     reports_to: str | None
     boss_user_id: str | None
@@ -133,9 +134,7 @@ class AgentLogShape(TypedDict):
     entries: list[LogEntryShape]
 
 
-class HaltShape(TypedDict):
-    id: str
-    company_id: str
+class HaltShape(OwnedShape):
     level: str
     agent_id: str | None
     agent: str | None

@@ -8,12 +8,10 @@ from remit.ids import TokenKind
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
-from remit.services.shape_basics import Moment
+from remit.services.shape_basics import Moment, NamedShape
 
 
-class CompanyShape(TypedDict):
-    id: str
-    name: str
+class CompanyShape(NamedShape):
     messaging: Annotated[str, Messaging]
     require_board_approval_for_new_agents: bool
     require_approval_for_config_changes: bool
@@ -56,9 +54,7 @@ class ImportedCompanyShape(CompanyShape, ImportedShape):
     removed: dict[str, list[str]]
 
 
-class MemberShape(TypedDict):
-    id: str
-    name: str
+class MemberShape(NamedShape):
     role: Annotated[str, UserRole]
     scope_agent_id: str | None
     company_id: str

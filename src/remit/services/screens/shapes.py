@@ -16,7 +16,7 @@ from remit.services.messaging.shapes import (
 from remit.services.organisation.shapes import AgentShape
 from remit.services.record.shapes import EventShape
 from remit.services.rights.shapes import DerivedGrantShape, GrantShape
-from remit.services.shape_basics import JsonObject, Moment, Role
+from remit.services.shape_basics import JsonObject, Moment, NamedShape, Role
 from remit.services.work.shapes import GraphShape, OutcomeShape, WaitShape
 
 
@@ -181,9 +181,7 @@ class IdleShape(TypedDict):
     sentence: str
 
 
-class BriefAgentShape(TypedDict):
-    id: str
-    name: str
+class BriefAgentShape(NamedShape):
     role: Role
     title: str
     status: Annotated[str, AgentStatus]
@@ -307,11 +305,9 @@ class RunSpansShape(TypedDict):
     now: Moment
 
 
-class OrganisationLineShape(TypedDict):
+class OrganisationLineShape(NamedShape):
     """An agent in the drawing of the organisation."""
 
-    id: str
-    name: str
     title: str | None
     role: Role
     status: Annotated[str, AgentStatus]

@@ -8,7 +8,14 @@ from remit.model.work.outcome import OutcomeStatus
 from remit.model.work.wait import SubmissionStatus, WaitKind
 from remit.services.governance.shapes import HireShape
 from remit.services.record.shapes import HappeningShape
-from remit.services.shape_basics import CycleToldShape, Moment, NamedShape, OriginShape
+from remit.services.shape_basics import (
+    CycleToldShape,
+    Moment,
+    NamedShape,
+    OriginShape,
+    OwnedShape,
+    TitledShape,
+)
 
 
 class EvidenceShape(TypedDict):
@@ -28,9 +35,7 @@ class VerdictShape(TypedDict):
     run_id: str | None
 
 
-class OutcomeShape(TypedDict):
-    id: str
-    company_id: str
+class OutcomeShape(OwnedShape):
     title: str
     status: Annotated[str, OutcomeStatus]
     owner_id: str
@@ -109,9 +114,7 @@ WaitShape = TypedDict(
 )
 
 
-class BriefOutcomeShape(TypedDict):
-    id: str
-    title: str
+class BriefOutcomeShape(TitledShape):
     status: Annotated[str, OutcomeStatus]
     owner_id: str
 
