@@ -11,6 +11,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,11 +28,12 @@ from sqlalchemy import (
     create_engine,
     inspect,
 )
+from sqlalchemy.schema import CreateTable
 
 from remit.app import App
-from remit.clock import SystemClock
+from remit.clock import Micros, SystemClock
 from remit.errors import BadInput, Conflict, StorageFull, Unavailable, Unsupported
-from remit.ids import CompanyId
+from remit.ids import AgentId, CompanyId
 from remit.model.event import GENESIS
 from remit.model.organisation import company as company_model
 from remit.services.knowledge import files
@@ -44,6 +47,7 @@ from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from remit.store.messaging import mail, threads
 from remit.store.organisation import people
 from remit.store.tables import metadata
+from remit.store.tables.base import STORED, table_of
 from tests import postgres
 from tests.company import Company, opened, run_sql, settings
 from tests.statements import every_statement
@@ -416,6 +420,44 @@ def test_every_id_in_a_company_is_kept_within_it() -> None:
         }
     assert loose - set(kept) == set().union(*ELSEWHERE.values())
     assert len(kept) >= 68
+
+
+class Shade(StrEnum):
+    LIGHT = "light"
+    DARK = "dark"
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A value that nothing stores but the test below."""
+
+    id: str
+    company_id: CompanyId
+    drawn_by: AgentId | None
+    shade: Shade
+    pages: int
+    drawn_at: Micros
+
+
+def test_a_table_keeps_what_the_types_of_a_value_say() -> None:
+    sketches = table_of(Sketch, "sketches", defaults={"pages": 1})
+    try:
+        text = str(CreateTable(sketches).compile(dialect=POSTGRESQL))
+    finally:
+        metadata.remove(sketches)
+        del STORED[Sketch]
+    for line in (
+        'id VARCHAR(36) COLLATE "C" NOT NULL',
+        'drawn_by VARCHAR(36) COLLATE "C", ',
+        "shade TEXT NOT NULL",
+        "pages INTEGER DEFAULT '1' NOT NULL",
+        "drawn_at BIGINT NOT NULL",
+        "PRIMARY KEY (id)",
+        "FOREIGN KEY(company_id) REFERENCES companies (id)",
+        "FOREIGN KEY(drawn_by, company_id) REFERENCES agents (id, company_id)",
+        "CHECK (shade IN ('light', 'dark'))",
+    ):
+        assert line in text
 
 
 def test_no_row_names_one_of_another_company(tmp_path: Path) -> None:
