@@ -7,11 +7,12 @@ the lease to somebody else changes nothing.
 
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Table, and_, func, literal_column, null, or_, select
+from sqlalchemy import ColumnElement, and_, func, literal_column, null, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import MINUTE
 from remit.store.engine.statement import Rows, Statement, scalar
+from remit.store.tables.base import STORED
 
 T = TypeVar("T")
 
@@ -25,7 +26,6 @@ class LeasedQueue(Rows[T]):
 
     def __init__(
         self,
-        table: Table,
         value: type[T],
         noun: str,
         *,
@@ -34,7 +34,8 @@ class LeasedQueue(Rows[T]):
         held: ColumnElement[bool],
         **claims: Any,
     ) -> None:
-        super().__init__(value, key, table=table)
+        super().__init__(value, key)
+        table = self.table
         self.noun = noun
         self.by_key = self.key == bind(noun)
         self.by_holder = and_(self.by_key, held, table.c.epoch == bind("epoch"))
@@ -67,7 +68,6 @@ class StatusQueue(LeasedQueue[T]):
 
     def __init__(
         self,
-        table: Table,
         value: type[T],
         noun: str,
         *,
@@ -85,6 +85,7 @@ class StatusQueue(LeasedQueue[T]):
         claims a row for which `unless` holds. With `made`, the time when a row was made, a clock
         that was set back keeps nobody waiting: what was due at once then is due, and so is what was
         put off for longer than anything is."""
+        table = STORED[value]
         # Constants are written out so that the partial index is seen to match.
         status, when, count = table.c.status, table.c[due], table.c[attempts]
         self.queued = status == literal_column("'queued'")
@@ -98,7 +99,6 @@ class StatusQueue(LeasedQueue[T]):
             self.is_due = or_(self.is_due, when <= made, and_(table.c[why].is_not(None), too_far))
         self.can_begin = and_(self.queued, self.is_due, *([] if unless is None else [~unless]))
         super().__init__(
-            table,
             value,
             noun,
             waiting=self.can_begin,

@@ -67,7 +67,7 @@ COMMENTS = _COMMENTS.after(change_id="change")
 
 #: Nothing of a stopped author's goes out or comes in.
 _halted = exists().where(changes.c.id == change_errands.c.change_id, stopped(changes))
-ERRANDS = StatusQueue(change_errands, ChangeErrand, "errand", unless=_halted)
+ERRANDS = StatusQueue(ChangeErrand, "errand", unless=_halted)
 #: Earlier errands for the same change go first.
 _in_turn = ERRANDS.in_turn("repo_id", "change_id")
 #: Errands that can be done now.

@@ -11,7 +11,7 @@ from remit.store.queues import StatusQueue
 from remit.store.tables import change_checks, changes, repos
 
 _halted = exists().where(changes.c.id == change_checks.c.change_id, stopped(changes))
-CHECKS = StatusQueue(change_checks, ChangeCheck, "check", unless=_halted)
+CHECKS = StatusQueue(ChangeCheck, "check", unless=_halted)
 #: Checks that can be run now.
 READY = CHECKS.find(
     CHECKS.can_begin,

@@ -22,7 +22,6 @@ _free = or_(
     forge_watches.c.lease_until <= bind("now"),
 )
 WATCHES = LeasedQueue(
-    forge_watches,
     ForgeWatch,
     "repo",
     key="repo_id",

@@ -9,7 +9,6 @@ import typing
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
-from types import NoneType
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
@@ -33,7 +32,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
 
-from remit.store.tables.base import STORED
+from remit.store.tables.base import STORED, kinds
 
 T = TypeVar("T")
 
@@ -235,17 +234,15 @@ def into(value: type[T]) -> Callable[..., T]:
 
 @cache  # a dozen statements answer with agents, and each start of a program makes them all
 def _casts(value: Any) -> list[tuple[int, Callable[[Any], Any]]]:
-    hints = typing.get_type_hints(value)
     casts: list[tuple[int, Callable[[Any], Any]]] = []
-    for index, field in enumerate(fields(value)):
-        kinds = [one for one in typing.get_args(hints[field.name]) if one is not NoneType]
-        hint = kinds[0] if len(kinds) == 1 else hints[field.name]
-        if hint is bool:
-            casts.append((index, _maybe_bool if kinds else bool))
-        elif isinstance(hint, type) and issubclass(hint, enum.Enum):
+    for index, (kind, optional) in enumerate(kinds(value).values()):
+        if kind is bool:
+            casts.append((index, _maybe_bool if optional else bool))
+        elif isinstance(kind, type) and issubclass(kind, enum.Enum):
             # A look-up takes a tenth of calling the enum, and lists are made of thousands.
-            known: dict[Any, Any] = {member.value: member for member in hint}
-            casts.append((index, {**known, None: None}.__getitem__ if kinds else known.__getitem__))
+            known: dict[Any, Any] = {member.value: member for member in kind}
+            none = {None: None} if optional else {}
+            casts.append((index, {**known, **none}.__getitem__))
     return casts
 
 

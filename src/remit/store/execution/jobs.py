@@ -15,7 +15,6 @@ from remit.store.queues import StatusQueue
 from remit.store.tables import agents, jobs, messages
 
 QUEUE = StatusQueue(
-    jobs,
     Job,
     "job",
     held="running",

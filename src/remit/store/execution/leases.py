@@ -62,7 +62,6 @@ def _wake(dialect: object) -> object:
 #: Something is to do for an agent: a row of its own, or a higher count in it.
 WAKE = change(_wake(postgresql), sqlite=_wake(sqlite))  # type: ignore[arg-type]
 QUEUE = LeasedQueue(
-    agent_leases,
     Lease,
     "agent",
     key="agent_id",

@@ -94,7 +94,6 @@ _unheard = and_(
     ),
 )
 RECEIVERS = LeasedQueue(
-    channel_receivers,
     Receiver,
     "binding",
     key="binding_id",
@@ -145,7 +144,7 @@ RECEIVERS_OF = RECEIVERS.find(_bound, company_id="company")
 
 # Intake: messages that came in
 
-INTAKE = StatusQueue(channel_intake, Intake, "intake", made=channel_intake.c.created_at)
+INTAKE = StatusQueue(Intake, "intake", made=channel_intake.c.created_at)
 #: Whether it came before.
 CAME = INTAKE.any(binding_id="binding", outside_id="outside_id")
 #: How much of one lane has not been dealt with.
@@ -199,7 +198,7 @@ WORKED_FOR = Statement(
 
 # Posts: what Remit shows
 
-POSTS = StatusQueue(channel_posts, Post, "post", made=channel_posts.c.created_at)
+POSTS = StatusQueue(Post, "post", made=channel_posts.c.created_at)
 #: Posts that can be shown now: in each conversation in order.
 READY_POSTS = POSTS.find(
     POSTS.queued,

@@ -59,7 +59,7 @@ DELETE_RULES = _RULES.delete(_rules_of)
 #: A digest was made.
 DIGESTED = _RULES.update(_rules_of, digested_at=bind("at"))
 
-QUEUE = StatusQueue(notices, Notice, "notice", made=notices.c.created_at)
+QUEUE = StatusQueue(Notice, "notice", made=notices.c.created_at)
 #: Whether somebody was told of something in a way, or is being told.
 KNOWN = Statement(
     select(notices.c.id).where(

@@ -91,7 +91,7 @@ def table_of(
     checked = {part.name for part in parts if isinstance(part, sa.CheckConstraint)}
     columns: list[SchemaItem] = []
     conditions: list[SchemaItem] = [sa.UniqueConstraint("id", "company_id")] if referable else []
-    for field, (kind, choice) in _kinds(value).items():
+    for field, (kind, choice) in kinds(value).items():
         if field in given:
             continue
         shared = _SHARED.get(kind) if field != "id" else None
@@ -113,7 +113,7 @@ def table_of(
     return STORED[value]
 
 
-def _kinds(value: type[Any]) -> dict[str, tuple[Any, bool]]:
+def kinds(value: type[Any]) -> dict[str, tuple[Any, bool]]:
     """The types of a value's fields, and whether each may be None."""
     hints = get_type_hints(value, include_extras=True)
     found = {}
