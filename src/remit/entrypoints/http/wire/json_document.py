@@ -20,6 +20,8 @@ JSON: Final = "application/json"
 #: Keys and entries of an answer that are written at once: some 10 ms.
 MOST_AT_ONCE: Final = 20_000
 
+#: Types that are walked into. Most values of a long list are of others, and cost no call each.
+_HOLDERS: Final = (dict, list)
 #: Under these keys lies somebody's data; its keys are theirs.
 _THEIRS: Final = frozenset(
     {
@@ -77,15 +79,14 @@ async def _written_apart(view: Any) -> AsyncIterator[bytes]:
 
 def _is_large(view: Any) -> bool:
     """Whether there are more keys and entries than the event loop has time for."""
-    left, waiting = MOST_AT_ONCE, [view]
+    left, waiting = MOST_AT_ONCE, [view] if isinstance(view, _HOLDERS) else []
     while waiting:
         entry = waiting.pop()
-        if not isinstance(entry, dict | list):
-            continue
         left -= len(entry)
         if left < 0:
             return True
-        waiting.extend(entry.values() if isinstance(entry, dict) else entry)
+        inner = entry.values() if isinstance(entry, dict) else entry
+        waiting += [one for one in inner if isinstance(one, _HOLDERS)]
     return False
 
 
@@ -93,7 +94,10 @@ def camel(view: Any) -> Any:
     """Our own keys in camelCase, all the way down to where the data is not ours."""
     if isinstance(view, dict):
         return {
-            camel_key(key): value if key in _THEIRS else camel(value) for key, value in view.items()
+            camel_key(key): camel(value)
+            if isinstance(value, _HOLDERS) and key not in _THEIRS
+            else value
+            for key, value in view.items()
         }
     if isinstance(view, list):
         return [camel(entry) for entry in view]
