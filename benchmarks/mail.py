@@ -26,6 +26,7 @@ from benchmarks.wire import EARLIER, Put, Script, Wire, http, load, tool_call
 from remit.clock import SECOND, Clock, to_iso
 from remit.runtime.loop import LONGEST_SLEEP
 from remit.runtime.runs import lifecycle
+from remit.runtime.timers import Clockwork
 from remit.services.identity import Caller
 from remit.services.messaging import inbox, pending_items
 from remit.services.organisation import agents
@@ -297,7 +298,8 @@ async def _lateness(here: Office, count: int, earliest: float, spread: float) ->
     app, moments = here.app, random.Random(count)
     beside = sqlite3.connect(sqlite_path(app.settings.database_url))
     before = beside.execute("SELECT coalesce(max(position), 0) FROM deliveries").fetchone()[0]
-    app.clockwork.start()
+    clockwork = Clockwork(app.gate)  # one that was stopped does not start again
+    clockwork.start()
     await asyncio.sleep(0.1)  # it has looked, found nothing, and sleeps
     seeing = asyncio.create_task(_seen(beside, app.clock, before, count))
     due: dict[str, int] = {}
@@ -310,7 +312,7 @@ async def _lateness(here: Office, count: int, earliest: float, spread: float) ->
     async with asyncio.timeout(earliest + spread + 10):
         seen = await seeing
     beside.close()
-    await app.clockwork.stop()
+    await clockwork.stop()
     return [(at - due[message]) / SECOND for message, at in seen.items()]
 
 
