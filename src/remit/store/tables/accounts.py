@@ -8,8 +8,7 @@ from remit.store.tables import base as schema
 _HELD = "state <> 'open'"
 
 accounts = schema.table_of(
-    Account,
-    "accounts",
+    *(Account, "accounts"),
     *schema.references("runs", "probe_run_id"),
     schema.check("where", "(kind = 'setup') = (worker IS NOT NULL)"),
     schema.check("since", "(state = 'open') = (since IS NULL)"),

@@ -27,8 +27,7 @@ budget_accounts = schema.table(
 )
 
 reservations = schema.table_of(
-    Reservation,
-    "reservations",
+    *(Reservation, "reservations"),
     *schema.required(BigInteger, "amount", "spent"),
     *schema.required(BigInteger, "spent_before"),
     schema.check("amounts", "amount > 0 AND spent >= spent_before AND spent_before >= 0"),
@@ -52,8 +51,7 @@ spending = schema.table(
 
 # Agents that are not started, because somebody's budget is used up.
 budget_stops = schema.table_of(
-    Stop,
-    "budget_stops",
+    *(Stop, "budget_stops"),
     Index("ix_budget_stops_company_id", "company_id"),
     key=("agent_id",),
 )

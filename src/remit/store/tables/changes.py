@@ -12,8 +12,7 @@ _OPEN = "status = 'open'"
 _UNFINISHED = "status IN ('queued', 'leased')"
 
 changes = schema.table_of(
-    Change,
-    "changes",
+    *(Change, "changes"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
     schema.check("merged", "(status = 'merged') = (merged_commit IS NOT NULL)"),
     # One branch of an agent is one change for as long as it is open.
@@ -27,8 +26,7 @@ changes = schema.table_of(
 )
 
 change_comments = schema.table_of(
-    ChangeComment,
-    "change_comments",
+    *(ChangeComment, "change_comments"),
     schema.check("place", "(line IS NULL) = (side IS NULL) AND (line IS NULL OR path IS NOT NULL)"),
     Index("ix_change_comments_change_id", "change_id", "id"),
     # Comments from outside come in once.
@@ -41,30 +39,26 @@ change_comments = schema.table_of(
 )
 
 change_errands = schema.table_of(
-    ChangeErrand,
-    "change_errands",
+    *(ChangeErrand, "change_errands"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index("ix_change_errands_unfinished", "repo_id", "id", where=_UNFINISHED),
     Index("ix_change_errands_change_id", "change_id", "id"),
 )
 
 forge_watches = schema.table_of(
-    ForgeWatch,
-    "forge_watches",
+    *(ForgeWatch, "forge_watches"),
     *schema.required(BigInteger, "epoch"),
     key=("repo_id",),
 )
 
 forge_issues = schema.table_of(
-    ForgeIssue,
-    "forge_issues",
+    *(ForgeIssue, "forge_issues"),
     # An issue becomes one outcome.
     UniqueConstraint("repo_id", "number"),
 )
 
 change_checks = schema.table_of(
-    ChangeCheck,
-    "change_checks",
+    *(ChangeCheck, "change_checks"),
     schema.check("result_at_end", "result IS NULL OR status = 'done'"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index("ix_change_checks_unfinished", "next_at", "id", where=_UNFINISHED),

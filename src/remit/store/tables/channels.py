@@ -14,8 +14,7 @@ _UNFINISHED = "status IN ('queued', 'leased')"
 _DEAD = "status = 'dead'"
 
 agent_bindings = schema.table_of(
-    Binding,
-    "agent_bindings",
+    *(Binding, "agent_bindings"),
     UniqueConstraint("adapter_type", "adapter_token"),
     schema.partial_index(
         "uq_agent_bindings_agent_id", "agent_id", "adapter_type", unique=True, where=_THERE
@@ -26,8 +25,7 @@ agent_bindings = schema.table_of(
 )
 
 channel_deliveries = schema.table_of(
-    ChannelDelivery,
-    "channel_deliveries",
+    *(ChannelDelivery, "channel_deliveries"),
     # It goes out once, so the message names it; also to the outside.
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index(
@@ -45,8 +43,7 @@ channel_deliveries = schema.table_of(
 )
 
 channel_receipts = schema.table_of(
-    Receipt,
-    "channel_receipts",
+    *(Receipt, "channel_receipts"),
     PrimaryKeyConstraint("binding_id", "outside_id"),
     Index("ix_channel_receipts_message_id", "message_id"),
 )

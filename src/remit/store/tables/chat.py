@@ -24,8 +24,7 @@ _UNFINISHED = "status IN ('queued', 'leased')"
 
 
 linked_accounts = schema.table_of(
-    LinkedAccount,
-    "linked_accounts",
+    *(LinkedAccount, "linked_accounts"),
     schema.partial_index(
         "uq_linked_accounts_account", "kind", "realm", "account", unique=True, where=_LINKED
     ),
@@ -33,22 +32,19 @@ linked_accounts = schema.table_of(
 )
 
 link_codes = schema.table_of(
-    LinkCode,
-    "link_codes",
+    *(LinkCode, "link_codes"),
     Index("ix_link_codes_user_id", "user_id"),
     key=("digest",),
 )
 
 channel_receivers = schema.table_of(
-    Receiver,
-    "channel_receivers",
+    *(Receiver, "channel_receivers"),
     *schema.required(BigInteger, "epoch"),
     key=("binding_id",),
 )
 
 channel_intake = schema.table_of(
-    Intake,
-    "channel_intake",
+    *(Intake, "channel_intake"),
     UniqueConstraint("binding_id", "outside_id"),
     *schema.leased_queue("leased", "done", "dead"),
     schema.partial_index(
@@ -58,8 +54,7 @@ channel_intake = schema.table_of(
 )
 
 channel_posts = schema.table_of(
-    Post,
-    "channel_posts",
+    *(Post, "channel_posts"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index(
         "ix_channel_posts_unfinished", "binding_id", "conversation", "id", where=_UNFINISHED
@@ -71,8 +66,7 @@ channel_posts = schema.table_of(
 )
 
 button_references = schema.table_of(
-    ButtonReference,
-    "button_references",
+    *(ButtonReference, "button_references"),
     *schema.required(Id, "post_id"),
     *schema.within_company("channel_posts", "post_id"),
     Index("ix_button_references_post_id", "post_id"),

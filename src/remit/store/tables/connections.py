@@ -10,15 +10,13 @@ from remit.store.tables import base as schema
 _THERE = "removed_at IS NULL"
 
 secrets = schema.table_of(
-    Secret,
-    "secrets",
+    *(Secret, "secrets"),
     schema.partial_index("uq_secrets_name", "company_id", "name", unique=True, where=_THERE),
     referable=True,
 )
 
 mcp_servers = schema.table_of(
-    McpServer,
-    "mcp_servers",
+    *(McpServer, "mcp_servers"),
     schema.check("command", "(transport = 'stdio') = (command IS NOT NULL)"),
     schema.check("url", "(transport = 'http') = (url IS NOT NULL)"),
     schema.partial_index("uq_mcp_servers_name", "company_id", "name", unique=True, where=_THERE),
@@ -27,8 +25,7 @@ mcp_servers = schema.table_of(
 )
 
 repos = schema.table_of(
-    Repo,
-    "repos",
+    *(Repo, "repos"),
     schema.partial_index("uq_repos_name", "company_id", "name", unique=True, where=_THERE),
     referable=True,
     defaults={"people": "[]"},
@@ -36,8 +33,7 @@ repos = schema.table_of(
 
 #: Folders of workers' machines that runs are shown.
 folders = schema.table_of(
-    Folder,
-    "folders",
+    *(Folder, "folders"),
     schema.check("place", "(path IS NULL) <> (repo_id IS NULL)"),
     schema.check("of_agent", "kind = 'tools' OR agent_id IS NOT NULL"),
     schema.partial_index(

@@ -8,8 +8,7 @@ from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber
 
 files = schema.table_of(
-    File,
-    "files",
+    *(File, "files"),
     *schema.required(BigInteger, "size"),
     # Where SQLite's full-text index has it; PostgreSQL does without.
     *schema.optional(BigInteger, "search_row"),
@@ -36,8 +35,7 @@ files = schema.table_of(
 )
 
 file_versions = schema.table_of(
-    Version,
-    "file_versions",
+    *(Version, "file_versions"),
     Column("file_id", Id, ForeignKey("files.id"), primary_key=True),
     *schema.keys(Integer, "number"),
     *schema.required(BigInteger, "size"),
@@ -59,8 +57,7 @@ file_links = schema.table(
 )
 
 access_log = schema.table_of(
-    AccessEntry,
-    "access_log",
+    *(AccessEntry, "access_log"),
     Column("id", RowNumber, primary_key=True, autoincrement=True),
     Column("file_id", Id, ForeignKey("files.id"), nullable=False),
     *schema.references("agents", "agent_id"),
@@ -72,8 +69,7 @@ access_log = schema.table_of(
 _LIVE = "revoked_at IS NULL"
 
 grants = schema.table_of(
-    Grant,
-    "grants",
+    *(Grant, "grants"),
     schema.check("level", "level BETWEEN 0 AND 5"),
     schema.check("not_own_parent", "parent_id <> id"),
     schema.check("one_granter", "granted_by_agent IS NULL OR granted_by_user IS NULL"),

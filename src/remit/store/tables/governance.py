@@ -10,8 +10,7 @@ from remit.store.tables.base import Id
 _UNDECIDED = "status IN ('pending', 'revision_requested')"
 
 approvals = schema.table_of(
-    Approval,
-    "approvals",
+    *(Approval, "approvals"),
     *schema.references("runs", "requested_by_run_id"),
     *schema.optional(Id, "blob_file_id"),
     schema.check(
@@ -34,24 +33,21 @@ approvals = schema.table_of(
 )
 
 approval_revisions = schema.table_of(
-    Revision,
-    "approval_revisions",
+    *(Revision, "approval_revisions"),
     Column("approval_id", Id, ForeignKey("approvals.id"), primary_key=True),
     *schema.keys(Integer, "number"),
     *schema.references("agents", "author_agent_id"),
 )
 
 approval_comments = schema.table_of(
-    Comment,
-    "approval_comments",
+    *(Comment, "approval_comments"),
     *schema.references("approval_comments", "reply_to"),
     schema.check("one_author", "author_agent_id IS NULL OR author_user_id IS NULL"),
     Index("ix_approval_comments_approval_id", "approval_id", "id"),
 )
 
 config_revisions = schema.table_of(
-    ConfigRevision,
-    "config_revisions",
+    *(ConfigRevision, "config_revisions"),
     UniqueConstraint("agent_id", "number"),
     Index("ix_config_revisions_agent_id", "agent_id", "number"),
 )

@@ -14,8 +14,7 @@ event_heads = schema.table(
 )
 
 events = schema.table_of(
-    Event,
-    "events",
+    *(Event, "events"),
     # An id alone, without a reference.
     *schema.optional(Id, "run_id"),
     *schema.keys(BigInteger, "seq"),

@@ -10,8 +10,7 @@ from remit.store.tables.base import Id
 _UNFINISHED = "status IN ('queued', 'running')"
 
 jobs = schema.table_of(
-    Job,
-    "jobs",
+    *(Job, "jobs"),
     Column("message_id", Id, nullable=False, unique=True),
     # The closed account or set-up that it waits for or, while it runs, finds out about.
     *schema.optional(Id, "held_by"),

@@ -7,8 +7,7 @@ from remit.store.tables import base as schema
 from remit.store.tables.base import Id
 
 limits_reached = schema.table_of(
-    Reached,
-    "limits_reached",
+    *(Reached, "limits_reached"),
     # The agent, or the company where it is the company's own limit.
     *schema.required(Id, "subject_id"),
     schema.one_of(

@@ -9,8 +9,7 @@ from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber
 
 messages = schema.table_of(
-    Message,
-    "messages",
+    *(Message, "messages"),
     # Ids alone, without a reference.
     *schema.required(Id, "thread_id"),
     *schema.optional(Id, "origin_id"),
@@ -36,8 +35,7 @@ messages = schema.table_of(
 )
 
 deliveries = schema.table_of(
-    Delivery,
-    "deliveries",
+    *(Delivery, "deliveries"),
     # An id alone, without a reference.
     *schema.optional(Id, "alone_run_id"),
     Column("id", RowNumber, primary_key=True, autoincrement=True),
@@ -71,8 +69,7 @@ deliveries = schema.table_of(
 )
 
 schedules = schema.table_of(
-    Schedule,
-    "schedules",
+    *(Schedule, "schedules"),
     schema.check("next", "(status = 'active') = (next_at IS NOT NULL)"),
     Index("ix_schedules_company_id", "company_id", "id"),
     Index("ix_schedules_agent_id", "agent_id"),
@@ -81,8 +78,7 @@ schedules = schema.table_of(
 )
 
 questions = schema.table_of(
-    Question,
-    "questions",
+    *(Question, "questions"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
     Index("ix_questions_company_id", "company_id", "id"),
     schema.partial_index("ix_questions_open", "company_id", "agent_id", where="status = 'open'"),

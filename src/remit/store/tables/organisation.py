@@ -8,8 +8,7 @@ from remit.store.tables import base as schema
 from remit.store.tables.base import Id, RowNumber, Time
 
 outcomes = schema.table_of(
-    Outcome,
-    "outcomes",
+    *(Outcome, "outcomes"),
     # Words that the database does not check.
     *schema.optional(Text, "look_for"),
     # An id alone, without a reference.
@@ -82,8 +81,7 @@ outcome_blockers = schema.table(
 )
 
 agents = schema.table_of(
-    Agent,
-    "agents",
+    *(Agent, "agents"),
     # Words that the database does not check.
     *schema.required(Text, "role"),
     *schema.required(Text, "name_key"),

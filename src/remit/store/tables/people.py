@@ -8,8 +8,7 @@ from remit.model.organisation.user import Membership, User
 from remit.store.tables import base as schema
 
 companies = schema.table_of(
-    Company,
-    "companies",
+    *(Company, "companies"),
     Column("name_key", Text, nullable=False, unique=True),
     # The last place in line that was given to a message.
     *schema.counters("mail_position"),
@@ -24,21 +23,18 @@ companies = schema.table_of(
 )
 
 users = schema.table_of(
-    User,
-    "users",
+    *(User, "users"),
     Column("name_key", Text, nullable=False, unique=True),
 )
 
 memberships = schema.table_of(
-    Membership,
-    "memberships",
+    *(Membership, "memberships"),
     Index("ix_memberships_user_id", "user_id"),
     key=("company_id", "user_id"),
 )
 
 tokens = schema.table_of(
-    Token,
-    "tokens",
+    *(Token, "tokens"),
     # Words that the database does not check.
     *schema.required(Text, "kind"),
     Column("digest", Text, nullable=False, unique=True),

@@ -12,8 +12,7 @@ _READY = "wake_seq > done_seq AND held_by IS NULL"
 _HELD = "held_by IS NOT NULL"
 
 runs = schema.table_of(
-    Run,
-    "runs",
+    *(Run, "runs"),
     *schema.counters("epoch"),
     *schema.optional(BigInteger, "context_length"),
     *schema.counters(*METERS),
@@ -31,8 +30,7 @@ runs = schema.table_of(
 )
 
 agent_leases = schema.table_of(
-    Lease,
-    "agent_leases",
+    *(Lease, "agent_leases"),
     *schema.required(BigInteger, "wake_seq", "done_seq", "epoch"),
     # The closed account or set-up that it waits for: it is not looked for among those ready.
     *schema.optional(Id, "held_by"),

@@ -8,8 +8,7 @@ from remit.store.tables.base import Id
 
 #: A row exists exactly while its subject is undecided.
 waits = schema.table_of(
-    Wait,
-    "waits",
+    *(Wait, "waits"),
     # The question, approval, submission, or the message that asks or expects a reply.
     *schema.required(Id, "subject_id"),
     UniqueConstraint("kind", "subject_id"),
@@ -31,8 +30,7 @@ wait_outcomes = schema.table(
 )
 
 submissions = schema.table_of(
-    Submission,
-    "submissions",
+    *(Submission, "submissions"),
     schema.partial_index("uq_submissions_open", "outcome_id", unique=True, where="status = 'open'"),
     Index("ix_submissions_outcome_id", "outcome_id", "id"),
     referable=True,

@@ -12,8 +12,7 @@ _UNFINISHED = "status IN ('queued', 'leased')"
 
 #: A row for each letter from a person to an agent; open until the person was answered.
 wishes = schema.table_of(
-    Wish,
-    "wishes",
+    *(Wish, "wishes"),
     # An id alone, without a reference.
     *schema.optional(Id, "shared_with"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
@@ -25,15 +24,13 @@ wishes = schema.table_of(
 
 #: Where a person wants to be told. A command is not here: it is in a file of the instance.
 notice_hooks = schema.table_of(
-    Hook,
-    "notice_hooks",
+    *(Hook, "notice_hooks"),
     key=("company_id", "user_id"),
 )
 
 #: One row for each thing that needs a person and each way of telling them.
 notices = schema.table_of(
-    Notice,
-    "notices",
+    *(Notice, "notices"),
     *schema.required(Id, "subject_id"),
     # The notice that told of it together with others; who did not decide it in time.
     *schema.optional(Id, "digest_id", "escalated_from"),
@@ -51,7 +48,6 @@ notices = schema.table_of(
 
 #: Which kinds a person wants to be told of, where and when; who has none is told as usual.
 notice_rules = schema.table_of(
-    StoredRules,
-    "notice_rules",
+    *(StoredRules, "notice_rules"),
     key=("company_id", "user_id"),
 )
