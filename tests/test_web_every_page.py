@@ -54,8 +54,7 @@ def tried() -> set[str]:
 
 def opened(reader: Visitor, address: str, known: dict[str, str]) -> Any:
     page = reader.page
-    # As the picture of the page before was taken last, which need not be laid out again.
-    page.set_viewport_size({"width": WIDTHS[0], "height": 1100})
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
     page.emulate_media(color_scheme="light")
     answer = page.goto(address.format(**known))
     assert answer is not None
