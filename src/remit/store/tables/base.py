@@ -85,7 +85,7 @@ def table_of(
     where that is the id of something else, and a condition where it is one of some words, unless
     the parts say another. Other rows of the company refer to `referable` ones; `defaults` are for
     rows that are older than their columns."""
-    given = {part.name for part in parts if isinstance(part, sa.Column)}
+    given = {part.name: part for part in parts if isinstance(part, sa.Column)}
     explicit = [part for part in parts if isinstance(part, sa.ForeignKeyConstraint)]
     referring = {"id", *(name for one in explicit for name in one.column_keys)}
     checked = {part.name for part in parts if isinstance(part, sa.CheckConstraint)}
@@ -93,6 +93,7 @@ def table_of(
     conditions: list[SchemaItem] = [sa.UniqueConstraint("id", "company_id")] if referable else []
     for field, (kind, choice) in kinds(value).items():
         if field in given:
+            columns.append(given.pop(field))
             continue
         shared = _SHARED.get(kind) if field != "id" else None
         columns.append(
@@ -109,7 +110,11 @@ def table_of(
             conditions += within_company(_WITHIN_COMPANY[kind], field)
         if isinstance(kind, EnumType) and issubclass(kind, StrEnum) and field not in checked:
             conditions.append(one_of(field, *kind))
-    STORED[value] = table(name, *columns, *parts, *conditions, **options)
+    # The number that the database gives a row is its first column, what else no field has its last.
+    columns = [*(one for one in given.values() if one.primary_key), *columns]
+    columns += [one for one in given.values() if not one.primary_key]
+    others = [part for part in parts if not isinstance(part, sa.Column)]
+    STORED[value] = table(name, *columns, *others, *conditions, **options)
     return STORED[value]
 
 
