@@ -5,6 +5,7 @@ handing text and parameters to the driver keeps its portability and loses that c
 """
 
 import enum
+import operator
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -262,17 +263,27 @@ def counted(value: Any, count: Any) -> tuple[str, int]:
 
 def row(value: Any, **more: Any) -> dict[str, Any]:
     """The parameters that store a value: its fields, enums as their plain values."""
-    parameters = {
-        name: plain.value if isinstance(plain, enum.Enum) else plain
-        for name in _names(value.__class__)
-        for plain in (getattr(value, name),)
-    }
-    return {**parameters, **more}
+    names, read, words = _fields(value.__class__)
+    parameters = dict(zip(names, read(value), strict=True))
+    for name in words:
+        if isinstance(parameters[name], enum.Enum):
+            parameters[name] = parameters[name].value
+    parameters.update(more)
+    return parameters
 
 
-@cache  # `fields` takes longer than all the rest of a row
-def _names(value: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(value))
+@cache  # of a class: `fields` takes longer than all the rest of a row
+def _fields(value: Any) -> tuple[tuple[str, ...], Callable[[Any], Row], tuple[str, ...]]:
+    """The names of a value's fields, what reads them all, and those that may be enums."""
+    names = tuple(field.name for field in fields(value))
+    words = tuple(name for name, (kind, _) in kinds(value).items() if _may_be_enum(kind))
+    if len(names) == 1:
+        return names, lambda one: (getattr(one, names[0]),), words
+    return names, operator.attrgetter(*names), words
+
+
+def _may_be_enum(kind: Any) -> bool:
+    return not isinstance(kind, type) or issubclass(kind, enum.Enum)
 
 
 def renewed(value: Any, **more: Any) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from remit.entrypoints.http.server import health, instance
 from remit.entrypoints.http.server.door import Door
 from remit.entrypoints.http.server.guard import Guard, Hosts
 from remit.entrypoints.http.server.lazy import Endpoint, LazyEndpoint
+from remit.entrypoints.http.server.places import Places
 from remit.entrypoints.http.server.stream import Announcer
 from remit.entrypoints.http.wire import error_answers, openapi
 from remit.entrypoints.http.wire.caller import run_tokens
@@ -152,11 +153,12 @@ class Instance:
             repos.hooks(app),
             channels.trials(app),
         ):
-            api.router.routes.extend(router.routes)  # flat: each request looks through them
+            api.router.routes.extend(router.routes)  # flat: `Places` sorts them
         api.router.routes.extend(declared_routes.routes(app))
         api.router.routes.sort(key=declared_routes.words_first)
         api.router.routes.extend(web.build(app, self.announcer))
         openapi.describe(api)
+        api.router.middleware_stack = Places(api.router)
         return api
 
     @contextlib.asynccontextmanager

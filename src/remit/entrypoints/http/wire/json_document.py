@@ -1,5 +1,6 @@
 """JSON in and out: what we accept of it, and how our own views look on the wire."""
 
+import sys
 from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -32,6 +33,10 @@ _THEIRS: Final = frozenset(
 )
 #: Names that are written differently from how they sound.
 _SPELLED: Final = {"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "chatLLMModel"}
+
+
+class _TooLarge(Exception):
+    """More keys and entries than are written at once."""
 
 
 def read(body: bytes) -> Any:
@@ -68,40 +73,53 @@ def write(value: Any) -> bytes:
 
 def reply(view: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in camelCase. A large one is written in a thread, so that nobody waits for it."""
-    if not _is_large(view):
-        return Response(write(camel(view)), status, headers, JSON)
-    return StreamingResponse(_written_apart(view), status, headers, JSON)
+    try:
+        shown = _camel(view, [MOST_AT_ONCE])
+    except _TooLarge:
+        return StreamingResponse(_written_apart(view), status, headers, JSON)
+    return Response(write(shown), status, headers, JSON)
 
 
 async def _written_apart(view: Any) -> AsyncIterator[bytes]:
     yield await bodies.in_thread(lambda: write(camel(view)))
 
 
-def _is_large(view: Any) -> bool:
-    """Whether there are more keys and entries than the event loop has time for."""
-    left, waiting = MOST_AT_ONCE, [view] if isinstance(view, _HOLDERS) else []
-    while waiting:
-        entry = waiting.pop()
-        left -= len(entry)
-        if left < 0:
-            return True
-        inner = entry.values() if isinstance(entry, dict) else entry
-        waiting += [one for one in inner if isinstance(one, _HOLDERS)]
-    return False
-
-
 def camel(view: Any) -> Any:
     """Our own keys in camelCase, all the way down to where the data is not ours."""
-    if isinstance(view, dict):
-        return {
-            camel_key(key): camel(value)
-            if isinstance(value, _HOLDERS) and key not in _THEIRS
-            else value
-            for key, value in view.items()
-        }
+    return _camel(view, [sys.maxsize])
+
+
+def _camel(view: Any, left: list[int]) -> Any:
+    """The same, unless it has more keys and entries than are left."""
     if isinstance(view, list):
-        return [camel(entry) for entry in view]
+        _count(view, left)
+        return [_camel(entry, left) for entry in view]
+    if not isinstance(view, dict):
+        return view
+    _count(view, left)
+    return {
+        camel_key(key): (_theirs if key in _THEIRS else _camel)(value, left)
+        if isinstance(value, _HOLDERS)
+        else value
+        for key, value in view.items()
+    }
+
+
+def _theirs(view: Any, left: list[int]) -> Any:
+    """Somebody's data as it is, counted."""
+    waiting = [view]
+    while waiting:
+        entry = waiting.pop()
+        _count(entry, left)
+        inner = entry.values() if isinstance(entry, dict) else entry
+        waiting += [one for one in inner if isinstance(one, _HOLDERS)]
     return view
+
+
+def _count(holder: dict[str, Any] | list[Any], left: list[int]) -> None:
+    left[0] -= len(holder)
+    if left[0] < 0:
+        raise _TooLarge
 
 
 @lru_cache(maxsize=512)
