@@ -77,7 +77,8 @@ class Loop(ABC, Generic[W]):
 
     def wake(self) -> None:
         """Begin the next round at once; from any thread."""
-        if self._loop is not None:
+        # A round that is to begin anyway sees what was committed before this.
+        if self._loop is not None and not self._woken.is_set():
             self._loop.call_soon_threadsafe(self._woken.set)
 
     async def stop(self) -> None:
