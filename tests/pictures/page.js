@@ -47,7 +47,8 @@
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
       const text = texts.currentNode;
-      text.data = text.data.replace(/(?<![\w-])\d[\d.,:]*(?![\w-])/g, "0");
+      // Not a hash that happens to be of digits only.
+      text.data = text.data.replace(/(?<![\w-])(?!\d{8})\d[\d.,:]*(?![\w-])/g, "0");
     }
     scrollTo(0, 0);
   },
