@@ -45,9 +45,12 @@ from remit.store.engine.errors import RowConflict
 from remit.store.engine.sqlite import LARGEST_BATCH, READERS, SqliteDatabase
 from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from remit.store.messaging import mail, threads
-from remit.store.organisation import people
+from remit.store.organisation import grants, people
+from remit.store.record import overview
 from remit.store.tables import metadata
 from remit.store.tables.base import STORED, table_of
+from remit.store.work import files as file_statements
+from remit.store.work import wishes
 from tests import postgres
 from tests.company import Company, opened, run_sql, settings
 from tests.statements import every_statement
@@ -708,6 +711,16 @@ def test_every_statement_is_understood_by_postgresql(postgres_cluster: postgres.
 MAIL_TABLES = ("messages", "deliveries", "questions")
 
 
+def plan_of(database: SqliteDatabase, statement: Statement[Any]) -> list[str]:
+    """The steps by which SQLite carries a statement out."""
+    sql, constants = statement.compiled(SQLITE)
+    asked = {**dict.fromkeys(re.findall(r":(\w+)", sql), 1), **constants}
+    explained = database.submit_read(
+        lambda tx: tx.execute(f"EXPLAIN QUERY PLAN {sql}", asked).fetchall()
+    )
+    return [row[3] for row in explained.result(30)]
+
+
 @pytest.mark.parametrize("module", [mail, threads])
 def test_no_statement_about_mail_goes_through_a_whole_table(
     database: SqliteDatabase, module: Any
@@ -716,17 +729,29 @@ def test_no_statement_about_mail_goes_through_a_whole_table(
     statements = {k: v for k, v in vars(module).items() if isinstance(v, Statement)}
     assert statements
     for name, statement in statements.items():
-        sql, constants = statement.compiled(SQLITE)
-        asked = {**dict.fromkeys(re.findall(r":(\w+)", sql), 1), **constants}
-        explain = f"EXPLAIN QUERY PLAN {sql}"
-        plan = database.submit_read(
-            lambda tx, sql=explain, given=asked: tx.execute(sql, given).fetchall()  # type: ignore[misc]
-        ).result(30)
-        steps = [row[3] for row in plan]
+        steps = plan_of(database, statement)
         for table in MAIL_TABLES:
             assert not any(step.startswith(f"SCAN {table}") for step in steps), (name, steps)
         if name in ("WAITING_FOR_AGENT", "COUNT_WAITING", "UNREAD_BY_AGENT"):
             assert "ix_deliveries_agent_waiting" in steps[0], (name, steps)
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (file_statements.NEWEST_LISTED, "ix_files_listed"),
+        (file_statements.NEWEST_WRITTEN, "ix_files_written"),
+        (grants.UNUSED_BY, "ix_grants_holder_id"),
+        (people.REVOKE_OPENED_WITH, "ix_tokens_made_with"),
+        (wishes.SENT_BY_USER, "ix_messages_sender_user_id"),
+        (wishes.ANSWERS_TO, "ix_deliveries_message_id"),
+        (overview.UNREAD, "ix_deliveries_user_waiting"),
+    ],
+)
+def test_of_two_indexes_that_fit_the_one_that_finds_fewer_rows_is_taken(
+    database: SqliteDatabase, statement: Statement[Any], index: str
+) -> None:
+    assert any(index in step for step in plan_of(database, statement)), plan_of(database, statement)
 
 
 # ── a full disk ─────────────────────────────────────────────────────────────────────────────────

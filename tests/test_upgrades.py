@@ -21,6 +21,8 @@ from remit.services.organisation import agents
 from remit.services.people import own_tokens
 from remit.services.work import outcomes
 from remit.store.engine import migrate
+from remit.store.tables import metadata
+from remit.store.tables.base import in_order
 from tests import backup_stage, governance, mailing, older, release, runtime_stage
 from tests.backup_stage import Attempt, spread, steps_of
 from tests.company import Company, opened, run_sql
@@ -191,6 +193,36 @@ def test_a_new_database_is_as_one_that_every_migration_made(
     assert shape(fresh) == shape(empty_database_url)
     assert expressions(fresh) == expressions(empty_database_url)
     assert migrate.migrate(fresh) is None
+
+
+def test_indexes_of_sqlite_are_made_in_the_order_of_their_declaration(tmp_path: Path) -> None:
+    """SQLite takes the youngest of those that seem equally good, so the order is part of a plan."""
+    declared = {
+        table.name: [index.name for index in in_order(table)] for table in metadata.sorted_tables
+    }
+    fresh, older_one = (f"sqlite:///{tmp_path}/{name}.db" for name in ("fresh", "older"))
+    assert migrate.migrate(fresh) == ""
+    assert made_in_order(fresh) == declared
+    with older.connected(older_one) as connection:
+        migrate.upgrade(connection, "0038", commit=False)
+    run_sql(older_one, "DROP INDEX ix_files_company_id")
+    run_sql(
+        older_one, "CREATE INDEX ix_files_company_id ON files (company_id, id) WHERE kind = 'file'"
+    )
+    assert made_in_order(older_one)["files"][-1] == "ix_files_company_id"
+    assert migrate.migrate(older_one) == "0038"
+    assert made_in_order(older_one) == declared
+    assert shape(older_one) == shape(fresh)
+
+
+def made_in_order(url: str) -> dict[str, list[str]]:
+    asked = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+    return {
+        table.name: [
+            name for (name,) in run_sql(url, f"{asked} AND tbl_name = ? ORDER BY rowid", table.name)
+        ]
+        for table in metadata.sorted_tables
+    }
 
 
 #: What SQLAlchemy does not see, by whether it is SQLite's: triggers, functions, the word index.

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from remit.errors import BadInput, Unavailable, Unsupported
 from remit.store.engine.sqlite import connect
 from remit.store.tables import metadata
+from remit.store.tables.base import copied
 from remit.store.tables.engine_specific import STATEMENTS
 
 #: The revisions, that of v0.1.0 first; the name of a revision's file begins with it.
@@ -125,7 +126,7 @@ def _create(connection: Connection) -> None:
     # A copy: what PostgreSQL adds to a table later, SQLAlchemy leaves out of that table ever after.
     tables = MetaData(naming_convention=metadata.naming_convention)
     for table in metadata.sorted_tables:
-        table.to_metadata(tables)
+        copied(table, tables)
     tables.create_all(connection, checkfirst=False)
     for statement in STATEMENTS[connection.dialect.name]:
         connection.execute(text(statement))

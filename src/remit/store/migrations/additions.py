@@ -8,6 +8,7 @@ from alembic import op
 from sqlalchemy import CheckConstraint, MetaData, Table, text
 
 from remit.store.tables import metadata
+from remit.store.tables.base import copied, in_order
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,14 @@ def tables_at(revision: str, only: Iterable[str] = ()) -> MetaData:
     for table in metadata.sorted_tables:
         if table.name in absent or table.name not in wanted:
             continue
-        copy = table.to_metadata(found)
+        copy = copied(table, found)
         for added in later:
             for name in added.columns.get(table.name, ()):
                 # A "system" column is left out of CREATE TABLE.
                 copy.c[name].system = True
-            copy.indexes = {one for one in copy.indexes if one.name not in added.indexes}
+            for index in in_order(copy):
+                if index.name in added.indexes:
+                    copy.indexes.remove(index)
         # The oldest of what it was since.
         for added in reversed(later):
             for check in _checks(copy):
@@ -148,7 +151,7 @@ def make(revision: str) -> None:
             if (was := were.get(_plain(tables[name], check))) is not None:
                 _replace_check(name, _plain(tables[name], check), was, str(check.sqltext))
     for table in tables.values():
-        for index in sorted(table.indexes, key=lambda one: str(one.name)):
+        for index in in_order(table):
             if index.name in added.indexes:
                 index.create(op.get_bind())
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NewType, get_args, get_origin, get_type_hints
 import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
+from sqlalchemy.util import OrderedSet
 
 from remit.clock import Micros
 from remit.ids import (
@@ -69,7 +70,24 @@ _WITHIN_COMPANY: dict[Any, str] = {
 
 
 def table(name: str, *parts: SchemaItem, **options: Any) -> sa.Table:
-    return sa.Table(name, metadata, *parts, **options)
+    indexes = [part.name for part in parts if isinstance(part, sa.Index)]
+    return sa.Table(name, metadata, *parts, info={"indexes": indexes}, **options)
+
+
+def copied(table: sa.Table, tables: sa.MetaData) -> sa.Table:
+    """A copy of a table among others, which creates its indexes in the order of their declaration.
+
+    Of two indexes that seem equally good, SQLite takes the one that was created last, and to
+    SQLAlchemy they are a set, whose order is another in each process.
+    """
+    copy = table.to_metadata(tables)
+    copy.indexes = OrderedSet(in_order(copy))
+    return copy
+
+
+def in_order(table: sa.Table) -> list[sa.Index]:
+    """The indexes of a table as they are declared: the special ones after the general."""
+    return sorted(table.indexes, key=lambda one: table.info["indexes"].index(one.name))
 
 
 def table_of(

@@ -75,11 +75,11 @@ grants = schema.table_of(
     schema.check("one_granter", "granted_by_agent IS NULL OR granted_by_user IS NULL"),
     # A grant by an agent always comes from a grant that it holds.
     schema.check("from_held", "(granted_by_agent IS NULL) = (parent_id IS NULL)"),
+    Index("ix_grants_company_id", "company_id", "id"),
     schema.partial_index("ix_grants_held", "holder_id", "kind", "resource_id", where=_LIVE),
     schema.partial_index("ix_grants_holder_id", "holder_id", "id", where=_LIVE),
     Index("ix_grants_parent_id", "parent_id"),
     schema.partial_index("ix_grants_scope_id", "scope_id", where=_LIVE),
-    Index("ix_grants_company_id", "company_id", "id"),
     schema.partial_index("ix_grants_resource", "kind", "resource_id", where=_LIVE),
     schema.by_short_id("grants"),
     referable=True,
