@@ -23,6 +23,8 @@ GRACE_SECONDS = 3.0
 DRAIN_SECONDS = 1.0
 #: Somebody may hold the pipes of a program that is gone, so its end is looked for, too.
 _LOOK_SECONDS = 0.5
+#: Between two looks whether killed processes are gone.
+_GONE_SECONDS = 0.02
 _PIECE = 64 * 1024
 #: Pieces that were read and not looked at yet; a program that prints more has to wait.
 _MOST_AHEAD = 16
@@ -105,13 +107,16 @@ class ChildProcess(Child):
         if not self.ended:
             self._ask_to_end()
             await asyncio.wait([self._over], timeout=GRACE_SECONDS)
+        below = [] if self.ended else descendants(self.pid)
         if not self.ended and self.sandboxed:
             # It ends when everything in it has; killed, it would leave that to others.
             _signal(self.pid, signal.SIGTERM)
             await asyncio.wait([self._over], timeout=GRACE_SECONDS)
         if not self.ended:
-            self._kill()
+            below = descendants(self.pid)
+            self._kill(below)
         await asyncio.wait([self._over], timeout=GRACE_SECONDS)
+        await _wait_until_gone(below)
 
     def _ask_to_end(self) -> None:
         inside = descendants(self.pid) if self.sandboxed else []
@@ -122,8 +127,7 @@ class ChildProcess(Child):
         else:
             self._signal_group(signal.SIGTERM)
 
-    def _kill(self) -> None:
-        below = [] if self.sandboxed else descendants(self.pid)
+    def _kill(self, below: Sequence[int]) -> None:
         self._signal_group(signal.SIGKILL)
         for pid in below:
             _signal(pid, signal.SIGKILL)
@@ -173,6 +177,18 @@ class ChildProcess(Child):
         self._log(text + "\n", name)
         if name == "stdout" and not self._unwanted:
             await self._lines.put(text.split("\n"))
+
+
+async def _wait_until_gone(pids: Sequence[int]) -> None:
+    """A killed process is there until the kernel has torn it down, which takes a moment."""
+    for _ in range(round(GRACE_SECONDS / _GONE_SECONDS)):
+        if not any(map(_is_there, pids)):
+            break
+        await asyncio.sleep(_GONE_SECONDS)
+
+
+def _is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 def descendants(pid: int) -> list[int]:
