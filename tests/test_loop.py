@@ -23,13 +23,13 @@ class Rounds(Loop[None]):
         #: Of the database, and how often the loop has asked for it.
         self.version: int | None = None
         self.asked = 0
-        gate: Any = SimpleNamespace(clock=self.clock, listeners=[], version=self._ask)
+        gate: Any = SimpleNamespace(clock=self.clock, listeners=[], version=self._answer)
         super().__init__(gate, "the loop", **pauses)
         self.listeners = gate.listeners
         self.rounds = 0
         self._work = work
 
-    def _ask(self) -> int | None:
+    def _answer(self) -> int | None:
         self.asked += 1
         return self.version
 
@@ -164,6 +164,19 @@ def test_what_happens_at_once_is_looked_at_together() -> None:
         await until(lambda: loop.rounds == 2)
 
     played(lambda: Rounds(lambda _: None, shortest=0.05, longest=60), story)
+
+
+def test_a_pause_between_rounds_ends_when_something_is_due_but_not_for_what_stays_overdue() -> None:
+    async def met(loop: Rounds) -> None:
+        await until(lambda: loop.rounds == 3)
+
+    async def throttled(loop: Rounds) -> None:
+        await until(lambda: loop.rounds == 1)
+        await asyncio.sleep(0.05)
+        assert loop.rounds == 1
+
+    played(lambda: Rounds(lambda loop: loop.clock.now() + 5_000, shortest=60), met)
+    played(lambda: Rounds(lambda loop: loop.clock.now() - 120 * SECOND, shortest=60), throttled)
 
 
 def test_a_task_is_cancelled_once_and_its_place_is_free_while_it_puts_things_away() -> None:

@@ -3,16 +3,17 @@
 import asyncio
 import logging
 from abc import abstractmethod
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from remit.clock import Micros
 from remit.errors import Conflict
 from remit.runtime.loop import Loop
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.queues import Held
 from remit.services.verbs import Verb
 
 W = TypeVar("W")
+F = TypeVar("F")
 log = logging.getLogger(__name__)
 
 
@@ -23,7 +24,7 @@ class Verbs(Protocol):
     claim: Verb[..., Any]
 
 
-class Claims(Loop[W]):
+class Claims(Loop[W], Generic[W, F]):
     """Works on what it has claimed; `tick` does what can be done now, `start` goes on doing so."""
 
     def __init__(
@@ -45,8 +46,12 @@ class Claims(Loop[W]):
         self._claiming = verbs
 
     @abstractmethod
-    async def _dispatch(self) -> int:
-        """Claim what can be claimed now; answers how many that were."""
+    def _found(self, ask: Ask) -> F:
+        """The rows that there is something to do about now."""
+
+    @abstractmethod
+    async def _take(self, found: F) -> int:
+        """Claim what can be claimed of it; answers how many that were."""
 
     @abstractmethod
     async def _work(self, held: Held, claimed: Any) -> None:
@@ -54,14 +59,18 @@ class Claims(Loop[W]):
 
     async def tick(self) -> int:
         """Do what can be done now, and wait for it; answers how many tasks that were."""
-        begun = await self._dispatch()
+        begun, _ = await self._dispatch()
         await asyncio.gather(*self._tasks.values())
         return begun
 
     async def _look(self) -> Micros | None:
-        await self._dispatch()
-        due: Micros | None = await self._do(self._claiming.next_due)
+        _, due = await self._dispatch()
         return due
+
+    async def _dispatch(self) -> tuple[int, Micros | None]:
+        """Claim what can be claimed now; answers how many that were, and when more will be due."""
+        found, due = await self._ask(lambda ask: (self._found(ask), ask(self._claiming.next_due)))
+        return await self._take(found), due
 
     async def _claim(self, item: str, about: W) -> bool:
         asked = {self._noun: item, "worker": self._name, "lease": self._lease}

@@ -18,11 +18,13 @@ from remit.clock import SECOND, Micros
 from remit.runtime import claims
 from remit.runtime.claims import Claims
 from remit.runtime.deadlines import uninterrupted
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.queues import BACKOFF, DELIVERY_LEASE, MAY_HAVE_IT, Held
 from remit.services.verbs import Verb
 
 log = logging.getLogger(__name__)
+#: Rows by their keys, each with its sender.
+Waiting = Sequence[tuple[str, object]]
 
 
 class Verbs(claims.Verbs, Protocol):
@@ -33,7 +35,7 @@ class Verbs(claims.Verbs, Protocol):
     failed: Verb[..., Any]
 
 
-class Deliveries(Claims[object]):
+class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
     """Delivers."""
 
     #: Of one sender, so that a slow receiver keeps no others waiting.
@@ -64,7 +66,7 @@ class Deliveries(Claims[object]):
             self._watch(lease, self._held_elsewhere, self._take_over_from)
 
     @abstractmethod
-    async def _ready(self) -> Sequence[tuple[str, object]]:
+    def _ready(self, ask: Ask) -> Waiting:
         """The deliveries that can go out now, each with its sender."""
 
     @abstractmethod
@@ -76,12 +78,11 @@ class Deliveries(Claims[object]):
 
     async def recover(self) -> None:
         """Take over everything that is under way: there is no other process."""
-        await self._take_over(alone=True)
+        await self._take_over(await self._do(self._verbs.under_way), alone=True)
 
-    async def _take_over(self, *, alone: bool = False) -> None:
+    async def _take_over(self, silent: Sequence[Held], *, alone: bool = False) -> None:
         """Have tried again what was claimed and not ended before the lease was over."""
-        found = self._verbs.under_way if alone else self._verbs.expired
-        for held in await self._do(found):
+        for held in silent:
             if held not in self._tasks:  # by us, and only the clock says that it takes long
                 await self._say(self._verbs.take_over, held, alone=alone)
 
@@ -92,11 +93,17 @@ class Deliveries(Claims[object]):
     async def _take_over_from(self, held: Held, until: Micros) -> None:
         await self._say(self._verbs.take_over, held, until=until)
 
-    async def _dispatch(self) -> int:
-        if not self.renewed:
-            await self._take_over()
+    def _found(self, ask: Ask) -> tuple[Sequence[Held], Waiting]:
+        silent = () if self.renewed else ask(self._verbs.expired)
+        return silent, self._ready(ask) if self.busy < self._at_once else ()
+
+    async def _take(self, found: tuple[Sequence[Held], Waiting]) -> int:
+        silent, ready = found
+        if silent:
+            await self._take_over(silent)
+            ready = await self._ask(self._ready)
         begun = 0
-        for item, sender in await self._ready() if self.busy < self._at_once else ():
+        for item, sender in ready:
             of_sender = [*self._held.values()].count(sender)
             if self.busy < self._at_once and of_sender < (self.at_once_each or self._at_once):
                 begun += await uninterrupted(self._claim(item, sender))

@@ -17,7 +17,7 @@ from remit.errors import Conflict, RemitError
 from remit.ids import CompanyId
 from remit.runtime.deadlines import within
 from remit.runtime.runs.lease_watch import Silence
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.identity import as_system
 from remit.services.queues import Held
 from remit.services.verbs import Verb
@@ -128,11 +128,19 @@ class Loop(ABC, Generic[W]):
         self._woken.clear()
         seen, trusted = self._gate.version(), time.monotonic() + LONGEST_TRUST
         due = await self._look()
-        await asyncio.sleep(self._shortest)
+        await asyncio.sleep(self._pause(due))
         while not await self._woken_or_due(due):
             # To look at what has not changed would cost an idle machine most of what it does.
             if seen is None or self._gate.version() != seen or time.monotonic() >= trusted:
                 break
+
+    def _pause(self, due: Micros | None) -> float:
+        """The shortest time between two rounds: until something is due, if that is sooner. What
+        stays overdue is not tried again and again without a pause."""
+        if due is None:
+            return self._shortest
+        left = self._seconds_until(due)
+        return self._shortest if left < -self._shortest else min(max(left, 0.0), self._shortest)
 
     async def _woken_or_due(self, due: Micros | None) -> bool:
         """Sleep; False when neither a wake nor the due time ended that."""
@@ -150,6 +158,10 @@ class Loop(ABC, Generic[W]):
     async def _do(self, verb: Verb[P, T], *args: P.args, **given: P.kwargs) -> T:
         """Call a verb of Remit itself."""
         return await self._gate(as_system(), verb, *args, **given)
+
+    async def _ask(self, questions: Callable[[Ask], T]) -> T:
+        """Ask several queries at once: in one transaction, which costs little more than one."""
+        return await self._gate.together(as_system(), questions)
 
     # ── the tasks ───────────────────────────────────────────────────────────────────────────
 

@@ -7,7 +7,7 @@ from remit.clock import Micros
 from remit.runtime import claims
 from remit.runtime.claims import Claims
 from remit.runtime.deadlines import uninterrupted
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.queues import Held
 from remit.services.verbs import Verb
 
@@ -21,7 +21,7 @@ class Verbs(claims.Verbs, Protocol):
     free: Verb[..., Any]
 
 
-class Polling(Claims[str]):
+class Polling(Claims[str, list[str]]):
     """Holds the leases of this process."""
 
     #: How many are looked after together; None for all.
@@ -38,9 +38,13 @@ class Polling(Claims[str]):
         """Take over everything: there is no other process."""
         await self._do(self._verbs.free)
 
-    async def _dispatch(self) -> int:
+    def _found(self, ask: Ask) -> list[str]:
+        ready: list[str] = ask(self._verbs.ready)
+        return ready
+
+    async def _take(self, found: list[str]) -> int:
         begun = 0
-        for item in await self._do(self._verbs.ready):
+        for item in found:
             room = self.at_once is None or self.busy < self.at_once
             if item not in self._held.values() and room:
                 begun += await uninterrupted(self._claim(item, item))

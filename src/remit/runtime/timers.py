@@ -2,11 +2,12 @@
 
 import contextlib
 import logging
+from typing import NamedTuple
 
 from remit.clock import Micros
 from remit.errors import Conflict
 from remit.runtime.loop import Loop
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.governance import approvals
 from remit.services.messaging import reminders, schedules, wishes
 
@@ -14,6 +15,18 @@ log = logging.getLogger(__name__)
 
 #: However much happens, time is not looked at more often than this.
 SHORTEST_SLEEP = 0.02
+
+
+class Due(NamedTuple):
+    """Work whose time has come, and the next time at which there is some."""
+
+    #: Companies with deferred mail and schedules.
+    mail: list[str]
+    approvals: list[str]
+    #: Companies in which somebody is awaited, or a wish.
+    reminders: list[str]
+    wishes: list[str]
+    following: Micros | None
 
 
 class Clockwork(Loop[None]):
@@ -24,14 +37,18 @@ class Clockwork(Loop[None]):
         super().__init__(gate, "the clockwork", shortest=SHORTEST_SLEEP)
 
     async def _look(self) -> Micros | None:
-        while await self.tick():
-            pass
-        return await self._do(schedules.next_due)
+        while True:
+            due = await self._ask(_due)
+            if not await self._do_due(due):
+                return due.following
 
     async def tick(self) -> int:
         """Do what is due now; answers how much was done."""
+        return await self._do_due(await self._ask(_due))
+
+    async def _do_due(self, due: Due) -> int:
         done = 0
-        for company in await self._do(schedules.companies_due):
+        for company in due.mail:
             try:
                 await self._do(schedules.run_due, company=company)
             except Exception:
@@ -39,13 +56,25 @@ class Clockwork(Loop[None]):
                 log.exception("what is due in company %s will be tried again", company)
             else:
                 done += 1
-        for approval in await self._do(approvals.due):
+        for approval in due.approvals:
             with contextlib.suppress(Conflict):  # somebody decided it just now
                 await self._do(approvals.expire, approval=approval)
                 done += 1
-        for company in await self._do(reminders.companies):
+        if done:
+            due = await self._ask(_due)  # some of the rest may have ended with that
+        for company in due.reminders:
             await self._do(reminders.remind, company=company)
             done += 1
-        for company in await self._do(wishes.companies):
+        for company in due.wishes:
             done += await self._do(wishes.look, company=company)
         return done
+
+
+def _due(ask: Ask) -> Due:
+    return Due(
+        ask(schedules.companies_due),
+        ask(approvals.due),
+        ask(reminders.companies),
+        ask(wishes.companies),
+        ask(schedules.next_due),
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from remit.channels.contract import Undelivered
@@ -13,10 +12,10 @@ from remit.errors import Conflict, RemitError, Unavailable
 from remit.ids import Ids
 from remit.model.work.attachment import LARGEST_INCOMING, MOST_INCOMING, refusal
 from remit.runtime.deadlines import uninterrupted
-from remit.runtime.deliveries import Deliveries
+from remit.runtime.deliveries import Deliveries, Waiting
 from remit.runtime.delivery.connecting import Connector
 from remit.services.chat import handling, intake, shapes
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.identity import as_linked
 from remit.services.queues import Held
 from remit.services.spending import limits
@@ -47,8 +46,8 @@ class IntakeLoop(Deliveries):
         self._connector = connector
         self._ids = ids
 
-    async def _ready(self) -> Sequence[tuple[str, object]]:
-        return await self._do(intake.ready)
+    def _ready(self, ask: Ask) -> Waiting:
+        return ask(intake.ready)
 
     async def _interrupted(self, held: Held) -> None:
         await self._say(intake.put_back, held)

@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,9 @@ from remit.ids import CompanyId
 from remit.model.messaging.notice import Way
 from remit.runtime.child_process import end_child, start_child
 from remit.runtime.deadlines import uninterrupted
-from remit.runtime.deliveries import Deliveries
+from remit.runtime.deliveries import Deliveries, Waiting
 from remit.runtime.delivery import notify_commands
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.connections import notice_planning, notices
 from remit.services.connections.shapes import ClaimedNoticeShape, NoticeDocumentShape
 
@@ -75,6 +74,10 @@ class Notifier(Deliveries):
             pass
         return await self._do(notices.next_due)
 
+    async def _dispatch(self) -> tuple[int, Micros | None]:
+        await self._plan()
+        return await super()._dispatch()
+
     async def _look_everywhere(self) -> None:
         self._grown = None
         self._woken.set()
@@ -88,14 +91,16 @@ class Notifier(Deliveries):
             self._grown.add(company)
         self._woken.set()
 
-    async def _ready(self) -> Sequence[tuple[str, object]]:
+    async def _plan(self) -> None:
+        """Put into the queue what people are to be told of."""
         commands = [*self._commands()]
         grown, self._grown = self._grown, set()
         for company in await self._do(notice_planning.companies, commands=commands):
             if grown is None or company in grown:
                 await self._do(notice_planning.look, company=company, commands=commands)
-        ready = await self._do(notices.ready, commands=commands)
-        return [(notice, None) for notice in ready]
+
+    def _ready(self, ask: Ask) -> Waiting:
+        return [(notice, None) for notice in ask(notices.ready, commands=[*self._commands()])]
 
     def _commands(self) -> dict[str, str]:
         try:

@@ -11,11 +11,11 @@ from typing import Any, Generic, TypedDict, TypeVar
 
 from remit.channels.contract import Attachment, Button, Channel, Parcel, Undelivered
 from remit.errors import RemitError
-from remit.runtime.deliveries import Deliveries, Verbs
+from remit.runtime.deliveries import Deliveries, Verbs, Waiting
 from remit.runtime.delivery.connecting import Connector
 from remit.services.chat import posts
 from remit.services.chat.shapes import ClaimedPostShape
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.connections import outbox
 from remit.services.connections.shapes import CarriedFileShape, ClaimedMessageShape
 from remit.services.queues import Held
@@ -115,8 +115,8 @@ class Outbox(ToChannels[ClaimedMessageShape]):
             connector = Connector(secret, private)
         super().__init__(gate, outbox, "message", connector, **more)
 
-    async def _ready(self) -> Sequence[tuple[str, object]]:
-        return await self._do(outbox.ready)
+    def _ready(self, ask: Ask) -> Waiting:
+        return ask(outbox.ready)
 
     async def _more(self, claimed: ClaimedMessageShape) -> Contents:
         return {"files": await asyncio.to_thread(_read, self._gate.blobs, claimed["files"])}
@@ -136,8 +136,8 @@ class Posts(ToChannels[ClaimedPostShape]):
     def __init__(self, gate: Gate, connector: Connector, **more: Any) -> None:
         super().__init__(gate, posts, "post", connector, **more)
 
-    async def _ready(self) -> Sequence[tuple[str, object]]:
-        return await self._do(posts.ready)
+    def _ready(self, ask: Ask) -> Waiting:
+        return ask(posts.ready)
 
     async def _more(self, claimed: ClaimedPostShape) -> Contents:
         rows = [[Button(label, ref) for label, ref in row] for row in claimed["buttons"]]

@@ -18,6 +18,7 @@ from remit.runtime.jobs.job_execution import Spent, execute
 from remit.runtime.jobs.job_folders import JobFolder
 from remit.runtime.loop import Loop
 from remit.runtime.runs.execution import Instance
+from remit.services.command import Ask
 from remit.services.execution import admission, job_queue, run_queue
 from remit.services.queues import Held
 from remit.services.verbs import Verb
@@ -48,13 +49,21 @@ class Jobs(Loop[None]):
         self._watch(lease, self._held_elsewhere, self._take_over)
 
     async def _look(self) -> Micros | None:
-        if held := list(self._tasks):
-            for lost in await self._do(job_queue.lost, held=held):
-                self._cancel(lost)
-        if (free := self.at_once - self.busy) > 0:
-            for job in await self._do(job_queue.ready, limit=free, worker=self._name):
-                await uninterrupted(self._claim(job))
-        return await self._do(job_queue.next_due)
+        held, free = list(self._tasks), self.at_once - self.busy
+
+        def questions(ask: Ask) -> tuple[list[Held], list[str], Micros | None]:
+            return (
+                ask(job_queue.lost, held=held) if held else [],
+                ask(job_queue.ready, limit=free, worker=self._name) if free > 0 else [],
+                ask(job_queue.next_due),
+            )
+
+        lost, ready, due = await self._ask(questions)
+        for one in lost:
+            self._cancel(one)
+        for job in ready:
+            await uninterrupted(self._claim(job))
+        return due
 
     async def _claim(self, job: str) -> None:
         if self._stopping:

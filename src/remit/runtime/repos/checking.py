@@ -6,7 +6,7 @@ network unless the board said so; what it leaves behind goes with it.
 """
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from remit.ids import random_name
 from remit.model.connections.change import Change
 from remit.model.connections.check import RepoCheck
 from remit.model.connections.repo import Repo
-from remit.runtime.deliveries import Deliveries
+from remit.runtime.deliveries import Deliveries, Waiting
 from remit.runtime.repos import git
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.clones import Found, copy, survey
@@ -28,7 +28,7 @@ from remit.runtime.runs.workspace import destroy_workspace
 from remit.runtime.sandbox.mounts import View
 from remit.services import shapes
 from remit.services.changes import checking
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.connections.folders import Shown
 from remit.services.knowledge.file_contents import Library
 from remit.services.queues import Held
@@ -51,8 +51,8 @@ class Checker(Deliveries):
         self._home = home
         self._renew(self._lease, checking.renew)
 
-    async def _ready(self) -> Sequence[tuple[str, object]]:
-        return await self._do(checking.ready)
+    def _ready(self, ask: Ask) -> Waiting:
+        return ask(checking.ready)
 
     async def _interrupted(self, held: Held) -> None:
         await self._say(checking.put_back, held)

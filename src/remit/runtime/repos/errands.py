@@ -1,19 +1,18 @@
 """The loop of errands at remotes, for what publishes and what merges."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from remit.channels.contract import Undelivered
 from remit.errors import RemitError
 from remit.forges.api import ForgeFailed
-from remit.runtime.deliveries import Deliveries
+from remit.runtime.deliveries import Deliveries, Waiting
 from remit.runtime.repos import git
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.forges import Forges, undelivered
 from remit.services import shapes
 from remit.services.changes import errands
-from remit.services.command import Gate
+from remit.services.command import Ask, Gate
 from remit.services.knowledge.file_contents import Library
 from remit.services.queues import Held
 from remit.services.verbs import Verb
@@ -44,8 +43,8 @@ class Errands(Deliveries):
     async def _errand(self, claimed: shapes.ClaimedErrandShape) -> None:
         """Do a claimed errand."""
 
-    async def _ready(self) -> Sequence[tuple[str, object]]:
-        found: Sequence[tuple[str, object]] = await self._do(self.ready)
+    def _ready(self, ask: Ask) -> Waiting:
+        found: Waiting = ask(self.ready)
         return found
 
     async def _interrupted(self, held: Held) -> None:

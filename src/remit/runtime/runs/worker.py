@@ -18,6 +18,7 @@ from remit.runtime.loop import BACKOFF_SECONDS, LONGEST_SLEEP, Loop
 from remit.runtime.runs import checks
 from remit.runtime.runs.execution import Claimed, Instance, execute, report
 from remit.runtime.runs.processes import end_leftovers
+from remit.services.command import Ask
 from remit.services.execution import (
     account_faults,
     admission,
@@ -27,6 +28,7 @@ from remit.services.execution import (
     runs,
 )
 from remit.services.execution.error_recovery import Broken
+from remit.services.execution.run_queue import Following
 from remit.services.spending import budgets, limits
 from remit.services.verbs import Verb
 from remit.store.execution.leases import Ready
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 
 DEFAULT_SLOTS = 4
 SWEEP_SECONDS = 30.0
+#: Of many letters in a moment each would be a reason to look; this is less than a start takes.
+SHORTEST_SLEEP = 0.005
 _MOST_SWEEPS = 1000
 #: The verb for an agent whose claim was refused, by the reason.
 _AFTER_REFUSAL: dict[str, Verb[..., Any]] = {
@@ -58,7 +62,7 @@ class Worker(Loop[Claimed]):
         per_adapter: Mapping[str, int] | None = None,
         lease: Micros = run_queue.LEASE_TIME,
     ) -> None:
-        super().__init__(app.gate, "the worker", longest=LONGEST_SLEEP)
+        super().__init__(app.gate, "the worker", shortest=SHORTEST_SLEEP)
         self._app = app
         self._url = url
         self.name = name
@@ -98,18 +102,28 @@ class Worker(Loop[Claimed]):
     async def _look(self) -> Micros | None:
         if self._deferred is not None and self._deferred <= self._app.clock.now():
             await self._sweep()
-        if self.busy:
-            await self._end_cancelled()
-        if self.busy < self.slots:
-            await self._start_ready()
-        following = await self._do(run_queue.next_ready)
+        here = {run.run_id: held for held, run in self._held.items()}
+        # Agents that run here are in the way only while their end is being written down.
+        each, room = self._per_company + self.busy, self.busy < self.slots
+
+        def questions(ask: Ask) -> tuple[list[str], list[Ready], Following]:
+            return (
+                ask(run_queue.over, runs=[*here]) if here else [],
+                ask(run_queue.ready, each=each, worker=self.name) if room else [],
+                ask(run_queue.next_ready),
+            )
+
+        over, ready, following = await self._ask(questions)
+        # Runs that somebody ended in the database end on the machine, too.
+        for run in over:
+            self._cancel(here[run])
+        if ready:
+            await self._start_ready(ready)
+            following = await self._do(run_queue.next_ready)
         self._deferred = following.deferred
         return min((due for due in following if due is not None), default=None)
 
-    async def _start_ready(self) -> None:
-        # Agents that run here are in the way only while their end is being written down.
-        each = self._per_company + self.busy
-        ready = await self._do(run_queue.ready, each=each, worker=self.name)
+    async def _start_ready(self, ready: list[Ready]) -> None:
         self._opening.clear()
         here = self._held.values()
         companies = Counter(run.company_id for run in here)
@@ -282,9 +296,3 @@ class Worker(Loop[Claimed]):
             return await threads.CHECKS.run(checks.check, adapter, config, self._app.settings.home)
         except RemitError as error:
             return Check(False, error.sentence)
-
-    async def _end_cancelled(self) -> None:
-        """Runs that somebody ended in the database end on the machine, too."""
-        here = {run.run_id: held for held, run in self._held.items()}
-        for run in await self._do(run_queue.over, runs=[*here]):
-            self._cancel(here[run])
