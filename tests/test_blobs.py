@@ -460,6 +460,19 @@ def test_a_bucket_that_is_missing_or_unreachable_is_unavailable(
         assert caught.value.code == "unavailable"
 
 
+# Discarding
+
+
+def test_what_is_discarded_is_gone_and_nothing_else(place: Place) -> None:
+    put(place.blobs)
+    put(place.blobs, b"another")
+    for _ in range(2):  # what is gone already stays gone
+        place.blobs.discard(FILE, HELLO_SHA)
+        assert place.contents() == {key(b"another"): b"another"}
+    with pytest.raises(Unavailable):
+        read(place.blobs)
+
+
 # Sweeping
 
 

@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 
 from remit.clock import HOUR, to_iso
-from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, TooLarge
+from remit.errors import (
+    BadInput,
+    Conflict,
+    NotFound,
+    Refused,
+    RemitError,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
+from remit.ids import TokenKind, new_token
 from remit.runtime.runs.workspace import open_inside
 from remit.services.execution import runs
 from remit.services.identity import Caller
@@ -808,3 +818,19 @@ def test_an_agent_that_was_terminated_reads_nothing_any_more(
         company.read(reader.caller, file["id"])
     assert error.value.reason == "unauthenticated"
     assert company.read(company.board, file["id"])[1] == b"own work"
+
+
+def test_a_refusal_is_said_when_the_bytes_cannot_be_removed(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, removed = company.app.library, list[str]()
+
+    def fail(file_id: str, _sha256: str) -> None:
+        removed.append(file_id)
+        raise Unavailable("The disk does not answer.")
+
+    monkeypatch.setattr(library.blobs, "discard", fail)
+    stranger = Caller(new_token(TokenKind.SESSION))
+    with pytest.raises(Unauthenticated):
+        company.wait(library.create(stranger, b"x", company=company.id, description="x"))
+    assert len(removed) == 1

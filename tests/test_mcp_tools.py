@@ -544,13 +544,17 @@ def test_a_copy_is_read_only_has_the_content_and_is_made_once_per_version(
         listed = at_work.call("kb_list")["files"]
         return Path(next(file["path"] for file in listed if file["id"] == made["id"]))
 
+    def identity(path: Path) -> tuple[int, int]:
+        status = path.stat()
+        return status.st_ino, status.st_mtime_ns
+
     first = copy()
-    before = first.stat()
+    before = identity(first)
     assert first.read_text() == "one"
-    assert stat.S_IMODE(before.st_mode) == 0o444
+    assert stat.S_IMODE(first.stat().st_mode) == 0o444
     assert first.is_relative_to(workspace)
     assert copy() == first
-    assert first.stat() == before
+    assert identity(first) == before
     assert site.accesses(made["id"]) == [("write", 1), ("copy", 1)]
     at_work.call("kb_write", content="two", **made)
     second = copy()
@@ -752,9 +756,11 @@ def test_every_agent_has_every_base_tool_and_the_operation_is_refused(
 
 
 def test_a_token_dies_with_its_run_and_a_key_with_its_agent(site: Site, boss: Member) -> None:
+    with ScriptedAgent(site.url, boss.key) as outside:
+        file = outside.call("kb_create", description="Early", content="early")
     run = site.begin(boss)
     with ScriptedAgent(site.url, run.token) as agent:
-        assert agent.call("kb_list") == {"files": books(boss, run.workspace / ".kb")}
+        assert file["id"] in {one["id"] for one in agent.call("kb_list")["files"]}
         site.finish(run)
         with pytest.raises(ConnectionError, match=r"401.*The token was revoked"):
             agent.call("kb_list")
@@ -771,6 +777,9 @@ def test_a_token_dies_with_its_run_and_a_key_with_its_agent(site: Site, boss: Me
             with pytest.raises(ConnectionError, match="401"):
                 agent.call(tool, **given)
         assert blobs(site) == before
+        with pytest.raises(ConnectionError, match="401"):
+            agent.call("kb_write", id=file["id"], content="late", version=1, hash=file["hash"])
+        assert {path for path in blobs(site) if "/.trash/" not in path} == before
     with ScriptedAgent(site.url, boss.key) as outside:
         assert outside.tools() == BASE_TOOLS
         site.call(site.board, agents.terminate, agent=boss.id)

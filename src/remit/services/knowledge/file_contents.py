@@ -8,11 +8,12 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 from remit.clock import DAY, Micros
-from remit.errors import BadInput, RemitError
+from remit.errors import BadInput, RemitError, Stopped, Unauthenticated
 from remit.ids import Ids, is_id
 from remit.services.command import Answer, Gate, Verb
 from remit.services.identity import Caller
@@ -72,7 +73,8 @@ class Library:
         if not (is_id(file) and _is_small(source)):
             file = await self._writable(caller, file, version, sha256)
         asked: Arguments = {"file": file, "seen_version": version, "seen_hash": sha256}
-        return await self._store(file, source, partial(self._commit, caller, files.write, **asked))
+        commit = partial(self._commit, caller, files.write, **asked)
+        return await self._store(file, source, commit, new=False)
 
     async def _commit(
         self, caller: Caller, verb: Verb[..., Answer], content: Content, **asked: Any
@@ -89,8 +91,6 @@ class Library:
             return await self.gate(caller, verb, **asked)
         name = verb.stored.name
         text = verb.stored.clean(asked.pop(name), name)
-        if text:
-            await self.gate.check(caller)
         return await self._with_text(caller, verb, name, text, asked)
 
     async def send(self, caller: Caller, *, body: Source | str | None, **asked: Any) -> Answer:
@@ -212,14 +212,26 @@ class Library:
             return str(first["id"])
 
     async def _store(
-        self, file_id: str, source: Source, commit: Callable[[Content], Awaitable[R]]
+        self,
+        file_id: str,
+        source: Source,
+        commit: Callable[[Content], Awaitable[R]],
+        *,
+        new: bool = True,
     ) -> R:
         """Make the bytes durable, then commit what names them."""
         if not isinstance(source, AsyncIterator):
-            return await commit(await self.run(self._put, file_id, source))
-        with self.blobs.receive(self.largest) as spool:
-            await self._fill(spool, source)
-            return await commit(await self.run(self.blobs.put, file_id, spool))
+            content = await self.run(self._put, file_id, source)
+        else:
+            with self.blobs.receive(self.largest) as spool:
+                await self._fill(spool, source)
+                content = await self.run(self.blobs.put, file_id, spool)
+        try:
+            return await commit(content)
+        except (Unauthenticated, Stopped):
+            with suppress(RemitError, OSError):  # a sweep finds it; the refusal is what is said
+                await self.run(self._take_back, file_id, content.sha256, new)
+            raise
 
     async def _fill(self, spool: Spool, source: AsyncIterator[bytes]) -> None:
         first = True
@@ -238,6 +250,15 @@ class Library:
                 while piece := source.read(PIECE):
                     spool.write(piece)
             return self.blobs.put(file_id, spool)
+
+    def _take_back(self, file_id: str, sha256: str, new: bool) -> None:
+        """Remove the bytes of a caller who is not known any more. Somebody else may be storing the
+        same in a file that exists; so these are only put where sweeps look for what nobody names.
+        """
+        if new:
+            self.blobs.discard(file_id, sha256)
+        elif not self._referenced([(file_id, sha256)]):
+            self.blobs.move((file_id, sha256), to_trash=True)
 
     def _referenced(self, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         def look(tx: Transaction) -> set[tuple[str, str]]:

@@ -24,6 +24,7 @@ from remit.store.blob_store.orphan_sweep import (
     Referenced,
     SweepReport,
     check_pair,
+    discard_pair,
     is_old,
     is_pair,
     remove_old_files,
@@ -70,6 +71,14 @@ class BlobStore(Protocol):
 
     def open(self, file_id: str, sha256: str) -> BinaryIO:
         """A stream of the content, not necessarily seekable."""
+        ...
+
+    def discard(self, file_id: str, sha256: str) -> None:
+        """Remove content of a new file that was refused, which no row will name."""
+        ...
+
+    def move(self, pair: Pair, to_trash: bool) -> bool:
+        """Into the trash, where it can still be read until a sweep deletes it, or out of it."""
         ...
 
     def sweep(self, referenced: Referenced, now: Micros, min_age: Micros) -> SweepReport:
@@ -150,6 +159,12 @@ class LocalBlobs:
             except OSError as error:
                 raise storage_error(error) from error
         raise missing(file_id)
+
+    def discard(self, file_id: str, sha256: str) -> None:
+        try:
+            discard_pair(self, check_pair(file_id, sha256))
+        except OSError as error:
+            raise storage_error(error) from error
 
     def sweep(self, referenced: Referenced, now: Micros, min_age: Micros) -> SweepReport:
         before = now - min_age

@@ -66,6 +66,12 @@ class Places(Protocol):
         ...
 
 
+def discard_pair(places: Places, pair: Pair) -> None:
+    """Both phases at once, for a blob that no row names and none will."""
+    if places.move(pair, to_trash=True):
+        places.delete(pair)
+
+
 def sweep_places(places: Places, referenced: Referenced, before: Micros) -> tuple[int, int, int]:
     """Both phases; the later one first, so that nothing passes through both in one sweep."""
     trashed = restored = deleted = 0

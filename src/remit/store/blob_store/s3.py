@@ -29,6 +29,7 @@ from remit.store.blob_store.orphan_sweep import (
     Referenced,
     SweepReport,
     check_pair,
+    discard_pair,
     is_pair,
     remove_old_files,
     sweep_places,
@@ -99,6 +100,9 @@ class S3Blobs:
             except FileNotFoundError:
                 continue
         raise missing(file_id)
+
+    def discard(self, file_id: str, sha256: str) -> None:
+        discard_pair(self, check_pair(file_id, sha256))
 
     def sweep(self, referenced: Referenced, now: Micros, min_age: Micros) -> SweepReport:
         before = now - min_age

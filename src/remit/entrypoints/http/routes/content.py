@@ -20,6 +20,7 @@ from remit.entrypoints.http.wire.fields import Body
 from remit.errors import BadInput
 from remit.model.work.file import LONGEST_DESCRIPTION
 from remit.services.fields import LONGEST_REFERENCE
+from remit.services.identity import Caller
 from remit.services.knowledge.file_contents import PIECE, Library, Source
 from remit.services.record import history
 from remit.store.blob_store.blobs import SMALL
@@ -127,7 +128,7 @@ async def _pieces(library: Library, stream: BinaryIO) -> AsyncIterator[bytes]:
 
 async def _write(library: Library, request: Request) -> Response:
     who = caller(request)
-    await library.gate.check(who)
+    await _refuse_unknown(library, who, request)
     version, sha256 = _seen(request.headers.get("if-match"))
     view = await library.write(
         who, await _source(request), file=request.path_params["id"], version=version, sha256=sha256
@@ -138,7 +139,7 @@ async def _write(library: Library, request: Request) -> Response:
 async def _create(library: Library, request: Request) -> Response:
     """JSON for text; any other type is the content itself, described in the query."""
     who = caller(request)
-    await library.gate.check(who)
+    await _refuse_unknown(library, who, request)
     company, asked = request.path_params["companyId"], _checked(CreateQuery, request.query_params)
     if len(company) > LONGEST_REFERENCE or not company.isprintable():
         raise BadInput("companyId: is not an id.", "List the companies.")
@@ -147,8 +148,8 @@ async def _create(library: Library, request: Request) -> Response:
     if kind == json_document.JSON or kind.endswith("+json"):
         json_document.check_type(request.headers)
         sent = await bodies.whole(request.scope, request.receive)
-        body = await bodies.apart(len(sent), _file_body, sent)
-        source, description, unlisted = body.content.encode(), body.description, body.unlisted
+        body, source = await bodies.apart(len(sent), _file_body, sent)
+        description, unlisted = body.description, body.unlisted
     elif kind == "multipart/form-data":
         raise BadInput(
             "A form is not taken here.", "Send the bytes themselves, with ?description=…"
@@ -161,6 +162,16 @@ async def _create(library: Library, request: Request) -> Response:
     return json_document.reply(view, 201, {"ETag": _tag(view)})
 
 
+async def _refuse_unknown(library: Library, who: Caller, request: Request) -> None:
+    """Before anything is said about the request. Who may send a body is asked with its first byte
+    anyway, and seldom of a small one."""
+    incoming: bodies.Incoming | None = request.scope.get(bodies.INCOMING)
+    if incoming is not None:
+        await incoming.who()
+    else:
+        await library.gate.check(who)
+
+
 async def _source(request: Request) -> Source:
     """The body as it arrives; a small one whole, which saves the library a question."""
     declared = request.headers.get("content-length", "")
@@ -169,8 +180,10 @@ async def _source(request: Request) -> Source:
     return request.stream().__aiter__()
 
 
-def _file_body(sent: bytes) -> FileBody:
-    return _checked(FileBody, json_document.read(sent))
+def _file_body(sent: bytes) -> tuple[FileBody, bytes]:
+    """A document, and the bytes of its text."""
+    body = _checked(FileBody, json_document.read(sent))
+    return body, body.content.encode()
 
 
 def _checked(kind: type[Checked], given: Any) -> Checked:

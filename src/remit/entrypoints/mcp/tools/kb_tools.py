@@ -11,6 +11,7 @@ from typing import Annotated, Any, BinaryIO, Final, Literal
 from pydantic import Field
 
 from remit.app import App
+from remit.entrypoints import bodies
 from remit.entrypoints.mcp.arguments import Arguments, FileRef, Repeatable, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput, RemitError, TooLarge
@@ -150,7 +151,6 @@ def build(app: App) -> tuple[Tool, ...]:
         """Keep something in a new file, from content or from a workspace path. To change a file:
         kb_write."""
         caller = Caller(token, arguments.idempotency_key)
-        await app.gate.check(caller)
         async with source(caller, arguments) as content:
             view = await library.create(
                 caller,
@@ -164,7 +164,6 @@ def build(app: App) -> tuple[Tool, ...]:
     async def kb_write(token: str, arguments: WriteArguments) -> dict[str, Any]:
         """Write a new version of a file; pass the version and hash that kb_read showed."""
         caller = Caller(token, arguments.idempotency_key)
-        await app.gate.check(caller)
         async with source(caller, arguments) as content:
             view = await library.write(
                 caller, content, file=arguments.id, version=arguments.version, sha256=arguments.hash
@@ -177,7 +176,8 @@ def build(app: App) -> tuple[Tool, ...]:
         if (arguments.path is None) == (arguments.content is None):
             raise BadInput("Give either path or content.", "Use one of the two.")
         if arguments.content is not None:
-            yield _decoded(arguments.content, arguments.encoding)
+            size = len(arguments.content)
+            yield await bodies.apart(size, _decoded, arguments.content, arguments.encoding)
             return
         folder = await app.gate(caller, runs.workspace)
         if folder is None:
