@@ -79,7 +79,7 @@ class Noun(Generic[R]):
 def find(ctx: Context, noun: Noun[R], text: str) -> R:
     """The thing that a text names, in any company of the caller; enters its company."""
     text = _bare(noun, text)
-    if noun.by_name is None:
+    if noun.by_name is None and not is_id(text):
         text = _part_of_id(text, noun.what)
     if is_id(text):
         return _entered(ctx, noun, text)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import fields
 from enum import Enum
 from operator import attrgetter
+from types import NoneType
 from typing import (
     Any,
     NotRequired,
@@ -79,22 +80,28 @@ def view_of(
     keys = {key: hint for key, hint in hints.items() if _required(hint) or key in known}
     if unknown := keys.keys() - known:
         raise TypeError(f"{kind.__name__} has no {', '.join(unknown)}")
-    reads = []
+    uses: dict[str, Any] = {"time": time, "to_iso": to_iso, "by_value": _by_value, "read": _read}
+    parts = []
     for key, hint in keys.items():
         if key in given:
             continue
         read = other.get(key, key)
-        reads.append((key, attrgetter(read) if isinstance(read, str) else read, _shows(hint)))
-
+        if isinstance(read, str):
+            source = f"value.{read}"
+        else:
+            uses[f"find_{key}"], source = read, f"find_{key}(value)"
+        parts.append(f"{key!r}: {_shown_as(source, hint)}")
+    # Written out as one would by hand: lists are made of thousands, and a loop over the keys takes
+    # twice as long.
+    read_all = eval(f"lambda value: {{{', '.join(parts)}}}", uses)  # noqa: S307 - of names of ours
     wanted = set(given)
     perhaps = [key for key, hint in keys.items() if not _required(hint) and key not in given]
 
     def show(value: Thing, /, **more: Any) -> Shown:
         if more.keys() != wanted:
             raise TypeError(f"a view of {kind.__name__} is given {', '.join(given) or 'nothing'}")
-        view = {
-            key: read(value) if shows is None else shows(read(value)) for key, read, shows in reads
-        } | more
+        view = read_all(value)
+        view.update(more)
         for key in perhaps:
             if view[key] is None:
                 del view[key]
@@ -107,18 +114,21 @@ def _required(hint: Any) -> bool:
     return get_origin(hint) is not NotRequired
 
 
-def _shows(hint: Any) -> Callable[[Any], Any] | None:
-    """The conversion from a stored value to the type of a key; None where it is shown as it is."""
+def _shown_as(source: str, hint: Any, *, optional: bool = False) -> str:
+    """The expression for a key of a type, by the one for its stored value."""
     choices = (hint, *get_args(hint))
     if not _required(hint):
-        return _shows(choices[1])
+        return _shown_as(source, choices[1], optional=True)
+    optional = optional or NoneType in choices
     if shapes.Moment in choices:
-        return time
-    if any(isinstance(mark, type) and issubclass(mark, Enum) for mark in choices):
-        return _by_value
+        return f"time({source})" if optional else f"to_iso({source})"
+    for mark in choices:
+        if isinstance(mark, type) and issubclass(mark, Enum):
+            word = "word" if mark is Level else "value"
+            return f"by_value({source})" if optional else f"{source}.{word}"
     if any(get_origin(choice) in (dict, list) or is_typeddict(choice) for choice in choices):
-        return _read
-    return None
+        return f"read({source})"
+    return source
 
 
 def _by_value(value: Enum | None) -> str | None:
@@ -306,7 +316,7 @@ _grant = view_of(
 
 
 def grant(value: Grant, reason: str | None = None) -> shapes.GrantShape:
-    view = cast(shapes.GrantShape, {**_grant(value), **grant_limits(value)})
+    view = _grant(value)
     if reason is not None:
         view["reason"] = reason
     return view
