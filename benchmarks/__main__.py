@@ -28,6 +28,7 @@ MEASUREMENTS = {
     "pages": "Pages of the dashboard, of a large company against a small one",
     "repos": "Repositories: a copy for an agent",
     "simulation": "Simulated companies, checked after every step",
+    "statements": "Statements of one call",
     "walk": "Files that a tool call walks through",
     "requests": "What a model is sent first, by the real programs",
     "startup": "Starting, idling, and what an agent pays before it begins",

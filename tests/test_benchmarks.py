@@ -39,6 +39,13 @@ def test_a_measurement_prints_the_machine_and_its_table() -> None:
     assert re.fullmatch(r"(everything within budget|\d over budget); took \d+ s", verdict)
 
 
+def test_statements_of_calls_are_counted() -> None:
+    done = bench("statements", "--quick")
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("kb_read", "kb_write", "outcome create", "mail", "approve", "hire"):
+        assert re.search(rf"^  {name} +[1-9]\d* statements +≤ \d+ ", done.stdout, re.MULTILINE)
+
+
 @LONG
 def test_mail_is_measured_through_all_that_it_goes_through() -> None:
     done = bench("mail", "--quick")
