@@ -17,6 +17,7 @@ from remit.clock import HOUR, MINUTE
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, TooLarge, Unavailable
 from remit.runtime.repos import clones
 from remit.runtime.repos.cache import Repos
+from remit.runtime.secrets.values import SecretOf
 from remit.services.connections import mcp_servers, repos
 from remit.services.execution import runs
 from remit.services.governance import approvals
@@ -61,6 +62,12 @@ def worker(company: Company, name: str = "worker", mode: str = "allow") -> Run:
     made = company.agent(name)
     give(company, made, mode=mode)
     return company.run(made)
+
+
+def repos_with(company: Company, secret_of: SecretOf) -> Repos:
+    """Copies that are made with these secrets."""
+    app = company.app
+    return Repos(app.gate, company.clock, company.home, secret_of, app.library, app.forges)
 
 
 def mirror(company: Company, name: str = "site") -> Path:
@@ -736,7 +743,7 @@ def test_a_password_opens_the_remote_and_is_found_nowhere_else(
         run = worker(small)
         with pytest.raises(RemitError, match=r"There is no secret .git-token."):
             clone(small, run)
-        small.app.repos = Repos(small.app.gate, small.clock, small.home, secret_of)
+        small.app.repos = repos_with(small, secret_of)
         where = Path(clone(small, run)["path"])
         assert (where / "README.md").read_text() == "first\n"
         assert asked_for == [(small.id, "git-token")]
@@ -757,7 +764,7 @@ def test_a_wrong_password_and_a_remote_that_leads_elsewhere_are_errors(
     async def secret_of(company: str, name: str) -> str:
         return "wrong-password"
 
-    small.app.repos = Repos(small.app.gate, small.clock, small.home, secret_of)
+    small.app.repos = repos_with(small, secret_of)
     with https(tmp_path / "remotes", tmp_path) as server:
         trust(monkeypatch, server.certificate)
         add(small, f"{server.url}/site/.git", username="bot", secret="git-token")
@@ -774,7 +781,7 @@ def test_a_secret_of_several_lines_is_no_password(small: Company) -> None:
     async def secret_of(company: str, name: str) -> str:
         return "one\nhost=elsewhere"
 
-    small.app.repos = Repos(small.app.gate, small.clock, small.home, secret_of)
+    small.app.repos = repos_with(small, secret_of)
     add(small, "https://localhost:1/x", secret="s")
     with pytest.raises(BadInput, match="several lines"):
         clone(small, worker(small))
@@ -796,7 +803,7 @@ def test_ssh_gets_the_key_as_a_file_that_is_gone_afterwards_and_asks_nobody(
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    small.app.repos = Repos(small.app.gate, small.clock, small.home, secret_of)
+    small.app.repos = repos_with(small, secret_of)
     add(small, "git@example.com:a/b.git", secret="deploy-key")
     with pytest.raises(Unavailable, match="cannot be fetched"):
         clone(small, worker(small))

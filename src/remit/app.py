@@ -109,22 +109,22 @@ class App:
         self.notifier = Notifier(
             self.gate, settings.home / NOTIFY_FILE, private=settings.private_channels
         )
-        self.repos = Repos(self.gate, self.clock, settings.home, self.vault.value)
-        self.repos.library = self.library
-        self.signing = SigningKeys(self.gate, self.vault)
-        self.proposals = Proposals(self.gate, self.repos, self.library, self.ids, settings.home)
         self.forges = Forges(self.vault.value, private=settings.private_channels)
-        self.repos.forge_problem = self.forges.problem
-        self.publisher = Publisher(self.gate, self.repos, self.library, self.forges)
+        self.repos = Repos(
+            *(self.gate, self.clock, settings.home, self.vault.value, self.library, self.forges)
+        )
+        self.signing = SigningKeys(self.gate, self.vault)
+        self.proposals = Proposals(self.gate, self.repos, self.ids, settings.home)
+        self.publisher = Publisher(self.gate, self.repos)
         self.watcher = ForgeWatcher(self.gate, self.repos, self.forges)
         #: Background loops of the process that serves.
         self.loops: tuple[Any, ...] = (
             *(self.clockwork, self.outbox, self.notifier),
             *(self.posts, self.intake, self.receivers, self.publisher, self.watcher),
         )
-        self.reviews = Reviews(self.gate, self.repos, self.library)
-        self.merger = Merger(self.gate, self.repos, self.library, self.forges)
-        self.checker = Checker(self.gate, self.repos, self.library, settings.home)
+        self.reviews = Reviews(self.gate, self.repos)
+        self.merger = Merger(self.gate, self.repos)
+        self.checker = Checker(self.gate, self.repos, settings.home)
         self.loops = (*self.loops, self.merger, self.checker)
         self.backups = Backups(self.gate, self.clock, settings, self.blobs)
         #: Repairs made at the start, one sentence each.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -11,6 +11,7 @@ from remit.adapters.contract import Check
 from remit.channels import registry
 from remit.channels.contract import Channel, Connection
 from remit.errors import RemitError
+from remit.runtime.secrets.values import SecretOf
 from remit.services.chat.commands import COMMANDS
 from remit.services.connections.shapes import ConnectionShape
 
@@ -35,8 +36,7 @@ class Options(TypedDict):
 class Connector:
     """Makes connections of bindings; shared by all that speak with the outside."""
 
-    #: Looks up a company's secret by name.
-    secret: Callable[[str, str], Awaitable[str]]
+    secret: SecretOf
     #: Whether channels may call addresses in private networks.
     private: bool = False
     #: Servers in place of the public ones, by kind of channel.

@@ -19,18 +19,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 from remit import threads
 from remit.clock import MINUTE, SECOND, Clock, Micros, to_iso
-from remit.errors import BadInput, NotFound, RemitError, Unavailable, Unsupported
+from remit.errors import BadInput, NotFound, RemitError, Unavailable
 from remit.ids import is_id, random_name
 from remit.model.connections import check
 from remit.model.connections.change import Change
@@ -38,11 +36,13 @@ from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo, is_https, is_local, site
 from remit.runtime.repos import git
 from remit.runtime.repos.clones import Contents, Found, copy, resolve, survey
+from remit.runtime.repos.forges import Forges
 from remit.runtime.repos.mirrors import Mark, Mirror, discard, words
 from remit.runtime.repos.signing import Signer
 from remit.runtime.runs import held_commands
 from remit.runtime.runs.workspace import destroy_workspace, move_inside
 from remit.runtime.sandbox.mounts import View
+from remit.runtime.secrets.values import SecretOf
 from remit.services import shapes
 from remit.services.changes import proposals
 from remit.services.command import Answer, Gate
@@ -65,25 +65,6 @@ _IN_SANDBOX = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "LC
 
 #: A private key, for as long as ssh needs it.
 _KEY = ".key-"
-#: The bytes of something, when they are wanted.
-Opened = Callable[[], AbstractContextManager[BinaryIO]]
-
-
-class SecretOf(Protocol):
-    """A source for the value of a company's secret."""
-
-    async def __call__(self, company: str, name: str) -> str: ...
-
-
-async def _no_problem(repo: Repo) -> str | None:  # noqa: ARG001
-    return None
-
-
-async def no_secrets(company: str, name: str) -> str:  # noqa: ARG001
-    raise Unsupported(
-        f"The secret {name!r} cannot be read: this instance has no secrets.",
-        "Use a repository that needs none.",
-    )
 
 
 class Repos:
@@ -94,17 +75,18 @@ class Repos:
         gate: Gate,
         clock: Clock,
         home: Path,
-        secret_of: SecretOf = no_secrets,
+        secret_of: SecretOf,
+        library: Library,
+        forges: Forges,
     ) -> None:
         self._gate = gate
         self._clock = clock
         self._folder = home / "repos"
         self._stage = home / "run" / "clones"
-        self.secret_of = secret_of
-        #: Where what was proposed is kept; without it, a clone is what the remote has.
-        self.library: Library | None = None
-        #: Asks the forge around a repository whether it knows us.
-        self.forge_problem: Callable[[Repo], Awaitable[str | None]] = _no_problem
+        self._secret_of = secret_of
+        #: Where what was proposed is kept.
+        self.library = library
+        self.forges = forges
         self._under_way: dict[Path, asyncio.Task[Mark]] = {}
         self._failed: dict[Path, tuple[float, RemitError]] = {}
         self._fetches = asyncio.Semaphore(_MOST_FETCHES)
@@ -169,32 +151,41 @@ class Repos:
 
     @asynccontextmanager
     async def holding(
-        self,
-        repo: Repo,
-        change: Change,
-        bundle: shapes.BundleShape,
-        library: Library,
+        self, repo: Repo, change: Change, bundle: shapes.BundleShape
     ) -> AsyncIterator[Mirror]:
         """Our copy of a repository with a change in it, taken from its bundle if need be."""
         mirror = self._mirror(repo)
         await self._refreshed(mirror)
-        async with mirror.in_use():
-            there = await mirror.has(change.head_commit, change.ref)
-        if not there:
-            self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = self._stage / f"{os.getpid()}-{random_name()}"
-            try:
-                content = partial(library.blobs.open, bundle["id"], bundle["sha256"])
-                await threads.FILES.run(_write_out, content, file)
-                await mirror.take_in(file, change.head_commit, change.ref)
-            except git.GitFailed as error:
-                raise Unavailable(
-                    f"The change is not whole: {error.said}.", "Have its author propose it again."
-                ) from error
-            finally:
-                file.unlink(missing_ok=True)
+        try:
+            await self._have(mirror, change.head_commit, change.ref, bundle)
+        except git.GitFailed as error:
+            raise Unavailable(
+                f"The change is not whole: {error.said}.", "Have its author propose it again."
+            ) from error
         async with mirror.in_use():
             yield mirror
+
+    async def _have(
+        self, mirror: Mirror, commit: str, ref: str, bundle: shapes.BundleShape
+    ) -> None:
+        """Take a change from its bundle, unless it is there. Not while our copy is read: to replace
+        it is to wait for readers, with the lock that this waits for."""
+        async with mirror.in_use():
+            there = await mirror.commit_of(ref)
+        if there != commit:
+            await mirror.take(await self.library.content(bundle["id"], bundle["sha256"]), ref)
+            if await mirror.commit_of(ref) != commit:
+                raise git.GitFailed("its bundle brings something else")
+
+    @asynccontextmanager
+    async def staged(self) -> AsyncIterator[Path]:
+        """A place where no agent reaches, for something that is made; what is left there goes."""
+        self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stage = self._stage / f"{os.getpid()}-{random_name()}"
+        try:
+            yield stage
+        finally:
+            await threads.FILES.run(destroy_workspace, stage)
 
     async def newest(self, repo: Repo) -> None:
         """Ask the remote now, however fresh our copy is."""
@@ -230,7 +221,7 @@ class Repos:
                 head = await mirror.ask(credentials)
         except RemitError as error:
             raise _unreachable(mirror, error) from error
-        if mirror.repo.forge is not None and (why := await self.forge_problem(mirror.repo)):
+        if mirror.repo.forge is not None and (why := await self.forges.problem(mirror.repo)):
             raise Unavailable(f"Git answers, but not the forge: {why}.", "See to its token.")
         return {"name": mirror.repo.name, "head": head}
 
@@ -271,11 +262,10 @@ class Repos:
 
     async def _proposed(self, mirror: Mirror, change: Mapping[str, Any] | None) -> Found | None:
         """The proposal of the agent itself under the name that it asks for."""
-        if change is None or self.library is None:
+        if change is None:
             return None
-        if await mirror.commit_of(change["ref"]) != change["head"]:
-            bundle = await self.library.content(change["bundle_id"], change["sha256"])
-            await mirror.take(bundle, change["ref"])
+        bundle: shapes.BundleShape = {"id": change["bundle_id"], "sha256": change["sha256"]}
+        await self._have(mirror, change["head"], change["ref"], bundle)
         return Found(change["branch"], change["head"], branch=False, local=change["branch"])
 
     # ── being up to date ────────────────────────────────────────────────────────────────────
@@ -331,7 +321,7 @@ class Repos:
         if repo.secret is None or is_local(repo.url):
             yield git.NOBODY
             return
-        value = await self.secret_of(repo.company_id, repo.secret)
+        value = await self._secret_of(repo.company_id, repo.secret)
         if is_https(repo.url):
             if any(char in value for char in "\n\r\0"):
                 raise BadInput(
@@ -354,7 +344,7 @@ class Repos:
         """The key that commits of a company are signed with; without one nothing is signed."""
         if who.signing is None:
             return None
-        return Signer.of(who.signing, await self.secret_of(repo.company_id, who.signing))
+        return Signer.of(who.signing, await self._secret_of(repo.company_id, who.signing))
 
     # ── copies for agents ───────────────────────────────────────────────────────────────────
 
@@ -396,9 +386,7 @@ class Repos:
         who: CommitIdentity | None = None,
     ) -> tuple[Found, Contents, Path]:
         found = own or await self._found(mirror, ref or mirror.repo.ref)
-        stage = self._stage / f"{os.getpid()}-{random_name()}"
-        self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
+        async with self.staged() as stage:
             async with self._clones, mirror.in_use():
                 contents = await survey(mirror, found.commit)
                 await copy(mirror, found, stage, who)
@@ -406,8 +394,6 @@ class Repos:
                 move_inside, workspace, place or mirror.repo.name, stage
             )
             return found, contents, where
-        finally:
-            await threads.FILES.run(destroy_workspace, stage)
 
     async def _found(self, mirror: Mirror, ref: str | None) -> Found:
         """The commit of a reference; something that was pushed just now is fetched first."""
@@ -440,11 +426,6 @@ def _unreachable(mirror: Mirror, error: RemitError) -> RemitError:
         f"{mirror.repo.name} cannot be fetched: {error.said}.",
         "See to the address and the secret of the repository, then try again.",
     )
-
-
-def _write_out(opened: Opened, file: Path) -> None:
-    with opened() as stream, file.open("xb") as copy:
-        shutil.copyfileobj(stream, copy, 1 << 20)
 
 
 def _is_there(work: Path) -> bool:

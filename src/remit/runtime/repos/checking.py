@@ -5,16 +5,11 @@ is put in as the base has it before anything of the author runs. There is no sec
 network unless the board said so; what it leaves behind goes with it.
 """
 
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from remit import threads
 from remit.channels.contract import Undelivered
 from remit.errors import RemitError
-from remit.ids import random_name
 from remit.model.connections.change import Change
 from remit.model.connections.check import RepoCheck
 from remit.model.connections.repo import Repo
@@ -24,13 +19,11 @@ from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.clones import Found, copy, survey
 from remit.runtime.repos.mirrors import CHECK_SECONDS, Mirror
 from remit.runtime.runs import conditions, held_commands
-from remit.runtime.runs.workspace import destroy_workspace
 from remit.runtime.sandbox.mounts import View
 from remit.services import shapes
 from remit.services.changes import checking
 from remit.services.command import Ask, Gate
 from remit.services.connections.folders import Shown
-from remit.services.knowledge.file_contents import Library
 from remit.services.queues import Held
 
 AT_ONCE = 2
@@ -43,11 +36,10 @@ _ENV = {"CI": "true", "REMIT_CHECK": "true", "LC_ALL": "C.UTF-8"}
 
 
 class Checker(Deliveries):
-    def __init__(self, gate: Gate, repos: Repos, library: Library, home: Path, **more: Any) -> None:
+    def __init__(self, gate: Gate, repos: Repos, home: Path, **more: Any) -> None:
         more = {"lease": checking.LEASE, **more}
         super().__init__(gate, checking, "check", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
         self._repos = repos
-        self._library = library
         self._home = home
         self._renew(self._lease, checking.renew)
 
@@ -64,7 +56,8 @@ class Checker(Deliveries):
         try:
             shown = Shown(claimed["tools"])
             around = await conditions.prepare(self._home, self._repos, shown)
-            async with self._staged() as stage:
+            async with self._repos.staged() as stage:
+                (stage / "home").mkdir(mode=0o700, parents=True)
                 wanted = claimed["wanted"]
                 await self._laid_out(stage, repo, change, claimed["bundle"], wanted)
                 ended = await held_commands.run(
@@ -85,19 +78,10 @@ class Checker(Deliveries):
         why = f"wrote more than {MOST_DISK >> 20} MiB, or hid how much" if ended.too_much else None
         return {"code": ended.code, "log": ended.heard.text, "cut": ended.heard.cut, "why": why}
 
-    @asynccontextmanager
-    async def _staged(self) -> AsyncIterator[Path]:
-        stage = self._home / "run" / "clones" / f"{os.getpid()}-{random_name()}"
-        try:
-            (stage / "home").mkdir(mode=0o700, parents=True)
-            yield stage
-        finally:
-            await threads.FILES.run(destroy_workspace, stage)
-
     async def _laid_out(
         self, stage: Path, repo: Repo, change: Change, bundle: shapes.BundleShape, wanted: RepoCheck
     ) -> None:
-        async with self._repos.holding(repo, change, bundle, self._library) as mirror:
+        async with self._repos.holding(repo, change, bundle) as mirror:
             await survey(mirror, change.head_commit)
             work = stage / "work"
             await copy(mirror, Found(change.branch, change.head_commit, branch=False), work)

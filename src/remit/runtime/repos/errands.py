@@ -9,11 +9,10 @@ from remit.forges.api import ForgeFailed
 from remit.runtime.deliveries import Deliveries, Waiting
 from remit.runtime.repos import git
 from remit.runtime.repos.cache import Repos
-from remit.runtime.repos.forges import Forges, undelivered
+from remit.runtime.repos.forges import undelivered
 from remit.services import shapes
 from remit.services.changes import errands
 from remit.services.command import Ask, Gate
-from remit.services.knowledge.file_contents import Library
 from remit.services.queues import Held
 from remit.services.verbs import Verb
 
@@ -29,15 +28,11 @@ class Errands(Deliveries):
     #: The errands that can be done now, each with its repository.
     ready: ClassVar[Verb[..., Any]]
 
-    def __init__(
-        self, gate: Gate, repos: Repos, library: Library, forges: Forges | None = None, **more: Any
-    ) -> None:
+    def __init__(self, gate: Gate, repos: Repos, **more: Any) -> None:
         more = {"lease": errands.LEASE, "backoff": errands.BACKOFF, **more}
         asked = {"at_once": self.at_once, "shortest": SHORTEST_SLEEP, **more}
         super().__init__(gate, errands, "errand", **asked)
         self._repos = repos
-        self._library = library
-        self._forges = forges or Forges(repos.secret_of)
 
     @abstractmethod
     async def _errand(self, claimed: shapes.ClaimedErrandShape) -> None:

@@ -13,7 +13,7 @@ from remit.forges.contract import Forge, forge_of
 from remit.model.connections.change import Change
 from remit.model.connections.forge import ForgeKind, Request, RequestState
 from remit.model.connections.repo import Repo
-from remit.runtime.repos.cache import SecretOf
+from remit.runtime.secrets.values import SecretOf
 from remit.services.changes import watches
 from remit.services.command import Gate
 from remit.services.connections import repos

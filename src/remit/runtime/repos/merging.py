@@ -78,8 +78,7 @@ class Merger(Errands):
             if (change.head_commit, change.base_commit) != (pinned["head"], pinned["base"]):
                 raise CannotMerge("its author proposed something else meanwhile")
             await self._repos.newest(repo)
-            source = (repo, change, claimed["bundle"], self._library)
-            async with self._repos.holding(*source) as mirror:
+            async with self._repos.holding(repo, change, claimed["bundle"]) as mirror:
                 if repo.forge is None:
                     commit = await self._merge(merge, mirror)
                 else:
@@ -124,7 +123,7 @@ class Merger(Errands):
         held, change, pinned, who = merge
         if change.request_number is None:
             raise CannotMerge("it has no request at the forge")
-        forge, _ = await self._forges.opened(mirror.repo)
+        forge, _ = await self._repos.forges.opened(mirror.repo)
         request = await _request(forge, change)
         if request.state is RequestState.OPEN:
             await _refuse_another_base(mirror, change, await _tip(mirror, change.target))
@@ -166,11 +165,8 @@ async def _request(forge: Forge, change: Change) -> Request:
 
 
 async def _tip(mirror: Mirror, branch: str) -> str:
-    found = await mirror.look(
-        *("for-each-ref", "--format=%(objectname)", "--end-of-options", f"refs/heads/{branch}")
-    )
-    tip = found.decode().strip()
-    if not tip or "\n" in tip:
+    tip = await mirror.commit_of(f"refs/heads/{branch}")
+    if tip is None or "\n" in tip:
         raise CannotMerge(f"the repository has no branch {branch} any more")
     return tip
 

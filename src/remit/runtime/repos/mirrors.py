@@ -16,16 +16,16 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from remit import threads
 from remit.clock import Clock, Micros
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.ids import random_name
-from remit.model.connections.change import Change
 from remit.model.connections.repo import Repo
 from remit.runtime.repos import git
 from remit.runtime.runs.workspace import destroy_workspace
@@ -40,6 +40,7 @@ _POLL_SECONDS = 0.02
 _MARK = "remit.json"
 _BRANCHES = "+refs/heads/*:refs/heads/*"
 _TAGS = "+refs/tags/*:refs/tags/*"
+_HEAD = re.compile(rb"ref: refs/heads/(\S+)\tHEAD")
 
 
 @dataclass(frozen=True)
@@ -80,47 +81,43 @@ class Mirror:
             if mark is not None and mark.fetched_at > since:
                 return mark
             await threads.FILES.run(self._clear_leftovers)
-            env = git.environment(self._known_hosts, credentials)
-            if mark is None:
-                return await self._make(env, held)
-            if thorough and not await self.is_sound():
-                return await self._make(env, held)
+            if mark is None or (thorough and not await self.is_sound()):
+                return await self._make(credentials, held)
             try:
-                return await self._renew(env, held, thorough=thorough)
+                return await self._renew(credentials, held, thorough=thorough)
             except git.GitFailed:
-                if thorough or not await self._answers(env) or await self.is_sound():
+                if thorough or not await self._answers(credentials) or await self.is_sound():
                     raise
-            return await self._make(env, held)
+            return await self._make(credentials, held)
 
     async def ask(self, credentials: git.Credentials) -> str | None:
         """The head of the remote, without fetching anything."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        env = git.environment(self._known_hosts, credentials)
-        said = await self._git(
-            *("ls-remote", "--quiet", "--symref", "--end-of-options", self.repo.url, "HEAD"),
-            env=env,
-        )
-        found = re.match(rb"ref: refs/heads/(\S+)\tHEAD", said)
+        found = _HEAD.match(await self._listed(credentials, "HEAD", "--symref"))
         return found[1].decode(errors="replace") if found else None
 
-    async def _answers(self, env: dict[str, str]) -> bool:
+    async def _listed(self, credentials: git.Credentials, ref: str, *options: str) -> bytes:
+        """The commit of a reference at the remote, as git lists it."""
+        asked = ("--quiet", *options, "--end-of-options", self.repo.url, ref)
+        return await self.look("ls-remote", *asked, at=self._folder, credentials=credentials)
+
+    async def _answers(self, credentials: git.Credentials) -> bool:
         """Return whether the remote answers, so that it must be our copy that is at fault."""
         try:
-            await self._git(
-                *("ls-remote", "--quiet", "--end-of-options", self.repo.url, "HEAD"), env=env
-            )
+            await self._listed(credentials, "HEAD")
         except git.GitFailed:
             return False
         return True
 
-    async def _make(self, env: dict[str, str], held: int) -> Mark:
+    async def _make(self, credentials: git.Credentials, held: int) -> Mark:
         """A new copy in place of whatever is there."""
         aside = self._folder / f".{self.repo.name}~{random_name()}"
         try:
-            await self._git("init", "--quiet", "--bare", "--template=", str(aside), env=env)
+            empty = ("init", "--quiet", "--bare", "--template=", str(aside))
+            await self.look(*empty, at=self._folder)
             at = self._clock.now()
-            await self._fetch_into(aside, env, held)
-            await self._follow_head(aside, env)
+            await self._fetch_into(aside, credentials, held)
+            await self._follow_head(aside, credentials)
             mark = Mark(self.repo.id, self.repo.url, at)
             _write_mark(aside, mark)
             async with self.in_use(alone=True):
@@ -130,49 +127,36 @@ class Mirror:
         finally:
             await threads.FILES.run(destroy_workspace, aside)
 
-    async def _renew(self, env: dict[str, str], held: int, *, thorough: bool) -> Mark:
+    async def _renew(self, credentials: git.Credentials, held: int, *, thorough: bool) -> Mark:
         at = self._clock.now()
-        await self._fetch_into(self.path, env, held)
+        await self._fetch_into(self.path, credentials, held)
         if thorough or await self.head() is None:
-            await self._follow_head(self.path, env)
+            await self._follow_head(self.path, credentials)
         mark = Mark(self.repo.id, self.repo.url, at)
         _write_mark(self.path, mark)
         if len(list(self.path.glob("objects/pack/*.pack"))) > MOST_PACKS:
             async with self.in_use(alone=True):
-                await self._git(
-                    *("repack", "-a", "-d", "--quiet"),
-                    env=env,
-                    cwd=self.path,
-                    seconds=CHECK_SECONDS,
-                    held=held,
-                )
+                packing = ("repack", "-a", "-d", "--quiet")
+                await self.look(*packing, seconds=CHECK_SECONDS, held=(held,))
         return mark
 
-    async def _fetch_into(self, place: Path, env: dict[str, str], held: int) -> None:
+    async def _fetch_into(self, place: Path, credentials: git.Credentials, held: int) -> None:
         options = (
             *("--quiet", "--prune", "--force", "--no-tags", "--no-write-fetch-head"),
             *("--no-recurse-submodules", "--no-auto-gc", "--update-head-ok", "--end-of-options"),
         )
-        await self._git(
+        await self.look(
             *("fetch", *options, self.repo.url, _BRANCHES, _TAGS),
-            env=env,
-            cwd=place,
+            at=place,
+            credentials=credentials,
             seconds=FETCH_SECONDS,
-            held=held,
+            held=(held,),
         )
 
-    async def _follow_head(self, place: Path, env: dict[str, str]) -> None:
+    async def _follow_head(self, place: Path, credentials: git.Credentials) -> None:
         """Set our HEAD to the remote's default branch."""
-        said = await self._git(
-            *("ls-remote", "--quiet", "--symref", "--end-of-options", self.repo.url, "HEAD"),
-            env=env,
-            cwd=place,
-        )
-        for line in said.decode(errors="replace").splitlines():
-            target = line.removeprefix("ref: ").partition("\t")[0]
-            if line.startswith("ref: refs/heads/"):
-                await self._git("symbolic-ref", "HEAD", target, env=env, cwd=place)
-                return
+        if (head := await self.ask(credentials)) is not None:
+            await self.look("symbolic-ref", "HEAD", f"refs/heads/{head}", at=place)
 
     async def head(self) -> str | None:
         """The usual branch, if there is something on it."""
@@ -183,22 +167,15 @@ class Mirror:
     async def look(
         self,
         *arguments: str,
-        stdin: bytes = b"",
-        seconds: float = LOOK_SECONDS,
-        take: Callable[[bytes], None] | None = None,
         at: Path | None = None,
-        most_memory: int | None = None,
+        credentials: git.Credentials = git.NOBODY,
+        seconds: float = LOOK_SECONDS,
+        **how: Any,
     ) -> bytes:
-        """Have git do something with the copy, or `at` another of ours, without the network."""
-        return await git.run(
-            arguments,
-            env=git.environment(self._known_hosts),
-            cwd=at or self.path,
-            stdin=stdin,
-            seconds=seconds,
-            take=take,
-            most_memory=most_memory,
-        )
+        """Have git do something with the copy, or `at` another of ours; with the remote it speaks
+        only if it is given the credentials of that, or needs none."""
+        env = git.environment(self._known_hosts, credentials)
+        return await git.run(arguments, env=env, cwd=at or self.path, seconds=seconds, **how)
 
     # ── what agents proposed ────────────────────────────────────────────────────────────────
 
@@ -213,33 +190,30 @@ class Mirror:
             try:
                 await threads.FILES.run(aside.write_bytes, bundle)
                 options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
-                await self._git(
+                await self.look(
                     *("fetch", *options, "--end-of-options", str(aside), f"+{ref}:{ref}"),
-                    env=git.environment(self._known_hosts),
-                    cwd=self.path,
                     seconds=CHECK_SECONDS,
-                    held=held,
+                    held=(held,),
                 )
             finally:
                 aside.unlink(missing_ok=True)
 
     async def remote_commit(self, credentials: git.Credentials, branch: str) -> str | None:
         """The commit that the remote has on a branch now."""
-        env = git.environment(self._known_hosts, credentials)
-        ref = f"refs/heads/{branch}"
-        said = await self._git(
-            *("ls-remote", "--quiet", "--end-of-options", self.repo.url, ref), env=env
-        )
+        said = await self._listed(credentials, f"refs/heads/{branch}")
         return said.decode(errors="replace").partition("\t")[0].strip() or None
 
-    async def push(self, credentials: git.Credentials, change: Change, there: str | None) -> None:
-        """Have the remote take a change, if its branch still is where it was seen."""
-        ref = f"refs/heads/{change.remote_branch}"
-        await self._git(
-            *("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{there or ''}"),
-            *("--end-of-options", self.repo.url, f"{change.head_commit}:{ref}"),
-            env=git.environment(self._known_hosts, credentials),
-            cwd=self.path,
+    async def move_branch(
+        self, credentials: git.Credentials, commit: str, branch: str, expected: str
+    ) -> None:
+        """Move a branch of the remote to a commit, if it still is where we saw it; `expected` is
+        empty for one that was not there."""
+        whole = f"refs/heads/{branch}"
+        options = ("--quiet", "--porcelain", "--no-verify", "--no-recurse-submodules")
+        await self.look(
+            *("push", *options, f"--force-with-lease={whole}:{expected}"),
+            *("--end-of-options", self.repo.url, f"{commit}:{whole}"),
+            credentials=credentials,
             seconds=FETCH_SECONDS,
         )
 
@@ -253,39 +227,13 @@ class Mirror:
             return False
         return True
 
-    async def has(self, commit: str, ref: str) -> bool:
-        """Return whether this reference is at this commit, so that all of it is there."""
-        found = await self.look("for-each-ref", "--format=%(objectname)", "--end-of-options", ref)
-        return found.decode().strip() == commit
-
-    async def take_in(self, bundle: Path, commit: str, ref: str) -> None:
-        """Have the objects of a bundle that we checked, under a reference that no fetch moves."""
-        async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
-            env = git.environment(self._known_hosts)
-            await self._git("bundle", "unbundle", str(bundle), env=env, cwd=self.path, held=held)
-            await self._git("update-ref", ref, commit, env=env, cwd=self.path, held=held)
-
-    async def move_branch(
-        self, credentials: git.Credentials, commit: str, branch: str, expected: str
-    ) -> None:
-        """Move a branch of the remote to a commit, if it still is where we saw it."""
-        whole = f"refs/heads/{branch}"
-        options = ("--quiet", "--porcelain", "--no-verify", "--no-recurse-submodules")
-        await self._git(
-            *("push", *options, f"--force-with-lease={whole}:{expected}", "--end-of-options"),
-            *(self.repo.url, f"{commit}:{whole}"),
-            env=git.environment(self._known_hosts, credentials),
-            cwd=self.path,
-            seconds=FETCH_SECONDS,
-        )
-
     async def make_again(self, credentials: git.Credentials) -> Mark:
         """In place of one that is broken."""
         async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
             if (mark := self.mark()) is not None and await self.is_sound():
                 return mark  # somebody else was faster
             await threads.FILES.run(self._clear_leftovers)
-            return await self._make(git.environment(self._known_hosts, credentials), held)
+            return await self._make(credentials, held)
 
     @asynccontextmanager
     async def in_use(self, *, alone: bool = False) -> AsyncIterator[None]:
@@ -307,22 +255,6 @@ class Mirror:
             for half in self.path.glob("objects/pack/tmp_*"):
                 half.unlink(missing_ok=True)
 
-    async def _git(
-        self,
-        *arguments: str,
-        env: dict[str, str],
-        cwd: Path | None = None,
-        seconds: float = LOOK_SECONDS,
-        held: int | None = None,
-    ) -> bytes:
-        return await git.run(
-            arguments,
-            env=env,
-            cwd=cwd or self._folder,
-            seconds=seconds,
-            held=() if held is None else (held,),
-        )
-
 
 async def discard(folder: Path, name: str) -> None:
     """Remove the copy of what has no row any more."""
@@ -335,9 +267,7 @@ async def discard(folder: Path, name: str) -> None:
 
 def _write_mark(place: Path, mark: Mark) -> None:
     aside = place / f".{random_name()}"
-    aside.write_text(
-        json.dumps({"repo": mark.repo, "url": mark.url, "fetched_at": mark.fetched_at})
-    )
+    aside.write_text(json.dumps(asdict(mark)))
     aside.replace(place / _MARK)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from remit import threads
 from remit.errors import BadInput, Conflict, TooLarge
-from remit.ids import Ids, random_name
+from remit.ids import Ids
 from remit.model.connections.change import LONGEST_PATH, branch_name
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo
@@ -37,7 +37,6 @@ from remit.services.changes import proposals
 from remit.services.command import Answer, Gate
 from remit.services.connections import folders
 from remit.services.identity import Caller
-from remit.services.knowledge.file_contents import Library
 from remit.services.redaction import program_text
 
 #: Of what a proposal brings: the stream, one file, one commit with its message, all of them, and
@@ -91,13 +90,11 @@ class Touched:
 class Proposals:
     """Takes proposals from runs on this machine."""
 
-    def __init__(self, gate: Gate, repos: Repos, library: Library, ids: Ids, home: Path) -> None:
+    def __init__(self, gate: Gate, repos: Repos, ids: Ids, home: Path) -> None:
         self._gate = gate
         self._repos = repos
-        self._library = library
         self._ids = ids
         self._home = home
-        self._stage = home / "run" / "clones"
         self._at_once = asyncio.Semaphore(2)
 
     async def propose(
@@ -124,35 +121,38 @@ class Proposals:
         )
         repo = about["repo"]
         around, copy = await self._copy_of(caller, repo, about["workspace"], place)
-        async with self._at_once, self._repos.fresh(repo) as mirror:
-            async with self._quarantine(mirror) as stage:
-                quarantine = Quarantine(mirror, stage)
-                tip = await self._taken(quarantine, around, copy, branch)
-                into = about["target"] or await mirror.head() or ""
-                base = await quarantine.base(tip, into)
-                touched = await quarantine.check(tip, base)
-                who = CommitIdentity.of(**about["identity"])
-                head = await quarantine.sign(tip, who, await self._repos.signer(repo, who))
-                ref = f"refs/{about['remote_branch']}"
-                bundle = await quarantine.bundle(ref, head, base)
-                new_id = self._ids.new()
-                content = await self._library.keep(new_id, bundle)
-                answer = await self._gate(
-                    caller,
-                    proposals.propose,
-                    name=name,
-                    branch=branch,
-                    title=title,
-                    description=description,
-                    target=into,
-                    base=base,
-                    head=head,
-                    outcome=outcome,
-                    new_id=new_id,
-                    new_stored=content,
-                    new_facts={"paths": sorted(touched)},
-                )
-            await mirror.take(bundle, ref)
+        async with (
+            self._at_once,
+            self._repos.fresh(repo) as mirror,
+            self._quarantine(mirror) as quarantine,
+        ):
+            tip = await self._taken(quarantine, around, copy, branch)
+            into = about["target"] or await mirror.head() or ""
+            base = await quarantine.base(tip, into)
+            touched = await quarantine.check(tip, base)
+            who = CommitIdentity.of(**about["identity"])
+            head = await quarantine.sign(tip, who, await self._repos.signer(repo, who))
+            ref = f"refs/{about['remote_branch']}"
+            bundle = await quarantine.bundle(ref, head, base)
+            new_id = self._ids.new()
+            content = await self._repos.library.keep(new_id, bundle)
+            answer = await self._gate(
+                caller,
+                proposals.propose,
+                name=name,
+                branch=branch,
+                title=title,
+                description=description,
+                target=into,
+                base=base,
+                head=head,
+                outcome=outcome,
+                new_id=new_id,
+                new_stored=content,
+                new_facts={"paths": sorted(touched)},
+            )
+        # Not while our copy is read: to replace it is to wait for readers, with the lock of this.
+        await mirror.take(bundle, ref)
         if head != tip:
             answer = {**answer, "note": _NOTE.format(head=head[:12], ref=branch)}
         return answer
@@ -169,16 +169,12 @@ class Proposals:
         return Path(workspace), Path(workspace, place or repo.name)
 
     @asynccontextmanager
-    async def _quarantine(self, mirror: Mirror) -> AsyncIterator[Path]:
-        self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stage = self._stage / f"{os.getpid()}-{random_name()}"
-        try:
+    async def _quarantine(self, mirror: Mirror) -> AsyncIterator["Quarantine"]:
+        async with self._repos.staged() as stage:
             await mirror.look("init", "--quiet", "--bare", "--template=", str(stage))
             (stage / "objects/info").mkdir(exist_ok=True)
             (stage / "objects/info/alternates").write_text(f"{mirror.path}/objects\n")
-            yield stage
-        finally:
-            await threads.FILES.run(destroy_workspace, stage)
+            yield Quarantine(mirror, stage)
 
     async def _taken(
         self, quarantine: "Quarantine", workspace: Path, copy: Path, branch: str

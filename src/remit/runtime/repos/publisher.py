@@ -13,7 +13,6 @@ from remit.model.connections.change import Change
 from remit.model.connections.repo import Repo
 from remit.runtime.repos.errands import Errands
 from remit.runtime.repos.forges import ensure_request
-from remit.runtime.repos.mirrors import Mirror
 from remit.services import shapes
 from remit.services.changes import errands, requests
 from remit.services.command import Arguments
@@ -37,32 +36,28 @@ class Publisher(Errands):
         self, claimed: shapes.ClaimedErrandShape, repo: Repo, change: Change
     ) -> None:
         held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
-        async with self._repos.fresh(repo) as mirror:
-            await self._have(mirror, change, claimed["bundle"])
-            async with self._repos.opened(repo) as credentials:
-                there = await mirror.remote_commit(credentials, change.remote_branch)
-                if there != change.head_commit:
-                    pushed = json.loads(claimed["details"]).get("pushed", [])
-                    if there is not None and there not in (change.published_commit, *pushed):
-                        raise Undelivered(
-                            f"somebody else moved {change.remote_branch} at the remote",
-                            for_good=True,
-                        )
-                    await self._do(errands.pushing, **held, head=change.head_commit)
-                    await mirror.push(credentials, change, there)
+        async with (
+            self._repos.holding(repo, change, claimed["bundle"]) as mirror,
+            self._repos.opened(repo) as credentials,
+        ):
+            there = await mirror.remote_commit(credentials, change.remote_branch)
+            if there != change.head_commit:
+                pushed = json.loads(claimed["details"]).get("pushed", [])
+                if there is not None and there not in (change.published_commit, *pushed):
+                    raise Undelivered(
+                        f"somebody else moved {change.remote_branch} at the remote",
+                        for_good=True,
+                    )
+                await self._do(errands.pushing, **held, head=change.head_commit)
+                to = (change.head_commit, change.remote_branch, there or "")
+                await mirror.move_branch(credentials, *to)
         await self._do(errands.published, **held, head=change.head_commit)
 
     async def _request(
         self, claimed: shapes.ClaimedErrandShape, repo: Repo, change: Change
     ) -> None:
         """One request for it at the forge, however often this is tried."""
-        forge, _ = await self._forges.opened(repo)
+        forge, _ = await self._repos.forges.opened(repo)
         made = await ensure_request(forge, change, claimed["identity"])
         held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
         await self._do(requests.opened, **held, number=made.number, url=made.url)
-
-    async def _have(self, mirror: Mirror, change: Change, bundle: shapes.BundleShape) -> None:
-        """Our copy on this machine may not have it yet."""
-        if await mirror.commit_of(change.ref) != change.head_commit:
-            content = await self._library.content(bundle["id"], bundle["sha256"])
-            await mirror.take(content, change.ref)

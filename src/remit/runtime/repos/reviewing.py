@@ -8,14 +8,12 @@ from remit.runtime.repos.cache import Repos
 from remit.services.changes import reviews
 from remit.services.command import Answer, Gate
 from remit.services.identity import Caller
-from remit.services.knowledge.file_contents import Library
 
 
 class Reviews:
-    def __init__(self, gate: Gate, repos: Repos, library: Library) -> None:
+    def __init__(self, gate: Gate, repos: Repos) -> None:
         self._gate = gate
         self._repos = repos
-        self._library = library
 
     async def shown(self, known: Answer) -> tuple[Diff | None, str]:
         """The diff of what `reviews.material` answered, or the reason why there is none."""
@@ -29,6 +27,5 @@ class Reviews:
 
     async def _diff(self, known: Answer) -> Diff:
         change: Change = known["change"]
-        source = (known["repo"], change, known["bundle"], self._library)
-        async with self._repos.holding(*source) as mirror:
+        async with self._repos.holding(known["repo"], change, known["bundle"]) as mirror:
             return await diffs.between(mirror, change.base_commit, change.head_commit)

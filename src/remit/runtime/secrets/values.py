@@ -23,6 +23,8 @@ from remit.services.identity import Caller, as_system
 
 log = logging.getLogger(__name__)
 
+#: Looks up the value of a company's secret by its name.
+SecretOf = Callable[[str, str], Awaitable[str]]
 #: How long a kept value may wait for its row. A command takes seconds, so a day is generous.
 ORPHAN_AGE: Micros = DAY
 #: Looked up at the same time.
