@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from abc import abstractmethod
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from remit.clock import Micros
 from remit.errors import Conflict
@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 
 
 class Verbs(Protocol):
-    """The verbs of what is claimed; a module of the services is the implementation."""
+    """The verbs of what is claimed; a module of the services is the implementation. There are also
+    `renew` where leases are `renewed`, and `held` and `take_over` where they are `watched`."""
 
     next_due: Verb[..., Any]
     claim: Verb[..., Any]
@@ -26,6 +27,11 @@ class Verbs(Protocol):
 
 class Claims(Loop[W], Generic[W, F]):
     """Works on what it has claimed; `tick` does what can be done now, `start` goes on doing so."""
+
+    #: Whether leases last for as long as the work does.
+    renewed: ClassVar[bool] = True
+    #: Whether leases of others are taken over that stay as they are for too long.
+    watched: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -43,7 +49,12 @@ class Claims(Loop[W], Generic[W, F]):
         self._noun = noun
         self._name = name
         self._lease = lease
-        self._claiming = verbs
+        leased: Any = verbs
+        self._claiming = leased
+        if self.renewed:
+            self._renew(lease, self._claiming.renew)
+        if self.watched:
+            self._watch(lease, self._held_elsewhere, self._take_over_from)
 
     @abstractmethod
     def _found(self, ask: Ask) -> F:
@@ -73,12 +84,22 @@ class Claims(Loop[W], Generic[W, F]):
         return await self._take(found), due
 
     async def _claim(self, item: str, about: W) -> bool:
+        if self._stopping:
+            return False
         asked = {self._noun: item, "worker": self._name, "lease": self._lease}
         claimed = await self._do(self._claiming.claim, **asked)
         if claimed is not None:
             held = (item, claimed["epoch"])
             self._begin(held, about, self._work(held, claimed))
         return claimed is not None
+
+    async def _held_elsewhere(self) -> dict[Held, Micros]:
+        found: dict[Held, Micros] = await self._do(self._claiming.held)
+        return {one: until for one, until in found.items() if one not in self._tasks}
+
+    async def _take_over_from(self, held: Held, until: Micros) -> None:
+        item, epoch = held
+        await self._do(self._claiming.take_over, **{self._noun: item}, epoch=epoch, until=until)
 
     async def _say(self, verb: Verb[..., Any], held: Held, **more: Any) -> None:
         """Write down what came of it; without that, its lease ends and it is claimed again."""

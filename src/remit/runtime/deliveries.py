@@ -11,10 +11,11 @@ import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from remit.channels.contract import Undelivered
 from remit.clock import SECOND, Micros
+from remit.errors import RemitError
 from remit.runtime import claims
 from remit.runtime.claims import Claims
 from remit.runtime.deadlines import uninterrupted
@@ -28,6 +29,7 @@ Waiting = Sequence[tuple[str, object]]
 
 
 class Verbs(claims.Verbs, Protocol):
+    ready: Verb[..., Any]
     expired: Verb[..., Any]
     under_way: Verb[..., Any]
     take_over: Verb[..., Any]
@@ -40,8 +42,8 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
 
     #: Of one sender, so that a slow receiver keeps no others waiting.
     at_once_each: int | None = None
-    #: Whether leases are renewed, and others' watched; the verbs then have `renew` and `held`.
-    renewed = False
+    #: The verb by which a process that is stopped gives back what it has begun.
+    put_back: ClassVar[Verb[..., Any] | None] = None
 
     def __init__(
         self,
@@ -60,21 +62,16 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
         self._verbs = verbs
         self._at_once = at_once
         self._backoff = backoff
-        if self.renewed:
-            watched: Any = verbs
-            self._renew(lease, watched.renew)
-            self._watch(lease, self._held_elsewhere, self._take_over_from)
 
-    @abstractmethod
     def _ready(self, ask: Ask) -> Waiting:
         """The deliveries that can go out now, each with its sender."""
+        found: Waiting = ask(self._verbs.ready)
+        return found
 
     @abstractmethod
-    async def _attempt(self, claimed: Any) -> dict[str, Any]:
-        """Hand it to the outside; raises `Undelivered`. Answers what is kept of it."""
-
-    async def _interrupted(self, held: Held) -> None:
-        """The attempt is cut off because the process is stopped."""
+    async def _attempt(self, claimed: Any) -> dict[str, Any] | None:
+        """Hand it to the outside; raises `Undelivered`. Answers what is kept of it, unless all is
+        kept already."""
 
     async def recover(self) -> None:
         """Take over everything that is under way: there is no other process."""
@@ -86,15 +83,11 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
             if held not in self._tasks:  # by us, and only the clock says that it takes long
                 await self._say(self._verbs.take_over, held, alone=alone)
 
-    async def _held_elsewhere(self) -> dict[Held, Micros]:
-        watched: Any = self._verbs
-        return await self._of_others(watched.held)
-
     async def _take_over_from(self, held: Held, until: Micros) -> None:
         await self._say(self._verbs.take_over, held, until=until)
 
     def _found(self, ask: Ask) -> tuple[Sequence[Held], Waiting]:
-        silent = () if self.renewed else ask(self._verbs.expired)
+        silent = () if self.watched else ask(self._verbs.expired)
         return silent, self._ready(ask) if self.busy < self._at_once else ()
 
     async def _take(self, found: tuple[Sequence[Held], Waiting]) -> int:
@@ -113,13 +106,20 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
         try:
             kept = await self._attempt(claimed)
         except asyncio.CancelledError:
-            await uninterrupted(self._interrupted(held))
+            if self.put_back is not None:
+                await uninterrupted(self._say(self.put_back, held))
             raise
         except Undelivered as error:
-            why = f"{error.sentence}; {MAY_HAVE_IT}" if error.unsure else error.sentence
-            more = {"why": why, "for_good": error.for_good, "backoff": self._backoff}
-            if error.retry_after is not None:
-                more["retry_after"] = round(error.retry_after * SECOND)
-            await uninterrupted(self._say(self._verbs.failed, held, **more))
+            await self._fail(held, error)
+        except RemitError as error:
+            await self._fail(held, Undelivered(error.sentence))
         else:
-            await uninterrupted(self._say(self._verbs.delivered, held, **kept))
+            if kept is not None:
+                await uninterrupted(self._say(self._verbs.delivered, held, **kept))
+
+    async def _fail(self, held: Held, error: Undelivered) -> None:
+        why = f"{error.sentence}; {MAY_HAVE_IT}" if error.unsure else error.sentence
+        more = {"why": why, "for_good": error.for_good, "backoff": self._backoff}
+        if error.retry_after is not None:
+            more["retry_after"] = round(error.retry_after * SECOND)
+        await uninterrupted(self._say(self._verbs.failed, held, **more))

@@ -200,11 +200,6 @@ class Loop(ABC, Generic[W]):
 
         self._every(min(RENEW_SECONDS, lease / SECOND / 3), renew)
 
-    async def _of_others(self, held: Verb[[], dict[Held, Micros]]) -> dict[Held, Micros]:
-        """Leases of other workers, by the query for all that is held, and until when."""
-        found = await self._do(held)
-        return {one: until for one, until in found.items() if one not in self._tasks}
-
     def _watch(
         self,
         lease: Micros,

@@ -16,7 +16,6 @@ SHORTEST_SLEEP = 0.2
 
 class Verbs(claims.Verbs, Protocol):
     ready: Verb[..., Any]
-    renew: Verb[..., Any]
     ended: Verb[..., Any]
     free: Verb[..., Any]
 
@@ -32,7 +31,6 @@ class Polling(Claims[str, list[str]]):
     ) -> None:
         super().__init__(gate, verbs, noun, title, shortest=SHORTEST_SLEEP, name=name, lease=lease)
         self._verbs = verbs
-        self._renew(lease, verbs.renew)
 
     async def recover(self) -> None:
         """Take over everything: there is no other process."""

@@ -7,17 +7,14 @@ import logging
 from typing import Any
 
 from remit.channels.contract import Undelivered
-from remit.clock import SECOND
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.ids import Ids
 from remit.model.work.attachment import LARGEST_INCOMING, MOST_INCOMING, refusal
-from remit.runtime.deadlines import uninterrupted
-from remit.runtime.deliveries import Deliveries, Waiting
+from remit.runtime.deliveries import Deliveries
 from remit.runtime.delivery.connecting import Connector
 from remit.services.chat import handling, intake, shapes
-from remit.services.command import Ask, Gate
+from remit.services.command import Gate
 from remit.services.identity import as_linked
-from remit.services.queues import Held
 from remit.services.spending import limits
 from remit.store.blob_store.blobs import BlobStore
 
@@ -37,7 +34,7 @@ class IntakeLoop(Deliveries):
     """Deals with incoming messages: those of one place in order, different places and people who
     are known side by side."""
 
-    renewed = True
+    put_back = intake.put_back
 
     def __init__(self, gate: Gate, ids: Ids, connector: Connector, **more: Any) -> None:
         more = {"backoff": intake.BACKOFF, **more}
@@ -46,28 +43,16 @@ class IntakeLoop(Deliveries):
         self._connector = connector
         self._ids = ids
 
-    def _ready(self, ask: Ask) -> Waiting:
-        return ask(intake.ready)
-
-    async def _interrupted(self, held: Held) -> None:
-        await self._say(intake.put_back, held)
-
-    async def _work(self, held: Held, claimed: shapes.ClaimedIntakeShape) -> None:
+    async def _attempt(self, claimed: shapes.ClaimedIntakeShape) -> None:
         try:
-            await self._attempt(claimed)
-        except asyncio.CancelledError:
-            await uninterrupted(self._interrupted(held))
+            await self._handle(claimed)
+        except (Undelivered, RemitError):
             raise
-        except Conflict as error:
-            if error.reason != "lost":
-                await self._fail(held, Undelivered(error.sentence))
-        except Undelivered as error:
-            await self._fail(held, error)
         except Exception as error:
             log.exception("something that came could not be dealt with")
-            await self._fail(held, Undelivered(f"it failed ({type(error).__name__})"))
+            raise Undelivered(f"it failed ({type(error).__name__})") from error
 
-    async def _attempt(self, claimed: shapes.ClaimedIntakeShape) -> dict[str, Any]:
+    async def _handle(self, claimed: shapes.ClaimedIntakeShape) -> None:
         """Handle it and keep that it is handled, in one transaction."""
         account = claimed["account"]
         about: dict[str, Any] = {"intake_id": claimed["id"], "epoch": claimed["epoch"]}
@@ -87,17 +72,10 @@ class IntakeLoop(Deliveries):
             await self._refuse(about, error)
         except RemitError as error:
             await self._refuse(about, error)
-        return {}
 
     async def _refuse(self, about: dict[str, Any], error: RemitError) -> None:
         sentence = f"{error.sentence} {error.next_step}".strip()
         await self._do(handling.refused, **about, sentence=sentence)
-
-    async def _fail(self, held: Held, error: Undelivered) -> None:
-        more: dict[str, Any] = {"why": error.sentence, "backoff": self._backoff}
-        if error.retry_after is not None:
-            more["retry_after"] = round(error.retry_after * SECOND)
-        await self._say(intake.failed, held, **more)
 
     async def _files(self, claimed: shapes.ClaimedIntakeShape) -> list[Taken]:
         """Each file stored, or why it was left out."""
@@ -122,8 +100,8 @@ class IntakeLoop(Deliveries):
         except TimeoutError:
             raise Undelivered("a file took too long to come") from None
         except Undelivered as error:
-            if not error.for_good:
-                raise
+            if not error.for_good:  # nothing went out, so there is no doubt about it either
+                raise Undelivered(error.sentence, retry_after=error.retry_after) from error
             return {"name": file["name"], "why": error.sentence}
         why = refusal(file["name"], file["media_type"], len(content), content)
         if why:

@@ -46,8 +46,6 @@ _PASSED = (
 
 
 class Notifier(Deliveries):
-    renewed = True
-
     def __init__(self, gate: Gate, commands: Path, *, private: bool = False, **more: Any) -> None:
         """`commands` is the file that names a command for each user who has one."""
         super().__init__(gate, notices, "notice", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)

@@ -11,15 +11,13 @@ from typing import Any, Generic, TypedDict, TypeVar
 
 from remit.channels.contract import Attachment, Button, Channel, Parcel, Undelivered
 from remit.errors import RemitError
-from remit.runtime.deliveries import Deliveries, Verbs, Waiting
+from remit.runtime.deliveries import Deliveries, Verbs
 from remit.runtime.delivery.connecting import Connector
 from remit.services.chat import posts
 from remit.services.chat.shapes import ClaimedPostShape
-from remit.services.command import Ask, Gate
+from remit.services.command import Gate
 from remit.services.connections import outbox
 from remit.services.connections.shapes import CarriedFileShape, ClaimedMessageShape
-from remit.services.queues import Held
-from remit.services.verbs import Verb
 from remit.store.blob_store.blobs import BlobStore
 
 log = logging.getLogger(__name__)
@@ -46,9 +44,6 @@ class ToChannels(Deliveries, Generic[Claimed]):
     """Deliveries through a channel, whoever they are from."""
 
     at_once_each = 2
-    renewed = True
-    #: The verb by which a stopped process gives back what it had begun.
-    _put_back: Verb[..., Any]
 
     def __init__(
         self, gate: Gate, verbs: Verbs, noun: str, connector: Connector, **more: Any
@@ -66,9 +61,6 @@ class ToChannels(Deliveries, Generic[Claimed]):
     async def _more(self, claimed: Claimed) -> Contents:
         """Load what goes with the text."""
 
-    async def _interrupted(self, held: Held) -> None:
-        await self._say(self._put_back, held)
-
     async def _attempt(self, claimed: Claimed) -> dict[str, Any]:
         try:
             channel = self._connector.channel(claimed)
@@ -80,10 +72,8 @@ class ToChannels(Deliveries, Generic[Claimed]):
             )
             async with asyncio.timeout(ATTEMPT_SECONDS):
                 return await self._hand_over(channel, parcel, claimed)
-        except Undelivered:
+        except (Undelivered, RemitError):
             raise
-        except RemitError as error:
-            raise Undelivered(error.sentence) from error
         except TimeoutError:
             raise Undelivered("it took too long", unsure=True) from None
         except Exception as error:
@@ -98,7 +88,7 @@ class ToChannels(Deliveries, Generic[Claimed]):
 class Outbox(ToChannels[ClaimedMessageShape]):
     """Deliveries of messages by agents."""
 
-    _put_back = outbox.put_back
+    put_back = outbox.put_back
 
     def __init__(
         self,
@@ -115,9 +105,6 @@ class Outbox(ToChannels[ClaimedMessageShape]):
             connector = Connector(secret, private)
         super().__init__(gate, outbox, "message", connector, **more)
 
-    def _ready(self, ask: Ask) -> Waiting:
-        return ask(outbox.ready)
-
     async def _more(self, claimed: ClaimedMessageShape) -> Contents:
         return {"files": await asyncio.to_thread(_read, self._gate.blobs, claimed["files"])}
 
@@ -131,13 +118,10 @@ class Outbox(ToChannels[ClaimedMessageShape]):
 class Posts(ToChannels[ClaimedPostShape]):
     """Posts of Remit itself: delivered, edited in place, or taken back."""
 
-    _put_back = posts.put_back
+    put_back = posts.put_back
 
     def __init__(self, gate: Gate, connector: Connector, **more: Any) -> None:
         super().__init__(gate, posts, "post", connector, **more)
-
-    def _ready(self, ask: Ask) -> Waiting:
-        return ask(posts.ready)
 
     async def _more(self, claimed: ClaimedPostShape) -> Contents:
         rows = [[Button(label, ref) for label, ref in row] for row in claimed["buttons"]]

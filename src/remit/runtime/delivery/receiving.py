@@ -50,14 +50,6 @@ class Receivers(Polling):
         #: By kind and secret, the binding for which it is listened to.
         self._bots: dict[tuple[str, bytes], str] = {}
         self._every(STATE_SECONDS, self._show_states)
-        self._watch(lease, self._held_elsewhere, self._take_over)
-
-    async def _held_elsewhere(self) -> dict[Held, Micros]:
-        return await self._of_others(receivers.held)
-
-    async def _take_over(self, held: Held, until: Micros) -> None:
-        binding, epoch = held
-        await self._do(receivers.take_over, binding=binding, epoch=epoch, until=until)
 
     async def _work(self, held: Held, claimed: ReceivingShape) -> None:
         more: dict[str, Any] = {}

@@ -5,7 +5,6 @@ comes out, and nothing is kept.
 """
 
 import asyncio
-import logging
 from dataclasses import asdict
 from typing import Any
 
@@ -13,23 +12,24 @@ from remit import threads
 from remit.adapters.running import RunResult, Usage
 from remit.clock import Micros
 from remit.errors import Conflict, NotFound
+from remit.runtime.claims import Claims
 from remit.runtime.deadlines import uninterrupted
 from remit.runtime.jobs.job_execution import Spent, execute
 from remit.runtime.jobs.job_folders import JobFolder
-from remit.runtime.loop import Loop
 from remit.runtime.runs.execution import Instance
 from remit.services.command import Ask
 from remit.services.execution import admission, job_queue, run_queue
 from remit.services.queues import Held
-from remit.services.verbs import Verb
-
-log = logging.getLogger(__name__)
 
 #: Much happens that is not about jobs; it is looked at together.
 SHORTEST_SLEEP = 0.03
 
 
-class Jobs(Loop[None]):
+#: Jobs that nobody wants any more, and those that can begin.
+Found = tuple[list[Held], list[str]]
+
+
+class Jobs(Claims[None, Found]):
     """Carries jobs out in the process of a worker; how many at once is a setting."""
 
     def __init__(
@@ -40,44 +40,37 @@ class Jobs(Loop[None]):
         at_once: int | None = None,
         lease: Micros = run_queue.LEASE_TIME,
     ) -> None:
-        super().__init__(app.gate, "the loop of jobs", shortest=SHORTEST_SLEEP)
         self._app = app
-        self._name = name
         self.at_once = at_once or app.settings.background_jobs
-        self._lease = lease
-        self._renew(lease, job_queue.renew)
-        self._watch(lease, self._held_elsewhere, self._take_over)
+        more: dict[str, Any] = {"shortest": SHORTEST_SLEEP, "name": name, "lease": lease}
+        super().__init__(app.gate, job_queue, "job", "the loop of jobs", **more)
 
-    async def _look(self) -> Micros | None:
+    def _found(self, ask: Ask) -> Found:
         held, free = list(self._tasks), self.at_once - self.busy
+        return (
+            ask(job_queue.lost, held=held) if held else [],
+            ask(job_queue.ready, limit=free, worker=self._name) if free > 0 else [],
+        )
 
-        def questions(ask: Ask) -> tuple[list[Held], list[str], Micros | None]:
-            return (
-                ask(job_queue.lost, held=held) if held else [],
-                ask(job_queue.ready, limit=free, worker=self._name) if free > 0 else [],
-                ask(job_queue.next_due),
-            )
-
-        lost, ready, due = await self._ask(questions)
+    async def _take(self, found: Found) -> int:
+        lost, ready = found
         for one in lost:
             self._cancel(one)
+        begun = 0
         for job in ready:
-            await uninterrupted(self._claim(job))
-        return due
+            begun += await uninterrupted(self._claim(job, None))
+        return begun
 
-    async def _claim(self, job: str) -> None:
-        if self._stopping:
-            return
+    async def _claim(self, item: str, about: None) -> bool:
         try:
-            answer = await self._do(job_queue.claim, job=job, worker=self._name, lease=self._lease)
+            return await super()._claim(item, about)
         except (Conflict, NotFound) as refusal:
             if refusal.reason == admission.HELD:
-                await self._do(job_queue.wait, job=job, worker=self._name)
-            return  # otherwise another worker was faster, or it was cancelled
-        held = (job, answer["epoch"])
-        self._begin(held, None, self._carry_out(held))
+                await self._do(job_queue.wait, job=item, worker=self._name)
+            return False  # otherwise another worker was faster, or it was cancelled
 
-    async def _carry_out(self, held: Held) -> None:
+    async def _work(self, held: Held, claimed: Any) -> None:
+        del claimed  # all that is needed is asked for when it begins
         folder = JobFolder(self._app.settings.job_folder, *held)
         spent = Spent()
         try:
@@ -89,8 +82,8 @@ class Jobs(Loop[None]):
 
     async def _end(self, held: Held, folder: JobFolder, result: RunResult) -> None:
         await self._say(
-            held,
             job_queue.end,
+            held,
             ok=result.ok,
             text=result.text,
             error=result.error or result.reason,
@@ -103,24 +96,10 @@ class Jobs(Loop[None]):
 
     async def _put_back(self, held: Held, folder: JobFolder, spent: Usage) -> None:
         if self._stopping:
-            await self._say(held, job_queue.put_back, usage=asdict(spent))
+            await self._say(job_queue.put_back, held, usage=asdict(spent))
         await threads.FILES.run(folder.remove)
 
-    async def _say(self, held: Held, verb: Verb[..., Any], **more: Any) -> None:
-        job, epoch = held
-        try:
-            await self._do(verb, job=job, epoch=epoch, **more)
-        except Conflict:
-            pass  # it was cancelled, or another worker took over
-        except Exception:
-            # It is not renewed any more, so it will be found and done again.
-            log.exception("what became of background job %s could not be kept", job)
-
-    async def _held_elsewhere(self) -> dict[Held, Micros]:
-        return await self._of_others(job_queue.held)
-
-    async def _take_over(self, held: Held, until: Micros) -> None:
-        job, epoch = held
-        await self._do(job_queue.take_over, job=job, epoch=epoch, until=until)
+    async def _take_over_from(self, held: Held, until: Micros) -> None:
+        await super()._take_over_from(held, until)
         # If that worker was on this machine, its programs may be, too.
         await threads.FILES.run(JobFolder(self._app.settings.job_folder, *held).clear)

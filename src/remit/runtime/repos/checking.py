@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from remit.channels.contract import Undelivered
-from remit.errors import RemitError
 from remit.model.connections.change import Change
 from remit.model.connections.check import RepoCheck
 from remit.model.connections.repo import Repo
-from remit.runtime.deliveries import Deliveries, Waiting
+from remit.runtime.deliveries import Deliveries
 from remit.runtime.repos import git
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.clones import Found, copy, survey
@@ -22,9 +21,8 @@ from remit.runtime.runs import conditions, held_commands
 from remit.runtime.sandbox.mounts import View
 from remit.services import shapes
 from remit.services.changes import checking
-from remit.services.command import Ask, Gate
+from remit.services.command import Gate
 from remit.services.connections.folders import Shown
-from remit.services.queues import Held
 
 AT_ONCE = 2
 #: Much happens that is not about repositories; it is looked at together.
@@ -36,18 +34,14 @@ _ENV = {"CI": "true", "REMIT_CHECK": "true", "LC_ALL": "C.UTF-8"}
 
 
 class Checker(Deliveries):
+    watched = False
+    put_back = checking.put_back
+
     def __init__(self, gate: Gate, repos: Repos, home: Path, **more: Any) -> None:
         more = {"lease": checking.LEASE, **more}
         super().__init__(gate, checking, "check", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
         self._repos = repos
         self._home = home
-        self._renew(self._lease, checking.renew)
-
-    def _ready(self, ask: Ask) -> Waiting:
-        return ask(checking.ready)
-
-    async def _interrupted(self, held: Held) -> None:
-        await self._say(checking.put_back, held)
 
     async def _attempt(self, claimed: shapes.ClaimedCheckShape) -> dict[str, Any]:
         repo, change = claimed["repo"], claimed["change"]
@@ -73,8 +67,6 @@ class Checker(Deliveries):
                 )
         except git.GitFailed as error:
             raise Undelivered(error.said) from error
-        except RemitError as error:
-            raise Undelivered(error.sentence) from error
         why = f"wrote more than {MOST_DISK >> 20} MiB, or hid how much" if ended.too_much else None
         return {"code": ended.code, "log": ended.heard.text, "cut": ended.heard.cut, "why": why}
 

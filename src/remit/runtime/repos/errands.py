@@ -4,7 +4,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from remit.channels.contract import Undelivered
-from remit.errors import RemitError
 from remit.forges.api import ForgeFailed
 from remit.runtime.deliveries import Deliveries, Waiting
 from remit.runtime.repos import git
@@ -13,7 +12,6 @@ from remit.runtime.repos.forges import undelivered
 from remit.services import shapes
 from remit.services.changes import errands
 from remit.services.command import Ask, Gate
-from remit.services.queues import Held
 from remit.services.verbs import Verb
 
 #: Much happens that is not about repositories; it is looked at together.
@@ -24,6 +22,9 @@ class Errands(Deliveries):
     """Does errands, one after the other in a repository."""
 
     at_once_each = 1
+    # Their lease is longer than an errand may take.
+    renewed = watched = False
+    put_back = errands.put_back
     at_once: ClassVar[int]
     #: The errands that can be done now, each with its repository.
     ready: ClassVar[Verb[..., Any]]
@@ -42,9 +43,6 @@ class Errands(Deliveries):
         found: Waiting = ask(self.ready)
         return found
 
-    async def _interrupted(self, held: Held) -> None:
-        await self._say(errands.put_back, held)
-
     async def _attempt(self, claimed: shapes.ClaimedErrandShape) -> dict[str, Any]:
         try:
             await self._errand(claimed)
@@ -52,6 +50,4 @@ class Errands(Deliveries):
             raise Undelivered(error.said) from error
         except ForgeFailed as failed:
             raise undelivered(failed) from failed
-        except RemitError as error:
-            raise Undelivered(error.sentence) from error
         return {}  # what became of it was written down with it

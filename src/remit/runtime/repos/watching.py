@@ -51,6 +51,7 @@ _REFUSED = frozenset({400, 403, 404, 410, 422})
 class ForgeWatcher(Polling):
     """Holds the watches of this process."""
 
+    watched = False
     at_once = AT_ONCE
 
     def __init__(
