@@ -116,9 +116,14 @@ async def request(
 ) -> Answer:
     """Send it and take the answer; OSError says why there is none, NotAllowed that there will be
     none. With `tail` the end of an answer that is too large is enough."""
+    import httpx2
+
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
+    trusts = _public_authorities() if trusts is None else trusts
+    patience = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+    extensions: dict[str, Any] = {} if literal(host) else {"sni_hostname": host}
     failed: OSError = OSError(f"{host} has no address")
     for address in await addresses(host, port, private=private):
         shown = f"[{address}]" if ":" in address else address
@@ -126,13 +131,31 @@ async def request(
         told = {"host": parts.netloc.rpartition("@")[2], "accept-encoding": "identity"}
         told |= {name.lower(): value for name, value in headers.items()}
         try:
-            return await _send(
-                *(method, place, host, content, told, seconds, largest),
-                trusts=_public_authorities() if trusts is None else trusts,
-                tail=tail,
-            )
-        except _NoConnection as error:
-            failed = OSError(str(error))
+            async with (
+                httpx2.AsyncClient(
+                    follow_redirects=False, trust_env=False, timeout=patience, verify=trusts
+                ) as client,
+                client.stream(
+                    method, place, content=content, headers=told, extensions=extensions
+                ) as response,
+            ):
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise BadAnswer("its answer is packed, which was not asked for")
+                body = b""
+                async for piece in response.aiter_raw():
+                    body += piece
+                    if len(body) > largest and tail:
+                        body = body[-largest:]
+                    elif len(body) > largest:
+                        raise BadAnswer("its answer is too large")
+                return Answer(response.status_code, body, dict(response.headers))
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            # Nothing was sent, so another address can be tried.
+            failed = OSError(f"{type(error).__name__}: {error}"[:300])
+        except httpx2.ReadTimeout as error:
+            raise BadAnswer(f"it did not answer within {seconds:g} seconds") from error
+        except httpx2.HTTPError as error:
+            raise OSError(f"{type(error).__name__}: {error}"[:300]) from error
     raise failed
 
 
@@ -141,50 +164,3 @@ def _public_authorities() -> ssl.SSLContext:
     import httpx2
 
     return httpx2.create_ssl_context(trust_env=False)
-
-
-class _NoConnection(Exception):
-    """Nothing was sent, so another address can be tried."""
-
-
-async def _send(
-    method: str,
-    place: str,
-    host: str,
-    content: bytes,
-    headers: Mapping[str, str],
-    seconds: float,
-    largest: int,
-    *,
-    trusts: ssl.SSLContext,
-    tail: bool,
-) -> Answer:
-    import httpx2
-
-    patience = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-    extensions: dict[str, Any] = {} if literal(host) else {"sni_hostname": host}
-    try:
-        async with (
-            httpx2.AsyncClient(
-                follow_redirects=False, trust_env=False, timeout=patience, verify=trusts
-            ) as client,
-            client.stream(
-                method, place, content=content, headers=dict(headers), extensions=extensions
-            ) as response,
-        ):
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise BadAnswer("its answer is packed, which was not asked for")
-            body = b""
-            async for piece in response.aiter_raw():
-                body += piece
-                if len(body) > largest and tail:
-                    body = body[-largest:]
-                elif len(body) > largest:
-                    raise BadAnswer("its answer is too large")
-            return Answer(response.status_code, body, dict(response.headers))
-    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-        raise _NoConnection(f"{type(error).__name__}: {error}"[:300]) from error
-    except httpx2.ReadTimeout as error:
-        raise BadAnswer(f"it did not answer within {seconds:g} seconds") from error
-    except httpx2.HTTPError as error:
-        raise OSError(f"{type(error).__name__}: {error}"[:300]) from error
