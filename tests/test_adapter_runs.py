@@ -91,7 +91,7 @@ def test_full_access_is_said_by_name_and_never_the_default(tmp_path: Path) -> No
         plain = Paper(kind, tmp_path / str(number))
         full = Paper(kind, tmp_path / f"full{number}", sandbox="full")
         for context, wanted in ((plain, False), (full, True)):
-            asyncio.run(cli.run(context, kind, None))
+            asyncio.run(cli.attempt(context, kind, None, None))
             assert context.started[0]["full_access"] is wanted
     (tmp_path / "c").mkdir()
     (tmp_path / "d").mkdir()
@@ -124,7 +124,7 @@ def test_the_shared_login_is_used_and_no_variable_leads_elsewhere(
             context = Paper(kind, place, sandbox=mode)
             login = login_file(os.environ, {variable: name, "HOME": f".{kind}/{name}"})
             assert login == shared / name
-            asyncio.run(cli.run(context, kind, login))
+            asyncio.run(cli.attempt(context, kind, login, None))
             (started,) = context.started
             if mode == "full":
                 assert started["env"][variable] == str(shared)

@@ -466,26 +466,26 @@ def test_proxies_and_certificates_are_lent_and_remit_is_not_behind_them(tmp_path
         "NODE_EXTRA_CA_CERTS": str(certificate),
         "SSL_CERT_FILE": str(certificate),
     }
-    for kind, cli in (("claude", claude_cli), ("codex", codex_cli)):
+    for kind in ("claude", "codex"):
         (tmp_path / kind).mkdir()
         (tmp_path / f"{kind}-full").mkdir()
-        context = Watched(kind, tmp_path / kind)
+        context = Watched(kind, tmp_path / kind, command=sys.executable)
         lent = registry.get(kind).lending(context.config, environment)
         assert "proxy-password" in lent.hidden
         context.beside = lent.beside
         seen: list[str] = []
 
         context.look = looking(context, seen)
-        asyncio.run(cli.run(context, kind, None))
+        asyncio.run(registry.get(kind).run(context))
         told = context.started[0]["env"]
         assert seen == ["a certificate"]
         assert told["HTTPS_PROXY"] == environment["HTTPS_PROXY"]
         assert told["NO_PROXY"] == told["no_proxy"] == "intern.example,127.0.0.1,localhost,::1"
         assert not list((context.workspace / ".tmp").iterdir())
         assert certificate.read_text() == "a certificate"
-        full = Paper(kind, tmp_path / f"{kind}-full", sandbox="full")
+        full = Paper(kind, tmp_path / f"{kind}-full", sandbox="full", command=sys.executable)
         full.beside = lent.beside
-        asyncio.run(cli.run(full, kind, None))
+        asyncio.run(registry.get(kind).run(full))
         assert full.started[0]["env"]["SSL_CERT_FILE"] == str(certificate)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic_core import from_json
+
 from remit.clock import Micros
 from remit.model.execution.transcript import Entry, EntryKind, entry_of, harmless
 from remit.model.organisation.decision import REFUSALS
@@ -27,12 +29,8 @@ _PROGRAM_DENIES = re.compile(
     r"|Claude requested permissions? to |The user doesn't want to proceed with this tool use"
     r"|user (?:cancelled|rejected) MCP tool call|[^\n]{0,200} requires approval, but )"
 )
-#: Of JSON: a text and whether it ends, a bracket, or what is between.
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[\[\]{}]|[^"\[\]{}]++', re.DOTALL)
-_HALF = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
 #: Of calls that nobody answered.
 _MOST_KNOWN = 1000
-_DEEPEST = 100
 
 
 class Reader:
@@ -162,51 +160,14 @@ def parsed(line: str) -> dict[str, Any] | None:
     """The JSON object in a line, also if the end of the line is missing."""
     if not line.startswith("{"):
         return None
-    for candidate in _candidates(line):
+    try:
+        found = json.loads(line, strict=False)
+    except (ValueError, RecursionError):
         try:
-            found = json.loads(candidate, strict=False)
-        except (ValueError, RecursionError):
-            continue
-        return found if isinstance(found, dict) else None
-    return None
-
-
-def _candidates(line: str) -> Iterator[str]:
-    """The line; or ended in the text in which it was cut, or behind the last that is whole."""
-    yield line
-    open_: list[str] = []
-    whole: tuple[int, str] | None = None
-    for token in _TOKEN.finditer(line):
-        text = token[0]
-        if text[0] == '"':
-            if not token[1]:
-                yield f'{_without_half_of_a_character(line[: token.end()])}"{_ends(open_)}'
-                break
-        elif text in ("{", "["):
-            open_.append("}" if text == "{" else "]")
-            if len(open_) > _DEEPEST:
-                return
-            whole = (token.end(), _ends(open_))
-        elif text in ("}", "]"):
-            if not open_ or open_.pop() != text:
-                return
-        elif "," in text:
-            whole = (token.start() + text.rindex(","), _ends(open_))
-    if whole is not None:
-        yield line[: whole[0]] + whole[1]
-
-
-def _ends(open_: list[str]) -> str:
-    return "".join(reversed(open_))
-
-
-def _without_half_of_a_character(text: str) -> str:
-    half = _HALF.search(text, max(0, len(text) - 6))
-    if half is None:
-        return text
-    before = text[: half.start()]
-    escaped = (len(before) - len(before.rstrip("\\"))) % 2
-    return text if escaped else before
+            found = from_json(line, allow_partial="trailing-strings")
+        except (ValueError, TypeError):  # the latter for half of a character
+            return None
+    return found if isinstance(found, dict) else None
 
 
 def mapping(value: object) -> Mapping[str, Any]:

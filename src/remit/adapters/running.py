@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from remit.adapters.pace import Pace
 from remit.adapters.settings import Prices
 from remit.errors import Unsupported
 from remit.model.execution.transcript import Entry, line_of
-
-#: A conversation, as an adapter knows it.
-S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -223,17 +220,6 @@ class RunContext(ABC):
             "REMIT_BOSS": str(boss),
             "REMIT_WORKSPACE": str(self.workspace),
         }
-
-
-async def carry_on(
-    context: RunContext, session: S | None, attempt: Callable[[S | None], Awaitable[RunResult]]
-) -> RunResult:
-    """A run that resumes a session, and begins a new one when the program has lost it."""
-    result = await attempt(session)
-    if session is not None and result.reason == "session_lost":
-        context.log("The conversation is gone; a new one is begun.")
-        result = await attempt(None)
-    return result
 
 
 async def start_program(

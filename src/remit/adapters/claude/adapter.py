@@ -155,7 +155,6 @@ class Claude(Adapter):
         )
 
     async def run(self, context: RunContext) -> RunResult:
-        login = _PROGRAM.login(context.config, context.credentials)
-        if any(cloud.flag in context.beside for cloud in claude_lending.CLOUDS):
-            login = None
-        return await claude_cli.run(context, _PROGRAM.found(context.config), login)
+        own = not any(cloud.flag in context.beside for cloud in claude_lending.CLOUDS)
+        kept = {".claude": claude_cli.CONVERSATIONS}
+        return await _PROGRAM.run(context, claude_cli.attempt, context.session, kept, login=own)

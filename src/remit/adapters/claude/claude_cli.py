@@ -1,17 +1,14 @@
 """Claude Code's command line: how a run is put to it, and how its events are read."""
 
 import json
-import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remit.adapters import faults
-from remit.adapters.running import RunContext, RunResult, Usage, carry_on, start_program
-from remit.adapters.setup import lending, skills
+from remit.adapters.reading import parsed
+from remit.adapters.running import RunContext, RunResult, Usage, start_program
 from remit.adapters.setup.detect import path_with
-from remit.errors import Unsupported
 
 _SERVER = "remit"
 _NO_TOOLS = "Claude could not reach Remit's tools ({})."
@@ -30,10 +27,10 @@ _STREAMED = '{"type":"stream_event"'
 _HOPELESS = (401, 402, 403)
 #: A run that is told to wait longer than this ends; whoever waits for the account waits better.
 _LONGEST_WAIT_MS = 60_000
-#: The beginning of a JSON string, whole characters only.
-_TEXT = re.compile(r'(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,50000}')
+#: Of an answer whose end is missing.
+_LONGEST_CUT = 50_000
 #: Of what Claude keeps in its home, all that a conversation goes on from.
-_CONVERSATIONS = ("projects/*.jsonl",)
+CONVERSATIONS = ("projects/*.jsonl",)
 _CUT_OFF = "The answer of the model was cut off in the middle."
 
 
@@ -348,15 +345,11 @@ class Events:
 
 def _cut_result(line: str) -> dict[str, Any] | None:
     """The result in a line that was so long that its end is missing; the run did end."""
-    head, _, text = line.partition('"result":"')
-    if not text or '"duration_api_ms"' not in head:
+    found = parsed(line) or {}
+    if "duration_api_ms" not in found or "result" not in found:
         return None
-    said = _TEXT.match(text)
-    return {
-        "type": "result",
-        "is_error": '"is_error":true' in line,
-        "result": json.loads(f'"{said[0]}"', strict=False) if said else "",
-    }
+    said = str(found["result"])[:_LONGEST_CUT]
+    return {"type": "result", "is_error": found.get("is_error") is True, "result": said}
 
 
 def _calls(message: Mapping[str, Any]) -> bool:
@@ -387,25 +380,10 @@ def _cost(result: Mapping[str, Any]) -> int:
     return round(float(result.get("total_cost_usd") or 0) * 1_000_000)
 
 
-async def run(context: RunContext, program: str | None, login: Path | None) -> RunResult:
-    """One run; `login` is the worker's own, used when there is no key."""
-    if program is None:
-        raise Unsupported(
-            "The program claude is not installed here.", "Install Claude Code on this worker."
-        )
-    if not context.background:
-        skills.give(context.workspace, "claude")
-    # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
-    await context.forget(".claude", _CONVERSATIONS if context.session else ())
-    with lending.shown(
-        context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
-    ) as context.beside:
-        return await carry_on(context, context.session, partial(_once, context, program, login))
-
-
-async def _once(
+async def attempt(
     context: RunContext, program: str, login: Path | None, session: str | None
 ) -> RunResult:
+    """One start of the program; `login` is the worker's own, used when there is no key."""
     events = Events(with_tools=not context.background)
     told, argv = environment(context, program), command_line(context, program, session)
     place = ("CLAUDE_CONFIG_DIR", ".claude")

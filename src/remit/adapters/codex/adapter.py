@@ -147,5 +147,6 @@ class Codex(Adapter):
         )
 
     async def run(self, context: RunContext) -> RunResult:
-        login = _PROGRAM.login(context.config, context.credentials)
-        return await codex_cli.run(context, _PROGRAM.found(context.config), login)
+        session = codex_cli.Session.read(context.session)
+        kept = {".codex": codex_cli.CONVERSATIONS, ".agents": ()}
+        return await _PROGRAM.run(context, codex_cli.attempt, session, kept)

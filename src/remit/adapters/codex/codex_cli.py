@@ -10,17 +10,14 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remit import threads
 from remit.adapters import faults
-from remit.adapters.running import Child, RunContext, RunResult, Usage, carry_on, start_program
+from remit.adapters.running import Child, RunContext, RunResult, Usage, start_program
 from remit.adapters.settings import Prices
-from remit.adapters.setup import lending, skills
 from remit.adapters.setup.detect import path_with
-from remit.errors import Unsupported
 
 _KEY = "OPENAI_API_KEY"
 #: Codex lists a server's tools to few models; to others only that there is a server named remit.
@@ -42,7 +39,7 @@ ADDRESS = "OPENAI_BASE_URL"
 OPTIONS = ("--json", "--skip-git-repo-check", "--disable", "--config", "--model")
 _OWN_KEY = "CODEX_API_KEY"
 #: Of what Codex keeps in its home, all that a conversation goes on from.
-_CONVERSATIONS = ("sessions/*.jsonl",)
+CONVERSATIONS = ("sessions/*.jsonl",)
 _REFUSED_KEY = re.compile(r"status (401|402|403)\b")
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)
@@ -262,25 +259,10 @@ def _reason(error: str) -> tuple[str, faults.Seen | None]:
     return (seen.reason, seen) if seen else ("api_error", None)
 
 
-async def run(context: RunContext, program: str | None, login: Path | None) -> RunResult:
-    """One run; `login` is the worker's own, used when there is no key."""
-    if program is None:
-        raise Unsupported("The program codex is not installed here.", "Install Codex on it.")
-    if not context.background:
-        skills.give(context.workspace, "codex")
-    session = Session.read(context.session)
-    # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
-    await context.forget(".codex", _CONVERSATIONS if session else ())
-    await context.forget(".agents")
-    with lending.shown(
-        context.beside, context.workspace / ".tmp", full=context.config.sandbox == "full"
-    ) as context.beside:
-        return await carry_on(context, session, partial(_once, context, program, login))
-
-
-async def _once(
+async def attempt(
     context: RunContext, program: str, login: Path | None, session: Session | None
 ) -> RunResult:
+    """One start of the program; `login` is the worker's own, used when there is no key."""
     events = Events(session, context.config.prices)
     told, argv = environment(context, program), command_line(context, program, session)
     child = await start_program(context, argv, told, login, ("CODEX_HOME", ".codex"))

@@ -4,23 +4,29 @@ Only the names of variables and files are looked for, and whether they are there
 credential is read, and nothing else is searched.
 """
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from remit.adapters.contract import Check, Environment
+from remit.adapters.running import RunContext, RunResult
+from remit.adapters.setup import lending, skills
 from remit.adapters.setup.lending import Lent
+from remit.errors import Unsupported
 
+#: A conversation, as an adapter knows it.
+S = TypeVar("S")
 _PATIENCE_SECONDS = 10
 _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][A-Za-z0-9-]{1,60}")
 #: Programs change rarely; what is kept of them has an end all the same.
@@ -98,48 +104,25 @@ class Found:
     lacking: tuple[str, ...]
 
 
-class _Answers:
-    """Cache of what programs said about themselves; one that did not change is not asked again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[tuple[object, ...], Found] = {}
-
-    def of(
-        self, program: str, helps: Sequence[str], needed: Sequence[str], environment: Environment
-    ) -> Found | None:
-        mark = _mark(program)
-        key = (mark, tuple(helps), tuple(needed), environment.get("PATH"))
-        with self._lock:
-            if mark is not None and key in self._known:
-                return self._known[key]
-        with ThreadPoolExecutor(2) as both:
-            version = both.submit(copy_context().run, version_of, program, environment)
-            text = (
-                both.submit(copy_context().run, said_by, program, helps, environment)
-                if helps
-                else None
-            )
-        if (number := version.result()) is None:
-            return None
-        found = Found(number, _lacking((text.result() if text else None) or "", needed))
-        with self._lock:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = found
-        return found
+@lru_cache(_MOST_KNOWN)
+def _said_about_itself(
+    program: str, _: tuple[object, ...], helps: tuple[str, ...], needed: tuple[str, ...], path: str
+) -> Found:
+    """The program as it answers; one that did not change is not asked again, unless it was silent.
+    The second is its fingerprint."""
+    around = {"PATH": path}
+    with ThreadPoolExecutor(2) as both:
+        version = both.submit(copy_context().run, version_of, program, around)
+        text = both.submit(copy_context().run, said_by, program, helps, around) if helps else None
+    if (number := version.result()) is None:
+        raise LookupError(program)
+    return Found(number, _lacking((text.result() if text else None) or "", needed))
 
 
-_answers = _Answers()
-
-
-def _mark(program: str) -> tuple[str, int, int] | None:
-    """Fingerprint of a program file, another one after it was replaced."""
-    try:
-        real = os.path.realpath(program)
-        found = os.stat(real)
-    except OSError:
-        return None
+def _fingerprint(program: str) -> tuple[str, int, int]:
+    """Of a program's file: another one after it was replaced."""
+    real = os.path.realpath(program)
+    found = os.stat(real)
     return real, found.st_mtime_ns, found.st_size
 
 
@@ -206,7 +189,7 @@ class CommandLineAgent:
                 self.install,
                 {"program": None},
             )
-        found = _answers.of(program, self.helps, self.options, environment)
+        found = self._answer(program, environment.get("PATH", os.defpath))
         version = found.version if found else None
         around = {**environment, **settings.env}
         source = settings.secret_ref or credential(around, self.variables, self.files)
@@ -228,10 +211,48 @@ class CommandLineAgent:
             return Check(False, sentence, self.log_in, facts)
         return Check(True, f"{self.name} {version} can be used; its key: {source}.", "", facts)
 
-    def found(self, settings: Any) -> str | None:
-        return find_program(settings.command, os.environ)
+    def _answer(self, program: str, path: str) -> Found | None:
+        asked = (tuple(self.helps), tuple(self.options), path)
+        with contextlib.suppress(LookupError, OSError):
+            return _said_about_itself(program, _fingerprint(program), *asked)
+        return None
 
-    def login(self, settings: Any, lent: Mapping[str, str]) -> Path | None:
+    async def run(
+        self,
+        context: RunContext,
+        attempt: Callable[[RunContext, str, Path | None, S | None], Awaitable[RunResult]],
+        session: S | None,
+        kept: Mapping[str, Sequence[str]],
+        *,
+        login: bool = True,
+    ) -> RunResult:
+        """A run of it, which goes on with a session, or begins a new one when the program has lost
+        that. Of folders of the home, `kept` says which files a conversation goes on from; without
+        `login`, one of the worker is not lent."""
+        settings = context.config
+        program = find_program(settings.command, os.environ)
+        if program is None:
+            raise Unsupported(
+                f"The program {self.command} is not installed here.",
+                f"Install {self.name} on this worker.",
+            )
+        if not context.background:
+            skills.give(context.workspace, self.command)
+        # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
+        for folder, files in kept.items():
+            await context.forget(folder, files if session else ())
+        own = self._login(settings, context.credentials) if login else None
+        shown = lending.shown(
+            context.beside, context.workspace / ".tmp", full=settings.sandbox == "full"
+        )
+        with shown as context.beside:
+            result = await attempt(context, program, own, session)
+            if session is not None and result.reason == "session_lost":
+                context.log("The conversation is gone; a new one is begun.")
+                result = await attempt(context, program, own, None)
+            return result
+
+    def _login(self, settings: Any, lent: Mapping[str, str]) -> Path | None:
         """The worker's own login, for a run that has no key."""
         if settings.secret_ref or lent or set(self.variables).intersection(settings.env):
             return None
