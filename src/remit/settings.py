@@ -2,9 +2,10 @@
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from remit.errors import BadInput
 
@@ -21,9 +22,9 @@ class Settings:
     database_url: str
     blob_url: str
     #: Where the instance is reached; None means this machine's default address.
-    url: str | None
-    token: str | None
-    company: str | None
+    url: str | None = None
+    token: str | None = None
+    company: str | None = None
     #: Of an archive that is imported, in MiB; None means Remit's own limit.
     largest_import: int | None = None
     #: How many background jobs a worker carries out at once.
@@ -66,22 +67,14 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     home = Path(env.get("REMIT_HOME") or Path.home() / ".remit").expanduser().absolute()
     stored = _read(home / "remit.toml")
 
-    def value(name: str) -> str | None:
-        return env.get(f"REMIT_{name.upper()}") or stored.get(name)
-
-    return Settings(
-        home=home,
-        database_url=value("database_url") or f"sqlite:///{home / 'remit.db'}",
-        blob_url=value("blob_url") or (home / "blobs").as_uri(),
-        url=value("url"),
-        token=value("token"),
-        company=value("company"),
-        largest_import=_mebibytes(value("largest_import")),
-        background_jobs=_jobs(value("background_jobs")),
-        keep_failed_workspaces=_hours(value("keep_failed_workspaces")),
-        private_channels=_yes(value("private_channels"), "private_channels"),
-        channel_servers=_servers(value("channel_servers")),
-    )
+    found: dict[str, Any] = {}
+    for name, read in _KNOWN.items():
+        text = env.get(f"REMIT_{name.upper()}") or stored.get(name)
+        if text is not None:
+            found[name] = read(text)
+    found["database_url"] = found.get("database_url") or f"sqlite:///{home / 'remit.db'}"
+    found["blob_url"] = found.get("blob_url") or (home / "blobs").as_uri()
+    return Settings(home, **found)
 
 
 def prepare_home(settings: Settings) -> None:
@@ -103,18 +96,19 @@ def prepare_home(settings: Settings) -> None:
         ) from error
 
 
-def _mebibytes(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdecimal() or not 0 < len(text) < 8:
-        raise BadInput("largest_import must be a number of MiB.", 'Write it like "4096".')
-    return int(text)
+def _number(name: str, what: str, usual: str, digits: int) -> Callable[[str], int]:
+    """Reader of a number of at most so many digits."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not 0 < len(text) <= digits:
+            raise BadInput(f"{name} must be a number of {what}.", f'Write it like "{usual}".')
+        return int(text)
+
+    return read
 
 
-def _jobs(text: str | None) -> int:
+def _jobs(text: str) -> int:
     """At least one and at most 32, whatever was asked for."""
-    if text is None:
-        return DEFAULT_JOBS
     try:
         wanted = int(text)
     except ValueError:
@@ -124,23 +118,15 @@ def _jobs(text: str | None) -> int:
     return min(max(wanted, 1), MOST_JOBS)
 
 
-def _hours(text: str | None) -> int:
-    if text is None:
-        return KEEP_FAILED_WORKSPACES
-    if not text.isascii() or not text.isdecimal() or not 0 < len(text) < 6:
-        raise BadInput("keep_failed_workspaces must be a number of hours.", 'Write it like "24".')
-    return int(text)
-
-
-def _yes(text: str | None, name: str) -> bool:
-    if text not in (None, "yes", "no"):
-        raise BadInput(f"{name} must be yes or no.", 'Write it like "yes".')
+def _private_channels(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise BadInput("private_channels must be yes or no.", 'Write it like "yes".')
     return text == "yes"
 
 
-def _servers(text: str | None) -> dict[str, str]:
+def _servers(text: str) -> dict[str, str]:
     found = {}
-    for part in (text or "").replace(",", " ").split():
+    for part in text.replace(",", " ").split():
         kind, _, url = part.partition("=")
         if not kind or not url.startswith(("http://", "https://")):
             raise BadInput(
@@ -151,6 +137,17 @@ def _servers(text: str | None) -> dict[str, str]:
     return found
 
 
+#: Each setting, and what reads its text.
+_KNOWN: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys(("database_url", "blob_url", "url", "token", "company"), str),
+    "largest_import": _number("largest_import", "MiB", "4096", 7),
+    "background_jobs": _jobs,
+    "keep_failed_workspaces": _number("keep_failed_workspaces", "hours", "24", 5),
+    "private_channels": _private_channels,
+    "channel_servers": _servers,
+}
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
@@ -159,22 +156,10 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
-    known = (
-        "database_url",
-        "blob_url",
-        "url",
-        "token",
-        "company",
-        "largest_import",
-        "background_jobs",
-        "keep_failed_workspaces",
-        "private_channels",
-        "channel_servers",
-    )
     for key, value in found.items():
-        if key not in known:
+        if key not in _KNOWN:
             raise BadInput(
-                f"{path} has an unknown setting {key[:40]!r}.", f"Known: {', '.join(known)}."
+                f"{path} has an unknown setting {key[:40]!r}.", f"Known: {', '.join(_KNOWN)}."
             )
         if not isinstance(value, str):
             raise BadInput(f"{path}: {key} must be text.", "Put the value in quotes.")
