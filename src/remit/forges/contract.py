@@ -2,7 +2,8 @@
 
     probe          who we are for it: one request
     find, open, update, close     the one request for a change
-    look           what is known of a request by now, as far as it changed
+    request        what is known of it by now; None if it is as it was
+    said, checks   what people and programs say about it; of checks None if they are as they were
     log            the end of a check's log
     merge          take in exactly this head
     comments, comment             what is said about a request or an issue
@@ -12,47 +13,22 @@
 Nothing is remembered between calls but what `Api.tags` has.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from remit.forges.api import Api
 from remit.forges.gitea import Gitea
 from remit.forges.github import GitHub
 from remit.forges.gitlab import GitLab
-from remit.model.connections.change import MergeMethod
 from remit.model.connections.forge import (
-    ForgeCheck,
     ForgeKind,
-    Issue,
-    Person,
-    Request,
-    Said,
     host_and_path,
     usual_api,
 )
 from remit.model.connections.repo import Repo
 
-
-class Forge(Protocol):
-    async def probe(self) -> str: ...
-    async def find(self, branch: str) -> Sequence[Request]: ...
-    async def open(self, branch: str, target: str, title: str, body: str) -> Request: ...
-    async def update(self, number: int, target: str, title: str, body: str) -> Request: ...
-    async def close(self, number: int) -> None: ...
-    async def request(self, number: int) -> Request | None: ...
-    async def said(self, number: int) -> Sequence[Said]: ...
-    async def checks(self, head: str) -> Sequence[ForgeCheck] | None: ...
-    async def log(self, check: ForgeCheck) -> str: ...
-    async def merge(
-        self, number: int, head: str, method: MergeMethod, title: str, body: str
-    ) -> None: ...
-    async def comments(self, number: int, *, issue: bool) -> Sequence[Said]: ...
-    async def comment(self, number: int, body: str, *, issue: bool) -> str: ...
-    async def may_push(self, person: Person) -> bool: ...
-    async def issues(self, label: str) -> Sequence[Issue]: ...
-    async def labelled_by(self, number: int, label: str) -> str | None: ...
-
+#: Each has these calls, and Gitea those of GitHub; a type checker holds each to all of its uses.
+Forge = GitHub | GitLab
 
 _KINDS: dict[ForgeKind, type[GitHub] | type[GitLab]] = {
     ForgeKind.GITHUB: GitHub,

@@ -219,17 +219,8 @@ class Look:
         )
 
     async def _heard(self, forge: Forge, one: Said) -> dict[str, Any]:
-        return {
-            "id": one.id,
-            "by": one.by.login,
-            "heard": await self._is_heard(forge, one.by),
-            "body": one.body,
-            "verdict": one.verdict.value,
-            "commit": one.commit,
-            "path": one.path,
-            "line": one.line,
-            "old": one.old,
-        }
+        heard = await self._is_heard(forge, one.by)
+        return {**asdict(one), "by": one.by.login, "verdict": one.verdict.value, "heard": heard}
 
     async def _is_heard(self, forge: Forge, person: Person) -> bool:
         login = person.login.lower()
