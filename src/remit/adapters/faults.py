@@ -44,71 +44,50 @@ _REASONS = {
 _STATUSES = {401: Fault.AUTH, 402: Fault.BILLING, 403: Fault.AUTH, 429: Fault.RATE}
 
 #: In this order: what is said more exactly comes first.
-_WORDS: tuple[tuple[re.Pattern[str], Fault], ...] = (
-    (
-        re.compile(
-            r"prompt is too long|context window|maximum context|context length exceeded",
-            re.IGNORECASE,
-        ),
-        Fault.CONTEXT,
+_WORDS: dict[Fault, re.Pattern[str]] = {
+    Fault.CONTEXT: re.compile(
+        r"prompt is too long|context window|maximum context|context length exceeded",
+        re.IGNORECASE,
     ),
-    (
-        re.compile(
-            r"credit balance|insufficient[_ ](?:quota|funds|credits?)|exceeded your current quota"
-            r"|quota exceeded|payment required|billing",
-            re.IGNORECASE,
-        ),
-        Fault.BILLING,
+    Fault.BILLING: re.compile(
+        r"credit balance|insufficient[_ ](?:quota|funds|credits?)|exceeded your current quota"
+        r"|quota exceeded|payment required|billing",
+        re.IGNORECASE,
     ),
-    (
-        re.compile(
-            r"(?:usage|rate|session|weekly|daily|hour|request|token)[ _-]limit"
-            r"|hit your limit|limit reached|too many requests|rate_limited|quota",
-            re.IGNORECASE,
-        ),
-        Fault.RATE,
+    Fault.RATE: re.compile(
+        r"(?:usage|rate|session|weekly|daily|hour|request|token)[ _-]limit"
+        r"|hit your limit|limit reached|too many requests|rate_limited|quota",
+        re.IGNORECASE,
     ),
-    (
-        re.compile(
-            r"invalid (?:x-)?api[ -]key|incorrect api key|authentication[_ ](?:error|failed)"
-            r"|not logged in|run /login|unauthorized|oauth token (?:has )?(?:expired|revoked)"
-            r"|token_expired|access token could not be refreshed|missing environment variable"
-            r"|organization has been disabled|permission_error|forbidden",
-            re.IGNORECASE,
-        ),
-        Fault.AUTH,
+    Fault.AUTH: re.compile(
+        r"invalid (?:x-)?api[ -]key|incorrect api key|authentication[_ ](?:error|failed)"
+        r"|not logged in|run /login|unauthorized|oauth token (?:has )?(?:expired|revoked)"
+        r"|token_expired|access token could not be refreshed|missing environment variable"
+        r"|organization has been disabled|permission_error|forbidden",
+        re.IGNORECASE,
     ),
-    (
-        re.compile(
-            r"overloaded|high demand|internal server error|bad gateway|service unavailable"
-            r"|gateway time-?out|server[_ ]error|temporarily unavailable",
-            re.IGNORECASE,
-        ),
-        Fault.OVERLOAD,
+    Fault.OVERLOAD: re.compile(
+        r"overloaded|high demand|internal server error|bad gateway|service unavailable"
+        r"|gateway time-?out|server[_ ]error|temporarily unavailable",
+        re.IGNORECASE,
     ),
-    (
-        re.compile(
-            r"connection error|connection_failed|connection reset|connection refused"
-            r"|econnrefused|econnreset|enotfound|etimedout|eai_again|socket hang up|fetch failed"
-            r"|network error|stream (?:disconnected|closed|ended)|error sending request"
-            r"|unable to connect|name or service not known|temporary failure in name resolution"
-            r"|request timed out|incomplete (?:chunked )?read|peer closed connection"
-            r"|server disconnected|connection to the api was lost|malformed response"
-            r"|failed to decode response|response ended prematurely",
-            re.IGNORECASE,
-        ),
-        Fault.NETWORK,
+    Fault.NETWORK: re.compile(
+        r"connection error|connection_failed|connection reset|connection refused"
+        r"|econnrefused|econnreset|enotfound|etimedout|eai_again|socket hang up|fetch failed"
+        r"|network error|stream (?:disconnected|closed|ended)|error sending request"
+        r"|unable to connect|name or service not known|temporary failure in name resolution"
+        r"|request timed out|incomplete (?:chunked )?read|peer closed connection"
+        r"|server disconnected|connection to the api was lost|malformed response"
+        r"|failed to decode response|response ended prematurely",
+        re.IGNORECASE,
     ),
-    (
-        re.compile(
-            r"unknown option|unexpected argument|unrecognized (?:option|argument)|invalid value '"
-            r"|unknown command|error loading config|exec format error|cannot execute"
-            r"|command not found|error while loading shared libraries",
-            re.IGNORECASE,
-        ),
-        Fault.SETUP,
+    Fault.SETUP: re.compile(
+        r"unknown option|unexpected argument|unrecognized (?:option|argument)|invalid value '"
+        r"|unknown command|error loading config|exec format error|cannot execute"
+        r"|command not found|error while loading shared libraries",
+        re.IGNORECASE,
     ),
-)
+}
 #: A status where programs write one; a number alone may be anything.
 _STATUS = re.compile(
     r"(?:\bAPI Error:? \(?(?:Repeated )?|\bstatus(?:_code|code| code)?[:= ] ?"
@@ -146,7 +125,7 @@ def in_words(text: str, now: Micros | None = None) -> Seen | None:
 
 def _by_words(text: str) -> Fault | None:
     said = text[-_LONGEST:]
-    return next((fault for sign, fault in _WORDS if sign.search(said)), None)
+    return next((fault for fault, sign in _WORDS.items() if sign.search(said)), None)
 
 
 def _seen(fault: Fault, until: Micros | None) -> Seen:
