@@ -8,11 +8,9 @@ import os
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from remit import threads
 from remit.adapters import registry
-from remit.adapters.contract import Adapter
 from remit.adapters.pace import Pace
 from remit.adapters.running import RunResult, Usage
 from remit.errors import Unsupported
@@ -113,29 +111,8 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
     config = registry.read(known.adapter_type, known.adapter_config)
     name = getattr(config, "secret_ref", None)
     secret = await app.vault.value(known.agent["company_id"], name) if name else None
-    found = await conditions.prepare(app.settings.home, app.repos, known.folders)
-    context = _context(adapter, app, job, folder, known, text, config, secret, found)
-    spent.context = context
-    try:
-        result = context.judged(await call(adapter, context))
-    finally:
-        await uninterrupted(context.close())
-    return context.without_secrets(result)
-
-
-def _context(
-    adapter: Adapter,
-    app: Instance,
-    job: str,
-    folder: JobFolder,
-    known: job_queue.Material,
-    text: str,
-    config: Any,
-    secret: str | None,
-    found: conditions.Conditions,
-) -> JobContext:
     lent = adapter.lending(config, os.environ)
-    return JobContext(
+    context = spent.context = JobContext(
         config=config,
         agent=known.agent,
         run_id=job,
@@ -158,9 +135,14 @@ def _context(
         gate=app.gate,
         may_have_full_access=known.full_access,
         hidden=[app.settings.home],
-        conditions=found,
+        conditions=await conditions.prepare(app.settings.home, app.repos, known.folders),
         folder=folder,
     )
+    try:
+        result = context.judged(await call(adapter, context))
+    finally:
+        await uninterrupted(context.close())
+    return context.without_secrets(result)
 
 
 def _text(app: Instance, workspace: Path, known: job_queue.Material) -> str:
