@@ -15,6 +15,7 @@ from typing import Any
 
 from remit.clock import Micros
 from remit.ids import token_digest
+from remit.runtime.delivery.connecting import Connector
 from remit.runtime.delivery.outbox import Outbox
 from remit.services.connections import bindings
 from remit.services.connections.channels import receive
@@ -116,7 +117,7 @@ def bind(company: Company, member: Member, url: str | None = None, **more: Any) 
 
 def outbox(company: Company, *, private: bool = True, **more: Any) -> Outbox:
     app = company.app
-    return Outbox(app.gate, app.vault.value, private=private, **more)
+    return Outbox(app.gate, Connector(app.vault.value, private), **more)
 
 
 def deliver(company: Company, backoff: tuple[Micros, ...] | None = None, **more: Any) -> int:

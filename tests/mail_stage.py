@@ -233,7 +233,7 @@ async def _work(app: App, life: Life, sending: Sequence[asyncio.Task[None]]) -> 
             in_the_way += 1
             await asyncio.sleep(0.003)
             if life.steals_after and in_the_way % life.steals_after == 0:
-                await lifecycle.recover(app.gate)
+                await lifecycle.recover(app.gate, app.settings.workspaces, app.kept)
             continue
         try:
             await _run(app, Caller(run.token), run.id)

@@ -55,7 +55,7 @@ class Spoken:
         self.c, self.folder = company, folder
         gate, self.connector = company.app.gate, Connector(company.app.vault.value)
         self.intake = IntakeLoop(gate, company.app.ids, self.connector)
-        self.out = (Posts(gate, self.connector), Outbox(gate, connector=self.connector))
+        self.out = (Posts(gate, self.connector), Outbox(gate, self.connector))
         about: Any = {"company": company.id, "agent": "ceo", "kind": "spool"}
         company.call(company.board, bindings.add, **about, config={"folder": str(folder)})
         self.number = 0

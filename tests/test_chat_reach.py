@@ -76,7 +76,7 @@ class Chat:
         self.out = (
             Notifier(gate, company.app.settings.home / "none"),
             Posts(gate, self.connector),
-            Outbox(gate, connector=self.connector),
+            Outbox(gate, self.connector),
         )
 
     def hear(self, done: Callable[[], bool]) -> None:

@@ -260,7 +260,7 @@ def lines(chat: Chat, **more: Any) -> list[Any]:
     return [
         IntakeLoop(gate, chat.c.app.ids, connector, **more),
         Posts(gate, connector, **more),
-        Outbox(gate, connector=connector, **more),
+        Outbox(gate, connector, **more),
         Receivers(gate, connector, **more),
     ]
 

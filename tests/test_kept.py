@@ -129,7 +129,7 @@ def test_what_was_running_when_the_instance_died_is_kept_at_the_next_start(
     (lost.workspace / "half.txt").write_text("half")
     company.call(as_system(), runs.end, run=over_.id, status="failed")  # and then it died
     settings = company.app.settings
-    company.wait(local_runs.recover(company.app.gate, settings.workspaces, kept=company.app.kept))
+    company.wait(local_runs.recover(company.app.gate, settings.workspaces, company.app.kept))
     assert kept(company) == sorted([lost.id, over_.id])
     assert list(settings.workspaces.iterdir()) == []
 

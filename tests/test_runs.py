@@ -549,13 +549,15 @@ def test_a_start_gives_up_the_runs_of_this_instance_only_when_others_work_too(
     hand = company.run(by_hand)
     hand.workspace.joinpath("file").write_text("x")
     workspaces = company.app.settings.workspaces
-    ended = company.wait(local_runs.recover(company.app.gate, workspaces, alone=False))
+    ended = company.wait(
+        local_runs.recover(company.app.gate, workspaces, company.app.kept, alone=False)
+    )
     assert ended == 1
     assert shown(company, hand)["status"] == "lost"
     assert not hand.workspace.exists()
     assert shown(company, theirs)["status"] == "running"
     # Alone on a database, whatever seems to run does not.
-    assert company.wait(local_runs.recover(company.app.gate, workspaces)) == 1
+    assert company.wait(local_runs.recover(company.app.gate, workspaces, company.app.kept)) == 1
     seen = shown(company, theirs)
     assert (seen["status"], seen["error"]) == ("lost", "the instance stopped while it was running")
 

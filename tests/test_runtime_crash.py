@@ -359,17 +359,23 @@ def test_a_start_ends_no_program_that_another_worker_just_began(
         async def start() -> None:
             loop.append(asyncio.get_running_loop())
             monkeypatch.setattr(local_runs, "end_leftovers", meanwhile)
-            await local_runs.recover(company.app.gate, company.app.settings.workspaces, alone=False)
+            await local_runs.recover(
+                company.app.gate, company.app.settings.workspaces, company.app.kept, alone=False
+            )
 
         company.wait(start())
         assert len(begun) == 1
-        company.wait(local_runs.tidy_up(company.app.gate, company.app.settings.workspaces))
+        company.wait(
+            local_runs.tidy_up(company.app.gate, company.app.settings.workspaces, company.app.kept)
+        )
         assert alive(begun[0])
         # When its run is over, it is.
         (run,) = company.sql("SELECT id FROM runs WHERE status = 'running'")[0]
         monkeypatch.undo()
         company.call(as_system(), runs.end, run=run, status="lost")
-        company.wait(local_runs.tidy_up(company.app.gate, company.app.settings.workspaces))
+        company.wait(
+            local_runs.tidy_up(company.app.gate, company.app.settings.workspaces, company.app.kept)
+        )
         assert os.waitstatus_to_exitcode(os.waitpid(begun[0], 0)[1]) == -signal.SIGKILL
 
 

@@ -102,7 +102,7 @@ class App:
         self.connector = Connector(
             self.vault.value, settings.private_channels, settings.channel_servers
         )
-        self.outbox = Outbox(self.gate, connector=self.connector)
+        self.outbox = Outbox(self.gate, self.connector)
         self.posts = Posts(self.gate, self.connector)
         self.intake = IntakeLoop(self.gate, self.ids, self.connector)
         self.receivers = Receivers(self.gate, self.connector)
@@ -182,7 +182,7 @@ class App:
                 self.settings.board_token_file,
             )
         await self._restore_roots()
-        await lifecycle.recover(self.gate, self.settings.workspaces, alone=alone, kept=self.kept)
+        await lifecycle.recover(self.gate, self.settings.workspaces, self.kept, alone=alone)
         if alone:
             queues = (self.outbox, self.notifier, self.posts, self.intake, self.receivers)
             for queue in (*queues, self.publisher, self.watcher, self.merger, self.checker):

@@ -82,13 +82,8 @@ Suite = Callable[[Channel, Stand], Coroutine[Any, Any, None]]
 
 def parcel(stand: Stand, id_: str = "p-1", body: str = "Hello.", **more: Any) -> Parcel:
     """Something to deliver into the direct conversation."""
-    one = stand.connection
     given: dict[str, Any] = {
-        "binding": one.binding,
-        "config": one.config,
-        "key": one.key,
-        "private": one.private,
-        "server": one.server,
+        **vars(stand.connection),
         "id": id_,
         "sender": "agent:ada",
         "address": f"channel:test:{stand.direct}",

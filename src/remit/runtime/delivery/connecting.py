@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from remit.adapters.contract import Check
 from remit.channels import registry
@@ -16,20 +16,9 @@ from remit.services.chat.commands import COMMANDS
 from remit.services.connections.shapes import ConnectionShape
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    pass
 
 PROBE_SECONDS = 20.0
-
-
-class Options(TypedDict):
-    """The fields of a `Connection`."""
-
-    binding: str
-    config: BaseModel
-    key: bytes
-    private: bool
-    server: str | None
-    commands: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -45,20 +34,17 @@ class Connector:
     def channel(self, claimed: ConnectionShape) -> Channel:
         return registry.get(claimed["adapter_type"])
 
-    async def options(self, claimed: ConnectionShape) -> Options:
-        """The fields of a `Connection`, for what a queue handed out. Raises `RemitError`."""
-        kind = claimed["adapter_type"]
-        return {
-            "binding": claimed["binding"],
-            "config": registry.installed.read(kind, claimed["adapter_config"]),
-            "key": await self._key(claimed),
-            "private": self.private,
-            "server": self.servers.get(kind),
-            "commands": [(name, one.help) for name, one in COMMANDS.items()],
-        }
-
     async def connection(self, claimed: ConnectionShape) -> Connection:
-        return Connection(**await self.options(claimed))
+        """For what a queue handed out. Raises `RemitError`."""
+        kind = claimed["adapter_type"]
+        return Connection(
+            binding=claimed["binding"],
+            config=registry.installed.read(kind, claimed["adapter_config"]),
+            key=await self._key(claimed),
+            private=self.private,
+            server=self.servers.get(kind),
+            commands=[(name, one.help) for name, one in COMMANDS.items()],
+        )
 
     async def probe(self, claimed: ConnectionShape) -> Check:
         """Ask the outside whether it knows us."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypedDict, TypeVar
 
 from remit.channels.contract import Attachment, Button, Channel, Parcel, Undelivered
@@ -66,7 +66,7 @@ class ToChannels(Deliveries, Generic[Claimed]):
             channel = self._connector.channel(claimed)
             parcel = Parcel(
                 **claimed["parcel"],
-                **await self._connector.options(claimed),
+                **vars(await self._connector.connection(claimed)),
                 **await self._more(claimed),
                 now=self._gate.clock.now(),
             )
@@ -90,19 +90,7 @@ class Outbox(ToChannels[ClaimedMessageShape]):
 
     put_back = outbox.put_back
 
-    def __init__(
-        self,
-        gate: Gate,
-        secret: Callable[[str, str], Awaitable[str]] | None = None,
-        *,
-        private: bool = False,
-        connector: Connector | None = None,
-        **more: Any,
-    ) -> None:
-        """`secret` looks up a company's secret by name."""
-        if connector is None:
-            assert secret is not None
-            connector = Connector(secret, private)
+    def __init__(self, gate: Gate, connector: Connector, **more: Any) -> None:
         super().__init__(gate, outbox, "message", connector, **more)
 
     async def _more(self, claimed: ClaimedMessageShape) -> Contents:

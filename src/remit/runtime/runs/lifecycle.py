@@ -51,11 +51,7 @@ async def finish(gate: Gate, run: LiveRun, status: str = "completed") -> None:
 
 
 async def recover(
-    gate: Gate,
-    workspaces: Path | None = None,
-    *,
-    alone: bool = True,
-    kept: RetainedWorkspaces | None = None,
+    gate: Gate, workspaces: Path, kept: RetainedWorkspaces, *, alone: bool = True
 ) -> int:
     """After a start: runs that this instance left behind are lost; answers how many.
 
@@ -66,8 +62,7 @@ async def recover(
     lost = [run for run in living if alone or _is_by_hand(run, workspaces)]
     ours = {run.id for run in lost}
     await threads.ENDINGS.run(end_leftovers, ours)
-    if workspaces is not None:
-        await _end_strays(gate, workspaces)
+    await _end_strays(gate, workspaces)
     report = {"exit_reason": "lost", "error": "the instance stopped while it was running"}
     for run in lost:
         try:
@@ -76,21 +71,20 @@ async def recover(
             continue  # somebody else ended it
         if run.workspace:
             await _put_away(kept, run.id, run.workspace)
-    if workspaces is not None:
-        await _tidy(gate, workspaces, kept)
+    await _tidy(gate, workspaces, kept)
     if lost:
         log.warning("%s cut off when the instance last stopped", plural(len(lost), "run"))
     return len(lost)
 
 
-def _is_by_hand(run: Run, workspaces: Path | None) -> bool:
+def _is_by_hand(run: Run, workspaces: Path) -> bool:
     """Nobody but its own instance looks after it."""
-    if run.worker is not None or workspaces is None or run.workspace is None:
+    if run.worker is not None or run.workspace is None:
         return False
     return Path(run.workspace).is_relative_to(workspaces)
 
 
-async def tidy_up(gate: Gate, workspaces: Path, kept: RetainedWorkspaces | None = None) -> None:
+async def tidy_up(gate: Gate, workspaces: Path, kept: RetainedWorkspaces) -> None:
     """After the start of a worker among others: what is left here of runs that are over."""
     await _end_strays(gate, workspaces)
     await _tidy(gate, workspaces, kept)
@@ -107,7 +101,7 @@ async def _end_strays(gate: Gate, workspaces: Path) -> None:
     await threads.ENDINGS.run(end_leftovers, found - living)
 
 
-async def _tidy(gate: Gate, workspaces: Path, kept: RetainedWorkspaces | None) -> None:
+async def _tidy(gate: Gate, workspaces: Path, kept: RetainedWorkspaces) -> None:
     """Folders of runs that ended and could not take them along."""
     folders = await threads.FILES.run(_folders, workspaces)
     for run in await gate(as_system(), run_queue.over, runs=sorted(folders)):
@@ -121,11 +115,8 @@ def _folders(workspaces: Path) -> dict[str, Path]:
     return {path.name: path for path in workspaces.iterdir()} if workspaces.is_dir() else {}
 
 
-async def _put_away(kept: RetainedWorkspaces | None, run: str, folder: Path | str) -> None:
+async def _put_away(kept: RetainedWorkspaces, run: str, folder: Path | str) -> None:
     try:
-        if kept is not None:
-            await kept.put_away(run, folder)
-        else:
-            await threads.FILES.run(destroy_workspace, folder)
+        await kept.put_away(run, folder)
     except RemitError as error:
         log.warning("a workspace is left: %s", error)
