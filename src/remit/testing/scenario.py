@@ -384,33 +384,23 @@ def _outcomes(stage: Stage, wanted: Mapping[str, Any]) -> int:
     return _matching(rows, wanted, "title", "status", "owner")
 
 
-def _agents(stage: Stage, wanted: Mapping[str, Any]) -> int:
-    found = stage.do(agents.listing, company=stage.company, limit=1000, terminated=True)
-    return _matching(found, wanted, "name", "status", "role", "title")
+def _listed(verb: Verb[..., Any], *names: str, **filters: Any) -> Any:
+    """Counts the rows of a list that have the wanted values, by these names."""
 
+    def count(stage: Stage, wanted: Mapping[str, Any]) -> int:
+        found = stage.do(verb, company=stage.company, limit=1000, **filters)
+        return _matching(found, wanted, *names)
 
-def _events(stage: Stage, wanted: Mapping[str, Any]) -> int:
-    found = stage.do(events.listing, company=stage.company, limit=1000)
-    return _matching(found, wanted, "action", "reason")
-
-
-def _approvals(stage: Stage, wanted: Mapping[str, Any]) -> int:
-    found = stage.do(approvals.listing, company=stage.company, limit=1000)
-    return _matching(found, wanted, "type", "status")
-
-
-def _files(stage: Stage, wanted: Mapping[str, Any]) -> int:
-    found = stage.do(files.browse, company=stage.company, limit=1000)
-    return _matching(found, wanted, "description")
+    return count
 
 
 _EXPECT: Mapping[str, Any] = {
     "mail": _letters,
     "outcome": _outcomes,
-    "agent": _agents,
-    "event": _events,
-    "approval": _approvals,
-    "file": _files,
+    "agent": _listed(agents.listing, "name", "status", "role", "title", terminated=True),
+    "event": _listed(events.listing, "action", "reason"),
+    "approval": _listed(approvals.listing, "type", "status"),
+    "file": _listed(files.browse, "description"),
 }
 
 __all__ = ["Failed", "Part", "Scenario", "Simulated", "Stage", "parse", "play", "read"]

@@ -262,19 +262,12 @@ class Events:
     def spent(self) -> Usage:
         """Of this run: the total of a resumed session is that of all its runs."""
         usage = (self.result or {}).get("usage") or {}
-        if not _input(usage):  # it was cut off before it could sum up
-            return Usage(
-                tokens_in=sum(_input(usage) for usage in self._messages.values()),
-                tokens_out=sum(_number(one, "output_tokens") for one in self._messages.values()),
-                tokens_cached=sum(
-                    _number(one, "cache_read_input_tokens") for one in self._messages.values()
-                ),
-                cost_micros=_cost(self.result or {}),
-            )
+        # Without a sum it was cut off before it could say one.
+        each = [usage] if _input(usage) else list(self._messages.values())
         return Usage(
-            tokens_in=_input(usage),
-            tokens_out=_number(usage, "output_tokens"),
-            tokens_cached=_number(usage, "cache_read_input_tokens"),
+            tokens_in=sum(map(_input, each)),
+            tokens_out=sum(_number(one, "output_tokens") for one in each),
+            tokens_cached=sum(_number(one, "cache_read_input_tokens") for one in each),
             cost_micros=_cost(self.result or {}),
         )
 
