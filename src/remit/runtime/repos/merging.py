@@ -11,7 +11,7 @@ looks for it in the branch first. Nothing of the author runs: no hook, no filter
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from remit.channels.contract import Undelivered
 from remit.errors import Conflict
@@ -29,7 +29,6 @@ from remit.runtime.repos.signing import Signer
 from remit.services import shapes
 from remit.services.changes import reviews
 from remit.services.command import Arguments
-from remit.services.identity import as_system
 from remit.services.organisation.halts import STOPPED
 
 SECONDS = 120.0
@@ -39,15 +38,9 @@ _NOT_SO = frozenset({405, 406, 409, 422})
 _DISAGREE = "it ended with 1"
 
 
-class _Merge(NamedTuple):
-    """A change that somebody decided to take in."""
-
-    #: The errand, and the epoch of its lease.
-    held: Arguments
-    change: Change
-    #: The decision: head, base and method; and the commit, once it is about to be pushed.
-    pinned: Mapping[str, Any]
-    who: CommitIdentity
+Claimed = shapes.ClaimedErrandShape
+#: The decision: head, base and method; and the commit, once it is about to be pushed.
+Pinned = Mapping[str, Any]
 
 
 class CannotMerge(Exception):
@@ -65,39 +58,34 @@ class Merger(Errands):
     at_once = 2
     ready = reviews.ready
 
-    async def _errand(self, claimed: shapes.ClaimedErrandShape) -> None:
+    async def _errand(self, claimed: Claimed) -> None:
         await self.carry_out(claimed, CommitIdentity.of(**claimed["identity"]))
 
-    async def carry_out(self, claimed: shapes.ClaimedErrandShape, who: CommitIdentity) -> None:
+    async def carry_out(self, claimed: Claimed, who: CommitIdentity) -> None:
         """Do a claimed errand, to its end or to an error after which it is tried again."""
-        held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
         change, repo = claimed["change"], claimed["repo"]
         pinned = json.loads(claimed["details"])
-        merge = _Merge(held, change, pinned, who)
         try:
             if (change.head_commit, change.base_commit) != (pinned["head"], pinned["base"]):
                 raise CannotMerge("its author proposed something else meanwhile")
             await self._repos.newest(repo)
             async with self._repos.holding(repo, change, claimed["bundle"]) as mirror:
                 if repo.forge is None:
-                    commit = await self._merge(merge, mirror)
+                    commit = await self._merge(claimed, who, pinned, mirror)
                 else:
-                    commit = await self._merge_there(merge, mirror)
+                    commit = await self._merge_there(claimed, who, pinned, mirror)
             if repo.forge is not None and not await has(self._repos, repo, change.target, commit):
                 raise Undelivered(f"{change.target} does not have it yet")
         except CannotMerge as refusal:
-            await self._gate(
-                as_system(),
-                reviews.refused,
-                **held,
-                why=refusal.why,
-                conflicts=refusal.conflicts,
-            )
+            why, conflicts = refusal.why, refusal.conflicts
+            await self._do(reviews.refused, **_held(claimed), why=why, conflicts=conflicts)
             return
-        await self._gate(as_system(), reviews.taken_in, **held, commit=commit)
+        await self._do(reviews.taken_in, **_held(claimed), commit=commit)
 
-    async def _merge(self, merge: _Merge, mirror: Mirror) -> str:
-        held, change, pinned, who = merge
+    async def _merge(
+        self, claimed: Claimed, who: CommitIdentity, pinned: Pinned, mirror: Mirror
+    ) -> str:
+        change = claimed["change"]
         tip = await _tip(mirror, change.target)
         for there in (pinned.get("commit"), change.head_commit):
             if there and await _contains(mirror, tip, there):
@@ -105,29 +93,31 @@ class Merger(Errands):
         await _refuse_another_base(mirror, change, tip)
         signer = await self._repos.signer(mirror.repo, who)
         commit = await made(mirror, change, tip, MergeMethod(pinned["method"]), who, signer)
-        await self._intend(held, commit)
+        await self._intend(claimed, commit)
         async with self._repos.opened(mirror.repo) as credentials:
             await mirror.move_branch(credentials, commit, change.target, tip)
         return commit
 
-    async def _intend(self, held: Mapping[str, Any], commit: str) -> None:
+    async def _intend(self, claimed: Claimed, commit: str) -> None:
         try:
-            await self._gate(as_system(), reviews.intend, **held, commit=commit)
+            await self._do(reviews.intend, **_held(claimed), commit=commit)
         except Conflict as conflict:
             if conflict.reason == STOPPED:
                 raise Undelivered(conflict.sentence, retry_after=0) from conflict
             raise CannotMerge(conflict.sentence) from conflict
 
-    async def _merge_there(self, merge: _Merge, mirror: Mirror) -> str:
+    async def _merge_there(
+        self, claimed: Claimed, who: CommitIdentity, pinned: Pinned, mirror: Mirror
+    ) -> str:
         """Have the forge take it in; it refuses if the request has another head by then."""
-        held, change, pinned, who = merge
+        change = claimed["change"]
         if change.request_number is None:
             raise CannotMerge("it has no request at the forge")
         forge, _ = await self._repos.forges.opened(mirror.repo)
         request = await _request(forge, change)
         if request.state is RequestState.OPEN:
             await _refuse_another_base(mirror, change, await _tip(mirror, change.target))
-            await self._intend(held, change.head_commit)
+            await self._intend(claimed, change.head_commit)
             title = f"Merge {change.remote_branch}: {change.title}"
             if pinned["method"] == MergeMethod.SQUASH:
                 title = change.title
@@ -149,6 +139,10 @@ class Merger(Errands):
         if request.state is not RequestState.MERGED or request.merged_commit is None:
             raise Undelivered("the forge has not taken it in yet")
         return request.merged_commit
+
+
+def _held(claimed: Claimed) -> Arguments:
+    return {"errand": claimed["errand"], "epoch": claimed["epoch"]}
 
 
 async def _request(forge: Forge, change: Change) -> Request:
