@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -51,14 +51,8 @@ def open_inside(workspace: Path | str, path: str) -> BinaryIO:
     """Open a regular file of the workspace by its relative or absolute path."""
     *folders, name = _components(os.fspath(workspace), path)
     try:
-        here = _open_folder(os.fspath(workspace))
-        try:
-            for folder in folders:
-                left, here = here, _open_folder(folder, here)
-                os.close(left)
+        with _walked(workspace, folders) as here:
             fd = os.open(name, _FILE, dir_fd=here)
-        finally:
-            os.close(here)
     except OSError as error:
         raise _open_error(error, path) from error
     try:
@@ -102,17 +96,9 @@ def move_inside(workspace: Path | str, path: str, folder: Path) -> Path:
     """
     *folders, name = _components(os.fspath(workspace), path)
     try:
-        here = _open_folder(os.fspath(workspace))
-        try:
-            for step in folders:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(step, 0o700, dir_fd=here)
-                left, here = here, _open_folder(step, here)
-                os.close(left)
+        with _walked(workspace, folders, make=True) as here:
             # Takes the place of an empty folder, and follows no symlink of that name.
             os.rename(folder, name, dst_dir_fd=here)
-        finally:
-            os.close(here)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise Conflict(
@@ -204,6 +190,22 @@ def _open_folder(path: str, dir_fd: int | None = None) -> int:
         if stat.S_ISLNK(mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
         raise
+
+
+@contextmanager
+def _walked(workspace: Path | str, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """The last of some folders, each opened from the one before."""
+    here = _open_folder(os.fspath(workspace))
+    try:
+        for folder in folders:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(folder, 0o700, dir_fd=here)
+            left, here = here, _open_folder(folder, here)
+            os.close(left)
+        yield here
+    finally:
+        os.close(here)
 
 
 @contextmanager

@@ -6,11 +6,11 @@ reaches a file or a process of the same user is closed here, or left to the guar
 
 import ctypes
 import errno
-import os
 import platform
 import struct
 
 from remit.runtime.sandbox import seccomp
+from remit.runtime.sandbox.landlock.rules import checked
 from remit.runtime.sandbox.seccomp import ALLOW, EQUALS, ERROR, LOAD, MACHINES, RETURN, Step
 
 #: On x86_64 and on aarch64, which does not have the older calls.
@@ -135,10 +135,7 @@ def install(*, network: bool = True) -> int:
     held = ctypes.create_string_buffer(filter_, len(filter_))
     given = struct.pack("@HP", len(filter_) // 8, ctypes.addressof(held))
     libc = ctypes.CDLL(None, use_errno=True)
-    listener = int(libc.syscall(_SECCOMP[machine], _SET_FILTER, _NEW_LISTENER, given))
-    if listener < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return listener
+    return checked(libc.syscall(_SECCOMP[machine], _SET_FILTER, _NEW_LISTENER, given))
 
 
 def name_of(number: int) -> str:

@@ -67,7 +67,7 @@ def around(place: Path, hidden: Iterable[Path]) -> Iterator[Path]:
 
 def _ruleset(files: int, scopes: int) -> int:
     wanted = struct.pack("=QQQ", files, 0, scopes)
-    return _checked(_libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0))
+    return checked(_libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0))
 
 
 def _allow(ruleset: int, path: str | Path, rights: int) -> None:
@@ -79,19 +79,20 @@ def _allow(ruleset: int, path: str | Path, rights: int) -> None:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= _OF_FILES
         rule = struct.pack("=Qi", rights, place)
-        _checked(_libc.syscall(_ADD_RULE, ruleset, _BENEATH, rule, 0))
+        checked(_libc.syscall(_ADD_RULE, ruleset, _BENEATH, rule, 0))
     finally:
         os.close(place)
 
 
 def _enforce(ruleset: int) -> None:
     try:
-        _checked(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
+        checked(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
 
 
-def _checked(answer: int) -> int:
+def checked(answer: int) -> int:
+    """The answer of a system call, or its error."""
     if answer < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

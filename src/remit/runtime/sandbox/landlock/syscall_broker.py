@@ -18,6 +18,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 from remit.runtime.sandbox.landlock import calls
+from remit.runtime.sandbox.landlock.rules import checked
 
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _HERE = -100
@@ -103,7 +104,7 @@ class Favours:
         with _Opened(file):
             given = caller.read(times, _TIMES) if times else None
             _require(file, self._writable)
-            _checked(_libc.utimensat(_HERE, _by_descriptor(file).encode(), given, 0))
+            checked(_libc.utimensat(_HERE, _by_descriptor(file).encode(), given, 0))
         return 0
 
     def _watch(self, caller: _Caller, watcher: int, path: int, mask: int) -> int:
@@ -112,7 +113,7 @@ class Favours:
             _require(file, self._readable)
             with _Opened(caller.copy(watcher)) as theirs:
                 named = _by_descriptor(file).encode()
-                return _checked(
+                return checked(
                     _libc.inotify_add_watch(theirs, named, ctypes.c_uint(mask & ~_WATCH_NO_FOLLOW))
                 )
 
@@ -165,7 +166,7 @@ class _Caller:
             leader = next(line.split()[1] for line in status if line.startswith("Tgid:"))
         with _Opened(os.pidfd_open(int(leader))) as process:
             self._still_there()
-            return _checked(_libc.syscall(_PIDFD_GETFD, process, number, 0))
+            return checked(_libc.syscall(_PIDFD_GETFD, process, number, 0))
 
     def _path(self, address: int) -> bytes:
         with self._memory(os.O_RDONLY) as memory:
@@ -242,9 +243,3 @@ def _names() -> bytes:
     fields = [found.sysname, found.release, found.version, found.machine]
     system, *rest = (os.fsencode(one) for one in fields)
     return b"".join(one[: _FIELD - 1].ljust(_FIELD, b"\0") for one in (system, _NAME, *rest, b""))
-
-
-def _checked(answer: int) -> int:
-    if answer < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return answer
