@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
-from remit.adapters.documentation import configuration_doc
 from remit.adapters.plugin_shape import Described, fitting
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
@@ -30,7 +29,6 @@ _LONGEST_TRIAL = 6.0
 Environment = Mapping[str, str]
 
 #: Inside the class, `type` is something else.
-_Model = type[BaseModel]
 _Reader = type[Reader]
 
 
@@ -48,18 +46,8 @@ class Check:
 class Adapter(Described, ABC):
     """One way to run an agent. It keeps no state: what a run needs comes with the run."""
 
-    #: How it is named in `adapterType`.
-    type: ClassVar[str]
-    #: One sentence: what it runs; unless given, the docstring of the class.
-    summary: ClassVar[str] = ""
-    #: The keys of `adapterConfig`; the description of a field is its documentation.
-    Config: ClassVar[_Model]
     #: Variables of the worker's own environment that a run may be lent: keys for the model.
     lends: ClassVar[Sequence[str]] = ()
-    #: Warnings for the person who configures it.
-    safety: ClassVar[Sequence[str]] = ()
-    #: Whole values of `adapterConfig` that work, each with a word on what it is for.
-    examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     #: Whether it can carry out a background job: see `RunContext.background`.
     background: ClassVar[bool] = False
@@ -101,9 +89,7 @@ class Adapter(Described, ABC):
     @classmethod
     def agent_configuration_doc(cls) -> str:
         """Documentation for an agent that configures another one."""
-        return configuration_doc(
-            cls.type, cls.summary, cls.Config, safety=cls.safety, examples=cls.examples
-        )
+        return cls.documented()
 
 
 def adopt(candidate: object) -> Adapter:

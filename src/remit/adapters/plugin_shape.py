@@ -2,10 +2,12 @@
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel
+
+from remit.adapters.documentation import configuration_doc
 
 B = TypeVar("B")
 
@@ -14,15 +16,35 @@ class Unfit(Exception):
     """Why a class cannot be used."""
 
 
-class Described:
-    """Of a class that has no `summary` of its own, the docstring is what people read about it."""
+#: Inside the class, `type` is something else.
+_Model = type[BaseModel]
 
+
+class Described:
+    """The description of a plugin. Of a class that has no `summary` of its own, the docstring is
+    what people read about it."""
+
+    #: How it is named, such as in `adapterType`.
+    type: ClassVar[str]
+    #: One sentence; unless given, the docstring of the class.
     summary: ClassVar[str] = ""
+    #: The keys of `adapterConfig`; the description of a field is its documentation.
+    Config: ClassVar[_Model]
+    #: Warnings for the person who configures it.
+    safety: ClassVar[Sequence[str]] = ()
+    #: Whole values of `adapterConfig` that work, each with a word on what it is for.
+    examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__ and "summary" not in vars(cls):
             cls.summary = " ".join(cls.__doc__.partition("\n\n")[0].split())
+
+    @classmethod
+    def documented(cls, around: Mapping[str, Any] | None = None) -> str:
+        """Documentation of its settings; `around` is what an example has besides."""
+        about = (cls.type, cls.summary, cls.Config)
+        return configuration_doc(*about, safety=cls.safety, examples=cls.examples, around=around)
 
 
 def fitting(

@@ -25,16 +25,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from pydantic import BaseModel
-
 from remit.adapters.contract import Check, Environment
-from remit.adapters.documentation import configuration_doc
 from remit.adapters.plugin_shape import Described, Unfit, fitting
 from remit.clock import Micros
 
 _TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}")
-#: Inside the class, `type` is something else.
-_Model = type[BaseModel]
 
 
 class Undelivered(Exception):
@@ -195,16 +190,6 @@ class Posted:
 class Channel(Described, ABC):
     """One kind of outside chat system. It keeps no state: what it needs comes with a message."""
 
-    #: How it is named in addresses and bindings.
-    type: ClassVar[str]
-    #: One sentence: what is on the other side; unless given, the docstring of the class.
-    summary: ClassVar[str] = ""
-    #: The keys of a binding's `adapterConfig`; the description of a field is its documentation.
-    Config: ClassVar[_Model]
-    #: Warnings for the person who binds an agent to it.
-    safety: ClassVar[Sequence[str]] = ()
-    #: Whole values of `adapterConfig` that work, each with a word on what it is for.
-    examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     #: Whether `receive` is there: some process listens for each binding.
     receives: ClassVar[bool] = False
     #: Whether the outside proves who spoke, so that people can link their accounts.
@@ -285,14 +270,7 @@ class Channel(Described, ABC):
     @classmethod
     def configuration_doc(cls) -> str:
         """Documentation for a person who binds an agent to it."""
-        return configuration_doc(
-            cls.type,
-            cls.summary,
-            cls.Config,
-            safety=cls.safety,
-            examples=cls.examples,
-            around={"agent": "ada"},
-        )
+        return cls.documented({"agent": "ada"})
 
 
 def adopt(candidate: object) -> Channel:
