@@ -5,7 +5,6 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from remit.app import App
@@ -103,22 +102,16 @@ class RealStage:
 def real_stage(
     adapter: str, config: Mapping[str, Any], *, patience: float = 600
 ) -> Iterator[RealStage]:
-    folder = Path(tempfile.mkdtemp(prefix="remit-scenario-"))
-    settings = load({"REMIT_HOME": str(folder)})
-    try:
-        with asyncio.Runner() as runner:
-            instance = running(settings)
-            app, url = runner.run(instance.__aenter__())
-            try:
-                worker = runner.run(_started(app, url))
-                try:
-                    yield RealStage(runner, app, adapter, config, patience)
-                finally:
-                    runner.run(worker.stop())
-            finally:
-                runner.run(instance.__aexit__(None, None, None))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.ExitStack() as opened:
+        folder = tempfile.mkdtemp(prefix="remit-scenario-")
+        opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        runner = opened.enter_context(asyncio.Runner())
+        instance = running(load({"REMIT_HOME": folder}))
+        app, url = runner.run(instance.__aenter__())
+        opened.callback(lambda: runner.run(instance.__aexit__(None, None, None)))
+        worker = runner.run(_started(app, url))
+        opened.callback(lambda: runner.run(worker.stop()))
+        yield RealStage(runner, app, adapter, config, patience)
 
 
 async def _started(app: App, url: str) -> Worker:

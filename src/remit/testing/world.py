@@ -236,12 +236,16 @@ class World:
         bound = self.sim.ask(bindings.listing, company=self.sim.company)
         if bound and op.b % 3 == 0:
             gone = bound[op.a % len(bound)]["id"]
-            self._board(bindings.remove, company=self.sim.company, binding=gone)
+            self.sim.do(bindings.remove, company=self.sim.company, binding=gone)
             return
         member = self._member(op.a)
-        wanted = {"kind": "webhook", "config": {"url": "https://outside.example/in"}}
-        made = self._board(
-            bindings.add, company=self.sim.company, agent=member.id, replace=True, **wanted
+        made = self.sim.do(
+            bindings.add,
+            company=self.sim.company,
+            agent=member.id,
+            kind="webhook",
+            config={"url": "https://outside.example/in"},
+            replace=True,
         )
         self.outside.tokens[member.name] = made["token"]
 
@@ -289,13 +293,13 @@ class World:
         asked = self.sim.ask(questions.listing, company=self.sim.company, limit=20)
         if asked:
             one = asked[op.a % len(asked)]
-            self._board(questions.answer, question=one["id"], answer="Yes.")
+            self.sim.do(questions.answer, question=one["id"], answer="Yes.")
 
     def op_move(self, op: Op) -> None:
         one, boss = self._member(op.a), self._member(op.b)
         verb = (reorganise.reorganise, reorganise.preview)[op.c % 2]
         move = {"op": "move", "agent": one.id, "to": boss.id}
-        self._board(verb, company=self.sim.company, operations=[move])
+        self.sim.do(verb, company=self.sim.company, operations=[move])
 
     def op_control(self, op: Op) -> None:
         verbs = (
@@ -307,10 +311,10 @@ class World:
             agents.abort,
             agents.terminate,
         )
-        self._board(verbs[op.b % len(verbs)], agent=self._member(op.a).id)
+        self.sim.do(verbs[op.b % len(verbs)], agent=self._member(op.a).id)
 
     def op_work(self, op: Op) -> None:
-        self._board(
+        self.sim.do(
             outcomes.create,
             company=self.sim.company,
             parent=self._member(op.a).id,
@@ -321,15 +325,15 @@ class World:
         found = self.sim.outcomes(status="open")
         if found:
             one = found[op.a % len(found)]
-            self._board(delegation.delegate, outcome=one["id"], to=self._member(op.b).id)
+            self.sim.do(delegation.delegate, outcome=one["id"], to=self._member(op.b).id)
 
     def op_reclaim(self, op: Op) -> None:
         found = self.sim.outcomes(status="open")
         if found:
-            self._board(delegation.reclaim, outcome=found[op.a % len(found)]["id"], reason="So.")
+            self.sim.do(delegation.reclaim, outcome=found[op.a % len(found)]["id"], reason="So.")
 
     def op_grant(self, op: Op) -> None:
-        self._board(
+        self.sim.do(
             grants.give,
             company=self.sim.company,
             to=self._member(op.a).id,
@@ -342,11 +346,11 @@ class World:
         dead = [one for one in ends if one["kind"] == "dead_letter"]
         if dead:
             verb = (dead_letters.revive, dead_letters.discard)[op.b % 2]
-            self._board(verb, message=dead[op.a % len(dead)]["id"])
+            self.sim.do(verb, message=dead[op.a % len(dead)]["id"])
 
     def op_setting(self, op: Op) -> None:
         ways = ("chain", "team", "subtree", "open")
-        self._board(companies.change, company=self.sim.company, messaging=ways[op.a % 4])
+        self.sim.do(companies.change, company=self.sim.company, messaging=ways[op.a % 4])
 
     def op_time(self, op: Op) -> None:
         self.sim.clock.advance((op.a % 600 + 1) * SECOND)
@@ -386,9 +390,6 @@ class World:
         """The one that a number means, which stays the same when others come or go."""
         among = (self.sim.members.get(one) or self.sim.adopt(one, self._play) for one in ids)
         return min(among, key=lambda one: (crc32(f"{number} {one.name}".encode()), one.id))
-
-    def _board(self, verb: Verb[..., Any], **given: Any) -> Any:
-        return self.sim.do(verb, **given)
 
     def _keyed(self, key: str, verb: Verb[..., Any], **given: Any) -> Any:
         return self.sim.do(verb, Caller(self.sim.board.token, key), **given)
