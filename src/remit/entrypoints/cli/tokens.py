@@ -8,7 +8,6 @@ import click
 
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Session, pick
-from remit.ids import short
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +35,12 @@ def carry_out(
     if list_ and revoke:
         raise click.UsageError("--list and --revoke exclude each other.")
     if list_:
-        session.show(list(session.client.each(target)), _draw_list)
+        session.show_table(
+            list(session.client.each(target)),
+            *("id: {id:short}", "kind", "label", "created: {createdAt:when}"),
+            *("expires: {expiresAt:when}", "revoked: {revokedAt:when}"),
+            empty="There are none.",
+        )
     elif revoke is not None:
         found = pick(session.client.each(target), revoke, "token", "See --list.")
         answer = session.client.send("DELETE", f"{target}/{quote(found['id'], safe='')}")
@@ -55,19 +59,3 @@ def _draw_new(made: dict[str, Any]) -> None:
             f"The token {made['id']} was made, but the connection broke before it could be shown. "
             "Revoke it and make another."
         )
-
-
-def _draw_list(found: list[dict[str, Any]]) -> None:
-    rows = [
-        (
-            short(one["id"]),
-            one["kind"],
-            one["label"],
-            output.when(one["createdAt"]),
-            output.when(one["expiresAt"]),
-            output.when(one["revokedAt"]),
-        )
-        for one in found
-    ]
-    columns = ("id", "kind", "label", "created", "expires", "revoked")
-    output.table(columns, rows, empty="There are none.")

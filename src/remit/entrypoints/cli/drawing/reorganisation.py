@@ -23,9 +23,7 @@ def carry_out(session: Session, dry_run: bool, **body: Any) -> None:
 
 
 def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
-    to = boss if boss == "board" else session.agent_id(boss)
-    operation = {"op": "move", "agent": session.agent_id(agent), "to": to}
-    carry_out(session, dry_run, operations=[operation])
+    carry_out(session, dry_run, operations=[{"op": "move", "agent": agent, "to": boss}])
 
 
 def draw(answer: dict[str, Any]) -> None:

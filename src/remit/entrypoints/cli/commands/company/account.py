@@ -11,19 +11,13 @@ from remit.errors import Conflict, NotFound, RemitError
 account = Group("account", help="Accounts of providers and set-ups of workers.")
 
 
-@account.rows(
-    *("list", "name", "state", "fault", "since", "until", "waiting"),
+account.rows(
+    *("list", "name", "state", "fault"),
+    ("since", lambda _, one: letters.age(one["since"])),
+    ("until", lambda _, one: one["until"] or one["triedAt"]),
+    ("waiting", lambda _, one: one["waiting"] or ""),
     empty="No agent has used an account of a provider yet.",
 )
-def _row(_: Session, one: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        one["name"],
-        one["state"],
-        one["fault"] or "",
-        letters.age(one["since"]) if one["since"] else "",
-        one["until"] or one["triedAt"] or "",
-        str(one["waiting"] or ""),
-    )
 
 
 @account.command("show")

@@ -6,11 +6,16 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company.archive import export, import_
-from remit.entrypoints.cli.commands.company.hiring import json_object
 from remit.entrypoints.cli.commands.company.policy import policy
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
-from remit.ids import short
+from remit.entrypoints.cli.options import (
+    JSON,
+    Group,
+    Session,
+    limit_option,
+    pass_session,
+    stated,
+)
 from remit.model.execution.limit import WORDS, Limit, amount_shown
 from remit.services.declared.templates import TEMPLATES
 
@@ -25,20 +30,18 @@ company = Group("company", help="Companies.")
     "adapterType",
     help="Adapter of the root agent; the first that can be used, if left out.",
 )
-@click.option("--config", metavar="JSON|@FILE", help="Settings of the adapter.")
+@click.option(
+    *("--config", "adapterConfig"), metavar="JSON|@FILE", type=JSON, help="Settings of the adapter."
+)
 @click.option(
     "--template",
     type=click.Choice([one.name for one in TEMPLATES]),
     help="A team to begin with, below the root agent.",
 )
 @pass_session
-def create(
-    session: Session, /, config: str | None, template: str | None, **given: str | None
-) -> None:
+def create(session: Session, /, template: str | None, **given: Any) -> None:
     """Create a company with its root agent; you are its board."""
-    body: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if config is not None:
-        body["adapterConfig"] = json_object(config)
+    body = stated(given)
     made = session.client.send("POST", path("companies"), body)
 
     root = body.get("rootName", "ceo")
@@ -58,15 +61,11 @@ def create(
 @pass_session
 def list_(session: Session, limit: int) -> None:
     """List the companies you have a part in."""
-    found = session.listed(path("companies"), limit)
-
-    def draw(companies: list[dict[str, Any]]) -> None:
-        rows = [
-            (one["name"], short(one["id"]), output.when(one.get("createdAt"))) for one in companies
-        ]
-        output.table(("name", "id", "created"), rows, empty="You have no part in a company.")
-
-    session.show(found, draw)
+    session.show_table(
+        session.listed(path("companies"), limit),
+        *("name", "id: {id:short}", "created: {createdAt:when}"),
+        empty="You have no part in a company.",
+    )
 
 
 @company.command()
@@ -85,30 +84,45 @@ def show(session: Session, name: str | None) -> None:
     type=click.Choice(["chain", "team", "subtree", "open"]),
     help="Mail that is allowed besides that of bosses and their reports.",
 )
-@click.option("--approve-hires", type=bool, metavar="yes|no", help="Whether a hire waits for you.")
 @click.option(
-    "--approve-config",
+    *("--approve-hires", "requireBoardApprovalForNewAgents"),
+    type=bool,
+    metavar="yes|no",
+    help="Whether a hire waits for you.",
+)
+@click.option(
+    *("--approve-config", "requireApprovalForConfigChanges"),
     type=bool,
     metavar="yes|no",
     help="Whether a configuration that an agent proposes waits for you.",
 )
-@click.option("--chat-provider", metavar="NAME", help="Adapter of agents that agents create.")
-@click.option("--chat-model", metavar="NAME", help="Its model. An empty text takes it back.")
 @click.option(
-    "--review-hours",
+    *("--chat-provider", "chatLLMProvider"),
+    metavar="NAME",
+    help="Adapter of agents that agents create.",
+)
+@click.option(
+    *("--chat-model", "chatLLMModel"),
+    metavar="NAME",
+    help="Its model. An empty text takes it back.",
+)
+@click.option(
+    *("--review-hours", "reviewHours"),
     metavar="HOURS",
     help="After how many hours each what does not move is looked at again, such as 1,4,24.",
 )
 @click.option(
-    "--committer", metavar="NAME <ADDRESS>", help="The committer for its agents. Empty: Remit."
+    *("--committer", "commitCommitter"),
+    metavar="NAME <ADDRESS>",
+    help="The committer for its agents. Empty: Remit.",
 )
 @click.option(
-    "--co-authors",
+    *("--co-authors", "commitCoAuthors"),
     metavar="NAME <ADDRESS>,…",
     help="The co-author of each commit. Empty: nobody.",
 )
 @click.option(
-    "--signing",
+    *("--signing", "commitSigning"),
     metavar="SECRET",
     help="The secret with the key that signs commits. Empty: none. See `company signing-key`.",
 )
@@ -120,35 +134,9 @@ def show(session: Session, name: str | None) -> None:
     help="A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
 )
 @pass_session
-def set_(
-    session: Session,
-    name: str | None,
-    messaging: str | None,
-    approve_hires: bool | None,
-    approve_config: bool | None,
-    chat_provider: str | None,
-    chat_model: str | None,
-    review_hours: str | None,
-    committer: str | None,
-    co_authors: str | None,
-    signing: str | None,
-    limits: tuple[str, ...],
-) -> None:
+def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
     """Change a company's settings."""
-    given = {
-        "name": name,
-        "messaging": messaging,
-        "requireBoardApprovalForNewAgents": approve_hires,
-        "requireApprovalForConfigChanges": approve_config,
-        "chatLLMProvider": chat_provider,
-        "chatLLMModel": chat_model,
-        "reviewHours": review_hours,
-        "commitCommitter": committer,
-        "commitCoAuthors": co_authors,
-        "commitSigning": signing,
-        "limits": dict(map(_limit, limits)) or None,
-    }
-    body = {field: value for field, value in given.items() if value is not None}
+    body = stated({**given, "limits": dict(map(_limit, limits)) or None})
     if not body:
         raise click.UsageError("Nothing is to be changed.")
     session.show(session.client.send("PATCH", session.under_company(), body), _draw)

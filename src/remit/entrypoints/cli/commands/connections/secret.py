@@ -1,14 +1,13 @@
 """`remit secret`: where the values of secrets are found."""
 
 import os
-import shlex
 import sys
 from typing import Any
 
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.entrypoints.cli.options import Group, Session, command_words, limit_option, pass_session
 
 _LONGEST = 1 << 20
 
@@ -47,7 +46,7 @@ def set_(
         whole = os.path.abspath(os.path.expanduser(path)) if session.is_local else path
         given.append({"source": "file", "place": whole})
     if command is not None:
-        given.append({"source": "command", "place": _split(command)})
+        given.append({"source": "command", "place": command_words(command)})
     if source is not None:
         given.append({"source": source, "place": place})
     if len(given) > 1:
@@ -55,13 +54,6 @@ def set_(
     body = {"name": name, **(given[0] if given else {"value": _value(name)})}
     answer = session.client.send("POST", session.under_company("secrets"), body)
     session.show(answer, lambda one: output.say(f"{one['name']} is found in {_where(one)}."))
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise click.UsageError(f"--command: {error}.") from None
 
 
 def _value(name: str) -> str:
@@ -79,8 +71,7 @@ def list_(session: Session, limit: int) -> None:
     found = session.listed(session.under_company("secrets"), limit)
     session.show_table(
         found,
-        ("name", "source", "place", "found"),
-        lambda one: (one["name"], one["source"], one["place"], one["problem"] or "found"),
+        *("name", "source", "place", ("found", lambda _, one: one["problem"] or "found")),
         empty="There are no secrets.",
     )
 

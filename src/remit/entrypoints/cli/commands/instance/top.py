@@ -65,7 +65,7 @@ def look(session: Session) -> dict[str, Any]:
                 "runId": one["id"],
                 "why": one["why"],
                 "doing": doing.get(one["id"], ""),
-                "took": run_view.took(one),
+                "took": run_view.took(session, one),
                 "tokens": one["tokensIn"] + one["tokensOut"],
                 "costUsd": one["costUsd"],
             }

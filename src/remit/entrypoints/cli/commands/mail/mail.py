@@ -11,25 +11,36 @@ from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
-from remit.entrypoints.cli.drawing import letters, output
+from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import Command, Session, limit_option, pass_session
+from remit.entrypoints.cli.options import (
+    AGENT,
+    AGENT_NAME,
+    MESSAGE,
+    Command,
+    Session,
+    limit_option,
+    pass_session,
+)
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
 from remit.model.text import plural
+
+id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
+attach_option = click.option(
+    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
+)
 
 #: A text that is longer is stored first, so that it travels as it is.
 _LONGEST_INLINE = 1024 * 1024
 
 
 @click.command(cls=Command)
-@click.argument("to")
+@click.argument("to", type=AGENT_NAME)
 @click.argument("text", metavar="[TEXT|-]", required=False)
 @click.option("--subject", default="", help="Subject.")
-@click.option(
-    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
-)
-@click.option("--reply-to", metavar="ID", help="The message that this one answers.")
+@attach_option
+@click.option("--reply-to", metavar="ID", type=MESSAGE, help="The message that this one answers.")
 @click.option("--at", metavar="TIME", help="Not before this time (ISO 8601).")
 @click.option("--wait", is_flag=True, help="Wait for the answer and print it.")
 @click.option("--timeout", metavar="SECONDS", type=float, help="Wait no longer than this.")
@@ -58,7 +69,7 @@ def send(
         **_text(session, text, subject),
         "subject": subject,
         "attachments": [_stored(session, one) for one in attached],
-        "replyTo": letters.message_id(session, reply_to) if reply_to else None,
+        "replyTo": reply_to,
         "deliverAt": at,
     }
     answer = session.client.send("POST", session.under_company("messages"), body)
@@ -83,17 +94,15 @@ def send(
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID")
+@id_argument
 @click.argument("text", metavar="[TEXT|-]", required=False)
-@click.option(
-    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
-)
+@attach_option
 @pass_session
 def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...]) -> None:
     """Answer a message.
 
     The answer goes to who wrote it or, if that was you, to who it went to."""
-    found = session.client.get(path("messages", letters.message_id(session, id_)))
+    found = session.client.get(path("messages", id_))
     me = session.client.get(path("me"))
     mine = f"{me['kind']}:{me['id']}"
     # From a chat to somebody else: only who it came to can answer there.
@@ -136,7 +145,7 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID")
+@id_argument
 @click.option("--dry-run", is_flag=True, help="Only show what would end.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_session
@@ -147,7 +156,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
 
     What would end is shown first.
     """
-    target = path("messages", letters.message_id(session, id_), "cancel")
+    target = path("messages", id_, "cancel")
     if not (dry_run or yes or sys.stdin.isatty()):
         raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
     if dry_run or not yes:
@@ -220,7 +229,7 @@ def _stored(session: Session, attached: str | Path) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--agent", metavar="NAME", help="Mail of this agent, instead of yours.")
+@click.option("--agent", metavar="NAME", type=AGENT, help="Mail of this agent, instead of yours.")
 @click.option("--all", "everything", is_flag=True, help="Also what was read already.")
 @click.option("--sent", is_flag=True, help="Letters you wrote, newest first, and their state.")
 @limit_option
@@ -243,7 +252,7 @@ def inbox(
         return
     query = {"all": "1" if everything else None}
     if agent is not None:
-        target = path("agents", session.agent_id(agent), "inbox")
+        target = path("agents", agent, "inbox")
     else:
         target = path("inbox")
         query["company"] = session.company["id"] if session.is_company_named else None
@@ -257,7 +266,7 @@ def inbox(
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID")
+@id_argument
 @click.option("--keep", is_flag=True, help="Leave it unread.")
 @click.option("--revive", is_flag=True, help="Put it back in line if it is a dead letter.")
 @click.option("--discard", is_flag=True, help="Let it rest if it is a dead letter.")
@@ -269,13 +278,12 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
     """
     if revive and discard:
         raise click.UsageError("--revive and --discard exclude each other.")
-    message = letters.message_id(session, id_)
     if revive or discard:
         verb = "revive" if revive else "discard"
-        answer = session.client.send("POST", path("messages", message, verb))
+        answer = session.client.send("POST", path("messages", id_, verb))
         session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
         return
-    found = session.client.get(path("messages", message))
+    found = session.client.get(path("messages", id_))
     thread = found["thread"]
     if all(one["id"] != found["id"] for one in thread):
         alone = {name: value for name, value in found.items() if name not in ("thread", "trace")}
@@ -295,7 +303,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID", required=False)
+@click.argument("id_", metavar="ID", required=False, type=MESSAGE)
 @click.option("--all", "everything", is_flag=True, help="All that are listed.")
 @limit_option
 @pass_session
@@ -307,8 +315,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     if id_ is not None and everything:
         raise click.UsageError("Give ID or --all.")
     if id_ is not None:
-        message = letters.message_id(session, id_)
-        answer = session.client.send("POST", path("messages", message, "revive"))
+        answer = session.client.send("POST", path("messages", id_, "revive"))
         session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
         return
     target = session.under_company("dead-letters")
@@ -323,10 +330,9 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
 
     def draw(items: list[dict[str, Any]]) -> None:
         names = {agent: session.agent_name(agent) for agent in {one["agentId"] for one in items}}
-        rows = [
-            (short(one["id"]), names[one["agentId"]], one["title"], one["why"]) for one in items
-        ]
-        output.table(("id", "to", "subject", "why"), rows, empty="There are none.")
+        to = ("to", lambda _, one: names[one["agentId"]])
+        row = ("id: {id:short}", to, "subject: {title}", "why")
+        cells.table(session, items, *row, empty="There are none.")
         if items:
             output.say("", "`remit revive --all` puts all of them back in line.")
 
@@ -344,19 +350,13 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
     def draw(items: list[dict[str, Any]]) -> None:
         about = dict.fromkeys(one["agentId"] for one in items if one["agentId"])
         names = {agent: session.agent_name(agent) for agent in about}
-        rows = [
-            (
-                one["kind"].replace("_", " "),
-                letters.age(one["since"]),
-                names.get(one["agentId"], ""),
-                one["title"],
-                one["cause"],
-                output.shortened(one["next"]),
-            )
-            for one in items
-        ]
-        columns = ("what", "age", "agent", "title", "cause", "next step")
-        output.table(columns, rows, empty="Nothing awaits you.")
+        cells.table(
+            *(session, items, ("what", lambda _, one: one["kind"].replace("_", " "))),
+            ("age", lambda _, one: letters.age(one["since"])),
+            ("agent", lambda _, one: names.get(one["agentId"], "")),
+            *("title", "cause", "next step: {next:ids}"),
+            empty="Nothing awaits you.",
+        )
 
     following.show(
         session,

@@ -6,7 +6,7 @@ import click
 
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import Command, Group, Session, pass_session, pick
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
@@ -36,12 +36,11 @@ def show(session: Session) -> None:
                 **_drawn(found["rules"]),
             }
         )
-        rows = [
-            (one["kind"].replace("_", " "), one["way"], one["status"], one["why"] or "")
-            for one in found["latest"]
-        ]
-        columns = ("what", "by", "state", "why")
-        output.table(columns, rows, empty="You have not been told of anything yet.")
+        cells.table(
+            *(session, found["latest"], ("what", lambda _, one: one["kind"].replace("_", " "))),
+            *("by: {way}", "state: {status}", "why"),
+            empty="You have not been told of anything yet.",
+        )
 
     session.show(answer, draw)
 

@@ -8,8 +8,8 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass_session
-from remit.ids import looks_like_id, normalise, short
+from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, Session, pass_session
+from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a record that shows changes to it.")
 
@@ -27,23 +27,13 @@ def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> N
     wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
     found = session.listed(session.under_company("events"), limit, **wanted)
 
-    def draw(events: list[dict[str, Any]]) -> None:
-        rows = [
-            (
-                one["seq"],
-                output.when(one["at"]),
-                _who(session, one["actor"]),
-                one["action"],
-                output.shortened(one["resource"]),
-                "" if one["allowed"] else one["reason"],
-                short(one["id"]),
-            )
-            for one in events
-        ]
-        columns = ("seq", "at", "who", "action", "resource", "refused", "id")
-        output.table(columns, rows, empty="Nothing has happened yet.")
-
-    session.show(found, draw)
+    session.show_table(
+        *(found, "seq", "at: {at:when}", ("who", lambda session, one: _who(session, one["actor"]))),
+        *("action", "resource: {resource:ids}"),
+        ("refused", lambda _, one: "" if one["allowed"] else one["reason"]),
+        "id: {id:short}",
+        empty="Nothing has happened yet.",
+    )
 
 
 @event.command()
@@ -82,7 +72,7 @@ def verify(session: Session, expect: str | None) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID|AGENT|TITLE")
+@click.argument("id_", metavar="ID|AGENT|TITLE", type=AGENT_NAME)
 @pass_session
 def why(session: Session, id_: str) -> None:
     """Walk from an event, an outcome or an agent back to the person who wanted it.

@@ -7,16 +7,24 @@ import click
 
 from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.commands.company.hiring import json_object
 from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.entrypoints.cli.options import (
+    AGENT,
+    JSON,
+    OUTCOME,
+    Group,
+    Session,
+    limit_option,
+    pass_session,
+    stated,
+)
 from remit.ids import short
 from remit.model.text import plural
 
-id_argument = click.argument("id_", metavar="ID")
+id_argument = click.argument("id_", metavar="ID", type=OUTCOME)
 
 
 @click.group(cls=Group)
@@ -28,30 +36,16 @@ def outcome() -> None:
 
 
 @outcome.command("list")
-@click.option("--owner", metavar="AGENT", help="Only what this agent owns.")
+@click.option("--owner", metavar="AGENT", type=AGENT, help="Only what this agent owns.")
 @click.option("--status", type=click.Choice(["open", "completed", "closed"]))
-@click.option("--actionable", is_flag=True, help="Only what the owner can work on now.")
-@click.option("--stale", is_flag=True, help="Only what does not move.")
+@click.option("--actionable", flag_value="1", help="Only what the owner can work on now.")
+@click.option("--stale", flag_value="1", help="Only what does not move.")
 @limit_option
 @watch_option
 @pass_session
-def list_(
-    session: Session,
-    owner: str | None,
-    status: str | None,
-    actionable: bool,
-    stale: bool,
-    limit: int,
-    watch: bool,
-) -> None:
+def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List outcomes: the company's, or your own if you are an agent."""
     target = session.under_company("outcomes")
-    wanted = {
-        "owner": session.agent_id(owner) if owner else None,
-        "status": status,
-        "actionable": "1" if actionable else None,
-        "stale": "1" if stale else None,
-    }
     following.show(
         session,
         lambda: session.listed(target, limit, **wanted),
@@ -85,7 +79,7 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
 
 
 outcome.shows(
-    *("outcomes", "ID", view.outcome_id, view.draw_whole),
+    *(OUTCOME, view.draw_whole),
     "Show one outcome: why, how, and what happened to it.",
 )
 
@@ -93,38 +87,34 @@ outcome.shows(
 @outcome.command()
 @click.argument("title")
 @click.option(
-    "--parent", metavar="ID", required=True, help="Outcome that it is a part of, or an agent."
+    *("--parent", "parentId"),
+    metavar="ID",
+    required=True,
+    type=OUTCOME,
+    help="Outcome that it is a part of, or an agent.",
 )
-@click.option("--also", metavar="ID", multiple=True, help="Other outcomes that it is for.")
-@click.option("--blocked-by", metavar="ID", multiple=True, help="Outcomes that it waits for.")
+@click.option(
+    *("--also", "parents"),
+    metavar="ID",
+    multiple=True,
+    type=OUTCOME,
+    help="Other outcomes that it is for.",
+)
+@click.option(
+    *("--blocked-by", "blockedBy"),
+    metavar="ID",
+    multiple=True,
+    type=OUTCOME,
+    help="Outcomes that it waits for.",
+)
 @click.option("--description", default="", help="More about it, in Markdown.")
 @click.option("--urgent", is_flag=True, help="It is urgent.")
 @click.option("--important", is_flag=True, help="It is important.")
-@click.option("--defer", metavar="TIME", help="Not before this time (ISO 8601).")
+@click.option("--defer", "deferredUntil", metavar="TIME", help="Not before this time (ISO 8601).")
 @pass_session
-def create(
-    session: Session,
-    title: str,
-    parent: str,
-    also: tuple[str, ...],
-    blocked_by: tuple[str, ...],
-    description: str,
-    urgent: bool,
-    important: bool,
-    defer: str | None,
-) -> None:
+def create(session: Session, /, **given: Any) -> None:
     """Create a part of an outcome."""
-    body = {
-        "parentId": view.outcome_id(session, parent),
-        "title": title,
-        "description": description,
-        "parents": [view.outcome_id(session, other) for other in also],
-        "blockedBy": [view.outcome_id(session, other) for other in blocked_by],
-        "urgent": urgent,
-        "important": important,
-        "deferredUntil": defer,
-    }
-    answer = session.client.send("POST", session.under_company("outcomes"), body)
+    answer = session.client.send("POST", session.under_company("outcomes"), given)
     session.done(answer, _created(session, answer), lambda one: view.draw(session, one))
 
 
@@ -140,40 +130,40 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 @click.option("--description", help="A new description, in Markdown.")
 @click.option("--urgent/--not-urgent", default=None, help="Whether it is urgent.")
 @click.option("--important/--not-important", default=None, help="Whether it is important.")
-@click.option("--defer", metavar="TIME|never", help="Not before this time, or no longer deferred.")
 @click.option(
-    "--parent", metavar="ID", multiple=True, help="Outcomes that it is for, instead of before."
+    *("--defer", "deferredUntil"),
+    metavar="TIME|never",
+    help="Not before this time, or no longer deferred.",
 )
 @click.option(
-    "--blocked-by", metavar="ID", multiple=True, help="Outcomes that it waits for, instead."
+    *("--parent", "parents"),
+    metavar="ID",
+    multiple=True,
+    type=OUTCOME,
+    help="Outcomes that it is for, instead of before.",
+)
+@click.option(
+    *("--blocked-by", "blockedBy"),
+    metavar="ID",
+    multiple=True,
+    type=OUTCOME,
+    help="Outcomes that it waits for, instead.",
 )
 @click.option("--unblock", is_flag=True, help="It waits for nothing any more.")
 @click.option("--version", type=int, help="Only if this is its version; otherwise whichever is.")
 @pass_session
-def update(
-    session: Session,
-    /,
-    id_: str,
-    parent: tuple[str, ...],
-    blocked_by: tuple[str, ...],
-    unblock: bool,
-    defer: str | None,
-    version: int | None,
-    **given: Any,
-) -> None:
+def update(session: Session, /, id_: str, unblock: bool, version: int | None, **given: Any) -> None:
     """Change what an outcome is, how it ranks, what it is for or waits for."""
-    if unblock and blocked_by:
+    body = stated(given)
+    if unblock and "blockedBy" in body:
         raise click.UsageError("--unblock and --blocked-by exclude each other.")
-    body = {name: value for name, value in given.items() if value is not None}
-    if parent:
-        body["parents"] = [view.outcome_id(session, other) for other in parent]
-    if blocked_by or unblock:
-        body["blockedBy"] = [view.outcome_id(session, other) for other in blocked_by]
-    if defer is not None:
-        body["deferredUntil"] = None if defer == "never" else defer
+    if unblock:
+        body["blockedBy"] = []
+    if body.get("deferredUntil") == "never":
+        body["deferredUntil"] = None
     if not body:
         raise click.UsageError("Nothing is to be changed.")
-    target = path("outcomes", view.outcome_id(session, id_))
+    target = path("outcomes", id_)
     body["version"] = session.client.get(target)["version"] if version is None else version
     answer = session.client.send("PATCH", target, body)
     said = [f"Changed {short(answer['id'])}: {answer['title']} ({view.status(answer)})."]
@@ -182,12 +172,14 @@ def update(
 
 @outcome.command()
 @id_argument
-@click.option("--to", metavar="AGENT", help="A report of its owner.")
+@click.option("--to", metavar="AGENT", type=AGENT, help="A report of its owner.")
 @click.option("--hire", metavar="NAME", help="Or a new agent of this name.")
 @click.option("--role", help="The new agent's role.")
 @click.option("--title", help="Name of the new agent.")
-@click.option("--adapter", help="How the new agent is executed.")
-@click.option("--config", metavar="JSON", help="Settings of the adapter.")
+@click.option("--adapter", "adapterType", help="How the new agent is executed.")
+@click.option(
+    "--config", "adapterConfig", metavar="JSON", type=JSON, help="Settings of the adapter."
+)
 @click.option("--prompt", help="Instructions for the new agent.")
 @click.option(
     "--grant",
@@ -205,21 +197,15 @@ def delegate(
     id_: str,
     to: str | None,
     hire: str | None,
-    config: str | None,
-    adapter: str | None,
     grant: tuple[tuple[str, str], ...],
     budget: int | None,
     tokens: int | None,
-    **given: str | None,
+    **given: Any,
 ) -> None:
     """Hand an outcome to a report, or to an agent that is hired for it."""
     if (to is None) == (hire is None):
         raise click.UsageError("Give either --to or --hire.")
-    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if adapter is not None:
-        fields["adapterType"] = adapter
-    if config is not None:
-        fields["adapterConfig"] = json_object(config)
+    fields = stated(given)
     if to is not None and fields:
         raise click.UsageError("Only a new agent (--hire) is described.")
     body: dict[str, Any] = {
@@ -227,8 +213,8 @@ def delegate(
     }
     if budget is not None or tokens is not None:
         body["budget"] = {"moneyCents": budget, "tokens": tokens}
-    body |= {"to": session.agent_id(to)} if to is not None else {"hire": {"name": hire, **fields}}
-    target = path("outcomes", view.outcome_id(session, id_), "delegate")
+    body |= {"to": to} if to is not None else {"hire": {"name": hire, **fields}}
+    target = path("outcomes", id_, "delegate")
 
     def draw(answer: dict[str, Any]) -> None:
         moved = answer["moved"]
@@ -251,8 +237,7 @@ def delegate(
 @pass_session
 def reclaim(session: Session, id_: str, reason: str) -> None:
     """Take a delegated outcome back by force; the agents below it stop."""
-    target = path("outcomes", view.outcome_id(session, id_), "reclaim")
-    answer = session.client.send("POST", target, {"reason": reason})
+    answer = session.client.send("POST", path("outcomes", id_, "reclaim"), {"reason": reason})
 
     def draw(answer: dict[str, Any]) -> None:
         names = view.owner_names(session)

@@ -6,25 +6,31 @@ from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output, run_view
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import LIMITED, Group, Session, pass_session
+from remit.entrypoints.cli.options import (
+    AGENT,
+    LIMITED,
+    REFERENCES,
+    Group,
+    Session,
+    pass_session,
+)
 
-id_argument = click.argument("id_", metavar="ID|AGENT")
+id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])
 
 
 run = Group("run", help="Runs: agents at work.")
 
 
 @run.command("list")
-@click.option("--live", is_flag=True, help="Only those that have not ended.")
-@click.option("--agent", metavar="NAME", help="Only of this agent.")
+@click.option("--live", flag_value="true", help="Only those that have not ended.")
+@click.option("--agent", metavar="NAME", type=AGENT, help="Only of this agent.")
 @click.option("--limit", **LIMITED | {"default": 50})
 @watch_option
 @pass_session
-def list_(session: Session, live: bool, agent: str | None, limit: int, watch: bool) -> None:
+def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List runs, the newest first."""
     target = session.under_company("runs")
-    wanted = {"live": "true" if live else None, "agent": agent and session.agent_id(agent)}
-    empty = "Nobody is running." if live else "Nobody has run yet."
+    empty = "Nobody is running." if wanted["live"] else "Nobody has run yet."
     following.show(
         session,
         lambda: session.listed(target, limit, **wanted),
@@ -34,7 +40,7 @@ def list_(session: Session, live: bool, agent: str | None, limit: int, watch: bo
 
 
 run.shows(
-    *("runs", "ID|AGENT", run_view.run_id, run_view.draw),
+    *(REFERENCES["run"], run_view.draw),
     "Show one run, or the newest of an agent.",
 )
 
@@ -53,8 +59,7 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
     """
     if raw and full:
         raise click.UsageError("--raw cuts nothing; leave --full out.")
-    run = run_view.run_id(session, id_)
-    run_view.tail(session, run, go_on=not no_follow, raw=raw, full=full)
+    run_view.tail(session, id_, go_on=not no_follow, raw=raw, full=full)
 
 
 @run.command()
@@ -63,6 +68,5 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
 @pass_session
 def cancel(session: Session, id_: str, reason: str) -> None:
     """End a run; what it took up is not given to another."""
-    target = path("runs", run_view.run_id(session, id_), "cancel")
-    answer = session.client.send("POST", target, {"reason": reason})
+    answer = session.client.send("POST", path("runs", id_, "cancel"), {"reason": reason})
     session.show(answer, lambda one: output.say(f"The run is {one['status']}."))
