@@ -93,6 +93,7 @@ def test_what_is_made_from_the_declarations_is_up_to_date(
     offered: tuple[dict[str, Any], Sequence[Tool]],
 ) -> None:
     assert TABLE.read_text() == reference.commands()
+    assert reference.OVERVIEW.read_text() == reference.overview()
     assert reference.WHOLE.read_text() == reference.whole(*offered), (
         "run: python -m remit.entrypoints.reference"
     )
