@@ -8,10 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session
+from remit.entrypoints.cli.options import Session, option
 
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
@@ -26,9 +24,7 @@ _TOGETHER_SECONDS = 0.3
 _AGEING_SECONDS = 60.0
 _CLEAR = "\x1b[H\x1b[2J"
 
-watch_option = click.option(
-    "--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C."
-)
+watch_option = option("--watch", "Go on, and show what changes, until Ctrl-C.")
 
 Look = Callable[[], list[dict[str, Any]]]
 Draw = Callable[[list[dict[str, Any]]], None]

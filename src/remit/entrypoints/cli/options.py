@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -27,6 +27,8 @@ from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: How many entries a list shows unless told otherwise.
 LIMIT = 1000
@@ -377,6 +379,35 @@ BOSS: Final = Reference(
     lambda session, text: text if text == "board" else session.agent_id(text), "AGENT"
 )
 JSON, TEXT = Inline(json_object), Inline(text_or_file)
+
+
+#: Types of options by what their help shows them to take; the rest are texts.
+_TAKEN: Final[Mapping[str, Any]] = {
+    "AGENT": AGENT,
+    "INTEGER": click.INT,
+    "JSON": JSON,
+    "JSON|@FILE": JSON,
+    "OUTCOME": OUTCOME,
+    "TEXT|@FILE": TEXT,
+    "yes|no": click.BOOL,
+}
+
+
+def option(usage: str, words: str = "", *, field: str = "", **more: Any) -> Callable[[F], F]:
+    """An option as its help shows it: `--role TEXT`, `--role board|observer` for one of several
+    words, `--to NAME…` where it can be repeated, or `--yes` alone. The command gets it as `field`,
+    which is usually that of a request."""
+    *names, last = usage.split(", ")
+    last, _, taken = last.partition(" ")
+    if taken.endswith("…") and not taken.endswith(",…"):
+        taken, more["multiple"] = taken.removesuffix("…"), True
+    if not taken:
+        more = {"is_flag": True} | more if "/" not in last and "type" not in more else more
+    elif "type" in more or taken in _TAKEN or not taken.replace("|", "").islower():
+        more = {"type": _TAKEN.get(taken), "metavar": taken} | more
+    else:
+        more["type"] = click.Choice(taken.split("|"))
+    return click.option(*names, last, *filter(None, [field]), help=words or None, **more)
 
 
 class Command(click.Command):

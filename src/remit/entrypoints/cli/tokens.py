@@ -7,19 +7,19 @@ from urllib.parse import quote
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session, pick
+from remit.entrypoints.cli.options import Session, option, pick
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def token_options(command: F) -> F:
-    for option in (
-        click.option("--list", "list_", is_flag=True, help="List them instead."),
-        click.option("--revoke", metavar="ID", help="Revoke one instead."),
-        click.option("--label", default="", help="Purpose."),
-        click.option("--expires", metavar="TIME", help="Until when it is good (ISO 8601)."),
+    for each in (
+        option("--list", "List them instead.", field="list_"),
+        option("--revoke ID", "Revoke one instead."),
+        option("--label TEXT", "Purpose.", default=""),
+        option("--expires TIME", "Until when it is good (ISO 8601)."),
     ):
-        command = option(command)
+        command = each(command)
     return command
 
 

@@ -6,7 +6,7 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, JSON, Group, Session, pass_session, stated
+from remit.entrypoints.cli.options import Group, Session, option, pass_session, stated
 
 adapter = Group("adapter", help="Adapters that run agents, and their settings.")
 
@@ -39,9 +39,9 @@ def show(session: Session, type_: str) -> None:
 
 @adapter.command()
 @click.argument("type_", metavar="[TYPE]", required=False)
-@click.option("--config", metavar="JSON|@FILE", type=JSON, help="With these settings.")
-@click.option("--agent", metavar="AGENT", type=AGENT, help="As this agent is set up.")
-@click.option("--no-try", "untried", is_flag=True, help="Only look; do not ask the model.")
+@option("--config JSON|@FILE", "With these settings.")
+@option("--agent AGENT", "As this agent is set up.")
+@option("--no-try", "Only look; do not ask the model.", field="untried")
 @pass_session
 def test(session: Session, type_: str | None, config: Any, agent: str | None, untried: bool) -> int:
     """Look whether an adapter can work where the instance runs.

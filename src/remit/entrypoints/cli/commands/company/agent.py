@@ -19,14 +19,15 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     limit_option,
+    option,
     pass_session,
 )
 from remit.ids import short
 
 name_argument = click.argument("name", type=AGENT)
 
-depth_option = click.option(
-    "--depth", type=click.IntRange(min=1), help="So many levels; everything otherwise."
+depth_option = option(
+    "--depth", "So many levels; everything otherwise.", type=click.IntRange(min=1)
 )
 
 
@@ -34,7 +35,7 @@ agent = Group("agent", help="Agents and their keys.")
 
 
 @agent.command("list")
-@click.option("--all", "everybody", is_flag=True, help="Terminated agents, too.")
+@option("--all", "Terminated agents, too.", field="everybody")
 @limit_option
 @watch_option
 @pass_session
@@ -94,9 +95,9 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 
 @agent.command()
 @name_argument
-@click.option("--subtree", is_flag=True, help="Everybody below it, too, all or none.")
-@click.option("--dry-run", is_flag=True, help="Only tell who and what would end.")
-@click.option("--yes", is_flag=True, help="Do not ask before, with --subtree.")
+@option("--subtree", "Everybody below it, too, all or none.")
+@option("--dry-run", "Only tell who and what would end.")
+@option("--yes", "Do not ask before, with --subtree.")
 @pass_session
 def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bool) -> None:
     """End an agent; its history stays."""
@@ -129,7 +130,7 @@ def _draw_ended(one: dict[str, Any]) -> None:
 
 @agent.command()
 @name_argument
-@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
+@option("--dry-run", "Only tell what would change.")
 @pass_session
 def update(session: Session, name: str, dry_run: bool) -> None:
     """Let an agent take over its settings and its program as they are now, in a new session."""
@@ -158,7 +159,7 @@ def update(session: Session, name: str, dry_run: bool) -> None:
 
 @agent.command()
 @click.argument("name", type=AGENT_NAME)
-@click.option("--yes", is_flag=True, help="Do not ask before.")
+@option("--yes", "Do not ask before.")
 @pass_session
 def purge(session: Session, name: str, yes: bool) -> None:
     """Take out for good what a terminated agent left; the record stays."""
@@ -192,8 +193,8 @@ def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
 
 @agent.command()
 @name_argument
-@click.option("--printed", is_flag=True, help="Output of its newest run, instead.")
-@click.option("--follow", is_flag=True, help="The same, and what it goes on to print.")
+@option("--printed", "Output of its newest run, instead.")
+@option("--follow", "The same, and what it goes on to print.")
 @limit_option
 @pass_session
 def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -> None:

@@ -12,7 +12,7 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option, pass_session
 from remit.errors import BadInput, Conflict
 
 _TAR = {"Content-Type": "application/x-tar"}
@@ -41,7 +41,7 @@ def export(session: Session, folder: Path) -> None:
 
 @click.command("import", cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--name", help="Another name for it.")
+@option("--name TEXT", "Another name for it.")
 @pass_session
 def import_(session: Session, folder: Path, name: str | None) -> None:
     """Make a company from an exported folder; you are its board."""

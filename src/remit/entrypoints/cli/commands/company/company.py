@@ -9,10 +9,10 @@ from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.policy import policy
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import (
-    JSON,
     Group,
     Session,
     limit_option,
+    option,
     pass_session,
     stated,
 )
@@ -24,19 +24,17 @@ company = Group("company", help="Companies.")
 
 @company.command()
 @click.argument("name")
-@click.option("--root", "rootName", metavar="NAME", help="Its root agent; ceo, if left out.")
-@click.option(
-    "--adapter",
-    "adapterType",
-    help="Adapter of the root agent; the first that can be used, if left out.",
+@option("--root NAME", "Its root agent; ceo, if left out.", field="rootName")
+@option(
+    "--adapter TEXT",
+    "Adapter of the root agent; the first that can be used, if left out.",
+    field="adapterType",
 )
-@click.option(
-    *("--config", "adapterConfig"), metavar="JSON|@FILE", type=JSON, help="Settings of the adapter."
-)
-@click.option(
+@option("--config JSON|@FILE", "Settings of the adapter.", field="adapterConfig")
+@option(
     "--template",
+    "A team to begin with, below the root agent.",
     type=click.Choice([one.name for one in TEMPLATES]),
-    help="A team to begin with, below the root agent.",
 )
 @pass_session
 def create(session: Session, /, template: str | None, **given: Any) -> None:
@@ -78,60 +76,47 @@ def show(session: Session, name: str | None) -> None:
 
 
 @company.command("set")
-@click.option("--name", help="Its new name.")
-@click.option(
-    "--messaging",
-    type=click.Choice(["chain", "team", "subtree", "open"]),
-    help="Mail that is allowed besides that of bosses and their reports.",
+@option("--name TEXT", "Its new name.")
+@option(
+    "--messaging chain|team|subtree|open",
+    "Mail that is allowed besides that of bosses and their reports.",
 )
-@click.option(
-    *("--approve-hires", "requireBoardApprovalForNewAgents"),
-    type=bool,
-    metavar="yes|no",
-    help="Whether a hire waits for you.",
+@option(
+    "--approve-hires yes|no",
+    "Whether a hire waits for you.",
+    field="requireBoardApprovalForNewAgents",
 )
-@click.option(
-    *("--approve-config", "requireApprovalForConfigChanges"),
-    type=bool,
-    metavar="yes|no",
-    help="Whether a configuration that an agent proposes waits for you.",
+@option(
+    "--approve-config yes|no",
+    "Whether a configuration that an agent proposes waits for you.",
+    field="requireApprovalForConfigChanges",
 )
-@click.option(
-    *("--chat-provider", "chatLLMProvider"),
-    metavar="NAME",
-    help="Adapter of agents that agents create.",
+@option("--chat-provider NAME", "Adapter of agents that agents create.", field="chatLLMProvider")
+@option("--chat-model NAME", "Its model. An empty text takes it back.", field="chatLLMModel")
+@option(
+    "--review-hours HOURS",
+    "After how many hours each what does not move is looked at again, such as 1,4,24.",
+    field="reviewHours",
 )
-@click.option(
-    *("--chat-model", "chatLLMModel"),
-    metavar="NAME",
-    help="Its model. An empty text takes it back.",
+@option(
+    "--committer NAME <ADDRESS>",
+    "The committer for its agents. Empty: Remit.",
+    field="commitCommitter",
 )
-@click.option(
-    *("--review-hours", "reviewHours"),
-    metavar="HOURS",
-    help="After how many hours each what does not move is looked at again, such as 1,4,24.",
+@option(
+    "--co-authors NAME <ADDRESS>,…",
+    "The co-author of each commit. Empty: nobody.",
+    field="commitCoAuthors",
 )
-@click.option(
-    *("--committer", "commitCommitter"),
-    metavar="NAME <ADDRESS>",
-    help="The committer for its agents. Empty: Remit.",
+@option(
+    "--signing SECRET",
+    "The secret with the key that signs commits. Empty: none. See `company signing-key`.",
+    field="commitSigning",
 )
-@click.option(
-    *("--co-authors", "commitCoAuthors"),
-    metavar="NAME <ADDRESS>,…",
-    help="The co-author of each commit. Empty: nobody.",
-)
-@click.option(
-    *("--signing", "commitSigning"),
-    metavar="SECRET",
-    help="The secret with the key that signs commits. Empty: none. See `company signing-key`.",
-)
-@click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    help="A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
+@option(
+    "--limit NAME=NUMBER…",
+    "A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
+    field="limits",
 )
 @pass_session
 def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
@@ -143,7 +128,7 @@ def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
 
 
 @company.command("signing-key")
-@click.option("--new", is_flag=True, help="Make a key, or another one in place of it.")
+@option("--new", "Make a key, or another one in place of it.")
 @pass_session
 def signing_key(session: Session, new: bool) -> None:
     """Show the key that commits are signed with, to be registered at the forge."""

@@ -12,18 +12,16 @@ from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.options import (
     AGENT,
     MESSAGE,
-    OUTCOME,
     Group,
     Session,
     limit_option,
+    option,
     pass_session,
     stated,
 )
 from remit.ids import normalise, short
 
-holder_option = click.option(
-    "--agent", metavar="AGENT", type=AGENT, help="Only what this agent holds."
-)
+holder_option = option("--agent AGENT", "Only what this agent holds.")
 
 grant = Group("grant", help="Capabilities that agents hold.")
 
@@ -42,34 +40,19 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
 @click.argument("to", metavar="[AGENT]", required=False, type=AGENT)
 @click.argument("resource", required=False)
 @click.argument("level", required=False)
-@click.option(
-    "--request",
-    metavar="ID",
-    type=MESSAGE,
-    help="Give what this message asks for, and nothing else.",
+@option("--request ID", "Give what this message asks for, and nothing else.", type=MESSAGE)
+@option("--mode allow|ask|deny", "Default: allow; ask for merge on a repository.")
+@option("--scope OUTCOME", "It ends with this outcome; else the mandate.")
+@option("--expires TIME", "Until when (ISO 8601).", field="expiresAt")
+@option(
+    "--path PATTERN…",
+    "Of a repository: only these files, such as 'src/**'. Repeatable.",
+    field="paths",
 )
-@click.option(
-    "--mode",
-    type=click.Choice(["allow", "ask", "deny"]),
-    help="Default: allow; ask for merge on a repository.",
-)
-@click.option(
-    "--scope", metavar="OUTCOME", type=OUTCOME, help="It ends with this outcome; else the mandate."
-)
-@click.option("--expires", "expiresAt", metavar="TIME", help="Until when (ISO 8601).")
-@click.option(
-    "--path",
-    "paths",
-    metavar="PATTERN",
-    multiple=True,
-    help="Of a repository: only these files, such as 'src/**'. Repeatable.",
-)
-@click.option(
-    "--branch",
-    "branches",
-    metavar="PATTERN",
-    multiple=True,
-    help="Of a repository: only into these branches. Repeatable.",
+@option(
+    "--branch PATTERN…",
+    "Of a repository: only into these branches. Repeatable.",
+    field="branches",
 )
 @pass_session
 def give(session: Session, /, request: str | None, **given: Any) -> None:
@@ -125,8 +108,8 @@ def revoke(session: Session, id_: str) -> None:
 
 @grant.command()
 @holder_option
-@click.option("--revoke", "revoke_them", is_flag=True, help="Take them back.")
-@click.option("--yes", is_flag=True, help="Do not ask before.")
+@option("--revoke", "Take them back.", field="revoke_them")
+@option("--yes", "Do not ask before.")
 @pass_session
 def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) -> None:
     """List grants that were never used, and perhaps take them back."""

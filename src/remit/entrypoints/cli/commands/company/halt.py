@@ -6,14 +6,14 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session, pass_session
+from remit.entrypoints.cli.options import AGENT, Command, Session, option, pass_session
 from remit.errors import RemitError
 from remit.model.text import plural
 
 
 @click.command(cls=Command)
 @click.argument("agent", required=False, type=AGENT)
-@click.option("--note", "--reason", "note", help="Why, for everybody who looks.")
+@option("--note, --reason TEXT", "Why, for everybody who looks.", field="note")
 @pass_session
 def stop(session: Session, agent: str | None, note: str | None) -> None:
     """Halt the company, or AGENT and everybody below it.

@@ -16,6 +16,7 @@ from remit.entrypoints.cli.options import (
     Command,
     Session,
     json_object,
+    option,
     pass_session,
     stated,
     text_or_file,
@@ -33,25 +34,18 @@ _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
 
 def description_options(command: F) -> F:
     """How a new agent is described, whoever brings it about."""
-    for option in reversed(
+    for each in reversed(
         [
             click.argument("name"),
             *(_option(one) for one in CONFIGURED if one.part.option),
-            click.option(
-                *("--boss", "reportsTo"),
-                metavar="AGENT",
-                type=AGENT,
-                help="The boss it reports to; you, if left out.",
-            ),
-            click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for."),
-            click.option(
-                "--once",
-                is_flag=True,
-                help="The purpose can be accomplished: it is worked on at once, and then done.",
+            option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
+            option("--purpose TEXT", "The outcome it is responsible for."),
+            option(
+                "--once", "The purpose can be accomplished: it is worked on at once, and then done."
             ),
         ]
     ):
-        command = option(command)
+        command = each(command)
     return command
 
 
@@ -80,9 +74,9 @@ def described(said: dict[str, Any]) -> dict[str, Any]:
 
 @click.command(cls=Command)
 @description_options
-@click.option("--outcome", "outcomeId", metavar="ID", help="Hand this outcome to it.")
-@click.option("--level", "permissionLevel", type=click.Choice(LEVELS), help="Permission level.")
-@click.option("--reason", metavar="TEXT", help="Reason for the hire, for who approves it.")
+@option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
+@option("--level", "Permission level.", field="permissionLevel", type=click.Choice(LEVELS))
+@option("--reason TEXT", "Reason for the hire, for who approves it.")
 @pass_session
 def hire(session: Session, /, **said: Any) -> None:
     """Ask for an agent; where the company wants to be asked it waits for approval."""
@@ -112,9 +106,9 @@ def hire(session: Session, /, **said: Any) -> None:
 )
 @click.argument("name", type=AGENT)
 @click.argument("changes", nargs=-1, metavar="KEY=VALUE|FILE…", required=True)
-@click.option("--revision", type=click.IntRange(min=1), help="Only if it still is at this one.")
-@click.option("--propose", is_flag=True, help="Ask for it instead of doing it.")
-@click.option("--reason", default="", help="Why, if it is a proposal.")
+@option("--revision", "Only if it still is at this one.", type=click.IntRange(min=1))
+@option("--propose", "Ask for it instead of doing it.")
+@option("--reason TEXT", "Why, if it is a proposal.", default="")
 @pass_session
 def set_(
     session: Session,
@@ -151,8 +145,8 @@ def set_(
 
 @click.command(cls=Command)
 @click.argument("name", type=AGENT)
-@click.option("--hire", "may_hire", type=bool, metavar="yes|no", help="Whether it may hire.")
-@click.option("--level", type=click.Choice(LEVELS), help="A bundle of what it may do.")
+@option("--hire yes|no", "Whether it may hire.", field="may_hire")
+@option("--level", "A bundle of what it may do.", type=click.Choice(LEVELS))
 @pass_session
 def permissions(session: Session, name: str, may_hire: bool | None, level: str | None) -> None:
     """Show or change what an agent is permitted."""

@@ -7,7 +7,15 @@ import click
 from remit.entrypoints.cli.commands.company import agent
 from remit.entrypoints.cli.drawing import reorganisation
 from remit.entrypoints.cli.drawing.reorganisation import carry_out, dry_run_option
-from remit.entrypoints.cli.options import AGENT, BOSS, JSON, Group, Session, pass_session, stated
+from remit.entrypoints.cli.options import (
+    AGENT,
+    BOSS,
+    Group,
+    Session,
+    option,
+    pass_session,
+    stated,
+)
 from remit.ids import normalise
 
 agent_argument = click.argument("agent", type=AGENT)
@@ -27,13 +35,11 @@ org.add_command(agent.tree)
 @org.command("insert-layer")
 @click.argument("name")
 @click.argument("agents", metavar="AGENT...", nargs=-1, required=True, type=AGENT)
-@click.option("--role", help="Such as pm or cto.")
-@click.option("--title", help="Title, such as Head of Sales.")
-@click.option("--adapter", "adapterType", help="How it is executed.")
-@click.option(
-    "--config", "adapterConfig", metavar="JSON", type=JSON, help="Settings of the adapter."
-)
-@click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for.")
+@option("--role TEXT", "Such as pm or cto.")
+@option("--title TEXT", "Title, such as Head of Sales.")
+@option("--adapter TEXT", "How it is executed.", field="adapterType")
+@option("--config JSON", "Settings of the adapter.", field="adapterConfig")
+@option("--purpose TEXT", "The outcome it is responsible for.")
 @dry_run_option
 @pass_session
 def insert_layer(session: Session, /, dry_run: bool, **given: Any) -> None:
@@ -62,11 +68,9 @@ def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
 
 @org.command()
 @agent_argument
-@click.option("--user", metavar="NAME", help="The person who takes the seat.")
-@click.option("--adapter", "adapterType", help="Or the program that does.")
-@click.option(
-    "--config", "adapterConfig", metavar="JSON", type=JSON, help="Settings of the adapter."
-)
+@option("--user NAME", "The person who takes the seat.")
+@option("--adapter TEXT", "Or the program that does.", field="adapterType")
+@option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @dry_run_option
 @pass_session
 def seat(session: Session, /, dry_run: bool, **given: Any) -> None:

@@ -7,18 +7,16 @@ import click
 from remit.entrypoints.cli import tokens
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import (
-    AGENT,
     AGENT_NAME,
     Group,
     Session,
+    option,
     pass_session,
     stated,
 )
 
-role_option = click.option(
-    "--role", type=click.Choice(["board", "observer"]), default="board", show_default=True
-)
-hours_option = click.option("--hours", type=int, help="How long the link is good; 72, if left out.")
+role_option = option("--role board|observer", default="board", show_default=True)
+hours_option = option("--hours INTEGER", "How long the link is good; 72, if left out.")
 
 user = Group("user", help="People with a part in a company, and their tokens.")
 
@@ -26,9 +24,7 @@ user = Group("user", help="People with a part in a company, and their tokens.")
 @user.command()
 @click.argument("name")
 @role_option
-@click.option(
-    "--scope", metavar="AGENT", type=AGENT_NAME, help="Only this agent and everybody below it."
-)
+@option("--scope AGENT", "Only this agent and everybody below it.", type=AGENT_NAME)
 @pass_session
 def add(session: Session, name: str, role: str, scope: str | None) -> None:
     """Give a person a part in the company."""
@@ -51,9 +47,7 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
 @user.command()
 @click.argument("name")
 @role_option
-@click.option(
-    "--scope", metavar="AGENT", type=AGENT, help="Only this agent and everybody below it."
-)
+@option("--scope AGENT", "Only this agent and everybody below it.")
 @hours_option
 @pass_session
 def invite(session: Session, /, **given: Any) -> None:

@@ -12,6 +12,7 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     command_words,
+    option,
     pass_session,
     stated,
 )
@@ -45,24 +46,18 @@ class _Naming(Command):
 
 @mcp.command(cls=_Naming)
 @click.argument("name")
-@click.option("--command", metavar="COMMAND", help="A program on the instance's machine.")
-@click.option("--url", "url_", metavar="URL", help="An address that speaks MCP over HTTP.")
-@click.option("--env", multiple=True, metavar="K=V", help="A variable of the program.")
-@click.option(
-    *("--secret-env", "secretEnv"),
-    multiple=True,
-    metavar="K=SECRET",
-    help="The same, from a secret.",
+@option("--command COMMAND", "A program on the instance's machine.")
+@option("--url URL", "An address that speaks MCP over HTTP.", field="url_")
+@option("--env K=V…", "A variable of the program.")
+@option("--secret-env K=SECRET…", "The same, from a secret.", field="secretEnv")
+@option("--header K=V…", "A header for the address.", field="headers")
+@option(
+    "--secret-header K=SECRET…",
+    "The same, from a secret: 'Authorization=Bearer {github-token}'.",
+    field="secretHeaders",
 )
-@click.option("--header", "headers", multiple=True, metavar="K=V", help="A header for the address.")
-@click.option(
-    *("--secret-header", "secretHeaders"),
-    multiple=True,
-    metavar="K=SECRET",
-    help="The same, from a secret: 'Authorization=Bearer {github-token}'.",
-)
-@click.option("--inject", is_flag=True, help="Give the variables to agents, too. Not safe.")
-@click.option("--replace", is_flag=True, help="Say anew what a server is.")
+@option("--inject", "Give the variables to agents, too. Not safe.")
+@option("--replace", "Say anew what a server is.")
 @pass_session
 def add(session: Session, /, command: str | None, url_: str | None, **given: Any) -> None:
     """Register a server. Then let agents use it: `remit grant give AGENT mcp_server:NAME use`."""

@@ -7,7 +7,14 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, command_words, limit_option, pass_session
+from remit.entrypoints.cli.options import (
+    Group,
+    Session,
+    command_words,
+    limit_option,
+    option,
+    pass_session,
+)
 
 _LONGEST = 1 << 20
 
@@ -17,11 +24,11 @@ secret = Group("secret", help="Where the values of secrets are found.")
 
 @secret.command("set")
 @click.argument("name")
-@click.option("--env", "variable", metavar="NAME", help="A variable of the instance's environment.")
-@click.option("--file", "path", metavar="PATH", help="A file on its machine, with mode 0600.")
-@click.option("--command", metavar="COMMAND", help="Output of a program: 'op read op://…'.")
-@click.option("--source", metavar="SOURCE", help="Source that a plugin adds; with --place.")
-@click.option("--place", metavar="TEXT", help="Where, as that source understands it.")
+@option("--env NAME", "A variable of the instance's environment.", field="variable")
+@option("--file PATH", "A file on its machine, with mode 0600.", field="path")
+@option("--command COMMAND", "Output of a program: 'op read op://…'.")
+@option("--source SOURCE", "Source that a plugin adds; with --place.")
+@option("--place TEXT", "Where, as that source understands it.")
 @pass_session
 def set_(
     session: Session,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import JSON, Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option, pass_session
 from remit.errors import Conflict
 
 #: Of a story that did not go as expected.
@@ -16,12 +16,12 @@ LAST_LINES = 40
 
 @click.command("simulate", cls=Command)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--adapter", help="Play it with real agents of this kind, such as claude.")
-@click.option("--config", metavar="JSON|@FILE", type=JSON, help="Settings of that adapter.")
-@click.option("--patience", default=600, show_default=True, help="Seconds for real agents to rest.")
-@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
-@click.option("--seeds", metavar="FIRST-LAST", help="Without a file: random companies, one each.")
-@click.option("--steps", default=400, show_default=True, help="How much happens in each of them.")
+@option("--adapter TEXT", "Play it with real agents of this kind, such as claude.")
+@option("--config JSON|@FILE", "Settings of that adapter.")
+@option("--patience INTEGER", "Seconds for real agents to rest.", default=600, show_default=True)
+@option("--seed INTEGER", "Seed of all random choices.", default=0, show_default=True)
+@option("--seeds FIRST-LAST", "Without a file: random companies, one each.")
+@option("--steps INTEGER", "How much happens in each of them.", default=400, show_default=True)
 @pass_session
 def simulate(
     session: Session,

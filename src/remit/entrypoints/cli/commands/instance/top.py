@@ -11,7 +11,7 @@ from remit.entrypoints import budget_text
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company import account, halt
 from remit.entrypoints.cli.drawing import output, run_view
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option, pass_session
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -23,13 +23,13 @@ MOST_BUDGETS = 5
 
 
 @click.command(cls=Command)
-@click.option("--once", is_flag=True, help="Look once and end, as when nobody watches.")
-@click.option(
+@option("--once", "Look once and end, as when nobody watches.")
+@option(
     "--every",
+    "Look again after so many seconds.",
     type=click.FloatRange(min=0.2, max=3600),
     default=2.0,
     show_default=True,
-    help="Look again after so many seconds.",
 )
 @pass_session
 def top(session: Session, once: bool, every: float) -> None:

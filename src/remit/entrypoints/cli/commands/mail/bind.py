@@ -5,7 +5,14 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import AGENT_NAME, JSON, Group, Session, pass_session, stated
+from remit.entrypoints.cli.options import (
+    AGENT_NAME,
+    Group,
+    Session,
+    option,
+    pass_session,
+    stated,
+)
 from remit.errors import NotFound
 
 #: Channels of ours that ask for news themselves, so that nobody needs the binding's token.
@@ -26,27 +33,23 @@ def _state(_: Session, one: dict[str, Any]) -> str:
 @bind.command()
 @click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
-@click.option("--to", "address", metavar="URL", help="Where its messages go.")
-@click.option(
-    "--secret", metavar="NAME", help="A secret of the company: a bot's token, or what to sign with."
-)
-@click.option(
-    "--config", metavar="JSON|@FILE", type=JSON, help="All settings, for channels of plugins."
-)
-@click.option("--replace", is_flag=True, help="Say anew how it is bound, with a new token.")
+@option("--to URL", "Where its messages go.", field="address")
+@option("--secret NAME", "A secret of the company: a bot's token, or what to sign with.")
+@option("--config JSON|@FILE", "All settings, for channels of plugins.")
+@option("--replace", "Say anew how it is bound, with a new token.")
 @pass_session
 def add(
     session: Session,
-    agent: str,
+    /,
     channel: str,
     address: str | None,
     secret: str | None,
-    config: dict[str, Any] | None,
-    replace: bool,
+    config: Any,
+    **given: Any,
 ) -> None:
     """Bind an agent to a channel, such as webhook. The token is shown once."""
     settings = (config or {}) | stated({"url": address, "secretRef": secret})
-    body = {"agent": agent, "adapterType": channel, "adapterConfig": settings, "replace": replace}
+    body = {**given, "adapterType": channel, "adapterConfig": settings}
     made = session.client.send("POST", session.under_company("bindings"), body)
 
     def draw(one: dict[str, Any]) -> None:

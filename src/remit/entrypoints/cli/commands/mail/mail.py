@@ -20,6 +20,7 @@ from remit.entrypoints.cli.options import (
     Command,
     Session,
     limit_option,
+    option,
     pass_session,
 )
 from remit.errors import BadInput, NotFound
@@ -27,9 +28,7 @@ from remit.ids import is_id, normalise, short
 from remit.model.text import plural
 
 id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
-attach_option = click.option(
-    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
-)
+attach_option = option("--attach FILE…", "A local file, or one of the knowledge base.")
 
 #: A text that is longer is stored first, so that it travels as it is.
 _LONGEST_INLINE = 1024 * 1024
@@ -38,12 +37,12 @@ _LONGEST_INLINE = 1024 * 1024
 @click.command(cls=Command)
 @click.argument("to", type=AGENT_NAME)
 @click.argument("text", metavar="[TEXT|-]", required=False)
-@click.option("--subject", default="", help="Subject.")
+@option("--subject TEXT", "Subject.", default="")
 @attach_option
-@click.option("--reply-to", metavar="ID", type=MESSAGE, help="The message that this one answers.")
-@click.option("--at", metavar="TIME", help="Not before this time (ISO 8601).")
-@click.option("--wait", is_flag=True, help="Wait for the answer and print it.")
-@click.option("--timeout", metavar="SECONDS", type=float, help="Wait no longer than this.")
+@option("--reply-to ID", "The message that this one answers.", type=MESSAGE)
+@option("--at TIME", "Not before this time (ISO 8601).")
+@option("--wait", "Wait for the answer and print it.")
+@option("--timeout SECONDS", "Wait no longer than this.", type=float)
 @pass_session
 def send(
     session: Session,
@@ -63,22 +62,16 @@ def send(
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait.")
-    attached = [_attachment(session, one) for one in attach]
     body = {
+        **_letter(session, text, subject, attach),
         "to": to,
-        **_text(session, text, subject),
-        "subject": subject,
-        "attachments": [_stored(session, one) for one in attached],
         "replyTo": reply_to,
         "deliverAt": at,
     }
     answer = session.client.send("POST", session.under_company("messages"), body)
 
     def draw(sent: dict[str, Any]) -> None:
-        when = f" It is delivered at {at}." if at else ""
-        output.say(f"Sent {short(sent['id'])} to {to}.{when}")
-        if sent["notStarted"]:
-            output.say(f"warning: {sent['notStarted']}")
+        _draw_sent(sent, to, f" It is delivered at {at}." if at else "")
 
     if not wait:
         session.show(answer, draw)
@@ -114,23 +107,16 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     subject = found["subject"]
     if subject and not subject.lower().startswith("re:"):
         subject = f"Re: {subject}"[:200]
-    attached = [_attachment(session, one) for one in attach]
-    body = {
-        "to": to,
-        **_text(session, text, subject),
-        "subject": subject,
-        "attachments": [_stored(session, one) for one in attached],
-        "replyTo": found["id"],
-    }
+    body = {**_letter(session, text, subject, attach), "to": to, "replyTo": found["id"]}
     answer = session.client.send("POST", path("companies", found["companyId"], "messages"), body)
+    name = found["toName"] if away else found["senderName"]
+    session.show(answer, lambda sent: _draw_sent(sent, name))
 
-    def draw(sent: dict[str, Any]) -> None:
-        name = found["toName"] if away else found["senderName"]
-        output.say(f"Sent {short(sent['id'])} to {name}.")
-        if sent["notStarted"]:
-            output.say(f"warning: {sent['notStarted']}")
 
-    session.show(answer, draw)
+def _draw_sent(sent: dict[str, Any], to: str, when: str = "") -> None:
+    output.say(f"Sent {short(sent['id'])} to {to}.{when}")
+    if sent["notStarted"]:
+        output.say(f"warning: {sent['notStarted']}")
 
 
 _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -146,8 +132,8 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 @click.command(cls=Command)
 @id_argument
-@click.option("--dry-run", is_flag=True, help="Only show what would end.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@option("--dry-run", "Only show what would end.")
+@option("--yes", "Do not ask.")
 @pass_session
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     """Take back what you wrote, with what was made of it.
@@ -186,6 +172,15 @@ def _draw_ends(found: dict[str, Any], title: str, *, note: bool = False) -> None
         say("Stays:")
     for one in found["kept"]:
         say(f"  {one['title']}: {one['why']}")
+
+
+def _letter(
+    session: Session, text: str | None, subject: str, attach: tuple[str, ...]
+) -> dict[str, Any]:
+    """Text and attachments of a letter; nothing is stored before all of it is there."""
+    attached = [_attachment(session, one) for one in attach]
+    said = {**_text(session, text, subject), "subject": subject}
+    return {**said, "attachments": [_stored(session, one) for one in attached]}
 
 
 def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
@@ -229,9 +224,9 @@ def _stored(session: Session, attached: str | Path) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--agent", metavar="NAME", type=AGENT, help="Mail of this agent, instead of yours.")
-@click.option("--all", "everything", is_flag=True, help="Also what was read already.")
-@click.option("--sent", is_flag=True, help="Letters you wrote, newest first, and their state.")
+@option("--agent NAME", "Mail of this agent, instead of yours.", type=AGENT)
+@option("--all", "Also what was read already.", field="everything")
+@option("--sent", "Letters you wrote, newest first, and their state.")
 @limit_option
 @watch_option
 @pass_session
@@ -267,9 +262,9 @@ def inbox(
 
 @click.command(cls=Command)
 @id_argument
-@click.option("--keep", is_flag=True, help="Leave it unread.")
-@click.option("--revive", is_flag=True, help="Put it back in line if it is a dead letter.")
-@click.option("--discard", is_flag=True, help="Let it rest if it is a dead letter.")
+@option("--keep", "Leave it unread.")
+@option("--revive", "Put it back in line if it is a dead letter.")
+@option("--discard", "Let it rest if it is a dead letter.")
 @pass_session
 def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) -> None:
     """Read a message and its thread.
@@ -304,7 +299,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
 
 @click.command(cls=Command)
 @click.argument("id_", metavar="ID", required=False, type=MESSAGE)
-@click.option("--all", "everything", is_flag=True, help="All that are listed.")
+@option("--all", "All that are listed.", field="everything")
 @limit_option
 @pass_session
 def revive(session: Session, id_: str | None, everything: bool, limit: int) -> None:

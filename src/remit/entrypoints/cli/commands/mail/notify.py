@@ -7,7 +7,7 @@ import click
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Command, Group, Session, pass_session, pick
+from remit.entrypoints.cli.options import Command, Group, Session, option, pass_session, pick
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
 
@@ -46,22 +46,20 @@ def show(session: Session) -> None:
 
 
 @notify.command("set", cls=Command)
-@click.option("--command", metavar="COMMAND", help="Run this; {text} in it is what needs you.")
-@click.option("--no-command", is_flag=True, help="Run nothing any more.")
-@click.option("--webhook", metavar="URL", help="Post it there, as signed JSON.")
-@click.option("--no-webhook", is_flag=True, help="Post it nowhere any more.")
-@click.option("--user", metavar="NAME", help="Set the command of this person, instead of yours.")
-@click.option("--to", multiple=True, metavar="KIND=WAY,…", help="Where a kind goes; see below.")
-@click.option("--quiet", metavar="FROM-TO", help="Quiet hours, such as 22:00-07:00; or none.")
-@click.option(
-    "--urgent", metavar="KIND,…", help="Kinds that are told in quiet hours, too; or none."
-)
-@click.option("--time-zone", metavar="ZONE", help="Of these times, such as Europe/Zurich.")
-@click.option("--digest", metavar="KIND,…", help="Kinds told together once a day; or none.")
-@click.option("--digest-at", metavar="TIME", help="When that is, such as 08:00.")
-@click.option("--after", type=int, metavar="MINUTES", help="Only what has waited so long.")
-@click.option("--escalate", type=int, metavar="MINUTES", help="Have others told then; 0: never.")
-@click.option("--escalate-to", metavar="NAME", help="Whom; next: the next member of the board.")
+@option("--command COMMAND", "Run this; {text} in it is what needs you.")
+@option("--no-command", "Run nothing any more.")
+@option("--webhook URL", "Post it there, as signed JSON.")
+@option("--no-webhook", "Post it nowhere any more.")
+@option("--user NAME", "Set the command of this person, instead of yours.")
+@option("--to KIND=WAY,……", "Where a kind goes; see below.")
+@option("--quiet FROM-TO", "Quiet hours, such as 22:00-07:00; or none.")
+@option("--urgent KIND,…", "Kinds that are told in quiet hours, too; or none.")
+@option("--time-zone ZONE", "Of these times, such as Europe/Zurich.")
+@option("--digest KIND,…", "Kinds told together once a day; or none.")
+@option("--digest-at TIME", "When that is, such as 08:00.")
+@option("--after MINUTES", "Only what has waited so long.", type=int)
+@option("--escalate MINUTES", "Have others told then; 0: never.", type=int)
+@option("--escalate-to NAME", "Whom; next: the next member of the board.")
 @pass_session
 def set_(
     session: Session,
@@ -125,12 +123,12 @@ def _rules(to: tuple[str, ...], **given: Any) -> dict[str, Any]:
         "digest": None if given["digest"] is None else _listed(given["digest"]),
     }
     found = {name: value for name, value in said.items() if value is not None}
-    for name, option, nothing in (
+    for name, called, nothing in (
         ("quiet", "quiet", "none"),
         ("escalateTo", "escalate_to", "next"),
     ):
-        if given[option] is not None:
-            found[name] = None if given[option] == nothing else given[option]
+        if given[called] is not None:
+            found[name] = None if given[called] == nothing else given[called]
     return found
 
 

@@ -5,7 +5,14 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import AGENT, AGENT_NAME, Group, Session, pass_session, stated
+from remit.entrypoints.cli.options import (
+    AGENT_NAME,
+    Group,
+    Session,
+    option,
+    pass_session,
+    stated,
+)
 from remit.ids import short
 
 schedule = Group("schedule", help="Mail that agents send at set times.")
@@ -25,14 +32,12 @@ schedule.rows(
 
 @schedule.command()
 @click.argument("body", metavar="TEXT")
-@click.option("--agent", metavar="AGENT", type=AGENT, help="The sender; you, if you are an agent.")
-@click.option(
-    "--to", metavar="ADDRESS", type=AGENT_NAME, help="The receiver; the same agent otherwise."
-)
-@click.option("--cron", metavar="FIELDS", help="When, such as '0 9 * * 1-5'.")
-@click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Of --cron.")
-@click.option("--at", metavar="TIME", help="When, for once (ISO 8601).")
-@click.option("--subject", default="", help="Subject.")
+@option("--agent AGENT", "The sender; you, if you are an agent.")
+@option("--to ADDRESS", "The receiver; the same agent otherwise.", type=AGENT_NAME)
+@option("--cron FIELDS", "When, such as '0 9 * * 1-5'.")
+@option("--timezone ZONE", "Of --cron.", default="UTC", show_default=True)
+@option("--at TIME", "When, for once (ISO 8601).")
+@option("--subject TEXT", "Subject.", default="")
 @pass_session
 def add(session: Session, /, **given: Any) -> None:
     """Have an agent send mail again and again, or once at a time."""

@@ -16,6 +16,7 @@ from remit.entrypoints.cli.options import (
     Reference,
     Session,
     limit_option,
+    option,
     pass_session,
     pick,
     stated,
@@ -29,9 +30,9 @@ STATUSES = (*OPEN, "approved", "rejected", "cancelled")
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["approval"])
 which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=AGENT_NAME)
-note_option = click.option("--note", help="Why; whoever asked reads it.")
-revision_option = click.option(
-    "--revision", type=click.IntRange(min=1), help="Only if it still is at this revision."
+note_option = option("--note TEXT", "Why; whoever asked reads it.")
+revision_option = option(
+    "--revision", "Only if it still is at this revision.", type=click.IntRange(min=1)
 )
 
 
@@ -39,8 +40,8 @@ approval = Group("approval", help="Requests of agents, and your decisions.")
 
 
 @approval.command("list")
-@click.option("--status", type=click.Choice(STATUSES), help="Only these; the open ones otherwise.")
-@click.option("--all", "everything", is_flag=True, help="Also what is decided.")
+@option("--status", "Only these; the open ones otherwise.", type=click.Choice(STATUSES))
+@option("--all", "Also what is decided.", field="everything")
 @limit_option
 @pass_session
 def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
@@ -92,7 +93,7 @@ reject = _deciding("reject", "Say no; an agent that was to be hired is terminate
 @approval.command()
 @id_argument
 @click.argument("text", required=False)
-@click.option("--reply-to", metavar="COMMENT", help="The comment that this answers.")
+@option("--reply-to COMMENT", "The comment that this answers.")
 @pass_session
 def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
     """Say something about it; without a text, from standard input."""
@@ -104,7 +105,7 @@ def comment(session: Session, id_: str, text: str | None, reply_to: str | None) 
 # It asks before.
 @approval.command("delete-agent")
 @id_argument
-@click.option("--yes", is_flag=True, help="Do not ask before.")
+@option("--yes", "Do not ask before.")
 @pass_session
 def delete_agent(session: Session, id_: str, yes: bool) -> None:
     """Delete an agent that was not taken on; the approval and its comments stay."""

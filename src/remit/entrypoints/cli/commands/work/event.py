@@ -8,7 +8,15 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, Session, pass_session
+from remit.entrypoints.cli.options import (
+    AGENT_NAME,
+    LIMITED,
+    Command,
+    Group,
+    Session,
+    option,
+    pass_session,
+)
 from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a record that shows changes to it.")
@@ -16,11 +24,9 @@ event = Group("event", help="Events, in a record that shows changes to it.")
 
 @event.command("list")
 @click.option("--limit", **LIMITED | {"default": 50})
-@click.option("--about", default="", metavar="ACTION", help="Such as file, or file.write.")
-@click.option(
-    "--by", default="", metavar="NAME", help="Only events of this agent, person or Remit."
-)
-@click.option("--refused", is_flag=True, help="Only what was refused.")
+@option("--about ACTION", "Such as file, or file.write.", default="")
+@option("--by NAME", "Only events of this agent, person or Remit.", default="")
+@option("--refused", "Only what was refused.")
 @pass_session
 def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
     """List events, the newest first."""
@@ -37,7 +43,7 @@ def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> N
 
 
 @event.command()
-@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this one.")
+@option("--after SEQ", "Begin after this one.", type=click.IntRange(min=0))
 @pass_session
 def tail(session: Session, after: int | None) -> None:
     """Follow the record as it grows; with --json one event a line."""
@@ -52,7 +58,7 @@ def tail(session: Session, after: int | None) -> None:
 
 
 @event.command()
-@click.option("--expect", metavar="HASH", help="A hash from an earlier check; it must be there.")
+@option("--expect HASH", "A hash from an earlier check; it must be there.")
 @pass_session
 def verify(session: Session, expect: str | None) -> int:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""

@@ -15,7 +15,7 @@ import click
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
+from remit.entrypoints.cli.options import Group, Session, limit_option, option, pass_session, pick
 from remit.errors import TooLarge
 from remit.ids import is_id, looks_like_id, short
 
@@ -44,9 +44,7 @@ def list_(session: Session, limit: int) -> None:
 
 @kb.command()
 @click.argument("query", nargs=-1)
-@click.option(
-    "--limit", type=click.IntRange(1, 999), default=50, show_default=True, help="At most so many."
-)
+@option("--limit", "At most so many.", type=click.IntRange(1, 999), default=50, show_default=True)
 @pass_session
 def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
     """Search the descriptions of files; without words, the newest."""
@@ -57,7 +55,7 @@ def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
 
 @kb.command()
 @id_argument
-@click.option("--version", type=click.IntRange(min=1), help="An older version.")
+@option("--version", "An older version.", type=click.IntRange(min=1))
 @pass_session
 def cat(session: Session, id_: str, version: int | None) -> None:
     """Write a file's bytes to standard output."""
@@ -94,7 +92,7 @@ def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str,
 @kb.command()
 @click.argument("description")
 @source_argument
-@click.option("--unlisted", is_flag=True, help="Only who has a grant learns of it.")
+@option("--unlisted", "Only who has a grant learns of it.")
 @pass_session
 def create(session: Session, description: str, source: str, unlisted: bool) -> None:
     """Make a file from FILE, or from standard input."""
@@ -125,11 +123,7 @@ def store(
 @kb.command()
 @id_argument
 @source_argument
-@click.option(
-    "--if-version",
-    metavar="V:HASH",
-    help="Only if this is still the latest version; otherwise whichever is.",
-)
+@option("--if-version V:HASH", "Only if this is still the latest version; otherwise whichever is.")
 @pass_session
 def write(session: Session, id_: str, source: str, if_version: str | None) -> None:
     """Write a new version of a file from FILE, or from standard input."""

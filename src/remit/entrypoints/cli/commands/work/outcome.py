@@ -12,12 +12,11 @@ from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import (
-    AGENT,
-    JSON,
     OUTCOME,
     Group,
     Session,
     limit_option,
+    option,
     pass_session,
     stated,
 )
@@ -36,10 +35,10 @@ def outcome() -> None:
 
 
 @outcome.command("list")
-@click.option("--owner", metavar="AGENT", type=AGENT, help="Only what this agent owns.")
-@click.option("--status", type=click.Choice(["open", "completed", "closed"]))
-@click.option("--actionable", flag_value="1", help="Only what the owner can work on now.")
-@click.option("--stale", flag_value="1", help="Only what does not move.")
+@option("--owner AGENT", "Only what this agent owns.")
+@option("--status open|completed|closed")
+@option("--actionable", "Only what the owner can work on now.", flag_value="1")
+@option("--stale", "Only what does not move.", flag_value="1")
 @limit_option
 @watch_option
 @pass_session
@@ -56,9 +55,9 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
 
 @outcome.command()
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--depth", type=click.IntRange(0, 100), help="So many levels below.")
-@click.option("--open", "open_only", is_flag=True, help="Only what is not finished.")
-@click.option("--ids", is_flag=True, help="With whole ids.")
+@option("--depth", "So many levels below.", type=click.IntRange(0, 100))
+@option("--open", "Only what is not finished.", field="open_only")
+@option("--ids", "With whole ids.")
 @pass_session
 def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, ids: bool) -> None:
     """Draw what consists of what; everything, or what is below one."""
@@ -86,31 +85,19 @@ outcome.shows(
 
 @outcome.command()
 @click.argument("title")
-@click.option(
-    *("--parent", "parentId"),
-    metavar="ID",
+@option(
+    "--parent ID",
+    "Outcome that it is a part of, or an agent.",
+    field="parentId",
     required=True,
     type=OUTCOME,
-    help="Outcome that it is a part of, or an agent.",
 )
-@click.option(
-    *("--also", "parents"),
-    metavar="ID",
-    multiple=True,
-    type=OUTCOME,
-    help="Other outcomes that it is for.",
-)
-@click.option(
-    *("--blocked-by", "blockedBy"),
-    metavar="ID",
-    multiple=True,
-    type=OUTCOME,
-    help="Outcomes that it waits for.",
-)
-@click.option("--description", default="", help="More about it, in Markdown.")
-@click.option("--urgent", is_flag=True, help="It is urgent.")
-@click.option("--important", is_flag=True, help="It is important.")
-@click.option("--defer", "deferredUntil", metavar="TIME", help="Not before this time (ISO 8601).")
+@option("--also ID…", "Other outcomes that it is for.", field="parents", type=OUTCOME)
+@option("--blocked-by ID…", "Outcomes that it waits for.", field="blockedBy", type=OUTCOME)
+@option("--description TEXT", "More about it, in Markdown.", default="")
+@option("--urgent", "It is urgent.")
+@option("--important", "It is important.")
+@option("--defer TIME", "Not before this time (ISO 8601).", field="deferredUntil")
 @pass_session
 def create(session: Session, /, **given: Any) -> None:
     """Create a part of an outcome."""
@@ -126,31 +113,25 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 
 @outcome.command()
 @id_argument
-@click.option("--title", help="A new title.")
-@click.option("--description", help="A new description, in Markdown.")
-@click.option("--urgent/--not-urgent", default=None, help="Whether it is urgent.")
-@click.option("--important/--not-important", default=None, help="Whether it is important.")
-@click.option(
-    *("--defer", "deferredUntil"),
-    metavar="TIME|never",
-    help="Not before this time, or no longer deferred.",
-)
-@click.option(
-    *("--parent", "parents"),
-    metavar="ID",
-    multiple=True,
+@option("--title TEXT", "A new title.")
+@option("--description TEXT", "A new description, in Markdown.")
+@option("--urgent/--not-urgent", "Whether it is urgent.", default=None)
+@option("--important/--not-important", "Whether it is important.", default=None)
+@option("--defer TIME|never", "Not before this time, or no longer deferred.", field="deferredUntil")
+@option(
+    "--parent ID…",
+    "Outcomes that it is for, instead of before.",
+    field="parents",
     type=OUTCOME,
-    help="Outcomes that it is for, instead of before.",
 )
-@click.option(
-    *("--blocked-by", "blockedBy"),
-    metavar="ID",
-    multiple=True,
+@option(
+    "--blocked-by ID…",
+    "Outcomes that it waits for, instead.",
+    field="blockedBy",
     type=OUTCOME,
-    help="Outcomes that it waits for, instead.",
 )
-@click.option("--unblock", is_flag=True, help="It waits for nothing any more.")
-@click.option("--version", type=int, help="Only if this is its version; otherwise whichever is.")
+@option("--unblock", "It waits for nothing any more.")
+@option("--version INTEGER", "Only if this is its version; otherwise whichever is.")
 @pass_session
 def update(session: Session, /, id_: str, unblock: bool, version: int | None, **given: Any) -> None:
     """Change what an outcome is, how it ranks, what it is for or waits for."""
@@ -172,24 +153,16 @@ def update(session: Session, /, id_: str, unblock: bool, version: int | None, **
 
 @outcome.command()
 @id_argument
-@click.option("--to", metavar="AGENT", type=AGENT, help="A report of its owner.")
-@click.option("--hire", metavar="NAME", help="Or a new agent of this name.")
-@click.option("--role", help="The new agent's role.")
-@click.option("--title", help="Name of the new agent.")
-@click.option("--adapter", "adapterType", help="How the new agent is executed.")
-@click.option(
-    "--config", "adapterConfig", metavar="JSON", type=JSON, help="Settings of the adapter."
-)
-@click.option("--prompt", help="Instructions for the new agent.")
-@click.option(
-    "--grant",
-    nargs=2,
-    metavar="RESOURCE LEVEL",
-    multiple=True,
-    help="Capabilities that it will need.",
-)
-@click.option("--budget", type=click.IntRange(min=1), help="Cents, set aside for it.")
-@click.option("--tokens", type=click.IntRange(min=1), help="Tokens, set aside for it.")
+@option("--to AGENT", "A report of its owner.")
+@option("--hire NAME", "Or a new agent of this name.")
+@option("--role TEXT", "The new agent's role.")
+@option("--title TEXT", "Name of the new agent.")
+@option("--adapter TEXT", "How the new agent is executed.", field="adapterType")
+@option("--config JSON", "Settings of the adapter.", field="adapterConfig")
+@option("--prompt TEXT", "Instructions for the new agent.")
+@option("--grant RESOURCE LEVEL…", "Capabilities that it will need.", nargs=2)
+@option("--budget", "Cents, set aside for it.", type=click.IntRange(min=1))
+@option("--tokens", "Tokens, set aside for it.", type=click.IntRange(min=1))
 @pass_session
 def delegate(
     session: Session,

@@ -8,7 +8,7 @@ import click
 
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import OUTCOME, Command, Session, pass_session
+from remit.entrypoints.cli.options import OUTCOME, Command, Session, option, pass_session
 from remit.ids import short
 
 _MOST_ROOTS = 20
@@ -16,12 +16,8 @@ _MOST_ROOTS = 20
 
 @click.command(cls=Command)
 @click.argument("id_", metavar="[ID]", required=False, type=OUTCOME)
-@click.option(
-    "--svg",
-    "file",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a drawing.",
+@option(
+    "--svg FILE", "Write a drawing.", field="file", type=click.Path(path_type=Path, dir_okay=False)
 )
 @pass_session
 def graph(session: Session, id_: str | None, file: Path | None) -> None:

@@ -12,6 +12,7 @@ from remit.entrypoints.cli.options import (
     REFERENCES,
     Group,
     Session,
+    option,
     pass_session,
 )
 
@@ -22,8 +23,8 @@ run = Group("run", help="Runs: agents at work.")
 
 
 @run.command("list")
-@click.option("--live", flag_value="true", help="Only those that have not ended.")
-@click.option("--agent", metavar="NAME", type=AGENT, help="Only of this agent.")
+@option("--live", "Only those that have not ended.", flag_value="true")
+@option("--agent NAME", "Only of this agent.", type=AGENT)
 @click.option("--limit", **LIMITED | {"default": 50})
 @watch_option
 @pass_session
@@ -47,9 +48,9 @@ run.shows(
 
 @run.command()
 @id_argument
-@click.option("--no-follow", is_flag=True, help="Only what is there already.")
-@click.option("--full", is_flag=True, help="Cut nothing: whole arguments and results.")
-@click.option("--raw", is_flag=True, help="Output of its program, as it was printed.")
+@option("--no-follow", "Only what is there already.")
+@option("--full", "Cut nothing: whole arguments and results.")
+@option("--raw", "Output of its program, as it was printed.")
 @pass_session
 def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> None:
     """Show what a run says, calls and gets back, until it ends.
@@ -64,7 +65,7 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
 
 @run.command()
 @id_argument
-@click.option("--reason", default="", help="Why; it is kept with the run.")
+@option("--reason TEXT", "Why; it is kept with the run.", default="")
 @pass_session
 def cancel(session: Session, id_: str, reason: str) -> None:
     """End a run; what it took up is not given to another."""
