@@ -23,7 +23,6 @@ from remit.entrypoints.cli.options import (
     Command,
     Group,
     Session,
-    pass_session,
 )
 
 TABLE: Final = Path(__file__).with_name("declared.json")
@@ -42,7 +41,6 @@ def _table() -> dict[str, list[dict[str, Any]]]:
 
 
 def _command(entry: Mapping[str, Any], group: Group) -> Command:
-    @pass_session
     def carry_out(session: Session, /, **given: Any) -> None:
         answer = _ask(session, entry, given)
 
@@ -56,7 +54,6 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
 
         session.show(answer, show)
 
-    @pass_session
     def list_(session: Session, /, limit: int, **given: Any) -> None:
         address, values = _asked(session, entry, given)
         row, empty = group.tables[entry["name"]]

@@ -411,18 +411,20 @@ def option(usage: str, words: str = "", *, field: str = "", **more: Any) -> Call
 
 
 class Command(click.Command):
-    """A command that takes the shared options, and gets the ids of what it is given by name."""
+    """A command that takes the shared options: its function gets the session that they describe
+    first, and the ids of what it is given by name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(shared_options())
 
     def invoke(self, ctx: click.Context) -> Any:
+        session = ctx.ensure_object(Session)
         for param in self.params:
             if isinstance(param.type, Reference) and param.name is not None:
-                session = ctx.ensure_object(Session)
                 ctx.params[param.name] = param.type.found(session, ctx.params[param.name])
-        return super().invoke(ctx)
+        assert self.callback is not None
+        return ctx.invoke(self.callback, session, **ctx.params)
 
 
 def stated(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -470,7 +472,6 @@ class Group(click.Group):
 
         @self.command("show", help=words)
         @click.argument("id_", metavar=reference.metavar, type=reference)
-        @pass_session
         def show(session: Session, id_: str) -> None:
             found = session.client.get(path(f"{self.name}s", id_))
             session.show(found, lambda one: draw(session, one))
@@ -480,7 +481,6 @@ class Group(click.Group):
 
         @self.command("remove", help=words)
         @click.argument("name")
-        @pass_session
         def remove(session: Session, name: str) -> None:
             gone = session.client.send("DELETE", session.under_company(plural, name))
             session.show(gone, lambda one: output.say(said(one)))
@@ -519,8 +519,6 @@ class Group(click.Group):
         name, found, rest = super().resolve_command(ctx, args)
         return (found.name if found else name), found, rest
 
-
-pass_session = click.make_pass_decorator(Session, ensure=True)
 
 LIMITED: Final[dict[str, Any]] = {
     "type": click.IntRange(min=0),

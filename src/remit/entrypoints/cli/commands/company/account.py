@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import letters, output
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.options import Group, Session
 from remit.errors import Conflict, NotFound, RemitError
 
 account = Group("account", help="Accounts of providers and set-ups of workers.")
@@ -22,7 +22,6 @@ account.rows(
 
 @account.command("show")
 @click.argument("name")
-@pass_session
 def show(session: Session, name: str) -> None:
     """Show one of them, with the cause and what to do about it."""
     found = _named(session, name)

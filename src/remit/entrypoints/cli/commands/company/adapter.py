@@ -6,13 +6,12 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, option, pass_session, stated
+from remit.entrypoints.cli.options import Group, Session, option, stated
 
 adapter = Group("adapter", help="Adapters that run agents, and their settings.")
 
 
 @adapter.command("list")
-@pass_session
 def list_(session: Session) -> None:
     """List the adapters that are installed where the instance runs."""
     session.show_table(
@@ -24,7 +23,6 @@ def list_(session: Session) -> None:
 
 @adapter.command()
 @click.argument("type_", metavar="TYPE")
-@pass_session
 def show(session: Session, type_: str) -> None:
     """Show an adapter's settings, and what agents' tools cost in every conversation."""
     found = session.client.get(session.under_company("adapters", type_))
@@ -42,7 +40,6 @@ def show(session: Session, type_: str) -> None:
 @option("--config JSON|@FILE", "With these settings.")
 @option("--agent AGENT", "As this agent is set up.")
 @option("--no-try", "Only look; do not ask the model.", field="untried")
-@pass_session
 def test(session: Session, type_: str | None, config: Any, agent: str | None, untried: bool) -> int:
     """Look whether an adapter can work where the instance runs.
 

@@ -20,7 +20,6 @@ from remit.entrypoints.cli.options import (
     Session,
     limit_option,
     option,
-    pass_session,
 )
 from remit.ids import short
 
@@ -38,7 +37,6 @@ agent = Group("agent", help="Agents and their keys.")
 @option("--all", "Terminated agents, too.", field="everybody")
 @limit_option
 @watch_option
-@pass_session
 def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
     """List the agents of the company."""
 
@@ -60,7 +58,6 @@ def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
 
 @agent.command()
 @depth_option
-@pass_session
 def tree(session: Session, depth: int | None) -> None:
     """Draw who reports to whom."""
     found = session.client.get(session.under_company("org"))
@@ -69,7 +66,6 @@ def tree(session: Session, depth: int | None) -> None:
 
 @agent.command()
 @hiring.description_options
-@pass_session
 def create(session: Session, /, **said: Any) -> None:
     """Create an agent directly, as the board; nobody is asked.
 
@@ -98,7 +94,6 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 @option("--subtree", "Everybody below it, too, all or none.")
 @option("--dry-run", "Only tell who and what would end.")
 @option("--yes", "Do not ask before, with --subtree.")
-@pass_session
 def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bool) -> None:
     """End an agent; its history stays."""
     target = path("agents", name, "terminate")
@@ -131,7 +126,6 @@ def _draw_ended(one: dict[str, Any]) -> None:
 @agent.command()
 @name_argument
 @option("--dry-run", "Only tell what would change.")
-@pass_session
 def update(session: Session, name: str, dry_run: bool) -> None:
     """Let an agent take over its settings and its program as they are now, in a new session."""
     answer = session.client.send("POST", path("agents", name, "update"), {"dryRun": dry_run})
@@ -160,7 +154,6 @@ def update(session: Session, name: str, dry_run: bool) -> None:
 @agent.command()
 @click.argument("name", type=AGENT_NAME)
 @option("--yes", "Do not ask before.")
-@pass_session
 def purge(session: Session, name: str, yes: bool) -> None:
     """Take out for good what a terminated agent left; the record stays."""
     target = path("agents", session.agent_id_ever(name), "purge")
@@ -173,7 +166,6 @@ def purge(session: Session, name: str, yes: bool) -> None:
 
 @agent.command()
 @name_argument
-@pass_session
 def stop(session: Session, name: str) -> None:
     """End what an agent is doing and keep it from being started."""
     answer = session.client.send("POST", path("agents", name, "stop"))
@@ -185,7 +177,6 @@ def stop(session: Session, name: str) -> None:
 @name_argument
 @click.argument("boss", metavar="BOSS|board", type=BOSS)
 @reorganisation.dry_run_option
-@pass_session
 def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
     """Give an agent another boss; it brings along everybody below it."""
     reorganisation.move(session, name, boss, dry_run)
@@ -196,7 +187,6 @@ def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
 @option("--printed", "Output of its newest run, instead.")
 @option("--follow", "The same, and what it goes on to print.")
 @limit_option
-@pass_session
 def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -> None:
     """Show what an agent's runs said they did, the newest first."""
     if printed or follow:
@@ -219,7 +209,6 @@ def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -
 @agent.command()
 @name_argument
 @tokens.token_options
-@pass_session
 def token(session: Session, /, name: str, **options: Any) -> None:
     """Make a key for an agent; it is shown once."""
     tokens.carry_out(session, path("agents", name, "keys"), **options)

@@ -8,7 +8,7 @@ from remit.entrypoints import budget_text
 from remit.entrypoints.approval_text import monthly
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session, pass_session
+from remit.entrypoints.cli.options import AGENT, Command, Session
 from remit.errors import RemitError
 
 _FIELDS = ("limit", "reserved", "spentByItself", "left")
@@ -17,7 +17,6 @@ _WORDS = ("limit", "reserved", "spent", "left")
 
 @click.command(cls=Command)
 @click.argument("name", required=False, type=AGENT)
-@pass_session
 def budget(session: Session, name: str | None) -> None:
     """Show what an agent may spend this month and what is left; of all without NAME.
 

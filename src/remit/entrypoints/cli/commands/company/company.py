@@ -13,7 +13,6 @@ from remit.entrypoints.cli.options import (
     Session,
     limit_option,
     option,
-    pass_session,
     stated,
 )
 from remit.model.execution.limit import WORDS, Limit, amount_shown
@@ -36,7 +35,6 @@ company = Group("company", help="Companies.")
     "A team to begin with, below the root agent.",
     type=click.Choice([one.name for one in TEMPLATES]),
 )
-@pass_session
 def create(session: Session, /, template: str | None, **given: Any) -> None:
     """Create a company with its root agent; you are its board."""
     body = stated(given)
@@ -56,7 +54,6 @@ def create(session: Session, /, template: str | None, **given: Any) -> None:
 
 @company.command("list")
 @limit_option
-@pass_session
 def list_(session: Session, limit: int) -> None:
     """List the companies you have a part in."""
     session.show_table(
@@ -68,7 +65,6 @@ def list_(session: Session, limit: int) -> None:
 
 @company.command()
 @click.argument("name", required=False)
-@pass_session
 def show(session: Session, name: str | None) -> None:
     """Show one company."""
     session.company_option = name or session.company_option
@@ -118,7 +114,6 @@ def show(session: Session, name: str | None) -> None:
     "A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
     field="limits",
 )
-@pass_session
 def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
     """Change a company's settings."""
     body = stated({**given, "limits": dict(map(_limit, limits)) or None})
@@ -129,7 +124,6 @@ def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
 
 @company.command("signing-key")
 @option("--new", "Make a key, or another one in place of it.")
-@pass_session
 def signing_key(session: Session, new: bool) -> None:
     """Show the key that commits are signed with, to be registered at the forge."""
     target = session.under_company("signing-key")

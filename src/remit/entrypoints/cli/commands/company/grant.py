@@ -16,7 +16,6 @@ from remit.entrypoints.cli.options import (
     Session,
     limit_option,
     option,
-    pass_session,
     stated,
 )
 from remit.ids import normalise, short
@@ -29,7 +28,6 @@ grant = Group("grant", help="Capabilities that agents hold.")
 @grant.command("list")
 @holder_option
 @limit_option
-@pass_session
 def list_(session: Session, agent: str | None, limit: int) -> None:
     """List the grants in force; of one agent, also what it may without one."""
     found = session.listed(session.under_company("grants"), limit, agent=agent, derived="1")
@@ -54,7 +52,6 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
     "Of a repository: only into these branches. Repeatable.",
     field="branches",
 )
-@pass_session
 def give(session: Session, /, request: str | None, **given: Any) -> None:
     """Give an agent a capability, such as `kb_file:ID read`."""
     body = stated(given)
@@ -96,7 +93,6 @@ def _called(session: Session, resource: str) -> str:
 
 @grant.command()
 @click.argument("id_", metavar="ID")
-@pass_session
 def revoke(session: Session, id_: str) -> None:
     """Take a grant back, with everything passed on from it."""
     id_ = normalise(id_.removeprefix("grant:"))
@@ -110,7 +106,6 @@ def revoke(session: Session, id_: str) -> None:
 @holder_option
 @option("--revoke", "Take them back.", field="revoke_them")
 @option("--yes", "Do not ask before.")
-@pass_session
 def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) -> None:
     """List grants that were never used, and perhaps take them back."""
     found = list(session.client.each(session.under_company("grants"), agent=agent, unused="1"))

@@ -6,7 +6,7 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session, option, pass_session
+from remit.entrypoints.cli.options import AGENT, Command, Session, option
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -14,7 +14,6 @@ from remit.model.text import plural
 @click.command(cls=Command)
 @click.argument("agent", required=False, type=AGENT)
 @option("--note, --reason TEXT", "Why, for everybody who looks.", field="note")
-@pass_session
 def stop(session: Session, agent: str | None, note: str | None) -> None:
     """Halt the company, or AGENT and everybody below it.
 
@@ -43,7 +42,6 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
 
 @click.command(cls=Command)
 @click.argument("agent", required=False, type=AGENT)
-@pass_session
 def go(session: Session, agent: str | None) -> None:
     """Let the company, or AGENT and everybody below it, go on.
 

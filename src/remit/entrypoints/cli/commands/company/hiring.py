@@ -17,7 +17,6 @@ from remit.entrypoints.cli.options import (
     Session,
     json_object,
     option,
-    pass_session,
     stated,
     text_or_file,
 )
@@ -77,7 +76,6 @@ def described(said: dict[str, Any]) -> dict[str, Any]:
 @option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
 @option("--level", "Permission level.", field="permissionLevel", type=click.Choice(LEVELS))
 @option("--reason TEXT", "Reason for the hire, for who approves it.")
-@pass_session
 def hire(session: Session, /, **said: Any) -> None:
     """Ask for an agent; where the company wants to be asked it waits for approval."""
     body = described(said)
@@ -109,7 +107,6 @@ def hire(session: Session, /, **said: Any) -> None:
 @option("--revision", "Only if it still is at this one.", type=click.IntRange(min=1))
 @option("--propose", "Ask for it instead of doing it.")
 @option("--reason TEXT", "Why, if it is a proposal.", default="")
-@pass_session
 def set_(
     session: Session,
     name: str,
@@ -147,7 +144,6 @@ def set_(
 @click.argument("name", type=AGENT)
 @option("--hire yes|no", "Whether it may hire.", field="may_hire")
 @option("--level", "A bundle of what it may do.", type=click.Choice(LEVELS))
-@pass_session
 def permissions(session: Session, name: str, may_hire: bool | None, level: str | None) -> None:
     """Show or change what an agent is permitted."""
     if may_hire is not None and level is not None:
@@ -176,7 +172,6 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
 @click.command(cls=Command)
 @click.argument("name", type=AGENT)
 @click.argument("reason", default="")
-@pass_session
 def wake(session: Session, name: str, reason: str) -> None:
     """Send an agent mail that says why, so that it is started."""
     answer = session.client.send("POST", path("agents", name, "wakeup"), {"reason": reason})

@@ -13,7 +13,6 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     option,
-    pass_session,
     stated,
 )
 from remit.ids import normalise
@@ -41,7 +40,6 @@ org.add_command(agent.tree)
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--purpose TEXT", "The outcome it is responsible for.")
 @dry_run_option
-@pass_session
 def insert_layer(session: Session, /, dry_run: bool, **given: Any) -> None:
     """Put a new agent between agents and the boss they share."""
     carry_out(session, dry_run, operations=[{"op": "insertLayer", **given}])
@@ -50,7 +48,6 @@ def insert_layer(session: Session, /, dry_run: bool, **given: Any) -> None:
 @org.command("remove-layer")
 @agent_argument
 @dry_run_option
-@pass_session
 def remove_layer(session: Session, agent: str, dry_run: bool) -> None:
     """Take an agent out; its boss gets its reports and its open outcomes."""
     carry_out(session, dry_run, operations=[{"op": "removeLayer", "agent": agent}])
@@ -60,7 +57,6 @@ def remove_layer(session: Session, agent: str, dry_run: bool) -> None:
 @agent_argument
 @click.argument("boss", metavar="BOSS|board", type=BOSS)
 @dry_run_option
-@pass_session
 def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
     """Give an agent another boss; it brings along everybody below it."""
     reorganisation.move(session, agent, boss, dry_run)
@@ -72,7 +68,6 @@ def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
 @option("--adapter TEXT", "Or the program that does.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @dry_run_option
-@pass_session
 def seat(session: Session, /, dry_run: bool, **given: Any) -> None:
     """Put a person or a program into an agent's seat; all else stays as it is."""
     if (given["user"] is None) == (given["adapterType"] is None):
@@ -87,7 +82,6 @@ def seat(session: Session, /, dry_run: bool, **given: Any) -> None:
 @org.command()
 @click.argument("event")
 @dry_run_option
-@pass_session
 def undo(session: Session, event: str, dry_run: bool) -> None:
     """Take a change back, unless what it touched was changed since."""
     carry_out(session, dry_run, undo=normalise(event.removeprefix("event:")))

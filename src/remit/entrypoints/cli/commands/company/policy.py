@@ -6,7 +6,7 @@ import click
 
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, option, pass_session, stated
+from remit.entrypoints.cli.options import Group, Session, option, stated
 
 _CREATES = {"yes": True, "no": False, "default": None}
 _SAYS = {None: "the CEO may", True: "yes", False: "no"}
@@ -28,7 +28,6 @@ policy = Group("policy", help="Permission levels, and the actions that each bund
 @option("--no-deny", "It denies nothing.")
 @option("--governs nobody|below|company", "Over whom the level boss has a say.")
 @option("--shipped", "As Remit ships it, instead.")
-@pass_session
 def set_(
     session: Session, /, level: str, create_agents: str | None, shipped: bool, **given: Any
 ) -> None:

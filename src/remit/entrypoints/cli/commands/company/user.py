@@ -11,7 +11,6 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     option,
-    pass_session,
     stated,
 )
 
@@ -25,7 +24,6 @@ user = Group("user", help="People with a part in a company, and their tokens.")
 @click.argument("name")
 @role_option
 @option("--scope AGENT", "Only this agent and everybody below it.", type=AGENT_NAME)
-@pass_session
 def add(session: Session, name: str, role: str, scope: str | None) -> None:
     """Give a person a part in the company."""
     top = None if scope is None else session.agent_id(scope)
@@ -49,7 +47,6 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
 @role_option
 @option("--scope AGENT", "Only this agent and everybody below it.")
 @hours_option
-@pass_session
 def invite(session: Session, /, **given: Any) -> None:
     """Give a person a part in the company, with a link that signs them in."""
     answer = session.client.send("POST", session.under_company("invitations"), stated(given))
@@ -59,7 +56,6 @@ def invite(session: Session, /, **given: Any) -> None:
 @user.command()
 @click.argument("name")
 @hours_option
-@pass_session
 def link(session: Session, /, name: str, **given: Any) -> None:
     """Make another link that signs a person in, once; those before it end."""
     target = session.under_company("users", name, "links")
@@ -93,7 +89,6 @@ user.rows(
 @user.command()
 @click.argument("name")
 @tokens.token_options
-@pass_session
 def token(session: Session, /, name: str, **options: Any) -> None:
     """Make a token for a person; it is shown once."""
     tokens.carry_out(session, session.under_company("users", name, "tokens"), **options)

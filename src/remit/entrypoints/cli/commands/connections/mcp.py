@@ -13,14 +13,12 @@ from remit.entrypoints.cli.options import (
     Session,
     command_words,
     option,
-    pass_session,
     stated,
 )
 from remit.errors import Unauthenticated
 
 
 @click.command("mcp-stdio", cls=Command)
-@pass_session
 def mcp_stdio(session: Session) -> int:
     """Serve MCP on standard input and output.
 
@@ -58,7 +56,6 @@ class _Naming(Command):
 )
 @option("--inject", "Give the variables to agents, too. Not safe.")
 @option("--replace", "Say anew what a server is.")
-@pass_session
 def add(session: Session, /, command: str | None, url_: str | None, **given: Any) -> None:
     """Register a server. Then let agents use it: `remit grant give AGENT mcp_server:NAME use`."""
     if (command is None) == (url_ is None):
@@ -87,7 +84,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 @mcp.command()
 @click.argument("name")
-@pass_session
 def test(session: Session, name: str) -> int:
     """Start a server and list its tools, as agents would see them."""
     found = session.client.send("POST", session.under_company("mcp-servers", name, "test"), {})

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.options import Group, Session
 
 repo = Group("repo", help="Repositories that agents get copies of.")
 
@@ -22,7 +22,6 @@ repo.rows(
 
 @repo.command()
 @click.argument("name", required=False)
-@pass_session
 def sync(session: Session, name: str | None) -> None:
     """Fetch a repository now, or all of them, and check the copy."""
     listed = session.client.each(session.under_company("repos"))

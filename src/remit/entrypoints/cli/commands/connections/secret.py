@@ -13,7 +13,6 @@ from remit.entrypoints.cli.options import (
     command_words,
     limit_option,
     option,
-    pass_session,
 )
 
 _LONGEST = 1 << 20
@@ -29,7 +28,6 @@ secret = Group("secret", help="Where the values of secrets are found.")
 @option("--command COMMAND", "Output of a program: 'op read op://…'.")
 @option("--source SOURCE", "Source that a plugin adds; with --place.")
 @option("--place TEXT", "Where, as that source understands it.")
-@pass_session
 def set_(
     session: Session,
     name: str,
@@ -72,7 +70,6 @@ def _value(name: str) -> str:
 
 @secret.command("list")
 @limit_option
-@pass_session
 def list_(session: Session, limit: int) -> None:
     """List secrets: where they are, and whether they can be had there. Never their values."""
     found = session.listed(session.under_company("secrets"), limit)

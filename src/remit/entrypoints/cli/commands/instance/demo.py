@@ -4,13 +4,12 @@ from importlib import import_module
 
 import click
 
-from remit.entrypoints.cli.options import Command, Session, option, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 
 
 @click.command(cls=Command)
 @option("--serve", "Leave the demonstrated company running.")
 @option("--speed normal|fast", "How fast to tell it.", default="normal")
-@pass_session
 def demo(session: Session, serve: bool, speed: str) -> int:
     """Show a company at work, without a model or a key."""
     story = import_module("remit.entrypoints.cli.demo")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session
 from remit.errors import RemitError
 from remit.runtime import diagnosis
 from remit.runtime.diagnosis import Finding
@@ -14,7 +14,6 @@ from remit.runtime.runs import conditions
 
 
 @click.command(cls=Command)
-@pass_session
 def doctor(session: Session) -> int:
     """Check this installation and say what to do next."""
     findings = [

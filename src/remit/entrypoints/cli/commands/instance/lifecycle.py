@@ -17,7 +17,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
@@ -66,7 +66,6 @@ def slots_option(fewest: int) -> Callable[[F], F]:
 @option("--model-url URL", "Where the model answers, if not at the usual.")
 @option("--no-try", "Do not ask the model whether it answers.", field="untried")
 @option("--quiet", hidden=True)
-@pass_session
 def up(
     session: Session,
     host: str,
@@ -101,7 +100,6 @@ def up(
 
 @click.command(cls=Command)
 @place_options
-@pass_session
 def serve(session: Session, host: str, port: int) -> int:
     """Run the instance without a worker; `remit worker` starts agents.
 
@@ -116,7 +114,6 @@ def serve(session: Session, host: str, port: int) -> int:
 @click.command(cls=Command)
 @option("--name TEXT", "How it is called in the record; the machine's name otherwise.")
 @slots_option(1)
-@pass_session
 def worker(session: Session, name: str | None, slots: int) -> int:
     """Start agents that have something to do, for an instance elsewhere.
 
@@ -259,7 +256,6 @@ def _daily_limit(client: Client) -> list[str]:
 
 
 @click.command(cls=Command)
-@pass_session
 def down(session: Session) -> None:
     """Stop the instance of this home folder."""
     settings = session.settings
@@ -290,7 +286,6 @@ def down(session: Session) -> None:
 
 
 @click.command(cls=Command)
-@pass_session
 def status(session: Session) -> None:
     """Say whether the instance runs, and what is in it."""
     try:
@@ -353,7 +348,6 @@ def _counted(number: int) -> str:
 
 @click.command("open", cls=Command)
 @option("--browser", "Open it in a browser, too.")
-@pass_session
 def open_(session: Session, browser: bool) -> None:
     """Print a link that signs you in to the web, once."""
     link = _link(session.client, session.url)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import Conflict
 
 #: Of a story that did not go as expected.
@@ -22,7 +22,6 @@ LAST_LINES = 40
 @option("--seed INTEGER", "Seed of all random choices.", default=0, show_default=True)
 @option("--seeds FIRST-LAST", "Without a file: random companies, one each.")
 @option("--steps INTEGER", "How much happens in each of them.", default=400, show_default=True)
-@pass_session
 def simulate(
     session: Session,
     file: Path | None,

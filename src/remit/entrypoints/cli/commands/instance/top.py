@@ -11,7 +11,7 @@ from remit.entrypoints import budget_text
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company import account, halt
 from remit.entrypoints.cli.drawing import output, run_view
-from remit.entrypoints.cli.options import Command, Session, option, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -31,7 +31,6 @@ MOST_BUDGETS = 5
     default=2.0,
     show_default=True,
 )
-@pass_session
 def top(session: Session, once: bool, every: float) -> None:
     """Watch who is at work, and why others are not.
 

@@ -10,7 +10,6 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     option,
-    pass_session,
     stated,
 )
 from remit.errors import NotFound
@@ -37,7 +36,6 @@ def _state(_: Session, one: dict[str, Any]) -> str:
 @option("--secret NAME", "A secret of the company: a bot's token, or what to sign with.")
 @option("--config JSON|@FILE", "All settings, for channels of plugins.")
 @option("--replace", "Say anew how it is bound, with a new token.")
-@pass_session
 def add(
     session: Session,
     /,
@@ -76,7 +74,6 @@ bind.rows(
 @bind.command()
 @click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
-@pass_session
 def test(session: Session, agent: str, channel: str) -> int:
     """Ask the outside whether it knows us, with the secret of the binding."""
     path = session.under_company("bindings", _id(session, agent, channel), "test")
@@ -103,7 +100,6 @@ def _id(session: Session, agent: str, channel: str) -> str:
 @bind.command()
 @click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
-@pass_session
 def remove(session: Session, agent: str, channel: str) -> None:
     """Unbind an agent from a channel; its token opens nothing any more."""
     gone = session.client.send(
@@ -114,7 +110,6 @@ def remove(session: Session, agent: str, channel: str) -> None:
 
 @bind.command()
 @click.argument("channel", required=False)
-@pass_session
 def channels(session: Session, channel: str | None) -> None:
     """List the channels that are installed, or say how a binding to one is configured."""
     found = session.client.get(session.under_company("channels"))

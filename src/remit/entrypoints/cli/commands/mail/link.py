@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.options import Group, Session
 
 link = Group("link", help="Chat accounts that speak as you.")
 
@@ -19,7 +19,6 @@ link.rows(
 
 def _linking(kind: str, what: str) -> None:
     @link.command(kind, help=f"Get a code for {what}.")
-    @pass_session
     def get_code(session: Session) -> None:
         _code(session, kind)
 
@@ -31,7 +30,6 @@ _linking("email", "an e-mail address")
 
 @link.command()
 @click.argument("channel")
-@pass_session
 def code(session: Session, channel: str) -> None:
     """Get a code for an account of any channel that proves who speaks."""
     _code(session, channel)

@@ -21,7 +21,6 @@ from remit.entrypoints.cli.options import (
     Session,
     limit_option,
     option,
-    pass_session,
 )
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
@@ -43,7 +42,6 @@ _LONGEST_INLINE = 1024 * 1024
 @option("--at TIME", "Not before this time (ISO 8601).")
 @option("--wait", "Wait for the answer and print it.")
 @option("--timeout SECONDS", "Wait no longer than this.", type=float)
-@pass_session
 def send(
     session: Session,
     to: str,
@@ -90,7 +88,6 @@ def send(
 @id_argument
 @click.argument("text", metavar="[TEXT|-]", required=False)
 @attach_option
-@pass_session
 def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...]) -> None:
     """Answer a message.
 
@@ -134,7 +131,6 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 @id_argument
 @option("--dry-run", "Only show what would end.")
 @option("--yes", "Do not ask.")
-@pass_session
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     """Take back what you wrote, with what was made of it.
 
@@ -229,7 +225,6 @@ def _stored(session: Session, attached: str | Path) -> str:
 @option("--sent", "Letters you wrote, newest first, and their state.")
 @limit_option
 @watch_option
-@pass_session
 def inbox(
     session: Session, agent: str | None, everything: bool, sent: bool, limit: int, watch: bool
 ) -> None:
@@ -265,7 +260,6 @@ def inbox(
 @option("--keep", "Leave it unread.")
 @option("--revive", "Put it back in line if it is a dead letter.")
 @option("--discard", "Let it rest if it is a dead letter.")
-@pass_session
 def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) -> None:
     """Read a message and its thread.
 
@@ -301,7 +295,6 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
 @click.argument("id_", metavar="ID", required=False, type=MESSAGE)
 @option("--all", "All that are listed.", field="everything")
 @limit_option
-@pass_session
 def revive(session: Session, id_: str | None, everything: bool, limit: int) -> None:
     """Put a dead letter back in line, or all that died through no fault of theirs.
 
@@ -337,7 +330,6 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
 @click.command("needs-you", cls=Command)
 @limit_option
 @watch_option
-@pass_session
 def needs_you(session: Session, limit: int, watch: bool) -> None:
     """List everything that awaits you."""
     company = session.company["id"] if session.is_company_named else None

@@ -7,7 +7,7 @@ import click
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Command, Group, Session, option, pass_session, pick
+from remit.entrypoints.cli.options import Command, Group, Session, option, pick
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
 
@@ -22,7 +22,6 @@ def notify() -> None:
 
 
 @notify.command(cls=Command)
-@pass_session
 def show(session: Session) -> None:
     """Show how you are told, and what became of the last notices."""
     answer = session.client.get(session.under_company("notify"))
@@ -60,7 +59,6 @@ def show(session: Session) -> None:
 @option("--after MINUTES", "Only what has waited so long.", type=int)
 @option("--escalate MINUTES", "Have others told then; 0: never.", type=int)
 @option("--escalate-to NAME", "Whom; next: the next member of the board.")
-@pass_session
 def set_(
     session: Session,
     /,
@@ -157,7 +155,6 @@ def _drawn(rules: dict[str, Any]) -> dict[str, str]:
 
 
 @notify.command("test", cls=Command)
-@pass_session
 def test_(session: Session) -> None:
     """Send a test in every way that you are told; `show` has what became of it."""
     answer = session.client.send("POST", session.under_company("notify", "test"))

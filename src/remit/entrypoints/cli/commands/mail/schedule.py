@@ -10,7 +10,6 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     option,
-    pass_session,
     stated,
 )
 from remit.ids import short
@@ -38,7 +37,6 @@ schedule.rows(
 @option("--timezone ZONE", "Of --cron.", default="UTC", show_default=True)
 @option("--at TIME", "When, for once (ISO 8601).")
 @option("--subject TEXT", "Subject.", default="")
-@pass_session
 def add(session: Session, /, **given: Any) -> None:
     """Have an agent send mail again and again, or once at a time."""
     if (given["cron"] is None) == (given["at"] is None):

@@ -17,7 +17,6 @@ from remit.entrypoints.cli.options import (
     Session,
     limit_option,
     option,
-    pass_session,
     pick,
     stated,
 )
@@ -43,7 +42,6 @@ approval = Group("approval", help="Requests of agents, and your decisions.")
 @option("--status", "Only these; the open ones otherwise.", type=click.Choice(STATUSES))
 @option("--all", "Also what is decided.", field="everything")
 @limit_option
-@pass_session
 def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
     """List what waits for a decision, the newest first."""
     target = session.under_company("approvals")
@@ -73,7 +71,6 @@ def _deciding(word: str, says: str) -> click.Command:
     @which_argument
     @note_option
     @revision_option
-    @pass_session
     def decide(session: Session, id_: str | None, note: str | None, revision: int | None) -> None:
         _decide_or_ask(session, id_, word, note, revision)
 
@@ -94,7 +91,6 @@ reject = _deciding("reject", "Say no; an agent that was to be hired is terminate
 @id_argument
 @click.argument("text", required=False)
 @option("--reply-to COMMENT", "The comment that this answers.")
-@pass_session
 def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
     """Say something about it; without a text, from standard input."""
     body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
@@ -106,7 +102,6 @@ def comment(session: Session, id_: str, text: str | None, reply_to: str | None) 
 @approval.command("delete-agent")
 @id_argument
 @option("--yes", "Do not ask before.")
-@pass_session
 def delete_agent(session: Session, id_: str, yes: bool) -> None:
     """Delete an agent that was not taken on; the approval and its comments stay."""
 

@@ -6,7 +6,7 @@ import click
 
 from remit.entrypoints.cli.commands.work.kb import write_out
 from remit.entrypoints.cli.drawing import cells, trees
-from remit.entrypoints.cli.options import AGENT_NAME, Command, Session, option, pass_session
+from remit.entrypoints.cli.options import AGENT_NAME, Command, Session, option
 
 
 @click.command("as-of", cls=Command)
@@ -14,7 +14,6 @@ from remit.entrypoints.cli.options import AGENT_NAME, Command, Session, option, 
 @click.argument("what", type=click.Choice(["org", "grants", "file"]))
 @click.argument("id_", metavar="[FILE_ID]", required=False)
 @option("--agent AGENT", "Only what this agent held.", type=AGENT_NAME)
-@pass_session
 def as_of(session: Session, time: str, what: str, id_: str | None, agent: str | None) -> None:
     """Show the tree, the grants or a file as they were at a time."""
     if (what == "file") != (id_ is not None):

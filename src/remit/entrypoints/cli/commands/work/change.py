@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, option, pass_session
+from remit.entrypoints.cli.options import Group, Session, option
 from remit.model.connections.diff import visible
 
 _LOG_LINES = 20
@@ -33,7 +33,6 @@ change.rows(
 @change.command()
 @click.argument("change")
 @option("--diff/--no-diff", "With what it changes.", default=True)
-@pass_session
 def show(session: Session, change: str, diff: bool) -> None:
     """Show a change: its state and comments, and what it does to files."""
     found = session.client.get(f"/api/changes/{change}")

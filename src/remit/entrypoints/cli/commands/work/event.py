@@ -15,7 +15,6 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     option,
-    pass_session,
 )
 from remit.ids import looks_like_id, normalise
 
@@ -27,7 +26,6 @@ event = Group("event", help="Events, in a record that shows changes to it.")
 @option("--about ACTION", "Such as file, or file.write.", default="")
 @option("--by NAME", "Only events of this agent, person or Remit.", default="")
 @option("--refused", "Only what was refused.")
-@pass_session
 def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
     """List events, the newest first."""
     wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
@@ -44,7 +42,6 @@ def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> N
 
 @event.command()
 @option("--after SEQ", "Begin after this one.", type=click.IntRange(min=0))
-@pass_session
 def tail(session: Session, after: int | None) -> None:
     """Follow the record as it grows; with --json one event a line."""
     last = newest(session) if after is None else after
@@ -59,7 +56,6 @@ def tail(session: Session, after: int | None) -> None:
 
 @event.command()
 @option("--expect HASH", "A hash from an earlier check; it must be there.")
-@pass_session
 def verify(session: Session, expect: str | None) -> int:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""
     answer = session.client.get(session.under_company("events", "verify"), expect=expect)
@@ -79,7 +75,6 @@ def verify(session: Session, expect: str | None) -> int:
 
 @click.command(cls=Command)
 @click.argument("id_", metavar="ID|AGENT|TITLE", type=AGENT_NAME)
-@pass_session
 def why(session: Session, id_: str) -> None:
     """Walk from an event, an outcome or an agent back to the person who wanted it.
 

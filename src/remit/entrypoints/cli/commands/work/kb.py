@@ -15,7 +15,7 @@ import click
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, limit_option, option, pass_session, pick
+from remit.entrypoints.cli.options import Group, Session, limit_option, option, pick
 from remit.errors import TooLarge
 from remit.ids import is_id, looks_like_id, short
 
@@ -33,7 +33,6 @@ kb = Group("kb", help="The knowledge base: files with versions.")
 
 @kb.command("list")
 @limit_option
-@pass_session
 def list_(session: Session, limit: int) -> None:
     """List the files that you may read."""
     everything = session.listed(session.under_company("files"), limit)
@@ -45,7 +44,6 @@ def list_(session: Session, limit: int) -> None:
 @kb.command()
 @click.argument("query", nargs=-1)
 @option("--limit", "At most so many.", type=click.IntRange(1, 999), default=50, show_default=True)
-@pass_session
 def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
     """Search the descriptions of files; without words, the newest."""
     words = " ".join(query)
@@ -56,7 +54,6 @@ def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
 @kb.command()
 @id_argument
 @option("--version", "An older version.", type=click.IntRange(min=1))
-@pass_session
 def cat(session: Session, id_: str, version: int | None) -> None:
     """Write a file's bytes to standard output."""
     write_out(session, id_, version=version)
@@ -93,7 +90,6 @@ def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str,
 @click.argument("description")
 @source_argument
 @option("--unlisted", "Only who has a grant learns of it.")
-@pass_session
 def create(session: Session, description: str, source: str, unlisted: bool) -> None:
     """Make a file from FILE, or from standard input."""
     with spooled(source) as (stream, size):
@@ -124,7 +120,6 @@ def store(
 @id_argument
 @source_argument
 @option("--if-version V:HASH", "Only if this is still the latest version; otherwise whichever is.")
-@pass_session
 def write(session: Session, id_: str, source: str, if_version: str | None) -> None:
     """Write a new version of a file from FILE, or from standard input."""
     if if_version is not None and not _SEEN.fullmatch(if_version):

@@ -17,7 +17,6 @@ from remit.entrypoints.cli.options import (
     Session,
     limit_option,
     option,
-    pass_session,
     stated,
 )
 from remit.ids import short
@@ -41,7 +40,6 @@ def outcome() -> None:
 @option("--stale", "Only what does not move.", flag_value="1")
 @limit_option
 @watch_option
-@pass_session
 def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List outcomes: the company's, or your own if you are an agent."""
     target = session.under_company("outcomes")
@@ -58,7 +56,6 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
 @option("--depth", "So many levels below.", type=click.IntRange(0, 100))
 @option("--open", "Only what is not finished.", field="open_only")
 @option("--ids", "With whole ids.")
-@pass_session
 def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, ids: bool) -> None:
     """Draw what consists of what; everything, or what is below one."""
     forest = view.fetch_forest(session, id_, depth)
@@ -98,7 +95,6 @@ outcome.shows(
 @option("--urgent", "It is urgent.")
 @option("--important", "It is important.")
 @option("--defer TIME", "Not before this time (ISO 8601).", field="deferredUntil")
-@pass_session
 def create(session: Session, /, **given: Any) -> None:
     """Create a part of an outcome."""
     answer = session.client.send("POST", session.under_company("outcomes"), given)
@@ -132,7 +128,6 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 )
 @option("--unblock", "It waits for nothing any more.")
 @option("--version INTEGER", "Only if this is its version; otherwise whichever is.")
-@pass_session
 def update(session: Session, /, id_: str, unblock: bool, version: int | None, **given: Any) -> None:
     """Change what an outcome is, how it ranks, what it is for or waits for."""
     body = stated(given)
@@ -163,7 +158,6 @@ def update(session: Session, /, id_: str, unblock: bool, version: int | None, **
 @option("--grant RESOURCE LEVEL…", "Capabilities that it will need.", nargs=2)
 @option("--budget", "Cents, set aside for it.", type=click.IntRange(min=1))
 @option("--tokens", "Tokens, set aside for it.", type=click.IntRange(min=1))
-@pass_session
 def delegate(
     session: Session,
     /,
@@ -207,7 +201,6 @@ def delegate(
 @outcome.command()
 @id_argument
 @click.argument("reason")
-@pass_session
 def reclaim(session: Session, id_: str, reason: str) -> None:
     """Take a delegated outcome back by force; the agents below it stop."""
     answer = session.client.send("POST", path("outcomes", id_, "reclaim"), {"reason": reason})

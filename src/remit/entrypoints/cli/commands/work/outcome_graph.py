@@ -8,7 +8,7 @@ import click
 
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import OUTCOME, Command, Session, option, pass_session
+from remit.entrypoints.cli.options import OUTCOME, Command, Session, option
 from remit.ids import short
 
 _MOST_ROOTS = 20
@@ -19,7 +19,6 @@ _MOST_ROOTS = 20
 @option(
     "--svg FILE", "Write a drawing.", field="file", type=click.Path(path_type=Path, dir_okay=False)
 )
-@pass_session
 def graph(session: Session, id_: str | None, file: Path | None) -> None:
     """Show how the outcomes hang together, all or those below ID; up to 2,000 of them."""
     drawing = with_query(session.under_company("outcomes", "graph.svg"), {"root": id_})

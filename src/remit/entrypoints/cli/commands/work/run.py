@@ -13,7 +13,6 @@ from remit.entrypoints.cli.options import (
     Group,
     Session,
     option,
-    pass_session,
 )
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])
@@ -27,7 +26,6 @@ run = Group("run", help="Runs: agents at work.")
 @option("--agent NAME", "Only of this agent.", type=AGENT)
 @click.option("--limit", **LIMITED | {"default": 50})
 @watch_option
-@pass_session
 def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List runs, the newest first."""
     target = session.under_company("runs")
@@ -51,7 +49,6 @@ run.shows(
 @option("--no-follow", "Only what is there already.")
 @option("--full", "Cut nothing: whole arguments and results.")
 @option("--raw", "Output of its program, as it was printed.")
-@pass_session
 def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> None:
     """Show what a run says, calls and gets back, until it ends.
 
@@ -66,7 +63,6 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
 @run.command()
 @id_argument
 @option("--reason TEXT", "Why; it is kept with the run.", default="")
-@pass_session
 def cancel(session: Session, id_: str, reason: str) -> None:
     """End a run; what it took up is not given to another."""
     answer = session.client.send("POST", path("runs", id_, "cancel"), {"reason": reason})
