@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remit.entrypoints.cli.drawing import output
@@ -78,12 +79,15 @@ def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def show(session: Session, look: Look, draw: Draw, *, watch: bool) -> None:
+def show(
+    session: Session, draw: Draw, target: str, limit: int, *, watch: bool, **query: object
+) -> None:
     """A list, once or for as long as somebody watches.
 
     A terminal is drawn anew. In a pipe, what is new or different is appended, and what is as it
     was is not repeated; with --json that is one entry a line.
     """
+    look = partial(session.listed, target, limit, **query)
     if not watch:
         session.show(look(), draw)
         return

@@ -165,10 +165,15 @@ class Session:
         known: dict[str, str] = {}
         with suppress(RemitError):
             known |= {agent["id"]: agent["name"] for agent in self.agents}
-        with suppress(RemitError):
-            users = self.client.each(self.under_company("users"))
-            known |= {user["id"]: user["name"] for user in users}
-        return known
+        return known | {user["id"]: user["name"] for user in self.visible("users")}
+
+    def visible(self, *segments: str) -> list[dict[str, Any]]:
+        """Things of the company; none, where they are not the caller's to see or the
+        instance cannot be asked."""
+        try:
+            return list(self.client.each(self.under_company(*segments)))
+        except RemitError:
+            return []
 
     def forget(self) -> None:
         """Ask anew who there is."""

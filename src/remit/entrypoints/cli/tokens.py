@@ -1,15 +1,12 @@
 """Tokens of users and keys of agents: made, listed and revoked the same way."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session, option, pick
-
-F = TypeVar("F", bound=Callable[..., Any])
+from remit.entrypoints.cli.options import F, Session, option, pick, stated
 
 
 def token_options(command: F) -> F:
@@ -17,20 +14,14 @@ def token_options(command: F) -> F:
         option("--list", "List them instead.", field="list_"),
         option("--revoke ID", "Revoke one instead."),
         option("--label TEXT", "Purpose.", default=""),
-        option("--expires TIME", "Until when it is good (ISO 8601)."),
+        option("--expires TIME", "Until when it is good (ISO 8601).", field="expiresAt"),
     ):
         command = each(command)
     return command
 
 
 def carry_out(
-    session: Session,
-    target: str,
-    *,
-    list_: bool,
-    revoke: str | None,
-    label: str,
-    expires: str | None,
+    session: Session, target: str, *, list_: bool, revoke: str | None, **given: Any
 ) -> None:
     if list_ and revoke:
         raise click.UsageError("--list and --revoke exclude each other.")
@@ -46,8 +37,7 @@ def carry_out(
         answer = session.client.send("DELETE", f"{target}/{quote(found['id'], safe='')}")
         session.show(answer, lambda _: output.say(f"Revoked {found['id']}."))
     else:
-        body = {"label": label, **({"expiresAt": expires} if expires else {})}
-        session.show(session.client.send("POST", target, body), _draw_new)
+        session.show(session.client.send("POST", target, stated(given)), _draw_new)
 
 
 def _draw_new(made: dict[str, Any]) -> None:

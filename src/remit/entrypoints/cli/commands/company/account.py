@@ -6,7 +6,7 @@ import click
 
 from remit.entrypoints.cli.drawing import letters, output
 from remit.entrypoints.cli.options import Group, Session
-from remit.errors import Conflict, NotFound, RemitError
+from remit.errors import Conflict, NotFound
 
 account = Group("account", help="Accounts of providers and set-ups of workers.")
 
@@ -47,11 +47,7 @@ def account_id(session: Session, name: str) -> str:
 
 def held(session: Session) -> list[dict[str, Any]]:
     """Closed accounts, as far as they are ours to see."""
-    try:
-        every = session.client.each(session.under_company("accounts"))
-        return [one for one in every if one["state"] != "open"]
-    except RemitError:
-        return []
+    return [one for one in session.visible("accounts") if one["state"] != "open"]
 
 
 def line(account: dict[str, Any]) -> str:

@@ -40,10 +40,6 @@ agent = Group("agent", help="Agents and their keys.")
 def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
     """List the agents of the company."""
 
-    def look() -> list[dict[str, Any]]:
-        every = "true" if everybody else None
-        return session.listed(session.under_company("agents"), limit, terminated=every)
-
     def draw(agents: list[dict[str, Any]]) -> None:
         names = {one["id"]: one["name"] for one in agents}
         cells.table(
@@ -53,7 +49,8 @@ def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
             empty="The company has no agents.",
         )
 
-    following.show(session, look, draw, watch=watch)
+    target, every = session.under_company("agents"), "true" if everybody else None
+    following.show(session, draw, target, limit, watch=watch, terminated=every)
 
 
 @agent.command()

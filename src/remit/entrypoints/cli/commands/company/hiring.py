@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -14,6 +14,7 @@ from remit.entrypoints.cli.options import (
     JSON,
     TEXT,
     Command,
+    F,
     Session,
     json_object,
     option,
@@ -22,8 +23,6 @@ from remit.entrypoints.cli.options import (
 )
 from remit.ids import short
 from remit.model.organisation.agent_spec import CONFIGURED, Field, Holds
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _INLINE = {"JSON|@FILE": JSON, "TEXT|@FILE": TEXT}
 LEVELS = ("restricted", "standard", "privileged", "boss")

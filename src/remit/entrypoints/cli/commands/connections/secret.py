@@ -44,16 +44,11 @@ def set_(
     """
     if (source is None) != (place is None):
         raise click.UsageError("--source and --place belong together.")
-    given: list[dict[str, Any]] = []
-    if variable is not None:
-        given.append({"source": "env", "place": variable})
-    if path is not None:
-        whole = os.path.abspath(os.path.expanduser(path)) if session.is_local else path
-        given.append({"source": "file", "place": whole})
-    if command is not None:
-        given.append({"source": "command", "place": command_words(command)})
-    if source is not None:
-        given.append({"source": source, "place": place})
+    if path is not None and session.is_local:
+        path = os.path.abspath(os.path.expanduser(path))
+    words = None if command is None else command_words(command)
+    places = (("env", variable), ("file", path), ("command", words), (source, place))
+    given = [{"source": kind, "place": where} for kind, where in places if where is not None]
     if len(given) > 1:
         raise click.UsageError("Give one of --env, --file, --command and --source.")
     body = {"name": name, **(given[0] if given else {"value": _value(name)})}

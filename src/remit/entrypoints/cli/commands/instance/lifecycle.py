@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -17,12 +17,10 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, F, Session, option
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: An instance ends by itself before that, whatever hangs in it.
 STOP_SECONDS = 9.5

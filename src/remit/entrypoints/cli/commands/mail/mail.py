@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -236,9 +237,7 @@ def inbox(
         if agent is not None or everything:
             raise click.UsageError("--sent is about your own letters; it goes with neither.")
         target = session.under_company("messages")
-        following.show(
-            session, lambda: session.listed(target, limit, sent="1"), letters.draw_sent, watch=watch
-        )
+        following.show(session, letters.draw_sent, target, limit, watch=watch, sent="1")
         return
     query = {"all": "1" if everything else None}
     if agent is not None:
@@ -247,12 +246,8 @@ def inbox(
         target = path("inbox")
         query["company"] = session.company["id"] if session.is_company_named else None
     empty = f"There is no {'' if everything else 'unread '}mail."
-    following.show(
-        session,
-        lambda: session.listed(target, limit, **query),
-        lambda mail: letters.draw_inbox(mail, with_state=everything, empty=empty),
-        watch=watch,
-    )
+    draw = partial(letters.draw_inbox, with_state=everything, empty=empty)
+    following.show(session, draw, target, limit, watch=watch, **query)
 
 
 @click.command(cls=Command)
@@ -345,9 +340,4 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
             empty="Nothing awaits you.",
         )
 
-    following.show(
-        session,
-        lambda: session.listed(path("needs-you"), limit, company=company),
-        draw,
-        watch=watch,
-    )
+    following.show(session, draw, path("needs-you"), limit, watch=watch, company=company)

@@ -7,7 +7,7 @@ import click
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Command, Group, Session, option, pick
+from remit.entrypoints.cli.options import Command, Group, Session, option, pick, stated
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
 
@@ -50,15 +50,15 @@ def show(session: Session) -> None:
 @option("--webhook URL", "Post it there, as signed JSON.")
 @option("--no-webhook", "Post it nowhere any more.")
 @option("--user NAME", "Set the command of this person, instead of yours.")
-@option("--to KIND=WAY,……", "Where a kind goes; see below.")
+@option("--to KIND=WAY,…", "Where a kind goes; see below.", multiple=True)
 @option("--quiet FROM-TO", "Quiet hours, such as 22:00-07:00; or none.")
 @option("--urgent KIND,…", "Kinds that are told in quiet hours, too; or none.")
-@option("--time-zone ZONE", "Of these times, such as Europe/Zurich.")
+@option("--time-zone ZONE", "Of these times, such as Europe/Zurich.", field="timeZone")
 @option("--digest KIND,…", "Kinds told together once a day; or none.")
-@option("--digest-at TIME", "When that is, such as 08:00.")
-@option("--after MINUTES", "Only what has waited so long.", type=int)
-@option("--escalate MINUTES", "Have others told then; 0: never.", type=int)
-@option("--escalate-to NAME", "Whom; next: the next member of the board.")
+@option("--digest-at TIME", "When that is, such as 08:00.", field="digestAt")
+@option("--after MINUTES", "Only what has waited so long.", field="afterMinutes", type=int)
+@option("--escalate MINUTES", "Have others told then; 0: never.", field="escalateMinutes", type=int)
+@option("--escalate-to NAME", "Whom; next: the next member of the board.", field="escalateTo")
 def set_(
     session: Session,
     /,
@@ -111,22 +111,13 @@ def _rules(to: tuple[str, ...], **given: Any) -> dict[str, Any]:
         if not equals:
             raise click.UsageError("Write --to KIND=WAY,WAY, such as --to approval=webhook.")
         routes[kind.strip()] = None if ways.strip() == "usual" else _listed(ways)
-    said: dict[str, Any] = {
-        "routes": routes or None,
-        "timeZone": given["time_zone"],
-        "digestAt": given["digest_at"],
-        "afterMinutes": given["after"],
-        "escalateMinutes": given["escalate"],
-        "urgent": None if given["urgent"] is None else _listed(given["urgent"]),
-        "digest": None if given["digest"] is None else _listed(given["digest"]),
-    }
-    found = {name: value for name, value in said.items() if value is not None}
-    for name, called, nothing in (
-        ("quiet", "quiet", "none"),
-        ("escalateTo", "escalate_to", "next"),
-    ):
-        if given[called] is not None:
-            found[name] = None if given[called] == nothing else given[called]
+    found = stated({**given, "routes": routes or None})
+    for name in ("urgent", "digest"):
+        if name in found:
+            found[name] = _listed(found[name])
+    for name, nothing in (("quiet", "none"), ("escalateTo", "next")):
+        if found.get(name) == nothing:
+            found[name] = None
     return found
 
 

@@ -1,6 +1,7 @@
 """`remit outcome`: what is to be accomplished, by whom, and how far it is."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -42,13 +43,9 @@ def outcome() -> None:
 @watch_option
 def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List outcomes: the company's, or your own if you are an agent."""
+    draw = partial(view.draw_list, session, empty="There are no outcomes.")
     target = session.under_company("outcomes")
-    following.show(
-        session,
-        lambda: session.listed(target, limit, **wanted),
-        lambda all_: view.draw_list(session, all_, "There are no outcomes."),
-        watch=watch,
-    )
+    following.show(session, draw, target, limit, watch=watch, **wanted)
 
 
 @outcome.command()

@@ -1,5 +1,7 @@
 """`remit run`: who is or was at work, what was printed, and putting an end to it."""
 
+from functools import partial
+
 import click
 
 from remit.entrypoints.cli import following
@@ -28,14 +30,9 @@ run = Group("run", help="Runs: agents at work.")
 @watch_option
 def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List runs, the newest first."""
-    target = session.under_company("runs")
     empty = "Nobody is running." if wanted["live"] else "Nobody has run yet."
-    following.show(
-        session,
-        lambda: session.listed(target, limit, **wanted),
-        lambda runs: run_view.draw_list(session, runs, empty),
-        watch=watch,
-    )
+    draw = partial(run_view.draw_list, session, empty=empty)
+    following.show(session, draw, session.under_company("runs"), limit, watch=watch, **wanted)
 
 
 run.shows(
