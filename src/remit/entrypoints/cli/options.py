@@ -481,15 +481,6 @@ class Group(click.Group):
             found = session.client.get(path(f"{self.name}s", id_))
             session.show(found, lambda one: draw(session, one))
 
-    def removes(self, plural: str, words: str, said: Callable[[dict[str, Any]], str]) -> None:
-        """Add `remove`: takes one thing of the company away by its name."""
-
-        @self.command("remove", help=words)
-        @click.argument("name")
-        def remove(session: Session, name: str) -> None:
-            gone = session.client.send("DELETE", session.under_company(plural, name))
-            session.show(gone, lambda one: output.say(said(one)))
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._add_declared()
         return super().list_commands(ctx)

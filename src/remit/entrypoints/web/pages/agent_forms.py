@@ -37,15 +37,8 @@ _UNDONE_BY: Final = {"pause": "resume", "stop": "resume", "resume": "pause", "st
 #: Reasons that keep an agent from starting although somebody wants it to.
 _KEEPS: Final = frozenset(
     {
-        "halted",
-        "no_person",
-        "budget",
-        "limit",
-        "no_adapter",
-        "held",
-        "waiting",
-        "no_work",
-        "blocked",
+        *("halted", "no_person", "budget", "limit", "no_adapter"),
+        *("held", "waiting", "no_work", "blocked"),
     }
 )
 #: Of the configuration, what the form changes: text as it is, and documents as JSON.

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
-from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import Group, Session, option, stated
 
 _CREATES = {"yes": True, "no": False, "default": None}
@@ -42,28 +42,23 @@ def set_(
     done = session.client.send("PATCH", target, {"level": level, **body})
 
     def draw(one: dict[str, Any]) -> None:
-        _draw(one)
+        _draw(session, one)
         if one["agentsChanged"]:
             output.say(f"Changed with it: {', '.join(one['agentsChanged'])}.")
 
     session.show(done, draw)
 
 
-def _draw(one: dict[str, Any]) -> None:
-    rows = [
-        (
-            level,
-            _SAYS[said["canCreateAgents"]],
-            ", ".join(said["allow"]) or "-",
-            ", ".join(said["deny"]) or "-",
-            said["governs"],
-            str(said["agents"]),
-            "" if said["shipped"] else "changed",
-        )
-        for level, said in one["levels"].items()
-    ]
-    columns = ("level", "creates agents", "allows", "denies", "governs", "agents", "")
-    output.table(columns, rows, empty="There are no levels.")
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    levels = [{"level": level, **said} for level, said in one["levels"].items()]
+    cells.table(
+        *(session, levels, "level"),
+        ("creates agents", lambda _, said: _SAYS[said["canCreateAgents"]]),
+        ("allows", lambda _, said: ", ".join(said["allow"]) or "-"),
+        ("denies", lambda _, said: ", ".join(said["deny"]) or "-"),
+        *("governs", "agents", ("", lambda _, said: "" if said["shipped"] else "changed")),
+        empty="There are no levels.",
+    )
 
 
-policy.draw = lambda _, one: _draw(one)
+policy.draw = _draw

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.drawing import cells
+from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import Group, Session
 
 repo = Group("repo", help="Repositories that agents get copies of.")
@@ -36,11 +36,13 @@ def sync(session: Session, name: str | None) -> None:
     )
 
 
-repo.removes(
-    "repos",
-    "Forget a repository, its copy and every capability on it.",
-    lambda one: f"{one['name']} is removed; {len(one['revoked'])} grants ended with it.",
-)
+@repo.command()
+@click.argument("name")
+def remove(session: Session, name: str) -> None:
+    """Forget a repository, its copy and every capability on it."""
+    gone = session.client.send("DELETE", session.under_company("repos", name))
+    said = "{name} is removed; {revoked:count} grants ended with it."
+    session.show(gone, lambda one: output.say(cells.filled(session, one, said)))
 
 
 def _draw(session: Session, one: dict[str, Any]) -> None:

@@ -75,11 +75,12 @@ def list_(session: Session, limit: int) -> None:
     )
 
 
-secret.removes(
-    "secrets",
-    "Forget a secret; a value that the instance kept is deleted.",
-    lambda one: f"{one['name']} is forgotten.",
-)
+@secret.command()
+@click.argument("name")
+def remove(session: Session, name: str) -> None:
+    """Forget a secret; a value that the instance kept is deleted."""
+    gone = session.client.send("DELETE", session.under_company("secrets", name))
+    session.show(gone, lambda one: output.say(f"{one['name']} is forgotten."))
 
 
 def _where(one: dict[str, Any]) -> str:
