@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from remit.adapters.setup import skills
 from remit.entrypoints import reference
 from remit.entrypoints.cli.declared import TABLE
+from remit.entrypoints.cli.main import OVERVIEW
 from remit.entrypoints.mcp.registry import Tool
 
 ROOT = Path(__file__).parent.parent
@@ -93,6 +94,7 @@ def test_what_is_made_from_the_declarations_is_up_to_date(
     offered: tuple[dict[str, Any], Sequence[Tool]],
 ) -> None:
     assert TABLE.read_text() == reference.commands()
+    assert OVERVIEW.read_text() == reference.overview()
     assert reference.WHOLE.read_text() == reference.whole(*offered), (
         "run: python -m remit.entrypoints.reference"
     )

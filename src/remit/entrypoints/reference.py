@@ -15,7 +15,7 @@ import click
 
 from remit.app import App
 from remit.entrypoints.cli.declared import TABLE
-from remit.entrypoints.cli.main import cli
+from remit.entrypoints.cli.main import OVERVIEW, cli
 from remit.entrypoints.declared import chosen, declared, for_people
 from remit.entrypoints.http.server.asgi import build_asgi
 from remit.entrypoints.mcp.registry import Tool, schema_of
@@ -210,6 +210,17 @@ def commands() -> str:
     return "{\n" + ",\n".join(groups) + "\n}\n"
 
 
+def overview() -> str:
+    """The first line of each command, for the overview of the command line."""
+    context = click.Context(cli)
+    lines = {}
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        lines[name] = (command.help or "").partition("\n")[0]
+    return json.dumps(lines, indent=0) + "\n"
+
+
 #: Keys of a parameter that are always written; others only when they are set.
 _ALWAYS = ("name", "field", "in")
 
@@ -236,6 +247,7 @@ def _parameter(one: Field, surface: AsCommand, route: AsRoute) -> dict[str, Any]
 def write() -> tuple[dict[str, Any], Sequence[Tool]]:
     """Write all that is made from the declarations; tells what it was made of."""
     TABLE.write_text(commands())  # first: the commands are read from it
+    OVERVIEW.write_text(overview())
     with tempfile.TemporaryDirectory(prefix="remit-reference-") as home:
         offered = asyncio.run(collect(Path(home)))
     PLACE.write_text(reference(*offered))

@@ -8,31 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
-from importlib import import_module
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass_session
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import (
+    JSON,
+    LIMITED,
+    REFERENCES,
+    Command,
+    Group,
+    Session,
+)
 
 TABLE: Final = Path(__file__).with_name("declared.json")
 View = dict[str, Any]
-#: How something is named, by its kind: in the help, and the function that finds its id.
-_REFERENCES: Final = {
-    "account": ("NAME", "commands.company.account.account_id"),
-    "agent": ("AGENT", "options.Session.agent_id"),
-    "approval": ("ID|AGENT", "commands.work.approval.approval_id"),
-    "job": ("ID", "commands.work.job.job_id"),
-    "question": ("ID|AGENT", "commands.mail.question.question_id"),
-    "schedule": ("ID", "references.bare_id"),
-    "message": ("MESSAGE", "drawing.letters.message_id"),
-    "file": ("FILE_ID", "commands.work.kb.file_id"),
-    "outcome": ("ID", "drawing.outcome_view.outcome_id"),
-}
 
 
 def commands_of(group: Group) -> Iterator[Command]:
@@ -47,7 +41,6 @@ def _table() -> dict[str, list[dict[str, Any]]]:
 
 
 def _command(entry: Mapping[str, Any], group: Group) -> Command:
-    @pass_session
     def carry_out(session: Session, /, **given: Any) -> None:
         answer = _ask(session, entry, given)
 
@@ -55,18 +48,17 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
             if session.verbose or not entry["said"]:
                 (group.draw or _draw)(session, one)
             else:
-                output.say(output.shortened(entry["said"].format_map(_Said(session, one))))
+                output.say(output.shortened(cells.filled(session, one, entry["said"])))
             if group.more is not None:
                 output.say(*group.more(one))
 
         session.show(answer, show)
 
-    @pass_session
     def list_(session: Session, /, limit: int, **given: Any) -> None:
         address, values = _asked(session, entry, given)
-        columns, row, empty = group.tables[entry["name"]]
+        row, empty = group.tables[entry["name"]]
         rows = session.listed(address, limit, **values["query"])
-        session.show_table(rows, columns, partial(row, session), empty=empty)
+        session.show_table(rows, *row, empty=empty)
 
     parameters = [_parameter(one) for one in entry["parameters"]]
     if entry["is_list"]:
@@ -80,10 +72,14 @@ def _draw(_: Session, answer: View) -> None:
 
 
 def _parameter(one: Mapping[str, Any]) -> click.Parameter:
-    of = one.get("of") or one.get("kind", "")
-    metavar = "JSON|@FILE" if of == "dict" else _REFERENCES.get(of, (None, ""))[0]
+    kind: click.ParamType[Any] = click.INT if one.get("kind") == "int" else click.STRING
+    metavar = None
+    if one.get("kind") == "dict":
+        kind, metavar = JSON, "JSON|@FILE"
+    elif reference := REFERENCES.get(one.get("of", "")):
+        kind, metavar = reference, reference.metavar
     if one.get("required"):
-        return click.Argument([one["name"]], metavar=metavar or one["name"].upper())
+        return click.Argument([one["name"]], type=kind, metavar=metavar or one["name"].upper())
     name = one["name"].replace("_", "-")
     declared = [one["name"], f"--{name}"]
     if one.get("flag"):
@@ -93,7 +89,6 @@ def _parameter(one: Mapping[str, Any]) -> click.Parameter:
         return click.Option(declared, default=None, help=one.get("help"))
     if one.get("words"):
         return click.Option(declared, type=click.Choice(one["words"]), help=one.get("help"))
-    kind = click.INT if one.get("kind") == "int" else click.STRING
     many = one.get("many", False)
     return click.Option(declared, type=kind, multiple=many, metavar=metavar, help=one.get("help"))
 
@@ -117,11 +112,7 @@ def _asked(
     for one in entry["parameters"]:
         value = given[one["name"]]
         if value is not None and value != () and not (value is False and one.get("flag")):
-            if one.get("kind") == "dict":
-                from remit.entrypoints.cli.commands.company.hiring import json_object
-
-                value = json_object(value, f"--{one['name']}")
-            values[one["in"]][one["field"]] = _found(session, one.get("of", ""), value)
+            values[one["in"]][one["field"]] = value
     places = entry["paths"]
     target = places[0] if session.is_company_named else places[-1]
     if "{companyId}" in target:
@@ -131,37 +122,3 @@ def _asked(
         for part in target.strip("/").split("/")
     ]
     return path(*segments), values
-
-
-def _found(session: Session, kind: str, value: Any) -> Any:
-    """The id of what a person named by less than that."""
-    if isinstance(value, tuple):
-        return [_found(session, kind, one) for one in value]
-    if kind not in _REFERENCES:
-        return value
-    module, _, name = _REFERENCES[kind][1].rpartition(".")
-    if module == "options.Session":
-        return getattr(session, name)(value)
-    return getattr(import_module(f"remit.entrypoints.cli.{module}"), name)(session, value)
-
-
-class _Said(dict[str, Any]):
-    """The keys of an answer, for a sentence; `{agentId:name}` is the name of that agent,
-    `{revoked:count}` how many there are."""
-
-    def __init__(self, session: Session, answer: View) -> None:
-        super().__init__({key: _Value(session, one) for key, one in answer.items()})
-
-
-class _Value:
-    def __init__(self, session: Session, value: Any) -> None:
-        self._session = session
-        self._value = value
-
-    def __format__(self, wanted: str) -> str:
-        if wanted == "count":
-            return str(len(self._value))
-        return self._session.agent_name(self._value) if wanted == "name" else str(self._value)
-
-    def __getitem__(self, key: str) -> _Value:
-        return _Value(self._session, self._value[key])

@@ -6,12 +6,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session
+from remit.entrypoints.cli.options import Session, option
 
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
@@ -26,9 +25,7 @@ _TOGETHER_SECONDS = 0.3
 _AGEING_SECONDS = 60.0
 _CLEAR = "\x1b[H\x1b[2J"
 
-watch_option = click.option(
-    "--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C."
-)
+watch_option = option("--watch", "Go on, and show what changes, until Ctrl-C.")
 
 Look = Callable[[], list[dict[str, Any]]]
 Draw = Callable[[list[dict[str, Any]]], None]
@@ -82,12 +79,15 @@ def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def show(session: Session, look: Look, draw: Draw, *, watch: bool) -> None:
+def show(
+    session: Session, draw: Draw, target: str, limit: int, *, watch: bool, **query: object
+) -> None:
     """A list, once or for as long as somebody watches.
 
     A terminal is drawn anew. In a pipe, what is new or different is appended, and what is as it
     was is not repeated; with --json that is one entry a line.
     """
+    look = partial(session.listed, target, limit, **query)
     if not watch:
         session.show(look(), draw)
         return

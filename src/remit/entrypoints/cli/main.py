@@ -1,10 +1,12 @@
 """`remit`: the table of commands, and the one place where errors become exit codes."""
 
+import json
 import os
 import sys
 from contextlib import closing
 from importlib import import_module
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import click
 
@@ -23,88 +25,69 @@ class Entry(NamedTuple):
     help: str
 
 
-COMMANDS: dict[str, dict[str, Entry]] = {
-    "Instance": {
-        "up": Entry("instance.lifecycle", "Run the instance."),
-        "serve": Entry(
-            "instance.lifecycle", "Run the instance without a worker; `remit worker` starts agents."
-        ),
-        "worker": Entry(
-            "instance.lifecycle",
-            "Start agents that have something to do, for an instance elsewhere.",
-        ),
-        "down": Entry("instance.lifecycle", "Stop the instance of this home folder."),
-        "status": Entry("instance.lifecycle", "Say whether the instance runs, and what is in it."),
-        "top": Entry("instance.top", "Watch who is at work, and why others are not."),
-        "open": Entry("instance.lifecycle", "Print a link that signs you in to the web, once."),
-        "doctor": Entry("instance.doctor", "Check this installation and say what to do next."),
-        "demo": Entry("instance.demo", "Show a company at work, without a model or a key."),
-        "login": Entry("instance.login", "Keep an address and a token for later commands."),
-        "version": Entry("instance.version", "Print the version."),
-    },
-    "Company": {
-        "company": Entry("company.company", "Companies."),
-        "stop": Entry("company.halt", "Halt the company, or AGENT and everybody below it."),
-        "go": Entry("company.halt", "Let the company, or AGENT and everybody below it, go on."),
-        "apply": Entry("company.apply", "Make a company what a file says."),
-        "user": Entry("company.user", "People with a part in a company, and their tokens."),
-        "agent": Entry("company.agent", "Agents and their keys."),
-        "approve": Entry("work.approval", "Say yes; it takes effect at once."),
-        "reject": Entry("work.approval", "Say no; an agent that was to be hired is terminated."),
-        "org": Entry("company.org", "The tree of agents, and changes to it."),
-        "outcome": Entry("work.outcome", "Outcomes, such as an agent's mandate."),
-        "kb": Entry("work.kb", "The knowledge base: files with versions."),
-        "grant": Entry("company.grant", "Capabilities that agents hold."),
-        "approval": Entry("work.approval", "Requests of agents, and your decisions."),
-        "run": Entry("work.run", "Runs: agents at work."),
-        "job": Entry("work.job", "Background jobs of agents."),
-        "account": Entry("company.account", "Accounts of providers and set-ups of workers."),
-        "adapter": Entry("company.adapter", "Adapters that run agents, and their settings."),
-        "mcp": Entry("connections.mcp", "MCP servers that agents use through Remit."),
-        "secret": Entry("connections.secret", "Where the values of secrets are found."),
-        "change": Entry("work.change", "Changes that agents propose to repositories."),
-        "folder": Entry("connections.folder", "Folders of the machine that runs work in or read."),
-        "repo": Entry("connections.repo", "Repositories that agents get copies of."),
-    },
-    "Mail": {
-        "send": Entry("mail.mail", "Write to an agent, a person or the board."),
-        "reply": Entry("mail.mail", "Answer a message."),
-        "cancel": Entry("mail.mail", "Take back what you wrote, with what was made of it."),
-        "inbox": Entry("mail.mail", "List your mail, or an agent's."),
-        "read": Entry("mail.mail", "Read a message and its thread."),
-        "revive": Entry(
-            "mail.mail",
-            "Put a dead letter back in line, or all that died through no fault of theirs.",
-        ),
-        "needs-you": Entry("mail.mail", "List everything that awaits you."),
-        "notify": Entry("mail.notify", "How you are told outside that something needs you."),
-        "bind": Entry("mail.bind", "Channels that agents are bound to."),
-        "link": Entry("mail.link", "Chat accounts that speak as you."),
-        "question": Entry("mail.question", "Questions of agents, and your answers."),
-        "schedule": Entry("mail.schedule", "Mail that agents send at set times."),
-    },
-    "Record": {
-        "event": Entry("work.event", "Events, in a record that shows changes to it."),
-        "why": Entry(
-            "work.event",
-            "Walk from an event, an outcome or an agent back to the person who wanted it.",
-        ),
-        "as-of": Entry("work.as_of", "Show the tree, the grants or a file as they were at a time."),
-    },
-    "Keeping": {
-        "backup": Entry("instance.backup", "Write the instance to a file, while it works."),
-        "restore": Entry("instance.backup", "Put a backup where there is no instance."),
-    },
-    "This command line": {
-        "help": Entry("instance.help", "Explain a command."),
-        "completion": Entry("instance.completion", "Print what makes a shell complete `remit`."),
-    },
-    "Trying out": {
-        "simulate": Entry("instance.simulate", "Play a scenario, or break companies on purpose.")
-    },
-    "Agents' side": {
-        "mcp-stdio": Entry("connections.mcp", "Serve MCP on standard input and output.")
-    },
+#: By section: modules, and the commands in each.
+_SECTIONS: Final = {
+    "Instance": (
+        ("instance.lifecycle", "up serve worker down status"),
+        ("instance.top", "top"),
+        ("instance.lifecycle", "open"),
+        ("instance.doctor", "doctor"),
+        ("instance.demo", "demo"),
+        ("instance.login", "login"),
+        ("instance.version", "version"),
+    ),
+    "Company": (
+        ("company.company", "company"),
+        ("company.halt", "stop go"),
+        ("company.apply", "apply"),
+        ("company.user", "user"),
+        ("company.agent", "agent"),
+        ("work.approval", "approve reject"),
+        ("company.org", "org"),
+        ("work.outcome", "outcome"),
+        ("work.kb", "kb"),
+        ("company.grant", "grant"),
+        ("work.approval", "approval"),
+        ("work.run", "run"),
+        ("work.job", "job"),
+        ("company.account", "account"),
+        ("company.adapter", "adapter"),
+        ("connections.mcp", "mcp"),
+        ("connections.secret", "secret"),
+        ("work.change", "change"),
+        ("connections.folder", "folder"),
+        ("connections.repo", "repo"),
+    ),
+    "Mail": (
+        ("mail.mail", "send reply cancel inbox read revive needs-you"),
+        ("mail.notify", "notify"),
+        ("mail.bind", "bind"),
+        ("mail.link", "link"),
+        ("mail.question", "question"),
+        ("mail.schedule", "schedule"),
+    ),
+    "Record": (
+        ("work.event", "event why"),
+        ("work.as_of", "as-of"),
+    ),
+    "Keeping": (("instance.backup", "backup restore"),),
+    "This command line": (
+        ("instance.help", "help"),
+        ("instance.completion", "completion"),
+    ),
+    "Trying out": (("instance.simulate", "simulate"),),
+    "Agents' side": (("connections.mcp", "mcp-stdio"),),
+}
+#: The first line of what each explains, kept in a file as the declared commands are.
+OVERVIEW: Final = Path(__file__).with_name("overview.json")
+_HELP: Final = json.loads(OVERVIEW.read_text())
+COMMANDS: Final[dict[str, dict[str, Entry]]] = {
+    section: {
+        name: Entry(module, _HELP.get(name, ""))
+        for module, names in modules
+        for name in names.split()
+    }
+    for section, modules in _SECTIONS.items()
 }
 #: Names that people bring along from other programs, and what they are here.
 ALIASES: dict[str, tuple[str, ...]] = {

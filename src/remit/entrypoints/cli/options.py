@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,7 +18,8 @@ from click.shell_completion import CompletionItem
 from remit import settings as settings_module
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import is_loopback, path
-from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.drawing.cells import Cell
 from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
 from remit.ids import is_id, is_part_of, looks_like_id, several
 from remit.model.text import name_key
@@ -22,6 +27,8 @@ from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: How many entries a list shows unless told otherwise.
 LIMIT = 1000
@@ -158,10 +165,15 @@ class Session:
         known: dict[str, str] = {}
         with suppress(RemitError):
             known |= {agent["id"]: agent["name"] for agent in self.agents}
-        with suppress(RemitError):
-            users = self.client.each(self.under_company("users"))
-            known |= {user["id"]: user["name"] for user in users}
-        return known
+        return known | {user["id"]: user["name"] for user in self.visible("users")}
+
+    def visible(self, *segments: str) -> list[dict[str, Any]]:
+        """Things of the company; none, where they are not the caller's to see or the
+        instance cannot be asked."""
+        try:
+            return list(self.client.each(self.under_company(*segments)))
+        except RemitError:
+            return []
 
     def forget(self) -> None:
         """Ask anew who there is."""
@@ -182,6 +194,13 @@ class Session:
         else:
             output.say(*said)
 
+    def confirm(self, command: str, ask: Callable[[], str], nothing: str) -> None:
+        """Ask before something that nobody can take back, and go on only after a yes."""
+        if self.as_json:
+            raise click.UsageError(f"{command} with --json needs --yes.")
+        if not click.confirm(ask(), err=True):
+            raise BadInput(nothing, "Repeat it with --yes if you are sure.")
+
     def show(self, answer: Any, draw: Callable[[Any], None]) -> None:
         """Print an answer: as JSON if asked, otherwise drawn for a person."""
         if self.as_json:
@@ -189,16 +208,9 @@ class Session:
         else:
             draw(answer)
 
-    def show_table(
-        self,
-        answer: Sequence[dict[str, Any]],
-        columns: Sequence[str],
-        row: Callable[[dict[str, Any]], Sequence[object]],
-        *,
-        empty: str,
-    ) -> None:
+    def show_table(self, answer: Sequence[dict[str, Any]], *row: Cell, empty: str) -> None:
         """Print a list: as JSON if asked, otherwise a row for each entry."""
-        self.show(answer, lambda rows: output.table(columns, [*map(row, rows)], empty=empty))
+        self.show(answer, lambda rows: cells.table(self, rows, *row, empty=empty))
 
 
 def pick(
@@ -279,30 +291,150 @@ class AgentName(click.types.StringParamType):
         return [CompletionItem(name) for name in names if name_key(name).startswith(key)]
 
 
-_AGENT = AgentName()
-_AGENTS = frozenset({"agent", "agents", "boss", "owner", "to"})
-#: Where NAME is that of an agent, but for those that choose a new one.
-_ABOUT_AGENTS = (".agent", ".hiring")
-_NAMING = frozenset({"create", "hire"})
+class Reference(AgentName):
+    """Names a thing by less than its id, or by an agent; the command gets the id."""
+
+    def __init__(self, find: str | Callable[[Session, str], str], metavar: str = "") -> None:
+        #: A function below `cli` is imported when something is looked for, and not for the help.
+        self.find = find
+        self.metavar = metavar
+
+    def found(self, session: Session, given: Any) -> Any:
+        """The id of what was given; each of several."""
+        if given is None:
+            return None
+        if isinstance(given, tuple):
+            return tuple(self.found(session, one) for one in given)
+        if callable(self.find):
+            return self.find(session, given)
+        module, _, name = self.find.rpartition(".")
+        found = import_module(f"remit.entrypoints.cli.{module}")
+        return getattr(found, name)(session, given)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        by_agent = "AGENT" in self.metavar
+        return super().shell_complete(ctx, param, incomplete) if by_agent else []
 
 
-def _names_agent(command: click.Command, param: click.Parameter) -> bool:
-    if "AGENT" in (param.metavar or "") or param.name in _AGENTS:
-        return True
-    module = getattr(command.callback, "__module__", "")
-    about = module.endswith(_ABOUT_AGENTS) and command.name not in _NAMING
-    return about and param.name == "name"
+class Inline(click.ParamType[Any]):
+    """Something that stands on the command line, or in a file that is named after an @."""
+
+    name = "text"
+
+    def __init__(self, read: Callable[[str, str], Any]) -> None:
+        self._read = read
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,  # noqa: ARG002  the base class gives it
+    ) -> Any:
+        return self._read(value, param.opts[0] if param is not None else "")
+
+
+def json_object(text: str, option: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text_or_file(text, option))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise click.BadParameter("it must be a JSON object", param_hint=option)
+    return found
+
+
+def text_or_file(text: str, option: str) -> str:
+    """The text, or what is in the file that it names with an @."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text()
+    except UnicodeDecodeError:
+        raise click.BadParameter("the file is not UTF-8 text", param_hint=option) from None
+
+
+def command_words(command: str) -> list[str]:
+    """The words of a program with its arguments, as a shell would have them."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"--command: {error}.") from None
+
+
+#: By the kind of thing, as verbs declare it.
+REFERENCES: Final = {
+    "account": Reference("commands.company.account.account_id", "NAME"),
+    "agent": Reference(Session.agent_id, "AGENT"),
+    "approval": Reference("commands.work.approval.approval_id", "ID|AGENT"),
+    "job": Reference("commands.work.job.job_id", "ID"),
+    "question": Reference("commands.mail.question.question_id", "ID|AGENT"),
+    "run": Reference("drawing.run_view.run_id", "ID|AGENT"),
+    "schedule": Reference("references.bare_id", "ID"),
+    "message": Reference("drawing.letters.message_id", "MESSAGE"),
+    "file": Reference("commands.work.kb.file_id", "FILE_ID"),
+    "outcome": Reference("drawing.outcome_view.outcome_id", "ID"),
+}
+AGENT, MESSAGE, OUTCOME = (REFERENCES[kind] for kind in ("agent", "message", "outcome"))
+#: A name that is sent as it is.
+AGENT_NAME: Final = AgentName()
+#: An agent, or the board.
+BOSS: Final = Reference(
+    lambda session, text: text if text == "board" else session.agent_id(text), "AGENT"
+)
+JSON, TEXT = Inline(json_object), Inline(text_or_file)
+
+
+#: Types of options by what their help shows them to take; the rest are texts.
+_TAKEN: Final[Mapping[str, Any]] = {
+    "AGENT": AGENT,
+    "INTEGER": click.INT,
+    "JSON": JSON,
+    "JSON|@FILE": JSON,
+    "OUTCOME": OUTCOME,
+    "TEXT|@FILE": TEXT,
+    "yes|no": click.BOOL,
+}
+
+
+def option(usage: str, words: str = "", *, field: str = "", **more: Any) -> Callable[[F], F]:
+    """An option as its help shows it: `--role TEXT`, `--role board|observer` for one of several
+    words, `--to NAME…` where it can be repeated, or `--yes` alone. The command gets it as `field`,
+    which is usually that of a request."""
+    *names, last = usage.split(", ")
+    last, _, taken = last.partition(" ")
+    if taken.endswith("…") and not taken.endswith(",…"):
+        taken, more["multiple"] = taken.removesuffix("…"), True
+    if not taken:
+        more = {"is_flag": True} | more if "/" not in last and "type" not in more else more
+    elif "type" in more or taken in _TAKEN or not taken.replace("|", "").islower():
+        more = {"type": _TAKEN.get(taken), "metavar": taken} | more
+    else:
+        more["type"] = click.Choice(taken.split("|"))
+    return click.option(*names, last, *filter(None, [field]), help=words or None, **more)
 
 
 class Command(click.Command):
-    """A command that takes the shared options, and completes the names of agents."""
+    """A command that takes the shared options: its function gets the session that they describe
+    first, and the ids of what it is given by name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for param in self.params:
-            if param.type is click.STRING and _names_agent(self, param):
-                param.type = _AGENT
         self.params.extend(shared_options())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        session = ctx.ensure_object(Session)
+        for param in self.params:
+            if isinstance(param.type, Reference) and param.name is not None:
+                ctx.params[param.name] = param.type.found(session, ctx.params[param.name])
+        assert self.callback is not None
+        return ctx.invoke(self.callback, session, **ctx.params)
+
+
+def stated(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that were given, without those that were left out."""
+    return {name: value for name, value in given.items() if value not in (None, ())}
 
 
 #: Verbs that people bring along from other programs, and what they are here.
@@ -317,10 +449,6 @@ _ENDING = ("terminate", "close", "revoke", "remove", "cancel", "purge")
 _ENDED = frozenset({"rm", "delete", "del", "remove", "destroy", "kill"})
 
 
-#: The cells of a table for one thing of a list.
-Row = Callable[[Session, dict[str, Any]], Sequence[object]]
-
-
 class Group(click.Group):
     """A noun with its verbs; the shared options may stand before a verb, too."""
 
@@ -331,44 +459,27 @@ class Group(click.Group):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        #: How a declared list is drawn: its columns, a row, and what is said when there is none.
-        self.tables: dict[str, tuple[tuple[str, ...], Row, str]] = {}
+        #: How a declared list is drawn: the cells of a row, and what is said when there is none.
+        self.tables: dict[str, tuple[tuple[Cell, ...], str]] = {}
         self.params.extend(shared_options())
         self._complete = False
 
-    def rows(self, command: str, *columns: str, empty: str) -> Callable[[Row], Row]:
-        def keep(row: Row) -> Row:
-            self.tables[command] = (columns, row, empty)
-            return row
-
-        return keep
+    def rows(self, command: str, *row: Cell, empty: str) -> None:
+        self.tables[command] = (row, empty)
 
     def shows(
         self,
-        plural: str,
-        reference: str,
-        find: Callable[[Session, str], str],
+        reference: Reference,
         draw: Callable[[Session, dict[str, Any]], None],
         words: str,
     ) -> None:
-        """Add `show`: one thing by a reference, which `find` makes an id of."""
+        """Add `show`: one thing by a reference."""
 
         @self.command("show", help=words)
-        @click.argument("id_", metavar=reference)
-        @pass_session
+        @click.argument("id_", metavar=reference.metavar, type=reference)
         def show(session: Session, id_: str) -> None:
-            place = path(plural, find(session, id_))  # a wrong id needs no instance
-            session.show(session.client.get(place), lambda one: draw(session, one))
-
-    def removes(self, plural: str, words: str, said: Callable[[dict[str, Any]], str]) -> None:
-        """Add `remove`: takes one thing of the company away by its name."""
-
-        @self.command("remove", help=words)
-        @click.argument("name")
-        @pass_session
-        def remove(session: Session, name: str) -> None:
-            gone = session.client.send("DELETE", session.under_company(plural, name))
-            session.show(gone, lambda one: output.say(said(one)))
+            found = session.client.get(path(f"{self.name}s", id_))
+            session.show(found, lambda one: draw(session, one))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._add_declared()
@@ -404,8 +515,6 @@ class Group(click.Group):
         name, found, rest = super().resolve_command(ctx, args)
         return (found.name if found else name), found, rest
 
-
-pass_session = click.make_pass_decorator(Session, ensure=True)
 
 LIMITED: Final[dict[str, Any]] = {
     "type": click.IntRange(min=0),

@@ -1,49 +1,43 @@
 """Tokens of users and keys of agents: made, listed and revoked the same way."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session, pick
-from remit.ids import short
-
-F = TypeVar("F", bound=Callable[..., Any])
+from remit.entrypoints.cli.options import F, Session, option, pick, stated
 
 
 def token_options(command: F) -> F:
-    for option in (
-        click.option("--list", "list_", is_flag=True, help="List them instead."),
-        click.option("--revoke", metavar="ID", help="Revoke one instead."),
-        click.option("--label", default="", help="Purpose."),
-        click.option("--expires", metavar="TIME", help="Until when it is good (ISO 8601)."),
+    for each in (
+        option("--list", "List them instead.", field="list_"),
+        option("--revoke ID", "Revoke one instead."),
+        option("--label TEXT", "Purpose.", default=""),
+        option("--expires TIME", "Until when it is good (ISO 8601).", field="expiresAt"),
     ):
-        command = option(command)
+        command = each(command)
     return command
 
 
 def carry_out(
-    session: Session,
-    target: str,
-    *,
-    list_: bool,
-    revoke: str | None,
-    label: str,
-    expires: str | None,
+    session: Session, target: str, *, list_: bool, revoke: str | None, **given: Any
 ) -> None:
     if list_ and revoke:
         raise click.UsageError("--list and --revoke exclude each other.")
     if list_:
-        session.show(list(session.client.each(target)), _draw_list)
+        session.show_table(
+            list(session.client.each(target)),
+            *("id: {id:short}", "kind", "label", "created: {createdAt:when}"),
+            *("expires: {expiresAt:when}", "revoked: {revokedAt:when}"),
+            empty="There are none.",
+        )
     elif revoke is not None:
         found = pick(session.client.each(target), revoke, "token", "See --list.")
         answer = session.client.send("DELETE", f"{target}/{quote(found['id'], safe='')}")
         session.show(answer, lambda _: output.say(f"Revoked {found['id']}."))
     else:
-        body = {"label": label, **({"expiresAt": expires} if expires else {})}
-        session.show(session.client.send("POST", target, body), _draw_new)
+        session.show(session.client.send("POST", target, stated(given)), _draw_new)
 
 
 def _draw_new(made: dict[str, Any]) -> None:
@@ -55,19 +49,3 @@ def _draw_new(made: dict[str, Any]) -> None:
             f"The token {made['id']} was made, but the connection broke before it could be shown. "
             "Revoke it and make another."
         )
-
-
-def _draw_list(found: list[dict[str, Any]]) -> None:
-    rows = [
-        (
-            short(one["id"]),
-            one["kind"],
-            one["label"],
-            output.when(one["createdAt"]),
-            output.when(one["expiresAt"]),
-            output.when(one["revokedAt"]),
-        )
-        for one in found
-    ]
-    columns = ("id", "kind", "label", "created", "expires", "revoked")
-    output.table(columns, rows, empty="There are none.")

@@ -106,6 +106,11 @@ class Visit:
         """Whether the visitor sees the whole company, not only a part."""
         return self.company is not None and self.company.get("scope_agent_id") is None
 
+    @property
+    def caller(self) -> Caller:
+        """For what changes something: once, however often the form is sent."""
+        return Caller(self.who.token, self.form.key)
+
     def argument(self, name: str, default: str = "") -> str:
         """From the address."""
         return str(
@@ -152,7 +157,7 @@ class Visit:
 
     async def do(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
         """In a transaction of its own; once, however often the form is sent."""
-        return await self.site.app.gate(Caller(self.who.token, self.form.key), verb, *args, **given)
+        return await self.site.app.gate(self.caller, verb, *args, **given)
 
     def enter(self, company_id: str) -> None:
         """Look at the company that something belongs to."""

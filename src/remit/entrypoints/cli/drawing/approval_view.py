@@ -7,7 +7,7 @@ from typing import Any
 
 from remit.entrypoints.approval_text import asks_to, difference, monthly
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import Session
 from remit.errors import RemitError
 from remit.ids import short
@@ -33,25 +33,20 @@ def who(session: Session, one: Mapping[str, Any], role: str) -> str:
     return session.names.get(found, found) if found else ""
 
 
+def status(_: Session, one: Mapping[str, Any]) -> str:
+    return str(one["status"]).replace("_", " ")
+
+
 def draw(session: Session, one: dict[str, Any]) -> None:
     payload, revisions = one["payload"], one["revisions"]
-    boss = payload.get("reportsTo")
     said_by = who(session, one, "requestedBy")
     output.say(f"{said_by or 'Somebody'} asks to {asks_to(one, called(session, one))}.")
     output.say("")
-    output.fields(
-        {
-            "id": one["id"],
-            "status": one["status"].replace("_", " "),
-            "revision": one["revision"],
-            "asked": output.when(one["createdAt"]),
-            "expires": output.when(one["expiresAt"]),
-            "decided": output.when(one["decidedAt"]),
-            "by": who(session, one, "decidedBy"),
-            "note": one["decisionNote"],
-            "boss": session.names.get(boss, boss) if boss else "",
-            "outcome": payload.get("outcomeId"),
-        }
+    cells.fields(
+        *(session, one, "id", ("status", status), "revision", "asked: {createdAt:when}"),
+        *("expires: {expiresAt:when}", "decided: {decidedAt:when}"),
+        *(("by", lambda session, one: who(session, one, "decidedBy")), "note: {decisionNote}"),
+        *("boss: {payload[reportsTo]:known}", "outcome: {payload[outcomeId]}"),
     )
     said = _NOT_SHOWN
     if one["type"] == "hire_agent":

@@ -155,9 +155,7 @@ def draw_sent(entries: Sequence[Entry]) -> None:
     """Sent letters, each with its state."""
     rows = [
         (
-            short(one["id"]),
-            _receiver(one),
-            age(one["createdAt"]),
+            *(short(one["id"]), _receiver(one), age(one["createdAt"])),
             one["state"].replace("_", " "),
             one["subject"] or preview(one),
             one["sentence"],

@@ -3,9 +3,9 @@
 from typing import Any
 
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output, trees
+from remit.entrypoints.cli.drawing import cells, output, trees
 from remit.entrypoints.cli.options import Session, pick
-from remit.ids import is_id, looks_like_id, short
+from remit.ids import is_id, looks_like_id
 from remit.model.text import name_key
 
 Outcome = dict[str, Any]
@@ -25,7 +25,7 @@ def outcome_id(session: Session, text: str) -> str:
         return str(named["id"])  # a mandate has the id of its agent
     known = list(session.client.each(session.under_company("outcomes")))
     # A finished outcome does not stand in the way of an open one with the same title.
-    being = [one for one in known if one["status"] == "open"]
+    being = [one for one in known if _is_open(one)]
     where = being if any(name_key(one["title"]) == name_key(text) for one in being) else known
     what = "outcome or agent"
     return str(pick(where, text, what, "See `remit outcome tree`.", "title")["id"])
@@ -55,18 +55,13 @@ def status(one: Outcome) -> str:
 
 def draw_list(session: Session, found: list[Outcome], empty: str) -> None:
     names = owner_names(session)
-    rows = [
-        (
-            one["title"],
-            marks(one),
-            status(one),
-            names.get(one["ownerId"], one["ownerId"]),
-            "yes" if one["delegated"] else "",
-            short(one["id"]),
-        )
-        for one in found
-    ]
-    output.table(("title", "rank", "status", "owner", "delegated", "id"), rows, empty=empty)
+    cells.table(
+        *(session, found, "title", ("rank", lambda _, one: marks(one)), ("status", _status)),
+        ("owner", lambda _, one: names.get(one["ownerId"], one["ownerId"])),
+        ("delegated", lambda _, one: "yes" if one["delegated"] else ""),
+        "id: {id:short}",
+        empty=empty,
+    )
 
 
 def only_open(node: Outcome) -> Outcome | None:
@@ -105,26 +100,31 @@ def draw_tree(
 
 
 def draw(session: Session, one: Outcome) -> None:
-    verdict = one.get("verdict") or {}
-    seen = [f"kb://{file['id']} version {file['version']}" for file in verdict.get("evidence", ())]
-    output.fields(
-        {
-            "title": one["title"],
-            "id": one["id"],
-            "status": status(one),
-            "rank": ", ".join(word for word in ("urgent", "important") if one[word]),
-            "perpetual": "yes" if one["perpetual"] else "no",
-            "owner": session.agent_name(one["ownerId"]),
-            "delegated by": one["delegatorId"] and session.agent_name(one["delegatorId"]),
-            "not ready": one.get("whyNotActionable") if one["status"] == "open" else None,
-            "deferred": output.when(one["deferredUntil"]),
-            "note": verdict.get("note"),
-            "evidence": ", ".join(seen),
-            "version": one["version"],
-            "created": output.when(one["createdAt"]),
-            "finished": output.when(one["finishedAt"]),
-        }
+    cells.fields(
+        *(session, one, "title", "id", ("status", _status), ("rank", _rank)),
+        *("perpetual: {perpetual:yes}", "owner: {ownerId:name}"),
+        "delegated by: {delegatorId:name}",
+        ("not ready", lambda _, one: one.get("whyNotActionable") if _is_open(one) else None),
+        *("deferred: {deferredUntil:when}", "note: {verdict[note]}", ("evidence", _evidence)),
+        *("version", "created: {createdAt:when}", "finished: {finishedAt:when}"),
     )
+
+
+def _is_open(one: Outcome) -> bool:
+    return bool(one["status"] == "open")
+
+
+def _status(_: Session, one: Outcome) -> str:
+    return status(one)
+
+
+def _rank(_: Session, one: Outcome) -> str:
+    return ", ".join(word for word in ("urgent", "important") if one[word])
+
+
+def _evidence(_: Session, one: Outcome) -> str:
+    seen = (one.get("verdict") or {}).get("evidence", ())
+    return ", ".join(f"kb://{file['id']} version {file['version']}" for file in seen)
 
 
 def draw_whole(session: Session, one: Outcome) -> None:

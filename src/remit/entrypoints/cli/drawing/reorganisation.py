@@ -2,18 +2,14 @@
 
 from typing import Any
 
-import click
-
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session
+from remit.entrypoints.cli.options import Session, option
 from remit.ids import short
 
 #: Names that are spelled out for one right; the rest is counted.
 _MOST_NAMED = 12
 
-dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Only tell whose authority would change."
-)
+dry_run_option = option("--dry-run", "Only tell whose authority would change.")
 
 
 def carry_out(session: Session, dry_run: bool, **body: Any) -> None:
@@ -23,9 +19,7 @@ def carry_out(session: Session, dry_run: bool, **body: Any) -> None:
 
 
 def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
-    to = boss if boss == "board" else session.agent_id(boss)
-    operation = {"op": "move", "agent": session.agent_id(agent), "to": to}
-    carry_out(session, dry_run, operations=[operation])
+    carry_out(session, dry_run, operations=[{"op": "move", "agent": agent, "to": boss}])
 
 
 def draw(answer: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from remit.clock import HOUR, MINUTE, SECOND, SystemClock, from_iso
 from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.options import Session, pick
 from remit.errors import NotFound
 from remit.ids import is_id, looks_like_id, short
@@ -34,71 +34,47 @@ def run_id(session: Session, text: str) -> str:
 
 
 def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
-    rows = [
-        (
-            short(one["id"]),
-            session.names.get(one["agentId"], one["agentId"]),
-            one["status"],
-            output.when(one["startedAt"]),
-            took(one),
-            tokens(one),
-            "; ".join(
-                filter(None, (one["error"] or one["why"], transcript.denials(one["denied"])))
-            ),
-        )
-        for one in runs
-    ]
-    columns = ("id", "agent", "status", "started", "took", "tokens", "why")
-    output.table(columns, rows, empty=empty)
+    cells.table(
+        *(session, runs, "id: {id:short}", "agent: {agentId:known}", "status"),
+        *("started: {startedAt:when}", ("took", took), ("tokens", tokens), ("why", _why)),
+        empty=empty,
+    )
+
+
+def _why(_: Session, run: dict[str, Any]) -> str:
+    return "; ".join(filter(None, (run["error"] or run["why"], transcript.denials(run["denied"]))))
 
 
 def draw(session: Session, one: dict[str, Any]) -> None:
-    accountable = one["accountableUserId"]
-    output.fields(
-        {
-            "id": one["id"],
-            "agent": session.agent_name(one["agentId"]),
-            "status": one["status"],
-            "why": one["why"],
-            "started": output.when(one["startedAt"]),
-            "ended": output.when(one["completedAt"]),
-            "took": took(one),
-            "reason": one["exitReason"],
-            "error": one["error"],
-            "denied": _counts(one["denied"]),
-            "mail": ", ".join(one["envelopeIds"]),
-            "tokens in": one["tokensIn"],
-            "tokens out": one["tokensOut"],
-            "from cache": one["tokensCached"],
-            "cost": cost(one),
-            "context": one["contextLength"],
-            "session": one["sessionId"],
-            "adapter": one["adapterType"],
-            "worker": one["worker"],
-            "accountable": accountable and session.names.get(accountable, accountable),
-            "log": output.size(one["logBytes"]),
-            "kept": _kept(one.get("kept")),
-        }
+    cells.fields(
+        *(session, one, "id", "agent: {agentId:name}", "status", "why"),
+        *("started: {startedAt:when}", "ended: {completedAt:when}", ("took", took)),
+        *("reason: {exitReason}", "error", ("denied", _denied), "mail: {envelopeIds:list}"),
+        *("tokens in: {tokensIn}", "tokens out: {tokensOut}", "from cache: {tokensCached}"),
+        *(("cost", cost), "context: {contextLength}", "session: {sessionId}"),
+        *("adapter: {adapterType}", "worker", "accountable: {accountableUserId:known}"),
+        *("log: {logBytes:size}", ("kept", _kept)),
     )
     if one["finalResponse"]:
         output.say("", *one["finalResponse"].splitlines())
 
 
-def _counts(tools: list[dict[str, Any]]) -> str:
+def _denied(_: Session, run: dict[str, Any]) -> str:
     return ", ".join(
         one["tool"] if one["count"] == 1 else f"{one['tool']} ({one['count']} times)"
-        for one in tools
+        for one in run["denied"]
     )
 
 
-def _kept(workspace: dict[str, Any] | None) -> str | None:
+def _kept(_: Session, run: dict[str, Any]) -> str | None:
     """Where what it left can be looked into."""
+    workspace = run.get("kept")
     if workspace is None:
         return None
     return f"{workspace['path']} until {output.when(workspace['until'])}"
 
 
-def took(run: dict[str, Any]) -> str:
+def took(_: Session, run: dict[str, Any]) -> str:
     """How long it took, or has taken so far."""
     ended = from_iso(run["completedAt"]) if run["completedAt"] else SystemClock().now()
     passed = max(0, ended - from_iso(run["startedAt"]))
@@ -109,7 +85,7 @@ def took(run: dict[str, Any]) -> str:
     return f"{passed // HOUR} h {passed % HOUR // MINUTE} min"
 
 
-def tokens(run: dict[str, Any]) -> str:
+def tokens(_: Session, run: dict[str, Any]) -> str:
     total = run["tokensIn"] + run["tokensOut"]
     return str(total) if total else ""
 
@@ -118,7 +94,7 @@ def money(usd: float | None) -> str:
     return dollars(usd) if usd else ""
 
 
-def cost(run: dict[str, Any]) -> str:
+def cost(_: Session, run: dict[str, Any]) -> str:
     """Cost of a run, marked where it is an estimate because the run was cut off."""
     shown = money(run["costUsd"])
     return f"about {shown} (estimated)" if shown and run["costEstimated"] else shown

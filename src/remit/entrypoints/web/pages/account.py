@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from remit.channels import registry
-from remit.entrypoints.web.pages.company_settings import base
+from remit.entrypoints.web.pages.company_settings import shown_once
 from remit.entrypoints.web.pages.front.home import KINDS
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries
@@ -138,32 +138,13 @@ async def try_out(visit: Visit) -> Done:
 async def new_token(visit: Visit) -> Page:
     form = visit.form
     made = await visit.do(own_tokens.create, label=form.text("label"), days=form.number("days"))
-    return visit.show(
-        "token.html",
-        said="A token of yours",
-        person=visit.me,
-        link=None,
-        until=made["expires_at"],
-        token=made["token"],
-        known=False,
-        back="/account",
-    )
+    return shown_once(visit, "A token of yours", visit.me, made, "/account")
 
 
 async def new_link(visit: Visit) -> Page:
     """For another browser of the same person."""
     made = await visit.do(sessions.create_link)
-    token = made["token"]
-    return visit.show(
-        "token.html",
-        said="A link for another browser",
-        person=visit.me,
-        link=token and f"{base(visit)}/login?token={token}",
-        until=made["expires_at"],
-        token=None,
-        known=False,
-        back="/account",
-    )
+    return shown_once(visit, "A link for another browser", visit.me, made, "/account")
 
 
 async def revoke(visit: Visit) -> Done:

@@ -17,7 +17,6 @@ from remit.model.organisation.agent_spec import FORM
 from remit.services.command import Verb
 from remit.services.connections import bindings
 from remit.services.hiring import configuration
-from remit.services.identity import Caller
 from remit.services.organisation import agents, permissions
 from remit.services.rights import grants
 from remit.services.screens import agent_page, overview
@@ -38,15 +37,8 @@ _UNDONE_BY: Final = {"pause": "resume", "stop": "resume", "resume": "pause", "st
 #: Reasons that keep an agent from starting although somebody wants it to.
 _KEEPS: Final = frozenset(
     {
-        "halted",
-        "no_person",
-        "budget",
-        "limit",
-        "no_adapter",
-        "held",
-        "waiting",
-        "no_work",
-        "blocked",
+        *("halted", "no_person", "budget", "limit", "no_adapter"),
+        *("held", "waiting", "no_work", "blocked"),
     }
 )
 #: Of the configuration, what the form changes: text as it is, and documents as JSON.
@@ -95,7 +87,7 @@ async def _came_to(visit: Visit, name: str, said: str) -> str:
 async def write(visit: Visit) -> Done:
     to = await visit.do(agents.show, agent=visit.argument("agent"))
     sent = await visit.site.app.library.send(
-        Caller(visit.who.token, visit.form.key),
+        visit.caller,
         company=to["company_id"],
         to=f"agent:{to['id']}",
         subject=visit.form.text("subject"),
@@ -112,7 +104,7 @@ async def channel(visit: Visit) -> Done:
     if visit.form.text("act") == "remove":
         await visit.do(bindings.remove, **about)
         return Done(_here(visit, "mail"), "Channel removed; its token is revoked.")
-    who = Caller(visit.who.token, visit.form.key)
+    who = visit.caller
     found = await asked(visit.site.app, who, **about)
     said = " ".join(filter(None, (found["sentence"], found["next_step"])))
     return Done(_here(visit, "mail"), said)

@@ -10,7 +10,6 @@ from starlette.routing import Route
 
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.pages.company import entered
-from remit.entrypoints.web.pages.setup.noun import caller
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries, pickers
 from remit.entrypoints.web.text.settings_form import number_or_none
@@ -178,7 +177,7 @@ async def change_limits(visit: Visit) -> Done:
 
 async def new_signing_key(visit: Visit) -> Done:
     company = await visit.look(entered)
-    await visit.site.app.signing.make(caller(visit), company=company)
+    await visit.site.app.signing.make(visit.caller, company=company)
     said = "There is a new key. Register it at the forge."
     return Done(f"/companies/{company}/settings#commits", said)
 
@@ -226,21 +225,29 @@ async def add(visit: Visit) -> Page:
         scope=form.maybe("scope"),
     )
     said = f"{made['name']} has a part in {visit.company['name'] if visit.company else ''} now"
-    return visit.show("token.html", said=said, **shown_once(visit, made, made))
+    return shown_once(visit, said, made, made, _page_of(visit, made))
 
 
-def shown_once(visit: Visit, who: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+def _page_of(visit: Visit, who: Mapping[str, Any]) -> str:
+    return f"/companies/{visit.company_id}/people/{who['id']}"
+
+
+def shown_once(
+    visit: Visit, said: str, who: Mapping[str, Any], made: Mapping[str, Any], back: str
+) -> Page:
     """A link or a token, and whose it is; the next page has neither."""
     token = made.get("token")
     is_link = token is not None and token.startswith(LINK)
-    return {
-        "person": who,
-        "link": f"{base(visit)}/login?token={token}" if is_link else None,
-        "until": made.get("expires_at"),
-        "token": None if is_link else token,
-        "known": made.get("known", False),
-        "back": f"/companies/{visit.company_id}/people/{who['id']}",
-    }
+    return visit.show(
+        "token.html",
+        said=said,
+        person=who,
+        link=f"{base(visit)}/login?token={token}" if is_link else None,
+        until=made.get("expires_at"),
+        token=None if is_link else token,
+        known=made.get("known", False),
+        back=back,
+    )
 
 
 def base(visit: Visit) -> str:
@@ -283,21 +290,19 @@ async def new_token(visit: Visit) -> Page:
         user=visit.argument("user"),
         label=visit.form.text("label"),
     )
-    names = await visit.look(lambda visit: common_queries.names(visit, [made["user_id"]]))
-    who = {"id": made["user_id"], "name": names[made["user_id"]]}
-    return visit.show(
-        "token.html", said=f"A token for {who['name']}", **shown_once(visit, who, made)
-    )
+    return await _made(visit, "token", made)
 
 
 async def new_link(visit: Visit) -> Page:
     company = await visit.look(entered)
     made = await visit.do(invitations.create_link, company=company, user=visit.argument("user"))
+    return await _made(visit, "link", made)
+
+
+async def _made(visit: Visit, what: str, made: Mapping[str, Any]) -> Page:
     names = await visit.look(lambda visit: common_queries.names(visit, [made["user_id"]]))
     who = {"id": made["user_id"], "name": names[made["user_id"]]}
-    return visit.show(
-        "token.html", said=f"A link for {who['name']}", **shown_once(visit, who, made)
-    )
+    return shown_once(visit, f"A {what} for {who['name']}", who, made, _page_of(visit, who))
 
 
 async def revoke(visit: Visit) -> Done:

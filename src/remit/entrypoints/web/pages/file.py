@@ -11,7 +11,6 @@ from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, words
 from remit.entrypoints.web.text.text_diff import Comparison, compare
 from remit.errors import BadInput, Conflict
-from remit.services.identity import Caller
 from remit.services.knowledge import files
 from remit.services.rights import grants
 from remit.services.screens import agent_page, allowed_actions, name_lookup
@@ -188,7 +187,7 @@ async def edit(visit: Visit) -> Page:
 
 async def write(visit: Visit) -> Done:
     done = await visit.site.app.library.write(
-        Caller(visit.who.token, visit.form.key),
+        visit.caller,
         typed(visit).encode(),
         file=visit.argument("file"),
         version=visit.form.number("version"),

@@ -5,7 +5,6 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.services.identity import Caller
 from remit.services.knowledge import files
 
 PAGE: Final = 50
@@ -66,7 +65,7 @@ def _page(visit: Visit, words: str, rows: list[Any], more: str, *, best: bool = 
 
 async def create(visit: Visit) -> Done:
     made = await visit.site.app.library.create(
-        Caller(visit.who.token, visit.form.key),
+        visit.caller,
         typed(visit).encode(),
         company=visit.company_id,
         description=visit.form.text("description"),

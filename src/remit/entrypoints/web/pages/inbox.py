@@ -7,7 +7,6 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries
 from remit.errors import NotFound
 from remit.services.messaging import (
     dead_letters,
@@ -91,7 +90,6 @@ def _show(visit: Visit, message: dict[str, Any]) -> Page:
         thread=thread,
         answer_to=_other(visit, last),
         last=last,
-        names=common_queries.names(visit, _mentioned(thread)),
         dead=[one for one in thread if _is_dead(one)],
         trace=message["trace"],
         takes_back=_may_take_back(visit, message, thread),
@@ -137,14 +135,6 @@ def _other(visit: Visit, last: dict[str, Any]) -> str:
     mine = f"user:{visit.me['id']}"
     away = last["sender"] == mine or last["sender"].startswith("channel:")
     return str(last["to"] if away else last["sender"])
-
-
-def _mentioned(thread: list[dict[str, Any]]) -> set[str]:
-    return {
-        one["request"]["agent"]
-        for one in thread
-        if isinstance(one["request"], dict) and isinstance(one["request"].get("agent"), str)
-    }
 
 
 def _is_dead(message: dict[str, Any]) -> bool:

@@ -9,11 +9,10 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from remit.entrypoints.declared import chosen, declared
-from remit.entrypoints.web.pages.outcomes import STATES, address, drawn
+from remit.entrypoints.web.pages.outcomes import STATES, address, create_part, drawn
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text
 from remit.errors import BadInput
-from remit.services.identity import Caller
 from remit.services.screens import allowed_actions, name_lookup, outcome_tree
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Verb
@@ -134,14 +133,7 @@ def _people(
 
 
 async def add_part(visit: Visit) -> Done:
-    made = await visit.site.app.library.create_outcome(
-        Caller(visit.who.token, visit.form.key),
-        parent=visit.argument("outcome"),
-        title=visit.form.text("title"),
-        description=visit.form.text("description"),
-        urgent=visit.form.ticked("urgent"),
-        important=visit.form.ticked("important"),
-    )
+    made = await create_part(visit, visit.argument("outcome"))
     return Done(address(made["id"]), "Added.")
 
 

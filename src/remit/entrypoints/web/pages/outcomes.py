@@ -14,7 +14,6 @@ from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries
 from remit.errors import BadInput, NotFound
 from remit.model.work.outcome import OutcomeStatus
-from remit.services.identity import Caller
 from remit.services.record import search
 from remit.services.screens import outcome_tree
 
@@ -167,15 +166,20 @@ async def create(visit: Visit) -> Done:
     parent = visit.form.text("parent")
     if not parent:
         raise BadInput("Every outcome is part of another.", "Choose its parent.")
-    made = await visit.site.app.library.create_outcome(
-        Caller(visit.who.token, visit.form.key),
+    made = await create_part(visit, parent)
+    return Done(address(made["id"]), f"Created “{made['title']}”.")
+
+
+async def create_part(visit: Visit, parent: str) -> dict[str, Any]:
+    """A part of an outcome, as the form describes it."""
+    return await visit.site.app.library.create_outcome(
+        visit.caller,
         parent=parent,
         title=visit.form.text("title"),
         description=visit.form.text("description"),
         urgent=visit.form.ticked("urgent"),
         important=visit.form.ticked("important"),
     )
-    return Done(address(made["id"]), f"Created “{made['title']}”.")
 
 
 def _wanted(visit: Visit) -> dict[str, str]:

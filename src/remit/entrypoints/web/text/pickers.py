@@ -1,10 +1,12 @@
 """Options of pickers: the things of the company that a field may name."""
 
 from collections.abc import Callable
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from remit.entrypoints.web.site import Visit
 from remit.errors import RemitError
+from remit.services.command import Verb
 from remit.services.connections import repos, secrets
 from remit.services.people import users
 from remit.services.screens import agent_page
@@ -36,13 +38,25 @@ def _words(agent: dict[str, Any]) -> str:
     return ", ".join(filter(None, (agent["role"], agent.get("title"))))
 
 
-def _users(visit: Visit) -> Offered:
-    if not visit.whole:
-        return []
-    return [
-        (one["name"], one["role"])
-        for one in visit.ask(users.listing, company=visit.company_id, limit=MOST)
-    ]
+def _offered(
+    verb: Verb[..., Any],
+    sent: Callable[[Any], str],
+    words: Callable[[Any], str],
+    *,
+    board: bool = False,
+) -> Callable[[Visit], Offered]:
+    """The things that a verb lists, for who sees the whole company and may perhaps change it."""
+
+    def offer(visit: Visit) -> Offered:
+        if not visit.whole or (board and not visit.decides):
+            return []
+        found = visit.ask(verb, company=visit.company_id, limit=MOST)
+        return [(sent(one), words(one)) for one in found]
+
+    return offer
+
+
+_users = _offered(users.listing, itemgetter("name"), itemgetter("role"))
 
 
 def _addresses(visit: Visit) -> Offered:
@@ -54,32 +68,11 @@ def _addresses(visit: Visit) -> Offered:
     ]
 
 
-def _secrets(visit: Visit) -> Offered:
-    if not (visit.whole and visit.decides):
-        return []
-    found = visit.ask(secrets.listing, company=visit.company_id, limit=MOST)
-    return [(one.name, one.name) for one in found]
-
-
-def _repos(visit: Visit) -> Offered:
-    if not (visit.whole and visit.decides):
-        return []
-    found = visit.ask(repos.listing, company=visit.company_id, limit=MOST)
-    return [(one["name"], one["url"]) for one in found]
-
-
-def _outcomes(visit: Visit) -> Offered:
-    if not visit.whole:
-        return []
-    found = visit.ask(outcomes.listing, company=visit.company_id, limit=MOST)
-    return [(one["id"], one["title"]) for one in found]
-
-
 KINDS: Final[dict[str, Callable[[Visit], Offered]]] = {
     "agent": _agents,
     "user": _users,
     "address": _addresses,
-    "secret": _secrets,
-    "repo": _repos,
-    "outcome": _outcomes,
+    "secret": _offered(secrets.listing, attrgetter("name"), attrgetter("name"), board=True),
+    "repo": _offered(repos.listing, itemgetter("name"), itemgetter("url"), board=True),
+    "outcome": _offered(outcomes.listing, itemgetter("id"), itemgetter("title")),
 }

@@ -33,15 +33,15 @@ def compare(before: str, after: str) -> Comparison:
         end += 1
     middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
     cut_off = max(len(middle_old), len(middle_new)) > MOST_LINES
-    changed = _changed(middle_old[:MOST_LINES], middle_new[:MOST_LINES])
+    changed_lines = changed(middle_old[:MOST_LINES], middle_new[:MOST_LINES])
     tail = [] if cut_off else [("same", line) for line in old[len(old) - end :]]
-    whole = [*(("same", line) for line in old[:start]), *changed, *tail]
+    whole = [*(("same", line) for line in old[:start]), *changed_lines, *tail]
     shown = _folded(whole)
     return Comparison(
         [(kind, line[:LONGEST_LINE]) for kind, line in shown[:MOST_SHOWN]],
         cut_off or len(shown) > MOST_SHOWN,
-        sum(kind == "added" for kind, _ in changed),
-        sum(kind == "removed" for kind, _ in changed),
+        sum(kind == "added" for kind, _ in changed_lines),
+        sum(kind == "removed" for kind, _ in changed_lines),
     )
 
 
@@ -49,7 +49,8 @@ def _lines(text: str) -> list[str]:
     return text.split("\n") if text else []
 
 
-def _changed(old: list[str], new: list[str]) -> list[tuple[str, str]]:
+def changed(old: list[str], new: list[str]) -> list[tuple[str, str]]:
+    """All lines of both, with what became of them."""
     found: list[tuple[str, str]] = []
     for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if kind == "equal":

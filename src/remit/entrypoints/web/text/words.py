@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from remit.clock import SECOND, from_iso
-from remit.entrypoints.web.text import commands
+from remit.entrypoints.web.text import commands, text_diff
 from remit.model.connections.diff import visible
 from remit.model.execution import transcript
 from remit.model.messaging.mail import MARKS, Mark
@@ -30,47 +29,16 @@ STATUS: Final = {
 }
 #: The five states that a page tells apart, by colour and by shape; all else is quiet.
 STATE: Final = {
-    **dict.fromkeys(("running", "work"), "work"),
-    **dict.fromkeys(
-        ("completed", "approved", "accepted", "good", "done", "passed", "merged"), "good"
-    ),
-    **dict.fromkeys(
-        [
-            "pending",
-            "pending_approval",
-            "revision_requested",
-            "paused",
-            "ask",
-            "warn",
-            "approval",
-            "question",
-            "submitted",
-            "waiting",
-            "blocked",
-            "unread",
-            "returned",
-        ],
-        "wait",
-    ),
-    **dict.fromkeys(
-        [
-            "error",
-            "failed",
-            "lost",
-            "rejected",
-            "dead_letter",
-            "deny",
-            "refused",
-            "failed_run",
-            "budget",
-            "budget_stop",
-            "bad",
-            "stopped",
-            "halted",
-            "overdue",
-        ],
-        "bad",
-    ),
+    name: look
+    for look, names in (
+        ("work", "running work"),
+        ("good", "completed approved accepted good done passed merged"),
+        ("wait", "pending pending_approval revision_requested paused ask warn approval question"),
+        ("wait", "submitted waiting blocked unread returned"),
+        ("bad", "error failed lost rejected dead_letter deny refused failed_run budget"),
+        ("bad", "budget_stop bad stopped halted overdue"),
+    )
+    for name in names.split()
 }
 MONTHS: Final = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
@@ -302,14 +270,7 @@ def diff(before: Any, after: Any) -> list[tuple[str, str]]:
         added = [("added", line) for line in new[:_LONGEST_DIFF]]
         left = len(old) + len(new) - len(removed) - len(added)
         return removed + added + ([("same", f"… and {left:,} more lines")] if left else [])
-    found: list[tuple[str, str]] = []
-    for what, i, j, k, m in difflib.SequenceMatcher(None, old, new).get_opcodes():
-        if what == "equal":
-            found += [("same", line) for line in old[i:j]]
-            continue
-        found += [("removed", line) for line in old[i:j]]
-        found += [("added", line) for line in new[k:m]]
-    return found
+    return text_diff.changed(old, new)
 
 
 def _lines(value: Any) -> list[str]:

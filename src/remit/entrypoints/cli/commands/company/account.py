@@ -5,30 +5,23 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import letters, output
-from remit.entrypoints.cli.options import Group, Session, pass_session
-from remit.errors import Conflict, NotFound, RemitError
+from remit.entrypoints.cli.options import Group, Session
+from remit.errors import Conflict, NotFound
 
 account = Group("account", help="Accounts of providers and set-ups of workers.")
 
 
-@account.rows(
-    *("list", "name", "state", "fault", "since", "until", "waiting"),
+account.rows(
+    *("list", "name", "state", "fault"),
+    ("since", lambda _, one: letters.age(one["since"])),
+    ("until", lambda _, one: one["until"] or one["triedAt"]),
+    ("waiting", lambda _, one: one["waiting"] or ""),
     empty="No agent has used an account of a provider yet.",
 )
-def _row(_: Session, one: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        one["name"],
-        one["state"],
-        one["fault"] or "",
-        letters.age(one["since"]) if one["since"] else "",
-        one["until"] or one["triedAt"] or "",
-        str(one["waiting"] or ""),
-    )
 
 
 @account.command("show")
 @click.argument("name")
-@pass_session
 def show(session: Session, name: str) -> None:
     """Show one of them, with the cause and what to do about it."""
     found = _named(session, name)
@@ -54,11 +47,7 @@ def account_id(session: Session, name: str) -> str:
 
 def held(session: Session) -> list[dict[str, Any]]:
     """Closed accounts, as far as they are ours to see."""
-    try:
-        every = session.client.each(session.under_company("accounts"))
-        return [one for one in every if one["state"] != "open"]
-    except RemitError:
-        return []
+    return [one for one in session.visible("accounts") if one["state"] != "open"]
 
 
 def line(account: dict[str, Any]) -> str:

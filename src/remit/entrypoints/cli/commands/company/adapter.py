@@ -5,29 +5,24 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.commands.company.hiring import json_object
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.options import Group, Session, option, stated
 
 adapter = Group("adapter", help="Adapters that run agents, and their settings.")
 
 
 @adapter.command("list")
-@pass_session
 def list_(session: Session) -> None:
     """List the adapters that are installed where the instance runs."""
-    found = session.client.get(session.under_company("adapters"))
-
-    def draw(adapters: list[dict[str, Any]]) -> None:
-        rows = [(one["type"], one["problem"] or one["summary"]) for one in adapters]
-        output.table(("type", "description"), rows, empty="No adapter is installed.")
-
-    session.show(found, draw)
+    session.show_table(
+        session.client.get(session.under_company("adapters")),
+        *("type", ("description", lambda _, one: one["problem"] or one["summary"])),
+        empty="No adapter is installed.",
+    )
 
 
 @adapter.command()
 @click.argument("type_", metavar="TYPE")
-@pass_session
 def show(session: Session, type_: str) -> None:
     """Show an adapter's settings, and what agents' tools cost in every conversation."""
     found = session.client.get(session.under_company("adapters", type_))
@@ -42,13 +37,10 @@ def show(session: Session, type_: str) -> None:
 
 @adapter.command()
 @click.argument("type_", metavar="[TYPE]", required=False)
-@click.option("--config", metavar="JSON|@FILE", help="With these settings.")
-@click.option("--agent", metavar="AGENT", help="As this agent is set up.")
-@click.option("--no-try", "untried", is_flag=True, help="Only look; do not ask the model.")
-@pass_session
-def test(
-    session: Session, type_: str | None, config: str | None, agent: str | None, untried: bool
-) -> int:
+@option("--config JSON|@FILE", "With these settings.")
+@option("--agent AGENT", "As this agent is set up.")
+@option("--no-try", "Only look; do not ask the model.", field="untried")
+def test(session: Session, type_: str | None, config: Any, agent: str | None, untried: bool) -> int:
     """Look whether an adapter can work where the instance runs.
 
     If a model serves it, one small request with the key or to the address says what comes back.
@@ -57,12 +49,9 @@ def test(
         raise click.UsageError("Name an adapter, or an agent with --agent.")
     if agent is not None and config is not None:
         raise click.UsageError("An agent has settings of its own; leave out --config.")
-    body: dict[str, Any] = {"tryOut": not untried}
-    if config is not None:
-        body["adapterConfig"] = json_object(config, "--config")
+    body = stated({"tryOut": not untried, "adapterConfig": config, "agentId": agent})
     if agent is not None:
-        body["agentId"] = session.agent_id(agent)
-        type_ = session.client.get(path("agents", body["agentId"]))["adapterType"]
+        type_ = session.client.get(path("agents", agent))["adapterType"]
     target = session.under_company("adapters", str(type_), "test-environment")
     found = session.client.send("POST", target, body)
     parts = [one for one in (found, found["tried"]) if one is not None]

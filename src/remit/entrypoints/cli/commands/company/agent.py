@@ -1,6 +1,7 @@
 """`remit agent`: agents, their tree and their keys."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -9,14 +10,23 @@ from remit.entrypoints.cli import following, setup_note, tokens
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company import budget as budgets
 from remit.entrypoints.cli.commands.company import hiring
-from remit.entrypoints.cli.drawing import output, reorganisation, run_view, trees
+from remit.entrypoints.cli.drawing import cells, output, reorganisation, run_view, trees
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
-from remit.errors import BadInput
+from remit.entrypoints.cli.options import (
+    AGENT,
+    AGENT_NAME,
+    BOSS,
+    Group,
+    Session,
+    limit_option,
+    option,
+)
 from remit.ids import short
 
-depth_option = click.option(
-    "--depth", type=click.IntRange(min=1), help="So many levels; everything otherwise."
+name_argument = click.argument("name", type=AGENT)
+
+depth_option = option(
+    "--depth", "So many levels; everything otherwise.", type=click.IntRange(min=1)
 )
 
 
@@ -24,40 +34,27 @@ agent = Group("agent", help="Agents and their keys.")
 
 
 @agent.command("list")
-@click.option("--all", "everybody", is_flag=True, help="Terminated agents, too.")
+@option("--all", "Terminated agents, too.", field="everybody")
 @limit_option
 @watch_option
-@pass_session
 def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
     """List the agents of the company."""
 
-    def look() -> list[dict[str, Any]]:
-        every = "true" if everybody else None
-        return session.listed(session.under_company("agents"), limit, terminated=every)
-
     def draw(agents: list[dict[str, Any]]) -> None:
         names = {one["id"]: one["name"] for one in agents}
-        rows = [
-            (
-                one["name"],
-                one["role"],
-                one["title"],
-                one["status"],
-                names.get(one["reportsTo"], one["reportsTo"] or "board"),
-                one["adapterType"],
-                short(one["id"]),
-            )
-            for one in agents
-        ]
-        columns = ("name", "role", "title", "status", "boss", "adapter", "id")
-        output.table(columns, rows, empty="The company has no agents.")
+        cells.table(
+            *(session, agents, "name", "role", "title", "status"),
+            ("boss", lambda _, one: names.get(one["reportsTo"], one["reportsTo"] or "board")),
+            *("adapter: {adapterType}", "id: {id:short}"),
+            empty="The company has no agents.",
+        )
 
-    following.show(session, look, draw, watch=watch)
+    target, every = session.under_company("agents"), "true" if everybody else None
+    following.show(session, draw, target, limit, watch=watch, terminated=every)
 
 
 @agent.command()
 @depth_option
-@pass_session
 def tree(session: Session, depth: int | None) -> None:
     """Draw who reports to whom."""
     found = session.client.get(session.under_company("org"))
@@ -66,15 +63,14 @@ def tree(session: Session, depth: int | None) -> None:
 
 @agent.command()
 @hiring.description_options
-@pass_session
 def create(session: Session, /, **said: Any) -> None:
     """Create an agent directly, as the board; nobody is asked.
 
     It is started by mail and by outcomes, not by being created.
     """
-    body = hiring.described(session, said)
+    body = hiring.described(said)
     made = session.client.send("POST", session.under_company("agents"), body)
-    session.done(made, _created(session, made), lambda one: _draw(session, one))
+    session.done(made, _created(session, made), partial(_draw, session))
     setup_note.tell(session, made)
 
 
@@ -91,21 +87,21 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 
 
 @agent.command()
-@click.argument("name")
-@click.option("--subtree", is_flag=True, help="Everybody below it, too, all or none.")
-@click.option("--dry-run", is_flag=True, help="Only tell who and what would end.")
-@click.option("--yes", is_flag=True, help="Do not ask before, with --subtree.")
-@pass_session
+@name_argument
+@option("--subtree", "Everybody below it, too, all or none.")
+@option("--dry-run", "Only tell who and what would end.")
+@option("--yes", "Do not ask before, with --subtree.")
 def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bool) -> None:
     """End an agent; its history stays."""
-    target = path("agents", session.agent_id(name), "terminate")
+    target = path("agents", name, "terminate")
     body = {"subtree": subtree, "dryRun": dry_run}
-    if subtree and not dry_run and not yes:
-        if session.as_json:
-            raise click.UsageError("terminate --subtree with --json needs --yes.")
+
+    def ask() -> str:
         _draw_ended(session.client.send("POST", target, {**body, "dryRun": True}))
-        if not click.confirm("End all of them?", err=True):
-            raise BadInput("Nobody was terminated.", "Repeat it with --yes if you are sure.")
+        return "End all of them?"
+
+    if subtree and not dry_run and not yes:
+        session.confirm("terminate --subtree", ask, "Nobody was terminated.")
     session.show(session.client.send("POST", target, body), _draw_ended)
 
 
@@ -125,13 +121,11 @@ def _draw_ended(one: dict[str, Any]) -> None:
 
 
 @agent.command()
-@click.argument("name")
-@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
-@pass_session
+@name_argument
+@option("--dry-run", "Only tell what would change.")
 def update(session: Session, name: str, dry_run: bool) -> None:
     """Let an agent take over its settings and its program as they are now, in a new session."""
-    target = path("agents", session.agent_id(name), "update")
-    answer = session.client.send("POST", target, {"dryRun": dry_run})
+    answer = session.client.send("POST", path("agents", name, "update"), {"dryRun": dry_run})
 
     def draw(one: dict[str, Any]) -> None:
         if one["dryRun"]:
@@ -155,55 +149,48 @@ def update(session: Session, name: str, dry_run: bool) -> None:
 
 
 @agent.command()
-@click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask before.")
-@pass_session
+@click.argument("name", type=AGENT_NAME)
+@option("--yes", "Do not ask before.")
 def purge(session: Session, name: str, yes: bool) -> None:
     """Take out for good what a terminated agent left; the record stays."""
     target = path("agents", session.agent_id_ever(name), "purge")
     if not yes:
-        if session.as_json:
-            raise click.UsageError("purge with --json needs --yes.")
         what = f"Remove the keys, memory, sessions and logs of {output.clean(name)} for good?"
-        if not click.confirm(what, err=True):
-            raise BadInput("Nothing was removed.", "Repeat it with --yes if you are sure.")
+        session.confirm("purge", lambda: what, "Nothing was removed.")
     answer = session.client.send("POST", target)
     session.show(answer, lambda one: output.say(f"{one['name']} is purged."))
 
 
 @agent.command()
-@click.argument("name")
-@pass_session
+@name_argument
 def stop(session: Session, name: str) -> None:
     """End what an agent is doing and keep it from being started."""
-    answer = session.client.send("POST", path("agents", session.agent_id(name), "stop"))
+    answer = session.client.send("POST", path("agents", name, "stop"))
     said = "{0} is stopped; `remit agent start {0}` lets it work again."
     session.show(answer, lambda one: output.say(said.format(one["name"])))
 
 
 @agent.command()
-@click.argument("name")
-@click.argument("boss", metavar="BOSS|board")
+@name_argument
+@click.argument("boss", metavar="BOSS|board", type=BOSS)
 @reorganisation.dry_run_option
-@pass_session
 def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
     """Give an agent another boss; it brings along everybody below it."""
     reorganisation.move(session, name, boss, dry_run)
 
 
 @agent.command()
-@click.argument("name")
-@click.option("--printed", is_flag=True, help="Output of its newest run, instead.")
-@click.option("--follow", is_flag=True, help="The same, and what it goes on to print.")
+@name_argument
+@option("--printed", "Output of its newest run, instead.")
+@option("--follow", "The same, and what it goes on to print.")
 @limit_option
-@pass_session
 def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -> None:
     """Show what an agent's runs said they did, the newest first."""
     if printed or follow:
-        run = run_view.run_id(session, session.agent_name(session.agent_id(name)))
+        run = run_view.run_id(session, session.agent_name(name))
         run_view.tail(session, run, go_on=follow)
         return
-    found = session.listed(path("agents", session.agent_id(name), "log"), limit)
+    found = session.listed(path("agents", name, "log"), limit)
 
     def draw(entries: list[dict[str, Any]]) -> None:
         if not entries:
@@ -217,43 +204,29 @@ def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -
 
 
 @agent.command()
-@click.argument("name")
+@name_argument
 @tokens.token_options
-@pass_session
 def token(session: Session, /, name: str, **options: Any) -> None:
     """Make a key for an agent; it is shown once."""
-    tokens.carry_out(session, path("agents", session.agent_id(name), "keys"), **options)
+    tokens.carry_out(session, path("agents", name, "keys"), **options)
 
 
 for command in (*hiring.COMMANDS, budgets.budget):
     agent.add_command(command)
 
 
+def _boss(session: Session, one: dict[str, Any]) -> str:
+    return session.agent_name(one["reportsTo"]) if one["reportsTo"] else "board"
+
+
 def _draw(session: Session, one: dict[str, Any]) -> None:
-    boss = one["reportsTo"]
-    output.fields(
-        {
-            "name": one["name"],
-            "id": one["id"],
-            "role": one["role"],
-            "title": one["title"],
-            "status": one["status"],
-            "boss": session.agent_name(boss) if boss else "board",
-            "adapter": one["adapterType"],
-            "may hire": _yes_or_no((one.get("permissions") or {}).get("canCreateAgents")),
-            "level": one.get("permissionLevel"),
-            "budget": budgets.in_words(session, one),
-            "seat": one["seatUserId"] and session.names.get(one["seatUserId"], one["seatUserId"]),
-            "state": f"kb://{one['stateFileId']}",
-            "log": f"kb://{one['logFileId']}",
-            "created": output.when(one["createdAt"]),
-            "updated": output.when(one["updatedAt"]),
-        }
+    cells.fields(
+        *(session, one, "name", "id", "role", "title", "status", ("boss", _boss)),
+        *("adapter: {adapterType}", "may hire: {permissions[canCreateAgents]:yes}"),
+        *("level: {permissionLevel}", ("budget", budgets.in_words), "seat: {seatUserId:known}"),
+        *("state: kb://{stateFileId}", "log: kb://{logFileId}"),
+        *("created: {createdAt:when}", "updated: {updatedAt:when}"),
     )
-
-
-def _yes_or_no(flag: bool | None) -> str | None:
-    return None if flag is None else "yes" if flag else "no"
 
 
 agent.draw = _draw

@@ -10,7 +10,7 @@ import click
 from remit.entrypoints import declared_text
 from remit.entrypoints.cli import setup_note
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import BadInput
 
 _SIGNS = {"create": "+", "change": "~", "unchanged": " "}
@@ -18,8 +18,7 @@ _SIGNS = {"create": "+", "change": "~", "unchanged": " "}
 
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE|-")
-@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
-@pass_session
+@option("--dry-run", "Only tell what would change.")
 def apply(session: Session, file: str, dry_run: bool) -> None:
     """Make a company what a file says.
 

@@ -12,7 +12,7 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import BadInput, Conflict
 
 _TAR = {"Content-Type": "application/x-tar"}
@@ -25,7 +25,6 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@pass_session
 def export(session: Session, folder: Path) -> None:
     """Write the whole company to a new folder, as readable text and without secrets."""
     _check_new(folder)
@@ -41,8 +40,7 @@ def export(session: Session, folder: Path) -> None:
 
 @click.command("import", cls=Command)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--name", help="Another name for it.")
-@pass_session
+@option("--name TEXT", "Another name for it.")
 def import_(session: Session, folder: Path, name: str | None) -> None:
     """Make a company from an exported folder; you are its board."""
     from urllib.parse import quote

@@ -8,7 +8,7 @@ from remit.entrypoints import budget_text
 from remit.entrypoints.approval_text import monthly
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import AGENT, Command, Session
 from remit.errors import RemitError
 
 _FIELDS = ("limit", "reserved", "spentByItself", "left")
@@ -16,8 +16,7 @@ _WORDS = ("limit", "reserved", "spent", "left")
 
 
 @click.command(cls=Command)
-@click.argument("name", required=False)
-@pass_session
+@click.argument("name", required=False, type=AGENT)
 def budget(session: Session, name: str | None) -> None:
     """Show what an agent may spend this month and what is left; of all without NAME.
 
@@ -26,7 +25,7 @@ def budget(session: Session, name: str | None) -> None:
     if name is None:
         _all(session)
         return
-    found = session.client.get(path("agents", session.agent_id(name), "budget"))
+    found = session.client.get(path("agents", name, "budget"))
 
     def draw(one: dict[str, Any]) -> None:
         output.say(f"{one['name']}, from {one['month'][:10]} until {one['until'][:10]}:")

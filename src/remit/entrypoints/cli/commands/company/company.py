@@ -6,11 +6,15 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company.archive import export, import_
-from remit.entrypoints.cli.commands.company.hiring import json_object
 from remit.entrypoints.cli.commands.company.policy import policy
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
-from remit.ids import short
+from remit.entrypoints.cli.options import (
+    Group,
+    Session,
+    limit_option,
+    option,
+    stated,
+)
 from remit.model.execution.limit import WORDS, Limit, amount_shown
 from remit.services.declared.templates import TEMPLATES
 
@@ -19,26 +23,21 @@ company = Group("company", help="Companies.")
 
 @company.command()
 @click.argument("name")
-@click.option("--root", "rootName", metavar="NAME", help="Its root agent; ceo, if left out.")
-@click.option(
-    "--adapter",
-    "adapterType",
-    help="Adapter of the root agent; the first that can be used, if left out.",
+@option("--root NAME", "Its root agent; ceo, if left out.", field="rootName")
+@option(
+    "--adapter TEXT",
+    "Adapter of the root agent; the first that can be used, if left out.",
+    field="adapterType",
 )
-@click.option("--config", metavar="JSON|@FILE", help="Settings of the adapter.")
-@click.option(
+@option("--config JSON|@FILE", "Settings of the adapter.", field="adapterConfig")
+@option(
     "--template",
+    "A team to begin with, below the root agent.",
     type=click.Choice([one.name for one in TEMPLATES]),
-    help="A team to begin with, below the root agent.",
 )
-@pass_session
-def create(
-    session: Session, /, config: str | None, template: str | None, **given: str | None
-) -> None:
+def create(session: Session, /, template: str | None, **given: Any) -> None:
     """Create a company with its root agent; you are its board."""
-    body: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if config is not None:
-        body["adapterConfig"] = json_object(config)
+    body = stated(given)
     made = session.client.send("POST", path("companies"), body)
 
     root = body.get("rootName", "ceo")
@@ -55,23 +54,17 @@ def create(
 
 @company.command("list")
 @limit_option
-@pass_session
 def list_(session: Session, limit: int) -> None:
     """List the companies you have a part in."""
-    found = session.listed(path("companies"), limit)
-
-    def draw(companies: list[dict[str, Any]]) -> None:
-        rows = [
-            (one["name"], short(one["id"]), output.when(one.get("createdAt"))) for one in companies
-        ]
-        output.table(("name", "id", "created"), rows, empty="You have no part in a company.")
-
-    session.show(found, draw)
+    session.show_table(
+        session.listed(path("companies"), limit),
+        *("name", "id: {id:short}", "created: {createdAt:when}"),
+        empty="You have no part in a company.",
+    )
 
 
 @company.command()
 @click.argument("name", required=False)
-@pass_session
 def show(session: Session, name: str | None) -> None:
     """Show one company."""
     session.company_option = name or session.company_option
@@ -79,84 +72,58 @@ def show(session: Session, name: str | None) -> None:
 
 
 @company.command("set")
-@click.option("--name", help="Its new name.")
-@click.option(
-    "--messaging",
-    type=click.Choice(["chain", "team", "subtree", "open"]),
-    help="Mail that is allowed besides that of bosses and their reports.",
+@option("--name TEXT", "Its new name.")
+@option(
+    "--messaging chain|team|subtree|open",
+    "Mail that is allowed besides that of bosses and their reports.",
 )
-@click.option("--approve-hires", type=bool, metavar="yes|no", help="Whether a hire waits for you.")
-@click.option(
-    "--approve-config",
-    type=bool,
-    metavar="yes|no",
-    help="Whether a configuration that an agent proposes waits for you.",
+@option(
+    "--approve-hires yes|no",
+    "Whether a hire waits for you.",
+    field="requireBoardApprovalForNewAgents",
 )
-@click.option("--chat-provider", metavar="NAME", help="Adapter of agents that agents create.")
-@click.option("--chat-model", metavar="NAME", help="Its model. An empty text takes it back.")
-@click.option(
-    "--review-hours",
-    metavar="HOURS",
-    help="After how many hours each what does not move is looked at again, such as 1,4,24.",
+@option(
+    "--approve-config yes|no",
+    "Whether a configuration that an agent proposes waits for you.",
+    field="requireApprovalForConfigChanges",
 )
-@click.option(
-    "--committer", metavar="NAME <ADDRESS>", help="The committer for its agents. Empty: Remit."
+@option("--chat-provider NAME", "Adapter of agents that agents create.", field="chatLLMProvider")
+@option("--chat-model NAME", "Its model. An empty text takes it back.", field="chatLLMModel")
+@option(
+    "--review-hours HOURS",
+    "After how many hours each what does not move is looked at again, such as 1,4,24.",
+    field="reviewHours",
 )
-@click.option(
-    "--co-authors",
-    metavar="NAME <ADDRESS>,…",
-    help="The co-author of each commit. Empty: nobody.",
+@option(
+    "--committer NAME <ADDRESS>",
+    "The committer for its agents. Empty: Remit.",
+    field="commitCommitter",
 )
-@click.option(
-    "--signing",
-    metavar="SECRET",
-    help="The secret with the key that signs commits. Empty: none. See `company signing-key`.",
+@option(
+    "--co-authors NAME <ADDRESS>,…",
+    "The co-author of each commit. Empty: nobody.",
+    field="commitCoAuthors",
 )
-@click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    help="A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
+@option(
+    "--signing SECRET",
+    "The secret with the key that signs commits. Empty: none. See `company signing-key`.",
+    field="commitSigning",
 )
-@pass_session
-def set_(
-    session: Session,
-    name: str | None,
-    messaging: str | None,
-    approve_hires: bool | None,
-    approve_config: bool | None,
-    chat_provider: str | None,
-    chat_model: str | None,
-    review_hours: str | None,
-    committer: str | None,
-    co_authors: str | None,
-    signing: str | None,
-    limits: tuple[str, ...],
-) -> None:
+@option(
+    "--limit NAME=NUMBER…",
+    "A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
+    field="limits",
+)
+def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
     """Change a company's settings."""
-    given = {
-        "name": name,
-        "messaging": messaging,
-        "requireBoardApprovalForNewAgents": approve_hires,
-        "requireApprovalForConfigChanges": approve_config,
-        "chatLLMProvider": chat_provider,
-        "chatLLMModel": chat_model,
-        "reviewHours": review_hours,
-        "commitCommitter": committer,
-        "commitCoAuthors": co_authors,
-        "commitSigning": signing,
-        "limits": dict(map(_limit, limits)) or None,
-    }
-    body = {field: value for field, value in given.items() if value is not None}
+    body = stated({**given, "limits": dict(map(_limit, limits)) or None})
     if not body:
         raise click.UsageError("Nothing is to be changed.")
     session.show(session.client.send("PATCH", session.under_company(), body), _draw)
 
 
 @company.command("signing-key")
-@click.option("--new", is_flag=True, help="Make a key, or another one in place of it.")
-@pass_session
+@option("--new", "Make a key, or another one in place of it.")
 def signing_key(session: Session, new: bool) -> None:
     """Show the key that commits are signed with, to be registered at the forge."""
     target = session.under_company("signing-key")

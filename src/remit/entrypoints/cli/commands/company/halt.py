@@ -6,15 +6,14 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import AGENT, Command, Session, option
 from remit.errors import RemitError
 from remit.model.text import plural
 
 
 @click.command(cls=Command)
-@click.argument("agent", required=False)
-@click.option("--note", "--reason", "note", help="Why, for everybody who looks.")
-@pass_session
+@click.argument("agent", required=False, type=AGENT)
+@option("--note, --reason TEXT", "Why, for everybody who looks.", field="note")
 def stop(session: Session, agent: str | None, note: str | None) -> None:
     """Halt the company, or AGENT and everybody below it.
 
@@ -25,7 +24,7 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
     if agent is None:
         target = session.under_company("stop")
     else:
-        target = path("agents", session.agent_id(agent), "stop")
+        target = path("agents", agent, "stop")
         body["subtree"] = True
     answer = session.client.send("POST", target, body)
 
@@ -42,8 +41,7 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("agent", required=False)
-@pass_session
+@click.argument("agent", required=False, type=AGENT)
 def go(session: Session, agent: str | None) -> None:
     """Let the company, or AGENT and everybody below it, go on.
 
@@ -52,7 +50,7 @@ def go(session: Session, agent: str | None) -> None:
     if agent is None:
         answer = session.client.send("POST", session.under_company("go"))
     else:
-        target = path("agents", session.agent_id(agent), "go")
+        target = path("agents", agent, "go")
         answer = session.client.send("POST", target, {"subtree": True})
 
     def draw(halt: dict[str, Any]) -> None:

@@ -2,20 +2,29 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from remit.entrypoints.cli import setup_note
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import (
+    AGENT,
+    JSON,
+    TEXT,
+    Command,
+    F,
+    Session,
+    json_object,
+    option,
+    stated,
+    text_or_file,
+)
 from remit.ids import short
 from remit.model.organisation.agent_spec import CONFIGURED, Field, Holds
 
-F = TypeVar("F", bound=Callable[..., Any])
-
+_INLINE = {"JSON|@FILE": JSON, "TEXT|@FILE": TEXT}
 LEVELS = ("restricted", "standard", "privileged", "boss")
 _BY_KEY = {one.key: one for one in CONFIGURED}
 _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
@@ -23,22 +32,18 @@ _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
 
 def description_options(command: F) -> F:
     """How a new agent is described, whoever brings it about."""
-    for option in reversed(
+    for each in reversed(
         [
             click.argument("name"),
             *(_option(one) for one in CONFIGURED if one.part.option),
-            click.option(
-                "--boss", metavar="AGENT", help="The boss it reports to; you, if left out."
-            ),
-            click.option("--purpose", metavar="TEXT", help="The outcome it is responsible for."),
-            click.option(
-                "--once",
-                is_flag=True,
-                help="The purpose can be accomplished: it is worked on at once, and then done.",
+            option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
+            option("--purpose TEXT", "The outcome it is responsible for."),
+            option(
+                "--once", "The purpose can be accomplished: it is worked on at once, and then done."
             ),
         ]
     ):
-        command = option(command)
+        command = each(command)
     return command
 
 
@@ -50,37 +55,29 @@ def _option(field: Field) -> Callable[[F], F]:
     elif field.holds is Holds.AMOUNT:
         more = {"type": click.IntRange(min=0)}
     part = field.part
+    if part.metavar in _INLINE:
+        more = {"type": _INLINE[part.metavar]}
     return click.option(part.option, field.key, metavar=part.metavar, help=part.help, **more)
 
 
-def described(session: Session, said: dict[str, Any]) -> dict[str, Any]:
+def described(said: dict[str, Any]) -> dict[str, Any]:
     """The body that the options describe."""
-    body = dict(said)
-    boss = body.pop("boss")
+    body = stated(said)
     if body.pop("once"):
-        if body["purpose"] is None:
+        if "purpose" not in body:
             raise click.UsageError("--once needs a --purpose.")
         body["perpetual"] = False
-    if boss is not None:
-        body["reportsTo"] = session.agent_id(boss)
-    body = {key: value for key, value in body.items() if value is not None}
-    for field in CONFIGURED:
-        if field.key in body and field.part.metavar == "JSON|@FILE":
-            body[field.key] = json_object(body[field.key], field.part.option)
-        elif field.key in body and field.part.metavar == "TEXT|@FILE":
-            body[field.key] = _text_or_file(body[field.key], field.part.option)
     return body
 
 
 @click.command(cls=Command)
 @description_options
-@click.option("--outcome", "outcomeId", metavar="ID", help="Hand this outcome to it.")
-@click.option("--level", "permissionLevel", type=click.Choice(LEVELS), help="Permission level.")
-@click.option("--reason", metavar="TEXT", help="Reason for the hire, for who approves it.")
-@pass_session
+@option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
+@option("--level", "Permission level.", field="permissionLevel", type=click.Choice(LEVELS))
+@option("--reason TEXT", "Reason for the hire, for who approves it.")
 def hire(session: Session, /, **said: Any) -> None:
     """Ask for an agent; where the company wants to be asked it waits for approval."""
-    body = described(session, said)
+    body = described(said)
     answer = session.client.send("POST", session.under_company("agent-hires"), body)
 
     def draw(hired: dict[str, Any]) -> None:
@@ -104,12 +101,11 @@ def hire(session: Session, /, **said: Any) -> None:
     Keys are {_KEYS}; adapterConfig.KEY=VALUE changes one setting in it. A file holds them as JSON.
     """,
 )
-@click.argument("name")
+@click.argument("name", type=AGENT)
 @click.argument("changes", nargs=-1, metavar="KEY=VALUE|FILE…", required=True)
-@click.option("--revision", type=click.IntRange(min=1), help="Only if it still is at this one.")
-@click.option("--propose", is_flag=True, help="Ask for it instead of doing it.")
-@click.option("--reason", default="", help="Why, if it is a proposal.")
-@pass_session
+@option("--revision", "Only if it still is at this one.", type=click.IntRange(min=1))
+@option("--propose", "Ask for it instead of doing it.")
+@option("--reason TEXT", "Why, if it is a proposal.", default="")
 def set_(
     session: Session,
     name: str,
@@ -118,20 +114,19 @@ def set_(
     propose: bool,
     reason: str,
 ) -> None:
-    agent = session.agent_id(name)
     body: dict[str, Any] = {}
     for change in changes:
-        _add(session, agent, body, change)
+        _add(session, name, body, change)
     if revision is not None:
         body["expectedRevision"] = revision
     if not propose:
-        answer = session.client.send("PATCH", path("agents", agent), body)
+        answer = session.client.send("PATCH", path("agents", name), body)
         said = f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
         session.show(answer, lambda one: output.say(f"{one['name']} {said}."))
         if {"adapterType", "adapterConfig"} & body.keys():
             setup_note.tell(session, answer)
         return
-    target = path("agents", agent, "config-proposals")
+    target = path("agents", name, "config-proposals")
     answer = session.client.send("POST", target, {**body, "reason": reason})
 
     def draw(proposed: dict[str, Any]) -> None:
@@ -145,23 +140,21 @@ def set_(
 
 
 @click.command(cls=Command)
-@click.argument("name")
-@click.option("--hire", "may_hire", type=bool, metavar="yes|no", help="Whether it may hire.")
-@click.option("--level", type=click.Choice(LEVELS), help="A bundle of what it may do.")
-@pass_session
+@click.argument("name", type=AGENT)
+@option("--hire yes|no", "Whether it may hire.", field="may_hire")
+@option("--level", "A bundle of what it may do.", type=click.Choice(LEVELS))
 def permissions(session: Session, name: str, may_hire: bool | None, level: str | None) -> None:
     """Show or change what an agent is permitted."""
-    agent = session.agent_id(name)
     if may_hire is not None and level is not None:
         raise click.UsageError("--hire and --level exclude each other.")
     if may_hire is not None:
         body: dict[str, Any] = {"canCreateAgents": may_hire}
-        answer = session.client.send("PATCH", path("agents", agent, "permissions"), body)
+        answer = session.client.send("PATCH", path("agents", name, "permissions"), body)
     elif level is not None:
         body = {"permissionLevel": level}
-        answer = session.client.send("PATCH", path("agents", agent, "permission-level"), body)
+        answer = session.client.send("PATCH", path("agents", name, "permission-level"), body)
     else:
-        answer = session.client.get(path("agents", agent))
+        answer = session.client.get(path("agents", name))
 
     def draw(one: dict[str, Any]) -> None:
         may = (one.get("permissions") or {}).get("canCreateAgents")
@@ -176,37 +169,15 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
 
 
 @click.command(cls=Command)
-@click.argument("name")
+@click.argument("name", type=AGENT)
 @click.argument("reason", default="")
-@pass_session
 def wake(session: Session, name: str, reason: str) -> None:
     """Send an agent mail that says why, so that it is started."""
-    target = path("agents", session.agent_id(name), "wakeup")
-    answer = session.client.send("POST", target, {"reason": reason})
+    answer = session.client.send("POST", path("agents", name, "wakeup"), {"reason": reason})
     session.show(answer, lambda one: output.say(f"{one['name']} has mail and will look at it."))
 
 
 COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)
-
-
-def json_object(text: str, option: str = "--config") -> dict[str, Any]:
-    try:
-        found = json.loads(_text_or_file(text, option))
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise click.BadParameter("it must be a JSON object", param_hint=option)
-    return found
-
-
-def _text_or_file(text: str, option: str) -> str:
-    """The text, or what is in the file that it names with an @."""
-    if not text.startswith("@"):
-        return text
-    try:
-        return Path(text[1:]).read_text()
-    except UnicodeDecodeError:
-        raise click.BadParameter("the file is not UTF-8 text", param_hint=option) from None
 
 
 def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> None:
@@ -230,7 +201,7 @@ def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> Non
     elif holds is Holds.AMOUNT:
         body[key] = _loose(value)
     else:
-        body[key] = _text_or_file(value, key)
+        body[key] = text_or_file(value, key)
 
 
 def _loose(value: str) -> Any:

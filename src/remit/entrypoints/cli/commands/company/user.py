@@ -5,25 +5,29 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli import tokens
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, pass_session
-from remit.ids import short
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import (
+    AGENT_NAME,
+    Group,
+    Session,
+    option,
+    stated,
+)
+
+role_option = option("--role board|observer", default="board", show_default=True)
+hours_option = option("--hours INTEGER", "How long the link is good; 72, if left out.")
 
 user = Group("user", help="People with a part in a company, and their tokens.")
 
 
 @user.command()
 @click.argument("name")
-@click.option(
-    "--role", type=click.Choice(["board", "observer"]), default="board", show_default=True
-)
-@click.option("--scope", metavar="AGENT", help="Only this agent and everybody below it.")
-@pass_session
+@role_option
+@option("--scope AGENT", "Only this agent and everybody below it.", type=AGENT_NAME)
 def add(session: Session, name: str, role: str, scope: str | None) -> None:
     """Give a person a part in the company."""
-    body = {"name": name, "role": role}
-    if scope is not None:
-        body["scope"] = session.agent_id(scope)
+    top = None if scope is None else session.agent_id(scope)
+    body = stated({"name": name, "role": role, "scope": top})
     answer = session.client.send("POST", session.under_company("users"), body)
     what = "is on the board of" if role == "board" else "observes"
     over = f"{scope} and below" if scope is not None else session.company["name"]
@@ -34,37 +38,28 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
             "of runs, configurations without keys."
         )
     said.append(f"Next: remit user token {answer['name']}")
-    session.done(answer, said, _draw)
+    session.done(answer, said, lambda one: _draw(session, one))
 
 
 # By hand: the link is to where the command asks.
 @user.command()
 @click.argument("name")
-@click.option(
-    "--role", type=click.Choice(["board", "observer"]), default="board", show_default=True
-)
-@click.option("--scope", metavar="AGENT", help="Only this agent and everybody below it.")
-@click.option("--hours", type=int, help="How long the link is good; 72, if left out.")
-@pass_session
-def invite(session: Session, name: str, role: str, scope: str | None, hours: int | None) -> None:
+@role_option
+@option("--scope AGENT", "Only this agent and everybody below it.")
+@hours_option
+def invite(session: Session, /, **given: Any) -> None:
     """Give a person a part in the company, with a link that signs them in."""
-    body: dict[str, Any] = {"name": name, "role": role}
-    if scope is not None:
-        body["scope"] = session.agent_id(scope)
-    if hours is not None:
-        body["hours"] = hours
-    answer = session.client.send("POST", session.under_company("invitations"), body)
+    answer = session.client.send("POST", session.under_company("invitations"), stated(given))
     session.show(answer, lambda one: _draw_link(session, one))
 
 
 @user.command()
 @click.argument("name")
-@click.option("--hours", type=int, help="How long the link is good; 72, if left out.")
-@pass_session
-def link(session: Session, name: str, hours: int | None) -> None:
+@hours_option
+def link(session: Session, /, name: str, **given: Any) -> None:
     """Make another link that signs a person in, once; those before it end."""
     target = session.under_company("users", name, "links")
-    answer = session.client.send("POST", target, {} if hours is None else {"hours": hours})
+    answer = session.client.send("POST", target, stated(given))
     session.show(answer, lambda one: _draw_link(session, one))
 
 
@@ -79,29 +74,26 @@ def _draw_link(session: Session, one: dict[str, Any]) -> None:
         output.note("The link was shown already. Make another with `remit user link`.")
 
 
-@user.rows("list", "name", "role", "over", "id", empty="Nobody has a part in it.")
-def _row(session: Session, one: dict[str, Any]) -> tuple[str, ...]:
+def _over(session: Session, one: dict[str, Any]) -> str:
     scope = one.get("scopeAgentId")
-    over = session.names.get(scope, scope) if scope else "whole company"
-    return one["name"], one["role"], over, short(one["id"])
+    return session.names.get(scope, scope) if scope else "whole company"
+
+
+user.rows(
+    *("list", "name", "role", ("over", _over), "id: {id:short}"),
+    empty="Nobody has a part in it.",
+)
 
 
 # One command makes, lists and revokes them.
 @user.command()
 @click.argument("name")
 @tokens.token_options
-@pass_session
 def token(session: Session, /, name: str, **options: Any) -> None:
     """Make a token for a person; it is shown once."""
     tokens.carry_out(session, session.under_company("users", name, "tokens"), **options)
 
 
-def _draw(one: dict[str, Any]) -> None:
-    output.fields(
-        {
-            "name": one["name"],
-            "id": one["id"],
-            "role": one["role"],
-            "over": one.get("scopeAgentId") or "whole company",
-        }
-    )
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    over = ("over", lambda _, one: one.get("scopeAgentId") or "whole company")
+    cells.fields(session, one, "name", "id", "role", over)

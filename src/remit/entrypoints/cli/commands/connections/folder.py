@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.options import Group
 
 folder = Group("folder", help="Folders of the machine that runs work in or read.")
 
-
-@folder.rows("list", "id", "kind", "agent", "folder", "PATH", empty="There are no folders.")
-def _row(_: Session, one: dict[str, Any]) -> tuple[object, ...]:
-    whose = one["agentName"] or "all"
-    return one["id"], one["kind"], whose, one["title"], " ".join(one["programs"])
+folder.rows(
+    *("list", "id", "kind", ("agent", lambda _, one: one["agentName"] or "all"), "folder: {title}"),
+    ("PATH", lambda _, one: " ".join(one["programs"])),
+    empty="There are no folders.",
+)

@@ -6,13 +6,19 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Group, Session, pass_session
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import (
+    Command,
+    Group,
+    Session,
+    command_words,
+    option,
+    stated,
+)
 from remit.errors import Unauthenticated
 
 
 @click.command("mcp-stdio", cls=Command)
-@pass_session
 def mcp_stdio(session: Session) -> int:
     """Serve MCP on standard input and output.
 
@@ -38,45 +44,28 @@ class _Naming(Command):
 
 @mcp.command(cls=_Naming)
 @click.argument("name")
-@click.option("--command", metavar="COMMAND", help="A program on the instance's machine.")
-@click.option("--url", "address", metavar="URL", help="An address that speaks MCP over HTTP.")
-@click.option("--env", multiple=True, metavar="K=V", help="A variable of the program.")
-@click.option("--secret-env", multiple=True, metavar="K=SECRET", help="The same, from a secret.")
-@click.option("--header", multiple=True, metavar="K=V", help="A header for the address.")
-@click.option(
-    "--secret-header",
-    multiple=True,
-    metavar="K=SECRET",
-    help="The same, from a secret: 'Authorization=Bearer {github-token}'.",
+@option("--command COMMAND", "A program on the instance's machine.")
+@option("--url URL", "An address that speaks MCP over HTTP.", field="url_")
+@option("--env K=V…", "A variable of the program.")
+@option("--secret-env K=SECRET…", "The same, from a secret.", field="secretEnv")
+@option("--header K=V…", "A header for the address.", field="headers")
+@option(
+    "--secret-header K=SECRET…",
+    "The same, from a secret: 'Authorization=Bearer {github-token}'.",
+    field="secretHeaders",
 )
-@click.option("--inject", is_flag=True, help="Give the variables to agents, too. Not safe.")
-@click.option("--replace", is_flag=True, help="Say anew what a server is.")
-@pass_session
-def add(
-    session: Session,
-    name: str,
-    command: str | None,
-    address: str | None,
-    env: tuple[str, ...],
-    secret_env: tuple[str, ...],
-    header: tuple[str, ...],
-    secret_header: tuple[str, ...],
-    inject: bool,
-    replace: bool,
-) -> None:
+@option("--inject", "Give the variables to agents, too. Not safe.")
+@option("--replace", "Say anew what a server is.")
+def add(session: Session, /, command: str | None, url_: str | None, **given: Any) -> None:
     """Register a server. Then let agents use it: `remit grant give AGENT mcp_server:NAME use`."""
-    if (command is None) == (address is None):
+    if (command is None) == (url_ is None):
         raise click.UsageError("Give either --command or --url.")
-    body: dict[str, Any] = {"name": name, "inject": inject, "replace": replace}
-    body |= {"command": _split(command)} if command is not None else {"url": address}
-    for key, pairs in (
-        ("env", env),
-        ("secretEnv", secret_env),
-        ("headers", header),
-        ("secretHeaders", secret_header),
-    ):
-        if pairs:
-            body[key] = dict(_pair(pair) for pair in pairs)
+    body = stated(
+        {**given, "command": None if command is None else command_words(command), "url": url_}
+    )
+    for key in ("env", "secretEnv", "headers", "secretHeaders"):
+        if key in body:
+            body[key] = dict(map(_pair, body[key]))
     answer = session.client.send("POST", session.under_company("mcp-servers"), body)
     name = answer["name"]
     said = [
@@ -86,13 +75,6 @@ def add(
     session.done(answer, said, lambda one: _draw(session, one))
 
 
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise click.UsageError(f"--command: {error}.") from None
-
-
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
@@ -100,14 +82,8 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-@mcp.rows("list", "name", "where", "holders", "", empty="There are no MCP servers.")
-def _row(session: Session, one: dict[str, Any]) -> tuple[str, ...]:
-    return one["name"], _where(one), _holders(session, one), "injected" if one["inject"] else ""
-
-
 @mcp.command()
 @click.argument("name")
-@pass_session
 def test(session: Session, name: str) -> int:
     """Start a server and list its tools, as agents would see them."""
     found = session.client.send("POST", session.under_company("mcp-servers", name, "test"), {})
@@ -116,29 +92,32 @@ def test(session: Session, name: str) -> int:
         if not one["usable"]:
             output.error(one["error"], one["complaint"] or "See to the server, and try again.")
             return
-        rows = [(tool["name"], tool["description"]) for tool in one["tools"]]
-        output.table(("tool", "description"), rows, empty="It has no tools.")
+        row = ("tool: {name}", "description")
+        cells.table(session, one["tools"], *row, empty="It has no tools.")
 
     session.show(found, draw)
     return 0 if found["usable"] else 1
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
-    output.fields(
-        {
-            "name": one["name"],
-            "where": _where(one),
-            "secrets": ", ".join([*one["secretEnv"], *one["secretHeaders"]]),
-            "injected": "yes: agents can read them" if one["inject"] else None,
-            "version": one["version"],
-            "holders": _holders(session, one),
-        }
-    )
-
-
-def _where(one: dict[str, Any]) -> str:
+def _where(_: Session, one: dict[str, Any]) -> str:
     return one["url"] or shlex.join(one["command"])
 
 
 def _holders(session: Session, one: dict[str, Any]) -> str:
     return ", ".join(session.names.get(id_, id_) for id_ in one["holders"])
+
+
+mcp.rows(
+    *("list", "name", ("where", _where), ("holders", _holders)),
+    ("", lambda _, one: "injected" if one["inject"] else ""),
+    empty="There are no MCP servers.",
+)
+
+
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    cells.fields(
+        *(session, one, "name", ("where", _where)),
+        ("secrets", lambda _, one: ", ".join([*one["secretEnv"], *one["secretHeaders"]])),
+        ("injected", lambda _, one: "yes: agents can read them" if one["inject"] else None),
+        *("version", ("holders", _holders)),
+    )

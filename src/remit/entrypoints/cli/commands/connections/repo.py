@@ -4,26 +4,24 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import Group, Session
 
 repo = Group("repo", help="Repositories that agents get copies of.")
 
 
-@repo.rows("list", "name", "ref", "secret", "forge", "url", empty="There are no repositories.")
-def _row(_: Session, one: dict[str, Any]) -> tuple[object, ...]:
-    return one["name"], one["ref"], one.get("secret"), one.get("forge"), one["url"]
-
-
-@repo.rows("checks", "name", "required", "network", "seconds", "command", empty="It has no checks.")
-def _check_row(_: Session, one: dict[str, Any]) -> tuple[object, ...]:
-    said = ["yes" if one[key] else "no" for key in ("required", "network")]
-    return one["name"], *said, one["seconds"], one["command"]
+repo.rows(
+    *("list", "name", "ref", "secret: {secret}", "forge: {forge}", "url"),
+    empty="There are no repositories.",
+)
+repo.rows(
+    *("checks", "name", "required: {required:yes}", "network: {network:yes}", "seconds", "command"),
+    empty="It has no checks.",
+)
 
 
 @repo.command()
 @click.argument("name", required=False)
-@pass_session
 def sync(session: Session, name: str | None) -> None:
     """Fetch a repository now, or all of them, and check the copy."""
     listed = session.client.each(session.under_company("repos"))
@@ -33,36 +31,30 @@ def sync(session: Session, name: str | None) -> None:
     ]
     session.show_table(
         found,
-        ("name", "branch", "branches", "fetched"),
-        lambda one: (one["name"], one["head"], one["branches"], output.when(one["fetchedAt"])),
+        *("name", "branch: {head}", "branches", "fetched: {fetchedAt:when}"),
         empty="There are no repositories.",
     )
 
 
-repo.removes(
-    "repos",
-    "Forget a repository, its copy and every capability on it.",
-    lambda one: f"{one['name']} is removed; {len(one['revoked'])} grants ended with it.",
-)
+@repo.command()
+@click.argument("name")
+def remove(session: Session, name: str) -> None:
+    """Forget a repository, its copy and every capability on it."""
+    gone = session.client.send("DELETE", session.under_company("repos", name))
+    said = "{name} is removed; {revoked:count} grants ended with it."
+    session.show(gone, lambda one: output.say(cells.filled(session, one, said)))
 
 
-def _draw(_: Session, one: dict[str, Any]) -> None:
-    output.fields(
-        {
-            "name": one["name"],
-            "url": one["url"],
-            "ref": one["ref"],
-            "username": one["username"],
-            "secret": one["secret"],
-            "forge": one["forge"],
-            "api": one["api"],
-            "api secret": one["apiSecret"],
-            "webhooks": one["hook"] and f"/api/hooks/{one['id']}, signed with {one['hook']}",
-            "heard": ", ".join(one["people"]) or None,
-            "label": one["label"],
-            "added": output.when(one["createdAt"]),
-        }
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    cells.fields(
+        *(session, one, "name", "url", "ref", "username", "secret", "forge", "api"),
+        *("api secret: {apiSecret}", ("webhooks", _webhooks), "heard: {people:list}", "label"),
+        "added: {createdAt:when}",
     )
+
+
+def _webhooks(_: Session, one: dict[str, Any]) -> str | None:
+    return one["hook"] and f"/api/hooks/{one['id']}, signed with {one['hook']}"
 
 
 repo.draw = _draw

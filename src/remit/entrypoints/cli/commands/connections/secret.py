@@ -1,14 +1,19 @@
 """`remit secret`: where the values of secrets are found."""
 
 import os
-import shlex
 import sys
 from typing import Any
 
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.entrypoints.cli.options import (
+    Group,
+    Session,
+    command_words,
+    limit_option,
+    option,
+)
 
 _LONGEST = 1 << 20
 
@@ -18,12 +23,11 @@ secret = Group("secret", help="Where the values of secrets are found.")
 
 @secret.command("set")
 @click.argument("name")
-@click.option("--env", "variable", metavar="NAME", help="A variable of the instance's environment.")
-@click.option("--file", "path", metavar="PATH", help="A file on its machine, with mode 0600.")
-@click.option("--command", metavar="COMMAND", help="Output of a program: 'op read op://…'.")
-@click.option("--source", metavar="SOURCE", help="Source that a plugin adds; with --place.")
-@click.option("--place", metavar="TEXT", help="Where, as that source understands it.")
-@pass_session
+@option("--env NAME", "A variable of the instance's environment.", field="variable")
+@option("--file PATH", "A file on its machine, with mode 0600.", field="path")
+@option("--command COMMAND", "Output of a program: 'op read op://…'.")
+@option("--source SOURCE", "Source that a plugin adds; with --place.")
+@option("--place TEXT", "Where, as that source understands it.")
 def set_(
     session: Session,
     name: str,
@@ -40,28 +44,16 @@ def set_(
     """
     if (source is None) != (place is None):
         raise click.UsageError("--source and --place belong together.")
-    given: list[dict[str, Any]] = []
-    if variable is not None:
-        given.append({"source": "env", "place": variable})
-    if path is not None:
-        whole = os.path.abspath(os.path.expanduser(path)) if session.is_local else path
-        given.append({"source": "file", "place": whole})
-    if command is not None:
-        given.append({"source": "command", "place": _split(command)})
-    if source is not None:
-        given.append({"source": source, "place": place})
+    if path is not None and session.is_local:
+        path = os.path.abspath(os.path.expanduser(path))
+    words = None if command is None else command_words(command)
+    places = (("env", variable), ("file", path), ("command", words), (source, place))
+    given = [{"source": kind, "place": where} for kind, where in places if where is not None]
     if len(given) > 1:
         raise click.UsageError("Give one of --env, --file, --command and --source.")
     body = {"name": name, **(given[0] if given else {"value": _value(name)})}
     answer = session.client.send("POST", session.under_company("secrets"), body)
     session.show(answer, lambda one: output.say(f"{one['name']} is found in {_where(one)}."))
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise click.UsageError(f"--command: {error}.") from None
 
 
 def _value(name: str) -> str:
@@ -73,23 +65,22 @@ def _value(name: str) -> str:
 
 @secret.command("list")
 @limit_option
-@pass_session
 def list_(session: Session, limit: int) -> None:
     """List secrets: where they are, and whether they can be had there. Never their values."""
     found = session.listed(session.under_company("secrets"), limit)
     session.show_table(
         found,
-        ("name", "source", "place", "found"),
-        lambda one: (one["name"], one["source"], one["place"], one["problem"] or "found"),
+        *("name", "source", "place", ("found", lambda _, one: one["problem"] or "found")),
         empty="There are no secrets.",
     )
 
 
-secret.removes(
-    "secrets",
-    "Forget a secret; a value that the instance kept is deleted.",
-    lambda one: f"{one['name']} is forgotten.",
-)
+@secret.command()
+@click.argument("name")
+def remove(session: Session, name: str) -> None:
+    """Forget a secret; a value that the instance kept is deleted."""
+    gone = session.client.send("DELETE", session.under_company("secrets", name))
+    session.show(gone, lambda one: output.say(f"{one['name']} is forgotten."))
 
 
 def _where(one: dict[str, Any]) -> str:

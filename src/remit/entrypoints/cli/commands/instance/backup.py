@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session
 from remit.model.text import plural
 from remit.settings import Settings, load
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 @click.command("backup", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
-@pass_session
 def backup(session: Session, file: Path) -> None:
     """Write the instance to a file, while it works.
 
@@ -35,7 +34,6 @@ def backup(session: Session, file: Path) -> None:
 
 @click.command("restore", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@pass_session
 def restore(session: Session, file: Path) -> None:
     """Put a backup where there is no instance.
 

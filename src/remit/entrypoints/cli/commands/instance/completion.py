@@ -2,15 +2,14 @@
 
 import click
 
-from remit.entrypoints.cli.options import Command
+from remit.entrypoints.cli.options import Command, Session
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(SHELLS))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def completion(_: Session, shell: str) -> None:
     """Print what makes a shell complete `remit`.
 
     \b
@@ -22,6 +21,6 @@ def completion(context: click.Context, shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None, "click completes in all of them"
-    script = found(context.find_root().command, {}, "remit", "_REMIT_COMPLETE")
+    script = found(click.get_current_context().find_root().command, {}, "remit", "_REMIT_COMPLETE")
     # Not `source()`, which would start a bash to see how old it is.
     print(script.source_template % script.source_vars())

@@ -4,15 +4,12 @@ from importlib import import_module
 
 import click
 
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 
 
 @click.command(cls=Command)
-@click.option("--serve", is_flag=True, help="Leave the demonstrated company running.")
-@click.option(
-    "--speed", type=click.Choice(["normal", "fast"]), default="normal", help="How fast to tell it."
-)
-@pass_session
+@option("--serve", "Leave the demonstrated company running.")
+@option("--speed normal|fast", "How fast to tell it.", default="normal")
 def demo(session: Session, serve: bool, speed: str) -> int:
     """Show a company at work, without a model or a key."""
     story = import_module("remit.entrypoints.cli.demo")

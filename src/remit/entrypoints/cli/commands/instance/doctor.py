@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
+from remit.entrypoints.cli.commands.company import account
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session
 from remit.errors import RemitError
 from remit.runtime import diagnosis
 from remit.runtime.diagnosis import Finding
@@ -14,7 +15,6 @@ from remit.runtime.runs import conditions
 
 
 @click.command(cls=Command)
-@pass_session
 def doctor(session: Session) -> int:
     """Check this installation and say what to do next."""
     findings = [
@@ -43,12 +43,8 @@ def _instance(session: Session) -> Iterator[Finding]:
 
 def _conditions(session: Session) -> Iterator[Finding]:
     """Tools that a run finds here, and whether it can be shown the folders of the board."""
-    try:
-        listed = list(session.client.each(session.under_company("folders")))
-    except RemitError:
-        listed = []  # nothing runs, or it is not ours to see
     search: list[str] = []
-    for one in listed:
+    for one in session.visible("folders"):
         if one["path"] is None:
             yield Finding("folder", "ok", f"{one['agentName']} works in {one['title']}")
             continue
@@ -67,17 +63,13 @@ def _conditions(session: Session) -> Iterator[Finding]:
 
 def _receivers(session: Session) -> Iterator[Finding]:
     """Whether somebody listens for each binding whose channel does."""
-    try:
-        found = list(session.client.each(session.under_company("receivers")))
-        bound = {one["id"]: one for one in session.client.each(session.under_company("bindings"))}
-    except RemitError:
-        return  # nothing runs, or it is not ours to see
+    bound = {one["id"]: one for one in session.visible("bindings")}
     for one in bound.values():
         if one["state"] == "held":
             step = f"`remit bind add {one['agentName']} {one['adapterType']} --secret NAME`"
             name = f"{one['adapterType']} of {one['agentName']}"
             yield Finding(name, "warn", one["problem"], step)
-    for one in found:
+    for one in session.visible("receivers"):
         binding = bound.get(one["bindingId"])
         if binding is None:
             continue
@@ -91,10 +83,5 @@ def _receivers(session: Session) -> Iterator[Finding]:
 
 def _accounts(session: Session) -> Iterator[Finding]:
     """Closed accounts and set-ups, if the instance can be asked."""
-    try:
-        found = list(session.client.each(session.under_company("accounts")))
-    except RemitError:
-        return  # nothing runs, or it is not ours to see
-    for one in found:
-        if one["state"] != "open":
-            yield Finding(f"{one['kind']} {one['name']}", "warn", one["sentence"], one["step"])
+    for one in account.held(session):
+        yield Finding(f"{one['kind']} {one['name']}", "warn", one["sentence"], one["step"])

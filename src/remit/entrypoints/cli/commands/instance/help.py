@@ -2,15 +2,14 @@
 
 import click
 
-from remit.entrypoints.cli.options import Command
+from remit.entrypoints.cli.options import Command, Session
 
 
 @click.command("help", cls=Command)
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
-@click.pass_context
-def help_(context: click.Context, words: tuple[str, ...]) -> None:
+def help_(_: Session, words: tuple[str, ...]) -> None:
     """Explain a command."""
-    here = context.find_root()
+    here = click.get_current_context().find_root()
     rest = [*words]
     while rest:
         if not isinstance(here.command, click.Group):

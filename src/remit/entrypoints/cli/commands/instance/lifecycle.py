@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -17,12 +17,10 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, F, Session, option
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: An instance ends by itself before that, whatever hangs in it.
 STOP_SECONDS = 9.5
@@ -36,41 +34,36 @@ MOST_COUNTED = 1000
 
 def place_options(command: F) -> F:
     """Where an instance listens."""
-    host = click.option("--host", default=DEFAULT_HOST, show_default=True, help="Where to listen.")
-    port = click.option(
+    host = option("--host TEXT", "Where to listen.", default=DEFAULT_HOST, show_default=True)
+    port = option(
         "--port",
+        "Where to listen; 0 picks a free one.",
         type=click.IntRange(0, 65535),
         default=DEFAULT_PORT,
         show_default=True,
-        help="Where to listen; 0 picks a free one.",
     )
     return host(port(command))
 
 
 def slots_option(fewest: int) -> Callable[[F], F]:
-    return click.option(
+    return option(
         "--slots",
+        "So many agents run at once.",
         type=click.IntRange(fewest, MOST_SLOTS),
         default=DEFAULT_SLOTS,
         show_default=True,
-        help="So many agents run at once.",
     )
 
 
 @click.command(cls=Command)
 @place_options
 @slots_option(0)
-@click.option("--detach", "detached", is_flag=True, help="Go on in the background.")
-@click.option("--open", "browse", is_flag=True, help="Open the web in a browser.")
-@click.option(
-    "--model",
-    metavar="PROVIDER/NAME",
-    help="Let this model run the root agent, such as ollama/qwen3.",
-)
-@click.option("--model-url", metavar="URL", help="Where the model answers, if not at the usual.")
-@click.option("--no-try", "untried", is_flag=True, help="Do not ask the model whether it answers.")
-@click.option("--quiet", is_flag=True, hidden=True)
-@pass_session
+@option("--detach", "Go on in the background.", field="detached")
+@option("--open", "Open the web in a browser.", field="browse")
+@option("--model PROVIDER/NAME", "Let this model run the root agent, such as ollama/qwen3.")
+@option("--model-url URL", "Where the model answers, if not at the usual.")
+@option("--no-try", "Do not ask the model whether it answers.", field="untried")
+@option("--quiet", hidden=True)
 def up(
     session: Session,
     host: str,
@@ -105,7 +98,6 @@ def up(
 
 @click.command(cls=Command)
 @place_options
-@pass_session
 def serve(session: Session, host: str, port: int) -> int:
     """Run the instance without a worker; `remit worker` starts agents.
 
@@ -118,9 +110,8 @@ def serve(session: Session, host: str, port: int) -> int:
 
 
 @click.command(cls=Command)
-@click.option("--name", help="How it is called in the record; the machine's name otherwise.")
+@option("--name TEXT", "How it is called in the record; the machine's name otherwise.")
 @slots_option(1)
-@pass_session
 def worker(session: Session, name: str | None, slots: int) -> int:
     """Start agents that have something to do, for an instance elsewhere.
 
@@ -263,7 +254,6 @@ def _daily_limit(client: Client) -> list[str]:
 
 
 @click.command(cls=Command)
-@pass_session
 def down(session: Session) -> None:
     """Stop the instance of this home folder."""
     settings = session.settings
@@ -294,7 +284,6 @@ def down(session: Session) -> None:
 
 
 @click.command(cls=Command)
-@pass_session
 def status(session: Session) -> None:
     """Say whether the instance runs, and what is in it."""
     try:
@@ -356,8 +345,7 @@ def _counted(number: int) -> str:
 
 
 @click.command("open", cls=Command)
-@click.option("--browser", is_flag=True, help="Open it in a browser, too.")
-@pass_session
+@option("--browser", "Open it in a browser, too.")
 def open_(session: Session, browser: bool) -> None:
     """Print a link that signs you in to the web, once."""
     link = _link(session.client, session.url)

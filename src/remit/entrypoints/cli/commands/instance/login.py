@@ -12,7 +12,7 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import BadInput
 from remit.ids import looks_like_token, random_name
 from remit.settings import prepare_home
@@ -20,8 +20,7 @@ from remit.settings import prepare_home
 
 @click.command(cls=Command)
 @click.argument("secret", required=False, metavar="[TOKEN|-]")
-@click.option("--show", is_flag=True, help="Say who you are instead.")
-@pass_session
+@option("--show", "Say who you are instead.")
 def login(session: Session, secret: str | None, show: bool) -> None:
     """Keep an address and a token for later commands.
 

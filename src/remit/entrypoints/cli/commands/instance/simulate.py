@@ -2,12 +2,12 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
-from remit.entrypoints.cli.commands.company.hiring import json_object
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import Conflict
 
 #: Of a story that did not go as expected.
@@ -16,18 +16,17 @@ LAST_LINES = 40
 
 @click.command("simulate", cls=Command)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--adapter", help="Play it with real agents of this kind, such as claude.")
-@click.option("--config", metavar="JSON|@FILE", help="Settings of that adapter.")
-@click.option("--patience", default=600, show_default=True, help="Seconds for real agents to rest.")
-@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
-@click.option("--seeds", metavar="FIRST-LAST", help="Without a file: random companies, one each.")
-@click.option("--steps", default=400, show_default=True, help="How much happens in each of them.")
-@pass_session
+@option("--adapter TEXT", "Play it with real agents of this kind, such as claude.")
+@option("--config JSON|@FILE", "Settings of that adapter.")
+@option("--patience INTEGER", "Seconds for real agents to rest.", default=600, show_default=True)
+@option("--seed INTEGER", "Seed of all random choices.", default=0, show_default=True)
+@option("--seeds FIRST-LAST", "Without a file: random companies, one each.")
+@option("--steps INTEGER", "How much happens in each of them.", default=400, show_default=True)
 def simulate(
     session: Session,
     file: Path | None,
     adapter: str | None,
-    config: str | None,
+    config: dict[str, Any] | None,
     patience: int,
     seed: int,
     seeds: str | None,
@@ -65,8 +64,7 @@ def simulate(
     else:
         from remit.testing.real import real_stage
 
-        settings = json_object(config) if config else {}
-        with real_stage(adapter, settings, patience=patience) as stage:
+        with real_stage(adapter, config or {}, patience=patience) as stage:
             told = _play(found, stage)
     if session.as_json:
         output.say(output.as_json({"name": found.name, "expected": told}))

@@ -11,7 +11,7 @@ from remit.entrypoints import budget_text
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company import account, halt
 from remit.entrypoints.cli.drawing import output, run_view
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -23,15 +23,14 @@ MOST_BUDGETS = 5
 
 
 @click.command(cls=Command)
-@click.option("--once", is_flag=True, help="Look once and end, as when nobody watches.")
-@click.option(
+@option("--once", "Look once and end, as when nobody watches.")
+@option(
     "--every",
+    "Look again after so many seconds.",
     type=click.FloatRange(min=0.2, max=3600),
     default=2.0,
     show_default=True,
-    help="Look again after so many seconds.",
 )
-@pass_session
 def top(session: Session, once: bool, every: float) -> None:
     """Watch who is at work, and why others are not.
 
@@ -65,7 +64,7 @@ def look(session: Session) -> dict[str, Any]:
                 "runId": one["id"],
                 "why": one["why"],
                 "doing": doing.get(one["id"], ""),
-                "took": run_view.took(one),
+                "took": run_view.took(session, one),
                 "tokens": one["tokensIn"] + one["tokensOut"],
                 "costUsd": one["costUsd"],
             }

@@ -4,11 +4,10 @@ import click
 
 from remit import __version__
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import Command, Session
 
 
 @click.command(cls=Command)
-@pass_session
 def version(session: Session) -> None:
     """Print the version."""
     session.show({"version": __version__}, lambda answer: output.say(f"remit {answer['version']}"))

@@ -4,9 +4,14 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.commands.company.hiring import json_object
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import (
+    AGENT_NAME,
+    Group,
+    Session,
+    option,
+    stated,
+)
 from remit.errors import NotFound
 
 #: Channels of ours that ask for news themselves, so that nobody needs the binding's token.
@@ -16,32 +21,33 @@ _LISTENING = ("telegram", "slack", "email")
 bind = Group("bind", help="Channels that agents are bound to.")
 
 
+def _settings(_: Session, one: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in one["adapterConfig"].items())
+
+
+def _state(_: Session, one: dict[str, Any]) -> str:
+    return f"{one['state']}: {one['problem']}" if one["problem"] else one["state"]
+
+
 @bind.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
-@click.option("--to", "address", metavar="URL", help="Where its messages go.")
-@click.option(
-    "--secret", metavar="NAME", help="A secret of the company: a bot's token, or what to sign with."
-)
-@click.option("--config", metavar="JSON|@FILE", help="All settings, for channels of plugins.")
-@click.option("--replace", is_flag=True, help="Say anew how it is bound, with a new token.")
-@pass_session
+@option("--to URL", "Where its messages go.", field="address")
+@option("--secret NAME", "A secret of the company: a bot's token, or what to sign with.")
+@option("--config JSON|@FILE", "All settings, for channels of plugins.")
+@option("--replace", "Say anew how it is bound, with a new token.")
 def add(
     session: Session,
-    agent: str,
+    /,
     channel: str,
     address: str | None,
     secret: str | None,
-    config: str | None,
-    replace: bool,
+    config: Any,
+    **given: Any,
 ) -> None:
     """Bind an agent to a channel, such as webhook. The token is shown once."""
-    settings = {} if config is None else json_object(config, "--config")
-    if address is not None:
-        settings["url"] = address
-    if secret is not None:
-        settings["secretRef"] = secret
-    body = {"agent": agent, "adapterType": channel, "adapterConfig": settings, "replace": replace}
+    settings = (config or {}) | stated({"url": address, "secretRef": secret})
+    body = {**given, "adapterType": channel, "adapterConfig": settings}
     made = session.client.send("POST", session.under_company("bindings"), body)
 
     def draw(one: dict[str, Any]) -> None:
@@ -58,21 +64,16 @@ def add(
     session.show(made, draw)
 
 
-@bind.rows(
-    "list",
-    *("agent", "channel", "settings", "since", "state", "last heard"),
+bind.rows(
+    *("list", "agent: {agentName}", "channel: {adapterType}", ("settings", _settings)),
+    *("since: {createdAt:when}", ("state", _state), "last heard: {heardAt:when}"),
     empty="No agent is bound to a channel.",
 )
-def _row(_: Session, one: dict[str, Any]) -> tuple[str, ...]:
-    state = f"{one['state']}: {one['problem']}" if one["problem"] else one["state"]
-    when = (output.when(one["createdAt"]), state, output.when(one["heardAt"]))
-    return one["agentName"], one["adapterType"], _settings(one), *when
 
 
 @bind.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
-@pass_session
 def test(session: Session, agent: str, channel: str) -> int:
     """Ask the outside whether it knows us, with the secret of the binding."""
     path = session.under_company("bindings", _id(session, agent, channel), "test")
@@ -97,9 +98,8 @@ def _id(session: Session, agent: str, channel: str) -> str:
 
 
 @bind.command()
-@click.argument("agent")
+@click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
-@pass_session
 def remove(session: Session, agent: str, channel: str) -> None:
     """Unbind an agent from a channel; its token opens nothing any more."""
     gone = session.client.send(
@@ -110,7 +110,6 @@ def remove(session: Session, agent: str, channel: str) -> None:
 
 @bind.command()
 @click.argument("channel", required=False)
-@pass_session
 def channels(session: Session, channel: str | None) -> None:
     """List the channels that are installed, or say how a binding to one is configured."""
     found = session.client.get(session.under_company("channels"))
@@ -123,11 +122,7 @@ def channels(session: Session, channel: str | None) -> None:
         if channel is not None:
             output.say(*(kinds[0]["problem"] or kinds[0]["text"]).splitlines())
             return
-        rows = [(one["type"], one["problem"] or one["summary"]) for one in kinds]
-        output.table(("channel", "description"), rows, empty="No channel is installed.")
+        described = ("description", lambda _, one: one["problem"] or one["summary"])
+        cells.table(session, kinds, "channel: {type}", described, empty="No channel is installed.")
 
     session.show(found, draw)
-
-
-def _settings(one: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in one["adapterConfig"].items())

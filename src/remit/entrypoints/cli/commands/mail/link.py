@@ -5,41 +5,31 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.options import Group, Session
 
 link = Group("link", help="Chat accounts that speak as you.")
 
 
-@link.rows("list", "id", "channel", "account", "since", "last used", empty="None is linked to you.")
-def _row(_: Session, one: dict[str, Any]) -> tuple[str, ...]:
-    since, used = output.when(one["createdAt"]), output.when(one["usedAt"])
-    return one["id"], one["kind"], one["label"], since, used
+link.rows(
+    *("list", "id", "channel: {kind}", "account: {label}", "since: {createdAt:when}"),
+    "last used: {usedAt:when}",
+    empty="None is linked to you.",
+)
 
 
-@link.command()
-@pass_session
-def telegram(session: Session) -> None:
-    """Get a code for an account of Telegram."""
-    _code(session, "telegram")
+def _linking(kind: str, what: str) -> None:
+    @link.command(kind, help=f"Get a code for {what}.")
+    def get_code(session: Session) -> None:
+        _code(session, kind)
 
 
-@link.command()
-@pass_session
-def slack(session: Session) -> None:
-    """Get a code for an account of Slack."""
-    _code(session, "slack")
-
-
-@link.command()
-@pass_session
-def email(session: Session) -> None:
-    """Get a code for an e-mail address."""
-    _code(session, "email")
+_linking("telegram", "an account of Telegram")
+_linking("slack", "an account of Slack")
+_linking("email", "an e-mail address")
 
 
 @link.command()
 @click.argument("channel")
-@pass_session
 def code(session: Session, channel: str) -> None:
     """Get a code for an account of any channel that proves who speaks."""
     _code(session, channel)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,37 @@ from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
-from remit.entrypoints.cli.drawing import letters, output
+from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import Command, Session, limit_option, pass_session
+from remit.entrypoints.cli.options import (
+    AGENT,
+    AGENT_NAME,
+    MESSAGE,
+    Command,
+    Session,
+    limit_option,
+    option,
+)
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
 from remit.model.text import plural
+
+id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
+attach_option = option("--attach FILE…", "A local file, or one of the knowledge base.")
 
 #: A text that is longer is stored first, so that it travels as it is.
 _LONGEST_INLINE = 1024 * 1024
 
 
 @click.command(cls=Command)
-@click.argument("to")
+@click.argument("to", type=AGENT_NAME)
 @click.argument("text", metavar="[TEXT|-]", required=False)
-@click.option("--subject", default="", help="Subject.")
-@click.option(
-    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
-)
-@click.option("--reply-to", metavar="ID", help="The message that this one answers.")
-@click.option("--at", metavar="TIME", help="Not before this time (ISO 8601).")
-@click.option("--wait", is_flag=True, help="Wait for the answer and print it.")
-@click.option("--timeout", metavar="SECONDS", type=float, help="Wait no longer than this.")
-@pass_session
+@option("--subject TEXT", "Subject.", default="")
+@attach_option
+@option("--reply-to ID", "The message that this one answers.", type=MESSAGE)
+@option("--at TIME", "Not before this time (ISO 8601).")
+@option("--wait", "Wait for the answer and print it.")
+@option("--timeout SECONDS", "Wait no longer than this.", type=float)
 def send(
     session: Session,
     to: str,
@@ -52,22 +61,16 @@ def send(
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait.")
-    attached = [_attachment(session, one) for one in attach]
     body = {
+        **_letter(session, text, subject, attach),
         "to": to,
-        **_text(session, text, subject),
-        "subject": subject,
-        "attachments": [_stored(session, one) for one in attached],
-        "replyTo": letters.message_id(session, reply_to) if reply_to else None,
+        "replyTo": reply_to,
         "deliverAt": at,
     }
     answer = session.client.send("POST", session.under_company("messages"), body)
 
     def draw(sent: dict[str, Any]) -> None:
-        when = f" It is delivered at {at}." if at else ""
-        output.say(f"Sent {short(sent['id'])} to {to}.{when}")
-        if sent["notStarted"]:
-            output.say(f"warning: {sent['notStarted']}")
+        _draw_sent(sent, to, f" It is delivered at {at}." if at else "")
 
     if not wait:
         session.show(answer, draw)
@@ -83,17 +86,14 @@ def send(
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID")
+@id_argument
 @click.argument("text", metavar="[TEXT|-]", required=False)
-@click.option(
-    "--attach", metavar="FILE", multiple=True, help="A local file, or one of the knowledge base."
-)
-@pass_session
+@attach_option
 def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...]) -> None:
     """Answer a message.
 
     The answer goes to who wrote it or, if that was you, to who it went to."""
-    found = session.client.get(path("messages", letters.message_id(session, id_)))
+    found = session.client.get(path("messages", id_))
     me = session.client.get(path("me"))
     mine = f"{me['kind']}:{me['id']}"
     # From a chat to somebody else: only who it came to can answer there.
@@ -105,23 +105,16 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     subject = found["subject"]
     if subject and not subject.lower().startswith("re:"):
         subject = f"Re: {subject}"[:200]
-    attached = [_attachment(session, one) for one in attach]
-    body = {
-        "to": to,
-        **_text(session, text, subject),
-        "subject": subject,
-        "attachments": [_stored(session, one) for one in attached],
-        "replyTo": found["id"],
-    }
+    body = {**_letter(session, text, subject, attach), "to": to, "replyTo": found["id"]}
     answer = session.client.send("POST", path("companies", found["companyId"], "messages"), body)
+    name = found["toName"] if away else found["senderName"]
+    session.show(answer, lambda sent: _draw_sent(sent, name))
 
-    def draw(sent: dict[str, Any]) -> None:
-        name = found["toName"] if away else found["senderName"]
-        output.say(f"Sent {short(sent['id'])} to {name}.")
-        if sent["notStarted"]:
-            output.say(f"warning: {sent['notStarted']}")
 
-    session.show(answer, draw)
+def _draw_sent(sent: dict[str, Any], to: str, when: str = "") -> None:
+    output.say(f"Sent {short(sent['id'])} to {to}.{when}")
+    if sent["notStarted"]:
+        output.say(f"warning: {sent['notStarted']}")
 
 
 _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -136,10 +129,9 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID")
-@click.option("--dry-run", is_flag=True, help="Only show what would end.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_session
+@id_argument
+@option("--dry-run", "Only show what would end.")
+@option("--yes", "Do not ask.")
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     """Take back what you wrote, with what was made of it.
 
@@ -147,7 +139,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
 
     What would end is shown first.
     """
-    target = path("messages", letters.message_id(session, id_), "cancel")
+    target = path("messages", id_, "cancel")
     if not (dry_run or yes or sys.stdin.isatty()):
         raise BadInput("Nobody is there to confirm it.", "Look with --dry-run, then add --yes.")
     if dry_run or not yes:
@@ -177,6 +169,15 @@ def _draw_ends(found: dict[str, Any], title: str, *, note: bool = False) -> None
         say("Stays:")
     for one in found["kept"]:
         say(f"  {one['title']}: {one['why']}")
+
+
+def _letter(
+    session: Session, text: str | None, subject: str, attach: tuple[str, ...]
+) -> dict[str, Any]:
+    """Text and attachments of a letter; nothing is stored before all of it is there."""
+    attached = [_attachment(session, one) for one in attach]
+    said = {**_text(session, text, subject), "subject": subject}
+    return {**said, "attachments": [_stored(session, one) for one in attached]}
 
 
 def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
@@ -220,12 +221,11 @@ def _stored(session: Session, attached: str | Path) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--agent", metavar="NAME", help="Mail of this agent, instead of yours.")
-@click.option("--all", "everything", is_flag=True, help="Also what was read already.")
-@click.option("--sent", is_flag=True, help="Letters you wrote, newest first, and their state.")
+@option("--agent NAME", "Mail of this agent, instead of yours.", type=AGENT)
+@option("--all", "Also what was read already.", field="everything")
+@option("--sent", "Letters you wrote, newest first, and their state.")
 @limit_option
 @watch_option
-@pass_session
 def inbox(
     session: Session, agent: str | None, everything: bool, sent: bool, limit: int, watch: bool
 ) -> None:
@@ -237,31 +237,24 @@ def inbox(
         if agent is not None or everything:
             raise click.UsageError("--sent is about your own letters; it goes with neither.")
         target = session.under_company("messages")
-        following.show(
-            session, lambda: session.listed(target, limit, sent="1"), letters.draw_sent, watch=watch
-        )
+        following.show(session, letters.draw_sent, target, limit, watch=watch, sent="1")
         return
     query = {"all": "1" if everything else None}
     if agent is not None:
-        target = path("agents", session.agent_id(agent), "inbox")
+        target = path("agents", agent, "inbox")
     else:
         target = path("inbox")
         query["company"] = session.company["id"] if session.is_company_named else None
     empty = f"There is no {'' if everything else 'unread '}mail."
-    following.show(
-        session,
-        lambda: session.listed(target, limit, **query),
-        lambda mail: letters.draw_inbox(mail, with_state=everything, empty=empty),
-        watch=watch,
-    )
+    draw = partial(letters.draw_inbox, with_state=everything, empty=empty)
+    following.show(session, draw, target, limit, watch=watch, **query)
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID")
-@click.option("--keep", is_flag=True, help="Leave it unread.")
-@click.option("--revive", is_flag=True, help="Put it back in line if it is a dead letter.")
-@click.option("--discard", is_flag=True, help="Let it rest if it is a dead letter.")
-@pass_session
+@id_argument
+@option("--keep", "Leave it unread.")
+@option("--revive", "Put it back in line if it is a dead letter.")
+@option("--discard", "Let it rest if it is a dead letter.")
 def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) -> None:
     """Read a message and its thread.
 
@@ -269,13 +262,12 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
     """
     if revive and discard:
         raise click.UsageError("--revive and --discard exclude each other.")
-    message = letters.message_id(session, id_)
     if revive or discard:
         verb = "revive" if revive else "discard"
-        answer = session.client.send("POST", path("messages", message, verb))
+        answer = session.client.send("POST", path("messages", id_, verb))
         session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
         return
-    found = session.client.get(path("messages", message))
+    found = session.client.get(path("messages", id_))
     thread = found["thread"]
     if all(one["id"] != found["id"] for one in thread):
         alone = {name: value for name, value in found.items() if name not in ("thread", "trace")}
@@ -295,10 +287,9 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID", required=False)
-@click.option("--all", "everything", is_flag=True, help="All that are listed.")
+@click.argument("id_", metavar="ID", required=False, type=MESSAGE)
+@option("--all", "All that are listed.", field="everything")
 @limit_option
-@pass_session
 def revive(session: Session, id_: str | None, everything: bool, limit: int) -> None:
     """Put a dead letter back in line, or all that died through no fault of theirs.
 
@@ -307,8 +298,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     if id_ is not None and everything:
         raise click.UsageError("Give ID or --all.")
     if id_ is not None:
-        message = letters.message_id(session, id_)
-        answer = session.client.send("POST", path("messages", message, "revive"))
+        answer = session.client.send("POST", path("messages", id_, "revive"))
         session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
         return
     target = session.under_company("dead-letters")
@@ -323,10 +313,9 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
 
     def draw(items: list[dict[str, Any]]) -> None:
         names = {agent: session.agent_name(agent) for agent in {one["agentId"] for one in items}}
-        rows = [
-            (short(one["id"]), names[one["agentId"]], one["title"], one["why"]) for one in items
-        ]
-        output.table(("id", "to", "subject", "why"), rows, empty="There are none.")
+        to = ("to", lambda _, one: names[one["agentId"]])
+        row = ("id: {id:short}", to, "subject: {title}", "why")
+        cells.table(session, items, *row, empty="There are none.")
         if items:
             output.say("", "`remit revive --all` puts all of them back in line.")
 
@@ -336,7 +325,6 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
 @click.command("needs-you", cls=Command)
 @limit_option
 @watch_option
-@pass_session
 def needs_you(session: Session, limit: int, watch: bool) -> None:
     """List everything that awaits you."""
     company = session.company["id"] if session.is_company_named else None
@@ -344,23 +332,12 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
     def draw(items: list[dict[str, Any]]) -> None:
         about = dict.fromkeys(one["agentId"] for one in items if one["agentId"])
         names = {agent: session.agent_name(agent) for agent in about}
-        rows = [
-            (
-                one["kind"].replace("_", " "),
-                letters.age(one["since"]),
-                names.get(one["agentId"], ""),
-                one["title"],
-                one["cause"],
-                output.shortened(one["next"]),
-            )
-            for one in items
-        ]
-        columns = ("what", "age", "agent", "title", "cause", "next step")
-        output.table(columns, rows, empty="Nothing awaits you.")
+        cells.table(
+            *(session, items, ("what", lambda _, one: one["kind"].replace("_", " "))),
+            ("age", lambda _, one: letters.age(one["since"])),
+            ("agent", lambda _, one: names.get(one["agentId"], "")),
+            *("title", "cause", "next step: {next:ids}"),
+            empty="Nothing awaits you.",
+        )
 
-    following.show(
-        session,
-        lambda: session.listed(path("needs-you"), limit, company=company),
-        draw,
-        watch=watch,
-    )
+    following.show(session, draw, path("needs-you"), limit, watch=watch, company=company)

@@ -6,8 +6,8 @@ import click
 
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Group, Session, pass_session, pick
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import Command, Group, Session, option, pick, stated
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
 
@@ -22,7 +22,6 @@ def notify() -> None:
 
 
 @notify.command(cls=Command)
-@pass_session
 def show(session: Session) -> None:
     """Show how you are told, and what became of the last notices."""
     answer = session.client.get(session.under_company("notify"))
@@ -36,34 +35,30 @@ def show(session: Session) -> None:
                 **_drawn(found["rules"]),
             }
         )
-        rows = [
-            (one["kind"].replace("_", " "), one["way"], one["status"], one["why"] or "")
-            for one in found["latest"]
-        ]
-        columns = ("what", "by", "state", "why")
-        output.table(columns, rows, empty="You have not been told of anything yet.")
+        cells.table(
+            *(session, found["latest"], ("what", lambda _, one: one["kind"].replace("_", " "))),
+            *("by: {way}", "state: {status}", "why"),
+            empty="You have not been told of anything yet.",
+        )
 
     session.show(answer, draw)
 
 
 @notify.command("set", cls=Command)
-@click.option("--command", metavar="COMMAND", help="Run this; {text} in it is what needs you.")
-@click.option("--no-command", is_flag=True, help="Run nothing any more.")
-@click.option("--webhook", metavar="URL", help="Post it there, as signed JSON.")
-@click.option("--no-webhook", is_flag=True, help="Post it nowhere any more.")
-@click.option("--user", metavar="NAME", help="Set the command of this person, instead of yours.")
-@click.option("--to", multiple=True, metavar="KIND=WAY,…", help="Where a kind goes; see below.")
-@click.option("--quiet", metavar="FROM-TO", help="Quiet hours, such as 22:00-07:00; or none.")
-@click.option(
-    "--urgent", metavar="KIND,…", help="Kinds that are told in quiet hours, too; or none."
-)
-@click.option("--time-zone", metavar="ZONE", help="Of these times, such as Europe/Zurich.")
-@click.option("--digest", metavar="KIND,…", help="Kinds told together once a day; or none.")
-@click.option("--digest-at", metavar="TIME", help="When that is, such as 08:00.")
-@click.option("--after", type=int, metavar="MINUTES", help="Only what has waited so long.")
-@click.option("--escalate", type=int, metavar="MINUTES", help="Have others told then; 0: never.")
-@click.option("--escalate-to", metavar="NAME", help="Whom; next: the next member of the board.")
-@pass_session
+@option("--command COMMAND", "Run this; {text} in it is what needs you.")
+@option("--no-command", "Run nothing any more.")
+@option("--webhook URL", "Post it there, as signed JSON.")
+@option("--no-webhook", "Post it nowhere any more.")
+@option("--user NAME", "Set the command of this person, instead of yours.")
+@option("--to KIND=WAY,…", "Where a kind goes; see below.", multiple=True)
+@option("--quiet FROM-TO", "Quiet hours, such as 22:00-07:00; or none.")
+@option("--urgent KIND,…", "Kinds that are told in quiet hours, too; or none.")
+@option("--time-zone ZONE", "Of these times, such as Europe/Zurich.", field="timeZone")
+@option("--digest KIND,…", "Kinds told together once a day; or none.")
+@option("--digest-at TIME", "When that is, such as 08:00.", field="digestAt")
+@option("--after MINUTES", "Only what has waited so long.", field="afterMinutes", type=int)
+@option("--escalate MINUTES", "Have others told then; 0: never.", field="escalateMinutes", type=int)
+@option("--escalate-to NAME", "Whom; next: the next member of the board.", field="escalateTo")
 def set_(
     session: Session,
     /,
@@ -116,22 +111,13 @@ def _rules(to: tuple[str, ...], **given: Any) -> dict[str, Any]:
         if not equals:
             raise click.UsageError("Write --to KIND=WAY,WAY, such as --to approval=webhook.")
         routes[kind.strip()] = None if ways.strip() == "usual" else _listed(ways)
-    said: dict[str, Any] = {
-        "routes": routes or None,
-        "timeZone": given["time_zone"],
-        "digestAt": given["digest_at"],
-        "afterMinutes": given["after"],
-        "escalateMinutes": given["escalate"],
-        "urgent": None if given["urgent"] is None else _listed(given["urgent"]),
-        "digest": None if given["digest"] is None else _listed(given["digest"]),
-    }
-    found = {name: value for name, value in said.items() if value is not None}
-    for name, option, nothing in (
-        ("quiet", "quiet", "none"),
-        ("escalateTo", "escalate_to", "next"),
-    ):
-        if given[option] is not None:
-            found[name] = None if given[option] == nothing else given[option]
+    found = stated({**given, "routes": routes or None})
+    for name in ("urgent", "digest"):
+        if name in found:
+            found[name] = _listed(found[name])
+    for name, nothing in (("quiet", "none"), ("escalateTo", "next")):
+        if found.get(name) == nothing:
+            found[name] = None
     return found
 
 
@@ -160,7 +146,6 @@ def _drawn(rules: dict[str, Any]) -> dict[str, str]:
 
 
 @notify.command("test", cls=Command)
-@pass_session
 def test_(session: Session) -> None:
     """Send a test in every way that you are told; `show` has what became of it."""
     answer = session.client.send("POST", session.under_company("notify", "test"))

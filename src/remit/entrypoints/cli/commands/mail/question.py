@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remit.entrypoints.cli.drawing import letters, output
+from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.options import Group, Session
 from remit.errors import NotFound
 from remit.ids import looks_like_id, several, short
@@ -10,25 +10,19 @@ from remit.ids import looks_like_id, several, short
 question = Group("question", help="Questions of agents, and your answers.")
 
 
-@question.rows(
-    *("list", "id", "agent", "asks", "age", "answer", "question", "options"),
+def _asked(session: Session, one: dict[str, Any]) -> str:
+    _, _, agent = one["to"].partition(":")
+    return session.names.get(agent, agent) if agent else str(one["to"])
+
+
+question.rows(
+    *("list", "id: {id:short}", "agent: {agentId:known}", ("asks", _asked)),
+    ("age", lambda _, one: letters.age(one["createdAt"])),
+    ("answer", lambda _, one: one["answer"] or one["status"]),
+    "question",
+    ("options", lambda _, one: " | ".join(one["options"])),
     empty="There are no questions.",
 )
-def _row(session: Session, one: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        short(one["id"]),
-        session.names.get(one["agentId"], one["agentId"]),
-        _asked(session, one["to"]),
-        letters.age(one["createdAt"]),
-        one["answer"] or one["status"],
-        one["question"],
-        " | ".join(one["options"]),
-    )
-
-
-def _asked(session: Session, address: str) -> str:
-    _, _, agent = address.partition(":")
-    return session.names.get(agent, agent) if agent else address
 
 
 def question_id(session: Session, text: str) -> str:
@@ -46,8 +40,6 @@ def question_id(session: Session, text: str) -> str:
     return str(found[0]["id"])
 
 
-def _draw(_: Session, one: dict[str, Any]) -> None:
-    output.fields({name: one.get(name) for name in ("question", "status", "answer", "id")})
-
-
-question.draw = _draw
+question.draw = lambda session, one: cells.fields(
+    session, one, "question: {question}", "status: {status}", "answer: {answer}", "id: {id}"
+)

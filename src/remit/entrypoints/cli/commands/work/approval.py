@@ -1,14 +1,25 @@
 """`remit approval`: what agents asked for; look at it, talk about it, decide."""
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
 
 from remit.entrypoints.approval_text import asks_for
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import approval_view, output
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
+from remit.entrypoints.cli.drawing import approval_view, cells, output
+from remit.entrypoints.cli.options import (
+    AGENT_NAME,
+    REFERENCES,
+    Group,
+    Reference,
+    Session,
+    limit_option,
+    option,
+    pick,
+    stated,
+)
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, looks_like_id, several, short
 from remit.model.text import name_key
@@ -16,11 +27,11 @@ from remit.model.text import name_key
 OPEN = ("pending", "revision_requested")
 STATUSES = (*OPEN, "approved", "rejected", "cancelled")
 
-id_argument = click.argument("id_", metavar="ID|AGENT")
-which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False)
-note_option = click.option("--note", help="Why; whoever asked reads it.")
-revision_option = click.option(
-    "--revision", type=click.IntRange(min=1), help="Only if it still is at this revision."
+id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["approval"])
+which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=AGENT_NAME)
+note_option = option("--note TEXT", "Why; whoever asked reads it.")
+revision_option = option(
+    "--revision", "Only if it still is at this revision.", type=click.IntRange(min=1)
 )
 
 
@@ -28,10 +39,9 @@ approval = Group("approval", help="Requests of agents, and your decisions.")
 
 
 @approval.command("list")
-@click.option("--status", type=click.Choice(STATUSES), help="Only these; the open ones otherwise.")
-@click.option("--all", "everything", is_flag=True, help="Also what is decided.")
+@option("--status", "Only these; the open ones otherwise.", type=click.Choice(STATUSES))
+@option("--all", "Also what is decided.", field="everything")
 @limit_option
-@pass_session
 def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
     """List what waits for a decision, the newest first."""
     target = session.under_company("approvals")
@@ -46,28 +56,13 @@ def list_(session: Session, status: str | None, everything: bool, limit: int) ->
 
 
 def _draw_list(session: Session, approvals: list[dict[str, Any]], empty: str) -> None:
-    rows = [
-        (
-            short(one["id"]),
-            one["status"].replace("_", " "),
-            asks_for(one, approval_view.called(session, one)),
-            approval_view.who(session, one, "requestedBy"),
-            one["revision"],
-            output.when(one["createdAt"]),
-        )
-        for one in approvals
-    ]
-    columns = ("id", "status", "title", "asked by", "revision", "since")
-    output.table(columns, rows, empty=empty)
-
-
-@approval.command()
-@id_argument
-@pass_session
-def show(session: Session, id_: str) -> None:
-    """Show what is asked for, what changed since the last revision, and what was said."""
-    found = session.client.get(_path(session, id_, open_only=False))
-    session.show(found, lambda one: approval_view.draw(session, one))
+    cells.table(
+        *(session, approvals, "id: {id:short}", ("status", approval_view.status)),
+        ("title", _title),
+        ("asked by", lambda session, one: approval_view.who(session, one, "requestedBy")),
+        *("revision", "since: {createdAt:when}"),
+        empty=empty,
+    )
 
 
 # Without an id, what waits is shown and asked about, which no declared command does.
@@ -76,7 +71,6 @@ def _deciding(word: str, says: str) -> click.Command:
     @which_argument
     @note_option
     @revision_option
-    @pass_session
     def decide(session: Session, id_: str | None, note: str | None, revision: int | None) -> None:
         _decide_or_ask(session, id_, word, note, revision)
 
@@ -96,45 +90,44 @@ reject = _deciding("reject", "Say no; an agent that was to be hired is terminate
 @approval.command()
 @id_argument
 @click.argument("text", required=False)
-@click.option("--reply-to", metavar="COMMENT", help="The comment that this answers.")
-@pass_session
+@option("--reply-to COMMENT", "The comment that this answers.")
 def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
     """Say something about it; without a text, from standard input."""
-    body = {"body": sys.stdin.read() if text is None else text}
-    if reply_to is not None:
-        body["replyTo"] = reply_to
-    answer = session.client.send("POST", _path(session, id_, "comments"), body)
+    body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
+    answer = session.client.send("POST", path("approvals", id_, "comments"), stated(body))
     session.show(answer, lambda one: output.say(f"Said as comment {one['id']}."))
 
 
 # It asks before.
 @approval.command("delete-agent")
 @id_argument
-@click.option("--yes", is_flag=True, help="Do not ask before.")
-@pass_session
+@option("--yes", "Do not ask before.")
 def delete_agent(session: Session, id_: str, yes: bool) -> None:
     """Delete an agent that was not taken on; the approval and its comments stay."""
+
+    def ask() -> str:
+        found = session.client.get(path("approvals", id_))
+        return f"Delete {output.clean(found['payload'].get('name') or 'the agent')} for good?"
+
     if not yes:
-        if session.as_json:
-            raise click.UsageError("delete-agent with --json needs --yes.")
-        found = session.client.get(_path(session, id_))
-        name = output.clean(found["payload"].get("name") or "the agent")
-        if not click.confirm(f"Delete {name} for good?", err=True):
-            raise BadInput("Nothing was deleted.", "Repeat it with --yes if you are sure.")
-    answer = session.client.send("DELETE", _path(session, id_, "agent"))
+        session.confirm("delete-agent", ask, "Nothing was deleted.")
+    answer = session.client.send("DELETE", path("approvals", id_, "agent"))
     session.show(answer, lambda _: output.say("The agent is deleted; the approval stays."))
 
 
 def _decide(session: Session, id_: str, verb: str, note: str | None, revision: int | None) -> None:
-    given = {"decisionNote": note, "expectedRevision": revision}
-    body = {key: value for key, value in given.items() if value is not None}
-    answer = session.client.send("POST", _path(session, id_, verb), body)
+    body = stated({"decisionNote": note, "expectedRevision": revision})
+    target = path("approvals", approval_id(session, id_), verb)
+    answer = session.client.send("POST", target, body)
     session.show(answer, lambda one: _draw(session, one))
 
 
 def _draw(session: Session, one: dict[str, Any]) -> None:
-    words = asks_for(one, approval_view.called(session, one))
-    output.say(f"{words}: {one['status'].replace('_', ' ')}.")
+    output.say(f"{_title(session, one)}: {approval_view.status(session, one)}.")
+
+
+def _title(session: Session, one: dict[str, Any]) -> str:
+    return asks_for(one, approval_view.called(session, one))
 
 
 approval.draw = _draw
@@ -171,10 +164,6 @@ def _only_one(session: Session, verb: str) -> dict[str, Any] | None:
     if not click.confirm(f"{verb.capitalize()} this?", err=True):
         raise BadInput("Nothing is decided.", "approve, reject or revise it when you know.")
     return one
-
-
-def _path(session: Session, id_: str, *more: str, open_only: bool = True) -> str:
-    return path("approvals", approval_id(session, id_, open_only=open_only), *more)
 
 
 def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:
@@ -216,3 +205,10 @@ def _about(session: Session, requests: list[dict[str, Any]], name: str) -> list[
     about = [one for one in requests if is_about(one)]
     asked = [one for one in requests if id_ is not None and one["requestedByAgentId"] == id_]
     return about or asked
+
+
+approval.shows(
+    Reference(partial(approval_id, open_only=False), "ID|AGENT"),
+    approval_view.draw,
+    "Show what is asked for, what changed since the last revision, and what was said.",
+)

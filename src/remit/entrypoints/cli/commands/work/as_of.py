@@ -5,17 +5,15 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.commands.work.kb import write_out
-from remit.entrypoints.cli.drawing import output, trees
-from remit.entrypoints.cli.options import Command, Session, pass_session
-from remit.ids import short
+from remit.entrypoints.cli.drawing import cells, trees
+from remit.entrypoints.cli.options import AGENT_NAME, Command, Session, option
 
 
 @click.command("as-of", cls=Command)
 @click.argument("time")
 @click.argument("what", type=click.Choice(["org", "grants", "file"]))
 @click.argument("id_", metavar="[FILE_ID]", required=False)
-@click.option("--agent", metavar="AGENT", help="Only what this agent held.")
-@pass_session
+@option("--agent AGENT", "Only what this agent held.", type=AGENT_NAME)
 def as_of(session: Session, time: str, what: str, id_: str | None, agent: str | None) -> None:
     """Show the tree, the grants or a file as they were at a time."""
     if (what == "file") != (id_ is not None):
@@ -37,21 +35,11 @@ def as_of(session: Session, time: str, what: str, id_: str | None, agent: str | 
 
 
 def _draw_grants(session: Session, grants: list[dict[str, Any]]) -> None:
-    names: dict[str, str] = {}
-    for one in grants:
-        if one["holderId"] not in names:
-            names[one["holderId"]] = session.agent_name(one["holderId"])
-    rows = [
-        (
-            names[one["holderId"]],
-            output.shortened(one["resource"]),
-            one["level"],
-            one["mode"],
-            output.when(one["createdAt"]),
-            output.when(one["expiresAt"]),
-            short(one["id"]),
-        )
-        for one in grants
-    ]
-    columns = ("agent", "resource", "level", "mode", "since", "expires", "id")
-    output.table(columns, rows, empty="No grants were in force then.")
+    holders = {one["holderId"] for one in grants}
+    names = {holder: session.agent_name(holder) for holder in holders}
+    cells.table(
+        *(session, grants, ("agent", lambda _, one: names[one["holderId"]])),
+        *("resource: {resource:ids}", "level", "mode", "since: {createdAt:when}"),
+        *("expires: {expiresAt:when}", "id: {id:short}"),
+        empty="No grants were in force then.",
+    )

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, pass_session
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import Group, Session, option
 from remit.model.connections.diff import visible
 
 _LOG_LINES = 20
@@ -14,42 +14,42 @@ _LOG_LINES = 20
 change = Group("change", help="Changes that agents propose to repositories.")
 
 
-@change.rows("list", "id", "status", "repo", "into", "title", empty="There are no changes.")
-def _row(_: Session, one: dict[str, Any]) -> tuple[object, ...]:
+def _status(_: Session, one: dict[str, Any]) -> str:
     decision = one["decision"]
     decided = decision["decision"] if decision and decision["isCurrent"] else ""
-    status = decided if decided and one["status"] == "open" else one["status"]
-    return one["id"], status, one["repo"], one["target"], visible(one["title"])
+    return str(decided if decided and one["status"] == "open" else one["status"])
+
+
+def _title(_: Session, one: dict[str, Any]) -> str:
+    return visible(one["title"])
+
+
+change.rows(
+    *("list", "id", ("status", _status), "repo", "into: {target}", ("title", _title)),
+    empty="There are no changes.",
+)
 
 
 @change.command()
 @click.argument("change")
-@click.option("--diff/--no-diff", default=True, help="With what it changes.")
-@pass_session
+@option("--diff/--no-diff", "With what it changes.", default=True)
 def show(session: Session, change: str, diff: bool) -> None:
     """Show a change: its state and comments, and what it does to files."""
     found = session.client.get(f"/api/changes/{change}")
     if diff:
         found["diff"] = session.client.get(f"/api/changes/{found['id']}/diff")
-    session.show(found, _draw)
+    session.show(found, lambda one: _draw(session, one))
 
 
-def _draw(one: dict[str, Any]) -> None:
+def _draw(session: Session, one: dict[str, Any]) -> None:
     decision = one["decision"]
-    output.fields(
-        {
-            "title": visible(one["title"]),
-            "id": one["id"],
-            "repo": f"{one['repo']}: {one['branch']} into {one['target']}",
-            "status": one["status"] + (", it conflicts" if one["conflicts"] else ""),
-            "head": one["head"],
-            "base": one["base"],
-            "decision": decision and " ".join((decision["decision"], visible(decision["note"]))),
-            "request": _request(one["request"]),
-            "merged as": one["mergedCommit"],
-            "to do": ", ".join(one["waiting"]) or None,
-            "problems": "; ".join(visible(why) for why in one["problems"]) or None,
-        }
+    said = decision and f"{decision['decision']} {visible(decision['note'])}"
+    cells.fields(
+        *(session, one, ("title", _title), "id", "repo: {repo}: {branch} into {target}"),
+        ("status", lambda _, one: one["status"] + (", it conflicts" if one["conflicts"] else "")),
+        *("head", "base", ("decision", lambda *_: said), ("request", _request)),
+        *("merged as: {mergedCommit}", "to do: {waiting:list}"),
+        ("problems", lambda _, one: "; ".join(map(visible, one["problems"]))),
     )
     for check in one["checks"]:
         output.say(f"check {check['name']}: {check['state']}{_why(check)}")
@@ -78,8 +78,9 @@ def _why(check: dict[str, Any]) -> str:
     return needed + (f", {visible(check['why'])}" if check["state"] == "broken" else "")
 
 
-def _request(one: dict[str, Any] | None) -> str | None:
+def _request(_: Session, change: dict[str, Any]) -> str | None:
     """The state of the request at the forge."""
+    one = change["request"]
     if one is None:
         return None
     checks = [f"{visible(each['name'])} {each['state']}" for each in one["checks"]]

@@ -8,47 +8,40 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass_session
-from remit.ids import looks_like_id, normalise, short
+from remit.entrypoints.cli.options import (
+    AGENT_NAME,
+    LIMITED,
+    Command,
+    Group,
+    Session,
+    option,
+)
+from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a record that shows changes to it.")
 
 
 @event.command("list")
 @click.option("--limit", **LIMITED | {"default": 50})
-@click.option("--about", default="", metavar="ACTION", help="Such as file, or file.write.")
-@click.option(
-    "--by", default="", metavar="NAME", help="Only events of this agent, person or Remit."
-)
-@click.option("--refused", is_flag=True, help="Only what was refused.")
-@pass_session
+@option("--about ACTION", "Such as file, or file.write.", default="")
+@option("--by NAME", "Only events of this agent, person or Remit.", default="")
+@option("--refused", "Only what was refused.")
 def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
     """List events, the newest first."""
     wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
     found = session.listed(session.under_company("events"), limit, **wanted)
 
-    def draw(events: list[dict[str, Any]]) -> None:
-        rows = [
-            (
-                one["seq"],
-                output.when(one["at"]),
-                _who(session, one["actor"]),
-                one["action"],
-                output.shortened(one["resource"]),
-                "" if one["allowed"] else one["reason"],
-                short(one["id"]),
-            )
-            for one in events
-        ]
-        columns = ("seq", "at", "who", "action", "resource", "refused", "id")
-        output.table(columns, rows, empty="Nothing has happened yet.")
-
-    session.show(found, draw)
+    session.show_table(
+        *(found, "seq", "at: {at:when}", ("who", lambda session, one: _who(session, one["actor"]))),
+        *("action", "resource: {resource:ids}"),
+        ("refused", lambda _, one: "" if one["allowed"] else one["reason"]),
+        "id: {id:short}",
+        empty="Nothing has happened yet.",
+    )
 
 
 @event.command()
-@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Begin after this one.")
-@pass_session
+@option("--after SEQ", "Begin after this one.", type=click.IntRange(min=0))
 def tail(session: Session, after: int | None) -> None:
     """Follow the record as it grows; with --json one event a line."""
     last = newest(session) if after is None else after
@@ -62,8 +55,7 @@ def tail(session: Session, after: int | None) -> None:
 
 
 @event.command()
-@click.option("--expect", metavar="HASH", help="A hash from an earlier check; it must be there.")
-@pass_session
+@option("--expect HASH", "A hash from an earlier check; it must be there.")
 def verify(session: Session, expect: str | None) -> int:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""
     answer = session.client.get(session.under_company("events", "verify"), expect=expect)
@@ -82,8 +74,7 @@ def verify(session: Session, expect: str | None) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="ID|AGENT|TITLE")
-@pass_session
+@click.argument("id_", metavar="ID|AGENT|TITLE", type=AGENT_NAME)
 def why(session: Session, id_: str) -> None:
     """Walk from an event, an outcome or an agent back to the person who wanted it.
 

@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 from urllib.parse import quote
@@ -13,8 +14,8 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session, pick
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import Group, Session, limit_option, option, pick
 from remit.errors import TooLarge
 from remit.ids import is_id, looks_like_id, short
 
@@ -32,31 +33,27 @@ kb = Group("kb", help="The knowledge base: files with versions.")
 
 @kb.command("list")
 @limit_option
-@pass_session
 def list_(session: Session, limit: int) -> None:
     """List the files that you may read."""
     everything = session.listed(session.under_company("files"), limit)
     readable = [one for one in everything if one["level"] != "none"]
-    session.show(readable, lambda files: _draw_list(files, "There are no files that you may read."))
+    empty = "There are no files that you may read."
+    session.show(readable, lambda files: _draw_list(session, files, empty))
 
 
 @kb.command()
 @click.argument("query", nargs=-1)
-@click.option(
-    "--limit", type=click.IntRange(1, 999), default=50, show_default=True, help="At most so many."
-)
-@pass_session
+@option("--limit", "At most so many.", type=click.IntRange(1, 999), default=50, show_default=True)
 def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
     """Search the descriptions of files; without words, the newest."""
     words = " ".join(query)
     found = session.listed(session.under_company("files"), limit, query=words or None)
-    session.show(found, lambda files: _draw_list(files, "No file matches."))
+    session.show(found, lambda files: _draw_list(session, files, "No file matches."))
 
 
 @kb.command()
 @id_argument
-@click.option("--version", type=click.IntRange(min=1), help="An older version.")
-@pass_session
+@option("--version", "An older version.", type=click.IntRange(min=1))
 def cat(session: Session, id_: str, version: int | None) -> None:
     """Write a file's bytes to standard output."""
     write_out(session, id_, version=version)
@@ -92,8 +89,7 @@ def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str,
 @kb.command()
 @click.argument("description")
 @source_argument
-@click.option("--unlisted", is_flag=True, help="Only who has a grant learns of it.")
-@pass_session
+@option("--unlisted", "Only who has a grant learns of it.")
 def create(session: Session, description: str, source: str, unlisted: bool) -> None:
     """Make a file from FILE, or from standard input."""
     with spooled(source) as (stream, size):
@@ -103,7 +99,7 @@ def create(session: Session, description: str, source: str, unlisted: bool) -> N
         f"Stored kb://{id_}, {output.size(answer['size'])}: {answer['description']}",
         f"Next: remit send AGENT --attach {id_}, or remit grant give AGENT kb_file:{id_} read",
     ]
-    session.done(answer, said, _draw)
+    session.done(answer, said, partial(_draw, session))
 
 
 def store(
@@ -123,12 +119,7 @@ def store(
 @kb.command()
 @id_argument
 @source_argument
-@click.option(
-    "--if-version",
-    metavar="V:HASH",
-    help="Only if this is still the latest version; otherwise whichever is.",
-)
-@pass_session
+@option("--if-version V:HASH", "Only if this is still the latest version; otherwise whichever is.")
 def write(session: Session, id_: str, source: str, if_version: str | None) -> None:
     """Write a new version of a file from FILE, or from standard input."""
     if if_version is not None and not _SEEN.fullmatch(if_version):
@@ -147,18 +138,7 @@ def write(session: Session, id_: str, source: str, if_version: str | None) -> No
             {**_BYTES, "Content-Length": str(size), "If-Match": f'"{if_version}"'},
         )
     told = f"version {answer['version']}, {output.size(answer['size'])}: {answer['description']}"
-    session.done(answer, [f"Wrote kb://{short(answer['id'])}, {told}"], _draw)
-
-
-@kb.rows("history", "version", "at", "by", "size", "hash", empty="It has no versions.")
-def _version(session: Session, one: dict[str, Any]) -> tuple[object, ...]:
-    at, size = output.when(one["at"]), output.size(one["size"])
-    return one["number"], at, _author(session, one), size, one["hash"][:16]
-
-
-@kb.rows("log", "at", "access", "version", "by", empty="Nobody has used it yet.")
-def _access(session: Session, one: dict[str, Any]) -> tuple[object, ...]:
-    return output.when(one["at"]), one["access"], one["version"], _author(session, one)
+    session.done(answer, [f"Wrote kb://{short(answer['id'])}, {told}"], partial(_draw, session))
 
 
 @contextlib.contextmanager
@@ -202,28 +182,24 @@ def _author(session: Session, one: dict[str, Any]) -> str:
     return f"{kind}:{session.names.get(id_, id_)}" if id_ else "remit"
 
 
-def _draw_list(files: list[dict[str, Any]], empty: str) -> None:
-    rows = [
-        (
-            short(one["id"]),
-            one["level"],
-            one["version"],
-            output.size(one["size"]),
-            output.when(one["updatedAt"]),
-            one["description"],
-        )
-        for one in files
-    ]
-    output.table(("id", "level", "version", "size", "updated", "description"), rows, empty=empty)
+kb.rows(
+    *("history", "version: {number}", "at: {at:when}", ("by", _author), "size: {size:size}"),
+    ("hash", lambda _, one: one["hash"][:16]),
+    empty="It has no versions.",
+)
+kb.rows(
+    *("log", "at: {at:when}", "access", "version", ("by", _author)),
+    empty="Nobody has used it yet.",
+)
 
 
-def _draw(one: dict[str, Any]) -> None:
-    output.fields(
-        {
-            "id": one["id"],
-            "description": one["description"],
-            "version": one["version"],
-            "hash": one["hash"],
-            "size": output.size(one["size"]),
-        }
+def _draw_list(session: Session, files: list[dict[str, Any]], empty: str) -> None:
+    cells.table(
+        *(session, files, "id: {id:short}", "level", "version", "size: {size:size}"),
+        *("updated: {updatedAt:when}", "description"),
+        empty=empty,
     )
+
+
+def _draw(session: Session, one: dict[str, Any]) -> None:
+    cells.fields(session, one, "id", "description", "version", "hash", "size: {size:size}")

@@ -1,22 +1,29 @@
 """`remit outcome`: what is to be accomplished, by whom, and how far it is."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import click
 
 from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.commands.company.hiring import json_object
 from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import Group, Session, limit_option, pass_session
+from remit.entrypoints.cli.options import (
+    OUTCOME,
+    Group,
+    Session,
+    limit_option,
+    option,
+    stated,
+)
 from remit.ids import short
 from remit.model.text import plural
 
-id_argument = click.argument("id_", metavar="ID")
+id_argument = click.argument("id_", metavar="ID", type=OUTCOME)
 
 
 @click.group(cls=Group)
@@ -28,44 +35,24 @@ def outcome() -> None:
 
 
 @outcome.command("list")
-@click.option("--owner", metavar="AGENT", help="Only what this agent owns.")
-@click.option("--status", type=click.Choice(["open", "completed", "closed"]))
-@click.option("--actionable", is_flag=True, help="Only what the owner can work on now.")
-@click.option("--stale", is_flag=True, help="Only what does not move.")
+@option("--owner AGENT", "Only what this agent owns.")
+@option("--status open|completed|closed")
+@option("--actionable", "Only what the owner can work on now.", flag_value="1")
+@option("--stale", "Only what does not move.", flag_value="1")
 @limit_option
 @watch_option
-@pass_session
-def list_(
-    session: Session,
-    owner: str | None,
-    status: str | None,
-    actionable: bool,
-    stale: bool,
-    limit: int,
-    watch: bool,
-) -> None:
+def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List outcomes: the company's, or your own if you are an agent."""
+    draw = partial(view.draw_list, session, empty="There are no outcomes.")
     target = session.under_company("outcomes")
-    wanted = {
-        "owner": session.agent_id(owner) if owner else None,
-        "status": status,
-        "actionable": "1" if actionable else None,
-        "stale": "1" if stale else None,
-    }
-    following.show(
-        session,
-        lambda: session.listed(target, limit, **wanted),
-        lambda all_: view.draw_list(session, all_, "There are no outcomes."),
-        watch=watch,
-    )
+    following.show(session, draw, target, limit, watch=watch, **wanted)
 
 
 @outcome.command()
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--depth", type=click.IntRange(0, 100), help="So many levels below.")
-@click.option("--open", "open_only", is_flag=True, help="Only what is not finished.")
-@click.option("--ids", is_flag=True, help="With whole ids.")
-@pass_session
+@option("--depth", "So many levels below.", type=click.IntRange(0, 100))
+@option("--open", "Only what is not finished.", field="open_only")
+@option("--ids", "With whole ids.")
 def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, ids: bool) -> None:
     """Draw what consists of what; everything, or what is below one."""
     forest = view.fetch_forest(session, id_, depth)
@@ -85,46 +72,29 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
 
 
 outcome.shows(
-    *("outcomes", "ID", view.outcome_id, view.draw_whole),
+    *(OUTCOME, view.draw_whole),
     "Show one outcome: why, how, and what happened to it.",
 )
 
 
 @outcome.command()
 @click.argument("title")
-@click.option(
-    "--parent", metavar="ID", required=True, help="Outcome that it is a part of, or an agent."
+@option(
+    "--parent ID",
+    "Outcome that it is a part of, or an agent.",
+    field="parentId",
+    required=True,
+    type=OUTCOME,
 )
-@click.option("--also", metavar="ID", multiple=True, help="Other outcomes that it is for.")
-@click.option("--blocked-by", metavar="ID", multiple=True, help="Outcomes that it waits for.")
-@click.option("--description", default="", help="More about it, in Markdown.")
-@click.option("--urgent", is_flag=True, help="It is urgent.")
-@click.option("--important", is_flag=True, help="It is important.")
-@click.option("--defer", metavar="TIME", help="Not before this time (ISO 8601).")
-@pass_session
-def create(
-    session: Session,
-    title: str,
-    parent: str,
-    also: tuple[str, ...],
-    blocked_by: tuple[str, ...],
-    description: str,
-    urgent: bool,
-    important: bool,
-    defer: str | None,
-) -> None:
+@option("--also ID…", "Other outcomes that it is for.", field="parents", type=OUTCOME)
+@option("--blocked-by ID…", "Outcomes that it waits for.", field="blockedBy", type=OUTCOME)
+@option("--description TEXT", "More about it, in Markdown.", default="")
+@option("--urgent", "It is urgent.")
+@option("--important", "It is important.")
+@option("--defer TIME", "Not before this time (ISO 8601).", field="deferredUntil")
+def create(session: Session, /, **given: Any) -> None:
     """Create a part of an outcome."""
-    body = {
-        "parentId": view.outcome_id(session, parent),
-        "title": title,
-        "description": description,
-        "parents": [view.outcome_id(session, other) for other in also],
-        "blockedBy": [view.outcome_id(session, other) for other in blocked_by],
-        "urgent": urgent,
-        "important": important,
-        "deferredUntil": defer,
-    }
-    answer = session.client.send("POST", session.under_company("outcomes"), body)
+    answer = session.client.send("POST", session.under_company("outcomes"), given)
     session.done(answer, _created(session, answer), lambda one: view.draw(session, one))
 
 
@@ -136,44 +106,37 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 
 @outcome.command()
 @id_argument
-@click.option("--title", help="A new title.")
-@click.option("--description", help="A new description, in Markdown.")
-@click.option("--urgent/--not-urgent", default=None, help="Whether it is urgent.")
-@click.option("--important/--not-important", default=None, help="Whether it is important.")
-@click.option("--defer", metavar="TIME|never", help="Not before this time, or no longer deferred.")
-@click.option(
-    "--parent", metavar="ID", multiple=True, help="Outcomes that it is for, instead of before."
+@option("--title TEXT", "A new title.")
+@option("--description TEXT", "A new description, in Markdown.")
+@option("--urgent/--not-urgent", "Whether it is urgent.", default=None)
+@option("--important/--not-important", "Whether it is important.", default=None)
+@option("--defer TIME|never", "Not before this time, or no longer deferred.", field="deferredUntil")
+@option(
+    "--parent ID…",
+    "Outcomes that it is for, instead of before.",
+    field="parents",
+    type=OUTCOME,
 )
-@click.option(
-    "--blocked-by", metavar="ID", multiple=True, help="Outcomes that it waits for, instead."
+@option(
+    "--blocked-by ID…",
+    "Outcomes that it waits for, instead.",
+    field="blockedBy",
+    type=OUTCOME,
 )
-@click.option("--unblock", is_flag=True, help="It waits for nothing any more.")
-@click.option("--version", type=int, help="Only if this is its version; otherwise whichever is.")
-@pass_session
-def update(
-    session: Session,
-    /,
-    id_: str,
-    parent: tuple[str, ...],
-    blocked_by: tuple[str, ...],
-    unblock: bool,
-    defer: str | None,
-    version: int | None,
-    **given: Any,
-) -> None:
+@option("--unblock", "It waits for nothing any more.")
+@option("--version INTEGER", "Only if this is its version; otherwise whichever is.")
+def update(session: Session, /, id_: str, unblock: bool, version: int | None, **given: Any) -> None:
     """Change what an outcome is, how it ranks, what it is for or waits for."""
-    if unblock and blocked_by:
+    body = stated(given)
+    if unblock and "blockedBy" in body:
         raise click.UsageError("--unblock and --blocked-by exclude each other.")
-    body = {name: value for name, value in given.items() if value is not None}
-    if parent:
-        body["parents"] = [view.outcome_id(session, other) for other in parent]
-    if blocked_by or unblock:
-        body["blockedBy"] = [view.outcome_id(session, other) for other in blocked_by]
-    if defer is not None:
-        body["deferredUntil"] = None if defer == "never" else defer
+    if unblock:
+        body["blockedBy"] = []
+    if body.get("deferredUntil") == "never":
+        body["deferredUntil"] = None
     if not body:
         raise click.UsageError("Nothing is to be changed.")
-    target = path("outcomes", view.outcome_id(session, id_))
+    target = path("outcomes", id_)
     body["version"] = session.client.get(target)["version"] if version is None else version
     answer = session.client.send("PATCH", target, body)
     said = [f"Changed {short(answer['id'])}: {answer['title']} ({view.status(answer)})."]
@@ -182,44 +145,31 @@ def update(
 
 @outcome.command()
 @id_argument
-@click.option("--to", metavar="AGENT", help="A report of its owner.")
-@click.option("--hire", metavar="NAME", help="Or a new agent of this name.")
-@click.option("--role", help="The new agent's role.")
-@click.option("--title", help="Name of the new agent.")
-@click.option("--adapter", help="How the new agent is executed.")
-@click.option("--config", metavar="JSON", help="Settings of the adapter.")
-@click.option("--prompt", help="Instructions for the new agent.")
-@click.option(
-    "--grant",
-    nargs=2,
-    metavar="RESOURCE LEVEL",
-    multiple=True,
-    help="Capabilities that it will need.",
-)
-@click.option("--budget", type=click.IntRange(min=1), help="Cents, set aside for it.")
-@click.option("--tokens", type=click.IntRange(min=1), help="Tokens, set aside for it.")
-@pass_session
+@option("--to AGENT", "A report of its owner.")
+@option("--hire NAME", "Or a new agent of this name.")
+@option("--role TEXT", "The new agent's role.")
+@option("--title TEXT", "Name of the new agent.")
+@option("--adapter TEXT", "How the new agent is executed.", field="adapterType")
+@option("--config JSON", "Settings of the adapter.", field="adapterConfig")
+@option("--prompt TEXT", "Instructions for the new agent.")
+@option("--grant RESOURCE LEVEL…", "Capabilities that it will need.", nargs=2)
+@option("--budget", "Cents, set aside for it.", type=click.IntRange(min=1))
+@option("--tokens", "Tokens, set aside for it.", type=click.IntRange(min=1))
 def delegate(
     session: Session,
     /,
     id_: str,
     to: str | None,
     hire: str | None,
-    config: str | None,
-    adapter: str | None,
     grant: tuple[tuple[str, str], ...],
     budget: int | None,
     tokens: int | None,
-    **given: str | None,
+    **given: Any,
 ) -> None:
     """Hand an outcome to a report, or to an agent that is hired for it."""
     if (to is None) == (hire is None):
         raise click.UsageError("Give either --to or --hire.")
-    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if adapter is not None:
-        fields["adapterType"] = adapter
-    if config is not None:
-        fields["adapterConfig"] = json_object(config)
+    fields = stated(given)
     if to is not None and fields:
         raise click.UsageError("Only a new agent (--hire) is described.")
     body: dict[str, Any] = {
@@ -227,8 +177,8 @@ def delegate(
     }
     if budget is not None or tokens is not None:
         body["budget"] = {"moneyCents": budget, "tokens": tokens}
-    body |= {"to": session.agent_id(to)} if to is not None else {"hire": {"name": hire, **fields}}
-    target = path("outcomes", view.outcome_id(session, id_), "delegate")
+    body |= {"to": to} if to is not None else {"hire": {"name": hire, **fields}}
+    target = path("outcomes", id_, "delegate")
 
     def draw(answer: dict[str, Any]) -> None:
         moved = answer["moved"]
@@ -248,11 +198,9 @@ def delegate(
 @outcome.command()
 @id_argument
 @click.argument("reason")
-@pass_session
 def reclaim(session: Session, id_: str, reason: str) -> None:
     """Take a delegated outcome back by force; the agents below it stop."""
-    target = path("outcomes", view.outcome_id(session, id_), "reclaim")
-    answer = session.client.send("POST", target, {"reason": reason})
+    answer = session.client.send("POST", path("outcomes", id_, "reclaim"), {"reason": reason})
 
     def draw(answer: dict[str, Any]) -> None:
         names = view.owner_names(session)

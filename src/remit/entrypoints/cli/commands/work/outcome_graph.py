@@ -3,34 +3,26 @@
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
-from remit.entrypoints.cli.client import PIECE, Unreachable
+from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.drawing.outcome_view import outcome_id
-from remit.entrypoints.cli.options import Command, Session, pass_session
+from remit.entrypoints.cli.options import OUTCOME, Command, Session, option
 from remit.ids import short
 
 _MOST_ROOTS = 20
 
 
 @click.command(cls=Command)
-@click.argument("id_", metavar="[ID]", required=False)
-@click.option(
-    "--svg",
-    "file",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a drawing.",
+@click.argument("id_", metavar="[ID]", required=False, type=OUTCOME)
+@option(
+    "--svg FILE", "Write a drawing.", field="file", type=click.Path(path_type=Path, dir_okay=False)
 )
-@pass_session
 def graph(session: Session, id_: str | None, file: Path | None) -> None:
     """Show how the outcomes hang together, all or those below ID; up to 2,000 of them."""
-    query = f"?{urlencode({'root': outcome_id(session, id_)})}" if id_ else ""
-    drawing = session.under_company("outcomes", "graph.svg") + query
-    found = session.client.get(session.under_company("outcomes", "graph.json") + query)
+    drawing = with_query(session.under_company("outcomes", "graph.svg"), {"root": id_})
+    found = session.client.get(session.under_company("outcomes", "graph.json"), root=id_)
     if file is not None:
         _save(session, drawing, file)
     if found["cutOff"]:

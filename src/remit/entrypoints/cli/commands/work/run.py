@@ -1,50 +1,51 @@
 """`remit run`: who is or was at work, what was printed, and putting an end to it."""
 
+from functools import partial
+
 import click
 
 from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output, run_view
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import LIMITED, Group, Session, pass_session
+from remit.entrypoints.cli.options import (
+    AGENT,
+    LIMITED,
+    REFERENCES,
+    Group,
+    Session,
+    option,
+)
 
-id_argument = click.argument("id_", metavar="ID|AGENT")
+id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])
 
 
 run = Group("run", help="Runs: agents at work.")
 
 
 @run.command("list")
-@click.option("--live", is_flag=True, help="Only those that have not ended.")
-@click.option("--agent", metavar="NAME", help="Only of this agent.")
+@option("--live", "Only those that have not ended.", flag_value="true")
+@option("--agent NAME", "Only of this agent.", type=AGENT)
 @click.option("--limit", **LIMITED | {"default": 50})
 @watch_option
-@pass_session
-def list_(session: Session, live: bool, agent: str | None, limit: int, watch: bool) -> None:
+def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
     """List runs, the newest first."""
-    target = session.under_company("runs")
-    wanted = {"live": "true" if live else None, "agent": agent and session.agent_id(agent)}
-    empty = "Nobody is running." if live else "Nobody has run yet."
-    following.show(
-        session,
-        lambda: session.listed(target, limit, **wanted),
-        lambda runs: run_view.draw_list(session, runs, empty),
-        watch=watch,
-    )
+    empty = "Nobody is running." if wanted["live"] else "Nobody has run yet."
+    draw = partial(run_view.draw_list, session, empty=empty)
+    following.show(session, draw, session.under_company("runs"), limit, watch=watch, **wanted)
 
 
 run.shows(
-    *("runs", "ID|AGENT", run_view.run_id, run_view.draw),
+    *(REFERENCES["run"], run_view.draw),
     "Show one run, or the newest of an agent.",
 )
 
 
 @run.command()
 @id_argument
-@click.option("--no-follow", is_flag=True, help="Only what is there already.")
-@click.option("--full", is_flag=True, help="Cut nothing: whole arguments and results.")
-@click.option("--raw", is_flag=True, help="Output of its program, as it was printed.")
-@pass_session
+@option("--no-follow", "Only what is there already.")
+@option("--full", "Cut nothing: whole arguments and results.")
+@option("--raw", "Output of its program, as it was printed.")
 def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> None:
     """Show what a run says, calls and gets back, until it ends.
 
@@ -53,16 +54,13 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
     """
     if raw and full:
         raise click.UsageError("--raw cuts nothing; leave --full out.")
-    run = run_view.run_id(session, id_)
-    run_view.tail(session, run, go_on=not no_follow, raw=raw, full=full)
+    run_view.tail(session, id_, go_on=not no_follow, raw=raw, full=full)
 
 
 @run.command()
 @id_argument
-@click.option("--reason", default="", help="Why; it is kept with the run.")
-@pass_session
+@option("--reason TEXT", "Why; it is kept with the run.", default="")
 def cancel(session: Session, id_: str, reason: str) -> None:
     """End a run; what it took up is not given to another."""
-    target = path("runs", run_view.run_id(session, id_), "cancel")
-    answer = session.client.send("POST", target, {"reason": reason})
+    answer = session.client.send("POST", path("runs", id_, "cancel"), {"reason": reason})
     session.show(answer, lambda one: output.say(f"The run is {one['status']}."))

@@ -17,7 +17,6 @@ from remit.entrypoints.web.pages.setup.noun import (
     Noun,
     Row,
     Tried,
-    caller,
     chosen_kind,
     does,
     fields_of,
@@ -118,7 +117,7 @@ async def _save_secret(visit: Visit, given: Given) -> str:
     vault, name = visit.site.app.vault, given.get("name")
     if kind == _VALUE:
         await vault.put(
-            caller(visit), company=visit.company_id, name=name, value=given.get("value", "")
+            visit.caller, company=visit.company_id, name=name, value=given.get("value", "")
         )
     else:
         vault.check_source(source_name(kind))
@@ -130,7 +129,7 @@ async def _save_secret(visit: Visit, given: Given) -> str:
 
 
 async def _remove_secret(visit: Visit, name: str) -> str:
-    await visit.site.app.vault.remove(caller(visit), company=visit.company_id, name=name)
+    await visit.site.app.vault.remove(visit.caller, company=visit.company_id, name=name)
     return f"The secret {name} is removed."
 
 
@@ -266,7 +265,7 @@ def _repo_row(one: Mapping[str, Any]) -> Row:
 
 async def _test_repo(visit: Visit, given: Given) -> Tried:
     try:
-        found = await visit.site.app.repos.try_out(caller(visit), **in_company(visit), **given)
+        found = await visit.site.app.repos.try_out(visit.caller, **in_company(visit), **given)
     except RemitError as error:
         if isinstance(error, BadInput | Refused | Conflict):
             raise
@@ -276,7 +275,7 @@ async def _test_repo(visit: Visit, given: Given) -> Tried:
 
 async def _sync_repo(visit: Visit, name: str) -> Tried:
     try:
-        done = await visit.site.app.repos.sync(caller(visit), company=visit.company_id, name=name)
+        done = await visit.site.app.repos.sync(visit.caller, company=visit.company_id, name=name)
     except RemitError as error:
         if isinstance(error, Refused | NotFound):
             raise
@@ -285,7 +284,7 @@ async def _sync_repo(visit: Visit, name: str) -> Tried:
 
 
 async def _remove_repo(visit: Visit, name: str) -> str:
-    await visit.site.app.repos.remove(caller(visit), company=visit.company_id, name=name)
+    await visit.site.app.repos.remove(visit.caller, company=visit.company_id, name=name)
     return f"{name} is removed."
 
 
@@ -437,7 +436,7 @@ async def _save_binding(visit: Visit, given: Given) -> Page:
 
 
 async def _try_binding(visit: Visit, binding: str) -> Tried:
-    found = await asked(visit.site.app, caller(visit), in_company(visit)["company"], binding)
+    found = await asked(visit.site.app, visit.caller, in_company(visit)["company"], binding)
     return Tried(found["usable"], found["sentence"], found["next_step"])
 
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from remit.entrypoints import declared_files, declared_text
-from remit.entrypoints.web.pages.setup.noun import caller
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import common_queries, org_lines, pickers
 from remit.errors import NotFound, RemitError
@@ -18,7 +17,6 @@ from remit.services.screens import agent_page
 PAGE: Final = 200
 #: Agents that are drawn; of a larger company or branch the upper levels.
 MOST_LINES: Final = 120
-_SIGNS: Final = {"create": "added", "change": "changed", "unchanged": "same"}
 
 
 def routes(site: Site) -> list[Route]:
@@ -34,7 +32,6 @@ def show(visit: Visit, plan: Answer | None = None, done: bool = False) -> Page:
         plan=plan,
         done=done,
         digest=_digest(text),
-        signs=_SIGNS,
         may_change=visit.decides and visit.whole,
     )
 
@@ -43,7 +40,7 @@ async def act(visit: Visit) -> Done | Page:
     """Tell what would change, and do exactly that."""
     text = visit.form.text("document")
     document = declared_text.read(text, "The text")
-    app, who = visit.site.app, caller(visit)
+    app, who = visit.site.app, visit.caller
     sure = visit.form.text("step") == "apply" and visit.form.text("seen") == _digest(text)
     plan = await declared_files.apply(app, who, visit.company_id, document, dry_run=not sure)
     return await visit.look(lambda visit: show(visit, plan, done=sure))

@@ -8,7 +8,6 @@ from starlette.routing import Route
 from remit.adapters import registry
 from remit.entrypoints import declared_files
 from remit.entrypoints.http.server import instance as over_http
-from remit.entrypoints.web.pages.setup.noun import caller
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.entrypoints.web.text import settings_form
 from remit.errors import NotFound, RemitError
@@ -58,7 +57,7 @@ async def examine(visit: Visit) -> Page:
 
 
 async def back_up(visit: Visit) -> Done:
-    made = await visit.site.app.backups.make(caller(visit))
+    made = await visit.site.app.backups.make(visit.caller)
     if made["writing"]:
         return Done("/instance#backups", f"{made['name']} is being written; look again later.")
     return Done("/instance#backups", f"{made['name']} is written and verified.")
@@ -71,7 +70,7 @@ async def take(visit: Visit) -> Response:
 
 
 async def remove(visit: Visit) -> Done:
-    await visit.site.app.backups.remove(caller(visit), visit.argument("name"))
+    await visit.site.app.backups.remove(visit.caller, visit.argument("name"))
     return Done("/instance#backups", "The backup is deleted.")
 
 

@@ -12,7 +12,6 @@ from remit.entrypoints.web.text import pickers, settings_form
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import NotFound
 from remit.services.command import Verb
-from remit.services.identity import Caller
 
 Given = dict[str, Any]
 #: Rows that are looked for, and those of them that are drawn until somebody wants all.
@@ -215,8 +214,3 @@ def chosen_kind(visit: Visit, noun: Noun) -> str:
     known = [] if noun.kinds is None else [name for name, _ in noun.kinds(visit)]
     asked = visit.form.text("kind") or visit.argument("kind")
     return asked if asked in known else (known[0] if known else "")
-
-
-def caller(visit: Visit) -> Caller:
-    """For what is done around the gate's own verbs: once, however often the form is sent."""
-    return Caller(visit.who.token, visit.form.key)

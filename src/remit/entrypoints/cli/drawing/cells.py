@@ -1,0 +1,80 @@
+"""Answers as cells of a table, or lines of one thing, that are written down as templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from remit.entrypoints.cli.drawing import output
+from remit.ids import short
+
+if TYPE_CHECKING:
+    from remit.entrypoints.cli.options import Session
+
+View = dict[str, Any]
+#: A key of the answer; or a title, a colon and a template with keys in braces, which may be
+#: missing; or a title and what makes the text. Behind a key may be how it is shown, as in
+#: `since: {createdAt:when}`.
+Cell = str | tuple[str, Callable[["Session", View], object]]
+
+_SHOWN: dict[str, Callable[[Session, Any], object]] = {
+    "": lambda _, value: value,
+    "count": lambda _, value: len(value),
+    "list": lambda _, value: ", ".join(value),
+    "short": lambda _, value: short(value),
+    "size": lambda _, value: output.size(value),
+    "when": lambda _, value: output.when(value),
+    "yes": lambda _, value: "yes" if value else "no",
+    #: With the ids in it as people see them.
+    "ids": lambda _, value: output.shortened(value),
+    #: The name of an agent, whoever it is; and that of who is there, of many at once.
+    "name": lambda session, value: session.agent_name(value),
+    "known": lambda session, value: session.names.get(value, value),
+}
+
+
+def fields(session: Session, one: View, *cells: Cell) -> None:
+    """One thing, a field a line."""
+    output.fields({title(cell): text(session, one, cell) for cell in cells})
+
+
+def table(session: Session, rows: Sequence[View], *cells: Cell, empty: str) -> None:
+    drawn = [[text(session, one, cell) for cell in cells] for one in rows]
+    output.table([title(cell) for cell in cells], drawn, empty=empty)
+
+
+def title(cell: Cell) -> str:
+    return cell.partition(":")[0] if isinstance(cell, str) else cell[0]
+
+
+def text(session: Session, one: View, cell: Cell) -> object:
+    if not isinstance(cell, str):
+        return cell[1](session, one)
+    key, colon, template = cell.partition(": ")
+    return filled(session, one, template) if colon else one[key]
+
+
+def filled(session: Session, one: View, template: str) -> str:
+    """A template with the values of an answer; empty for those that it has not."""
+    return template.format_map(_Values(session, one))
+
+
+class _Values(dict[str, Any]):
+    def __init__(self, session: Session, answer: View) -> None:
+        super().__init__({key: _Value(session, one) for key, one in answer.items()})
+        self._session = session
+
+    def __missing__(self, _: str) -> _Value:
+        return _Value(self._session, None)
+
+
+class _Value:
+    def __init__(self, session: Session, value: Any) -> None:
+        self._session = session
+        self._value = value
+
+    def __format__(self, wanted: str) -> str:
+        return "" if self._value is None else str(_SHOWN[wanted](self._session, self._value))
+
+    def __getitem__(self, key: str) -> _Value:
+        return _Value(self._session, None if self._value is None else self._value.get(key))
