@@ -15,7 +15,6 @@ from remit.model.messaging.mail import DeliveryStatus
 from remit.services import shapes
 from remit.services.changes import authors, changes
 from remit.services.command import FOR_REMIT, Context, command
-from remit.services.context import system_only
 from remit.services.governance import approval_engine
 from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
@@ -78,10 +77,9 @@ def published(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.Pub
     return {"change": change.id, "head": head}
 
 
-@command("errands.delivered")
+@command("errands.delivered", FOR_REMIT)
 def delivered(ctx: Context, *, errand: str, epoch: int) -> shapes.EndedShape:
     """It is done."""
-    system_only(ctx)
     return _QUEUE.delivered(ctx, errand, epoch)
 
 

@@ -39,7 +39,6 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_line
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Arguments, Context, command, logged, query
-from remit.services.context import system_only
 from remit.services.fields import CompanyRef, Exact, Help, Text
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Added
@@ -308,10 +307,9 @@ def forged(ctx: Context, *, limit: int = 100) -> list[Repo]:
     return list(ctx.tx.all(statements.FORGED, limit=limit))
 
 
-@query("repos.still_there")
+@query("repos.still_there", FOR_REMIT)
 def still_there(ctx: Context, *, company: str, names: Sequence[str]) -> list[str]:
     """Which of these a company still has; for Remit itself."""
-    system_only(ctx)
     return [
         name
         for name in names
