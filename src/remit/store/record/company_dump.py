@@ -17,7 +17,7 @@ from remit.model.organisation.configuration import ConfigRevision
 from remit.model.work.file import File, Version
 from remit.model.work.outcome import Outcome
 from remit.store.engine.database import Transaction
-from remit.store.engine.statement import Rows, Statement, into, scalar
+from remit.store.engine.statement import Rows, Statement, into, values_of
 from remit.store.organisation.agents import Place
 from remit.store.tables import (
     agent_places,
@@ -53,19 +53,16 @@ APPROVALS = _page(Approval)
 #: A page of all configurations.
 CONFIGURATIONS = _page(ConfigRevision)
 #: Agents with mail once no run has any of it: a letter that is tried only once has been tried.
-AGENTS_WITH_MAIL = Statement(
-    select(deliveries.c.agent_id)
-    .distinct()
-    .join(messages, messages.c.id == deliveries.c.message_id)
-    .where(
-        deliveries.c.company_id == bind("company"),
-        deliveries.c.agent_id.is_not(None),
-        or_(
-            deliveries.c.status == "queued",
-            and_(deliveries.c.status == "leased", messages.c.at_most_once == false()),
-        ),
+AGENTS_WITH_MAIL = values_of(
+    deliveries.c.agent_id,
+    deliveries.c.agent_id.is_not(None),
+    or_(
+        deliveries.c.status == "queued",
+        and_(deliveries.c.status == "leased", messages.c.at_most_once == false()),
     ),
-    scalar,
+    join=(messages, messages.c.id == deliveries.c.message_id),
+    distinct=True,
+    company_id="company",
 )
 #: All versions of a file.
 VERSIONS = Rows(Version, "number").find(file_id="file")

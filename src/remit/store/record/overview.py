@@ -20,7 +20,7 @@ from sqlalchemy import bindparam as bind
 from remit.clock import Micros
 from remit.ids import AgentId, RunId
 from remit.model.organisation.agent import AgentStatus
-from remit.store.engine.statement import Statement, count, counted, into, scalar, unless
+from remit.store.engine.statement import Statement, count, counted, into, unless, values_of
 from remit.store.execution.runs import BADLY
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import (
@@ -211,10 +211,4 @@ SPENT_BY_DAY = Statement(
     lambda day, spent: (int(day), int(spent)),
 )
 #: The last output of a run.
-LAST_WORDS = Statement(
-    select(run_logs.c.text)
-    .where(run_logs.c.run_id == bind("run"))
-    .order_by(run_logs.c.number.desc())
-    .limit(3),
-    scalar,
-)
+LAST_WORDS = values_of(run_logs.c.text, run_id="run", order=[run_logs.c.number.desc()], limit=3)

@@ -15,11 +15,13 @@ from remit.store.engine.statement import (
     Rows,
     Statement,
     change,
+    delete_from,
     if_asked,
     into,
     new,
     scalar,
     unless,
+    values_of,
 )
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import agents, outcome_blockers, outcome_edges, outcomes
@@ -118,20 +120,11 @@ HAND_OVER = _OUTCOMES.update(
 #: Makes an outcome a part of another.
 INSERT_EDGE = change(sa.insert(outcome_edges))
 #: Makes an outcome no part of another any more.
-DELETE_EDGE = change(
-    sa.delete(outcome_edges).where(
-        outcome_edges.c.parent_id == bind("parent"), outcome_edges.c.child_id == bind("child")
-    )
-)
+DELETE_EDGE = delete_from(outcome_edges, parent_id="parent", child_id="child")
 #: Makes an outcome wait for another.
 INSERT_BLOCKER = change(sa.insert(outcome_blockers))
 #: Ends that an outcome waits for another.
-DELETE_BLOCKER = change(
-    sa.delete(outcome_blockers).where(
-        outcome_blockers.c.outcome_id == bind("outcome"),
-        outcome_blockers.c.blocker_id == bind("blocker"),
-    )
-)
+DELETE_BLOCKER = delete_from(outcome_blockers, outcome_id="outcome", blocker_id="blocker")
 #: Adds to the number of open prerequisites of an outcome.
 COUNT_PREREQS = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
@@ -230,9 +223,9 @@ _why = _mine.union(
     sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _mine.c.id)
 )
 #: Everything that is a reason for what was delegated to an agent.
-REASONS_OF = Statement(sa.select(_why.c.id), scalar)
+REASONS_OF = values_of(_why.c.id)
 #: Whether an outcome is one of these.
-IS_REASON_FOR = Statement(sa.select(_why.c.id).where(_why.c.id == bind("outcome")).limit(1), scalar)
+IS_REASON_FOR = values_of(_why.c.id, id="outcome", limit=1)
 
 
 _top = _outcome.add_columns(sa.literal(0).label("depth")).cte("below", recursive=True)
@@ -363,11 +356,9 @@ CHANGE_DELEGATOR = _OUTCOMES.update(
 )
 
 #: The owners of what depends on an outcome and waits for nothing else.
-OWNERS_OF_DEPENDENTS = Statement(
-    sa.select(outcomes.c.owner_id).where(
-        outcomes.c.open_prereqs == sa.literal(0),
-        outcomes.c.status == sa.literal("open"),
-        sa.or_(outcomes.c.id.in_(PARENT_IDS), outcomes.c.id.in_(BLOCKED_IDS)),
-    ),
-    scalar,
+OWNERS_OF_DEPENDENTS = values_of(
+    outcomes.c.owner_id,
+    outcomes.c.open_prereqs == sa.literal(0),
+    outcomes.c.status == sa.literal("open"),
+    sa.or_(outcomes.c.id.in_(PARENT_IDS), outcomes.c.id.in_(BLOCKED_IDS)),
 )
