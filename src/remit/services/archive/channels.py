@@ -52,7 +52,6 @@ def written(ctx: Context) -> Iterator[bytes]:
 def _read_binding(plan: Plan, fields: Fields) -> None:
     given = {"id": "", "company_id": plan.company.id, "adapter_token": ""}
     read = BINDING.read(fields, **given, removed_at=None, held=True)
-    fields.done()
     known(read.agent_id, plan.agents, fields.path, "agent")
     if plan.agents[read.agent_id].status is AgentStatus.TERMINATED:
         raise fields.wrong("agent", "is terminated, so it is bound to nothing")
