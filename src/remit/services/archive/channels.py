@@ -5,7 +5,6 @@ Nothing of it is believed: an imported binding waits until somebody here binds t
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from remit.errors import BadInput
 from remit.model.messaging.channel import Binding, channel_kind
@@ -44,8 +43,7 @@ BINDING = Record(
 
 
 def written(ctx: Context) -> Iterator[bytes]:
-    here: Any = {"company": ctx.company, "agent": "", "any_agent": True}
-    for one in ctx.tx.all(statements.BINDINGS, **here, after="", limit=1 << 30):
+    for one in ctx.tx.all(statements.BINDINGS, agent=None, after="", limit=1 << 30):
         yield line(BINDING.write(one))
 
 

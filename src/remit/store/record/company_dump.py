@@ -1,6 +1,5 @@
 """Statements that go through a whole company, page after page, in the order of its ids."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,7 +15,6 @@ from remit.model.organisation.approval import Approval
 from remit.model.organisation.configuration import ConfigRevision
 from remit.model.work.file import File, Version
 from remit.model.work.outcome import Outcome
-from remit.store.engine.database import Transaction
 from remit.store.engine.statement import Rows, Statement, into, values_of
 from remit.store.organisation.agents import Place
 from remit.store.tables import (
@@ -29,7 +27,6 @@ from remit.store.tables import (
 )
 
 T = TypeVar("T")
-PAGE = 500
 
 
 def _page(value: type[T]) -> Statement[T]:
@@ -97,14 +94,6 @@ _top = (
 _below = _top.union(select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _top.c.id))
 #: An outcome and all that is below it, however deep.
 OUTCOMES_BELOW = Rows(Outcome).after(outcomes.c.id.in_(select(_below.c.id)))
-
-
-def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -> Iterator[T]:
-    """Everything that a paged statement finds, a page in memory at a time."""
-    after = ""
-    while page := transaction.all(statement, after=after, limit=PAGE, **parameters):
-        yield from page
-        after = page[-1].id  # type: ignore[attr-defined]  # what is paged has an id
 
 
 def taken(kind: type[object]) -> Statement[Any]:
