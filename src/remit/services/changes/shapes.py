@@ -273,29 +273,9 @@ class HookShape(TypedDict):
 
 
 class OfChangeShape(TypedDict):
+    """Something that was done about a change."""
+
     change: str
-
-
-class PushingShape(TypedDict):
-    errand: str
-    head: str
-
-
-class PublishedShape(OfChangeShape):
-    head: str
-
-
-class MergedShape(OfChangeShape):
-    commit: str
-
-
-class OpenedRequestShape(OfChangeShape):
-    number: int
-
-
-class ObservedShape(OfChangeShape):
-    #: How much the author was told.
-    news: int
 
 
 class ToldCommentShape(TypedDict):
