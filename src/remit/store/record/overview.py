@@ -100,7 +100,7 @@ class Standing:
     started_at: Micros | None
 
 
-def _scoped(agent: ColumnElement[str]) -> ColumnElement[bool]:
+def scoped(agent: ColumnElement[str]) -> ColumnElement[bool]:
     """Of everybody, or of one agent and those below it."""
     return unless("everybody", agent.in_(select(BELOW_AGENT.c.id)))
 
@@ -134,7 +134,7 @@ STANDINGS = Statement(
     .outerjoin(runs, and_(runs.c.agent_id == agents.c.id, runs.c.status == literal("running")))
     .where(
         agents.c.company_id == bind("company"),
-        _scoped(agents.c.id),
+        scoped(agents.c.id),
         agents.c.status != literal("terminated"),
     )
     .order_by(agents.c.id),
@@ -163,7 +163,7 @@ IN_ERROR = Statement(
     .outerjoin(agent_leases, agent_leases.c.agent_id == agents.c.id)
     .where(
         agents.c.company_id == bind("company"),
-        _scoped(agents.c.id),
+        scoped(agents.c.id),
         agents.c.status == literal_column("'error'"),
     )
     .order_by(agents.c.id),
@@ -194,7 +194,7 @@ RUNS_BY_SPAN = Statement(
         runs.c.company_id == bind("company"),
         runs.c.id >= bind("first"),
         runs.c.started_at >= bind("since"),
-        _scoped(runs.c.agent_id),
+        scoped(runs.c.agent_id),
     )
     .group_by(_began),
     into(Span),
@@ -205,7 +205,7 @@ SPENT_BY_DAY = Statement(
     .where(
         spending.c.company_id == bind("company"),
         spending.c.day >= bind("since"),
-        _scoped(spending.c.agent_id),
+        scoped(spending.c.agent_id),
     )
     .group_by(spending.c.day),
     lambda day, spent: (int(day), int(spent)),

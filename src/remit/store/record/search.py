@@ -15,8 +15,8 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.grant import Grant
 from remit.model.work.outcome import Outcome
 from remit.store.engine.statement import Rows, Statement, if_asked, into, unless
-from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.organisation.grants import LIVE
+from remit.store.record.overview import scoped
 from remit.store.tables import (
     agents,
     deliveries,
@@ -192,7 +192,7 @@ def _called(*texts: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
 AGENTS_CALLED = Rows(Agent).find(
     _called(agents.c.name, agents.c.title, agents.c.role),
     agents.c.status != sa.literal("terminated"),
-    unless("everybody", agents.c.id.in_(sa.select(BELOW_AGENT.c.id))),
+    scoped(agents.c.id),
     company_id="company",
     order=[agents.c.id.desc()],
     limit=bind("limit"),
