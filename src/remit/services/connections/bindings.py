@@ -304,10 +304,9 @@ def speaking(ctx: Context, agent: str, kind: str) -> Binding | None:
 
 def view(ctx: Context, binding: Binding) -> shapes.BindingShape:
     """A binding as it is shown: never its token, and no secret of its settings."""
-    agent = lookup.agent_row(ctx, binding.agent_id)
     return _view(
         binding,
-        agent_name=agent.name if agent else binding.agent_id,
+        agent_name=lookup.name_of(ctx, binding.agent_id),
         adapter_config=shown(json.loads(binding.adapter_config)),
         **_state(ctx, binding),
     )

@@ -118,7 +118,6 @@ def claim(
     # A message in line goes with its binding.
     binding = ctx.tx.existing(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
     sent = _sent(ctx, message)
-    agent = lookup.agent_row(ctx, found.agent_id)
     body, _ = letters.body_of(ctx, sent)
     return {
         "epoch": found.epoch + 1,
@@ -126,7 +125,7 @@ def claim(
         "files": json.loads(found.files or "[]"),
         "parcel": {
             "id": sent.id,
-            "sender": f"agent:{agent.name if agent else found.agent_id}",
+            "sender": f"agent:{lookup.name_of(ctx, found.agent_id)}",
             "address": found.address,
             "conversation": found.address.split(":", 2)[2],
             "subject": sent.subject,

@@ -363,8 +363,7 @@ def _budget_stops(ctx: Context, stops: list[Stop]) -> list[shapes.AwaitingShape]
             found.setdefault((stop.holder_id, stop.kind.value), []).append(stop)
     items = []
     for (holder, kind), waiting in found.items():
-        who = lookup.agent_row(ctx, holder)
-        title = f"The budget of {who.name if who else holder} is used up ({kind})"
+        title = f"The budget of {lookup.name_of(ctx, holder)} is used up ({kind})"
         if len(waiting) > 1:
             title += f"; {len(waiting)} agents wait"
         items.append(
