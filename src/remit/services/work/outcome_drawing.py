@@ -44,7 +44,7 @@ def show(
     else:
         top = lookup.find(ctx, OUTCOME, root)
         require_outcome(ctx, Action.OUTCOME_READ, top)
-        below = each(ctx.tx, company_dump.OUTCOMES_BELOW, outcome=top.id, company=ctx.company)
+        below = each(ctx.tx, statements.OUTCOMES_BELOW, outcome=top.id, company=ctx.company)
         rows = (one for one in below if status is None or one.status == status)
     may_read = reader(ctx)
     nodes: dict[str, Outcome] = {}

@@ -86,16 +86,6 @@ PARENTS = _named(outcome_edges.c.parent_id, outcome_edges.c.child_id)
 BLOCKERS = _named(outcome_blockers.c.blocker_id, outcome_blockers.c.outcome_id)
 
 
-_top = (
-    select(outcomes.c.id)
-    .where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome"))
-    .cte("below", recursive=True)
-)
-_below = _top.union(select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _top.c.id))
-#: An outcome and all that is below it, however deep.
-OUTCOMES_BELOW = Rows(Outcome).after(outcomes.c.id.in_(select(_below.c.id)))
-
-
 def taken(kind: type[object]) -> Statement[Any]:
     """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
     return Rows(kind).any(id="id")

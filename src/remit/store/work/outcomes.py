@@ -5,6 +5,7 @@ and they have no cycle.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
@@ -203,10 +204,19 @@ DEPENDS_ON = Statement(
     .limit(1),
 )
 
-_here = _outcome.cte("above", recursive=True)
-_above = _here.union(
-    sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _here.c.id)
-)
+
+def _walk(
+    start: sa.Select[Any], name: str, nearer: sa.Column[str], farther: sa.Column[str]
+) -> sa.CTE:
+    """Outcomes to begin with, and all that edges lead to from them. Each is walked once, however
+    many ways lead to it."""
+    seed = start.cte(name, recursive=True)
+    return seed.union(sa.select(farther).where(nearer == seed.c.id))
+
+
+_UP = (outcome_edges.c.child_id, outcome_edges.c.parent_id)
+_DOWN = (outcome_edges.c.parent_id, outcome_edges.c.child_id)
+_above = _walk(_outcome, "above", *_UP)
 #: The outcome and all its ancestors.
 ANCESTORS = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_above.c.id)), order=())
 #: The edges among them.
@@ -214,14 +224,10 @@ ANCESTOR_EDGES = _EDGES.find(
     outcome_edges.c.child_id.in_(sa.select(_above.c.id)), order=[outcome_edges.c.parent_id]
 )
 
-_mine = (
-    sa.select(outcomes.c.id)
-    .where(outcomes.c.owner_id == bind("agent"), outcomes.c.delegated == sa.true())
-    .cte("why", recursive=True)
+_mine = sa.select(outcomes.c.id).where(
+    outcomes.c.owner_id == bind("agent"), outcomes.c.delegated == sa.true()
 )
-_why = _mine.union(
-    sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _mine.c.id)
-)
+_why = _walk(_mine, "why", *_UP)
 #: Everything that is a reason for what was delegated to an agent.
 REASONS_OF = values_of(_why.c.id)
 #: Whether an outcome is one of these.
@@ -242,13 +248,12 @@ SUBTREE_EDGES = _EDGES.find(
     limit=bind("limit"),
 )
 
-# Without a depth each node is walked once, however many ways lead to it.
-_whole = _outcome.cte("whole", recursive=True)
-_parts = _whole.union(
-    sa.select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _whole.c.id)
-)
+_parts = _walk(_outcome, "whole", *_DOWN)
+_is_part = outcomes.c.id.in_(sa.select(_parts.c.id))
 #: The outcome and all its descendants.
-DESCENDANTS = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_parts.c.id)), order=())
+DESCENDANTS = _OUTCOMES.find(_is_part, order=())
+#: A page of them.
+OUTCOMES_BELOW = _OUTCOMES.after(_is_part)
 #: The descendants once for each way that leads to them, with what says who ends with them.
 PARTS = Statement(
     sa.select(
@@ -321,28 +326,20 @@ OWNED_BY = _OUTCOMES.after(owner_id="owner")
 OWNED_BELOW_AGENT = _OUTCOMES.find(outcomes.c.owner_id.in_(sa.select(BELOW_AGENT.c.id)), order=())
 #: The outcomes that were delegated to an agent.
 DELEGATED_TO = _OUTCOMES.find(outcomes.c.delegated == sa.true(), owner_id="owner", order=())
+_work_of = (outcomes.c.owner_id == bind("owner"), outcomes.c.kind == sa.literal("work"))
+_taken_over: dict[str, Any] = {
+    "owner_id": bind("new_owner"),
+    "delegated": sa.false(),
+    "delegator_id": sa.null(),
+    **_as_new,
+}
 #: Another owner for all work of an agent, finished or not.
-REOWN_ALL = _OUTCOMES.update(
-    outcomes.c.owner_id == bind("owner"),
-    outcomes.c.kind == sa.literal("work"),
-    owner_id=bind("new_owner"),
-    delegated=sa.false(),
-    delegator_id=sa.null(),
-    **_as_new,
-)
+REOWN_ALL = _OUTCOMES.update(*_work_of, **_taken_over)
 #: Another owner for all open work of an agent.
-REOWN_OPEN = _OUTCOMES.update(
-    outcomes.c.owner_id == bind("owner"),
-    outcomes.c.status == sa.literal("open"),
-    outcomes.c.kind == sa.literal("work"),
-    owner_id=bind("new_owner"),
-    delegated=sa.false(),
-    delegator_id=sa.null(),
-    **_as_new,
-)
+REOWN_OPEN = _OUTCOMES.update(*_work_of, outcomes.c.status == sa.literal("open"), **_taken_over)
 #: Of the outcome and its descendants, what is an owner's own.
 REOWN_WITHIN = _OUTCOMES.update(
-    outcomes.c.id.in_(sa.select(_parts.c.id)),
+    _is_part,
     outcomes.c.owner_id == bind("owner"),
     outcomes.c.delegated == sa.false(),
     owner_id=bind("new_owner"),
