@@ -16,6 +16,7 @@ from remit.services import shapes
 from remit.services.changes import authors, changes
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approval_engine
+from remit.services.new_rows import new_in_line
 from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
@@ -109,15 +110,11 @@ def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
     ):
         return
     errand = ChangeErrand(
-        id=ctx.ids.new(),
-        company_id=change.company_id,
+        **new_in_line(ctx),
         repo_id=change.repo_id,
         change_id=change.id,
         kind=kind,
         details=json.dumps(details),
-        status=DeliveryStatus.QUEUED,
-        next_at=ctx.now,
-        created_at=ctx.now,
     )
     ctx.tx.add(errand)
 

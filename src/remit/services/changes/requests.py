@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remit.errors import Conflict
-from remit.ids import ChangeCommentId
 from remit.model.connections.change import (
     LONGEST_COMMENT,
     LONGEST_PATH,
@@ -38,6 +37,7 @@ from remit.services.changes import (
     watches,
 )
 from remit.services.command import FOR_REMIT, Context, command, logged
+from remit.services.new_rows import new_row
 from remit.services.shape_basics import JsonObject
 from remit.store.connections import changes as change_statements
 from remit.store.connections import forges as statements
@@ -151,8 +151,7 @@ def _comment(ctx: Context, change: Change, one: Mapping[str, Any]) -> ChangeComm
     path = texts.line(one["path"] or "", LONGEST_PATH) or None
     line = one["line"] if path is not None else None
     return ChangeComment(
-        id=ChangeCommentId(ctx.ids.new()),
-        company_id=change.company_id,
+        **new_row(ctx),
         change_id=change.id,
         head_commit=one["commit"] or change.head_commit,
         path=path,
@@ -161,7 +160,6 @@ def _comment(ctx: Context, change: Change, one: Mapping[str, Any]) -> ChangeComm
         body=texts.plain(one["body"])[:LONGEST_COMMENT] or one["verdict"],
         agent_id=None,
         user_id=None,
-        created_at=ctx.now,
         outside_id=one["id"],
         outside_author=texts.line(one["by"], 100),
         heard=bool(one["heard"]),

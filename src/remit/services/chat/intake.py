@@ -26,6 +26,7 @@ from remit.model.work.attachment import LONGEST_FILE_NAME, MOST_INCOMING
 from remit.services import shapes
 from remit.services.chat import accounts, receivers
 from remit.services.command import FOR_REMIT, Context, logged
+from remit.services.new_rows import new_in_line
 from remit.services.queues import DELIVERY_LEASE, Deliveries
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
@@ -113,15 +114,11 @@ def store(
             dropped += 1
             continue
         new = Intake(
-            id=ctx.ids.new(),
-            company_id=found.company_id,
+            **new_in_line(ctx),
             binding_id=found.binding_id,
             outside_id=one["id"],
             lane=lane,
             document=json.dumps(one),
-            status=DeliveryStatus.QUEUED,
-            created_at=ctx.now,
-            next_at=ctx.now,
         )
         ctx.tx.add(new)
         stored += 1

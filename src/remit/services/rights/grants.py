@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from remit.authority import Action, Wish, attenuate, covers, excessive, holding
 from remit.clock import Micros, given_time
 from remit.errors import BadInput, Conflict
-from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId
+from remit.ids import AgentId, GrantId, OutcomeId, UserId
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.decision import Decision
 from remit.model.organisation.grant import (
@@ -45,6 +45,7 @@ from remit.services.fields import (
     ResourceRef,
     Text,
 )
+from remit.services.new_rows import new_row
 from remit.services.rights.implicit_rights import rights as rights_by_rule
 from remit.services.subjects import OUTCOME, require_file, require_outcome
 from remit.services.surfaces import AsRoute, AsTool
@@ -359,8 +360,7 @@ def _made(
     branches: str | None = None,
 ) -> Grant:
     return Grant(
-        id=GrantId(ctx.ids.new()),
-        company_id=CompanyId(ctx.company or ""),
+        **new_row(ctx),
         holder_id=holder,
         kind=resource.kind,
         resource_id=resource.id,
@@ -370,7 +370,6 @@ def _made(
         parent_id=parent.id if parent else None,
         granted_by_agent=ctx.actor.agent_id if parent else None,
         granted_by_user=by_user,
-        created_at=ctx.now,
         expires_at=expires_at,
         paths=paths,
         branches=branches,
