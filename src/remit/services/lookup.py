@@ -299,6 +299,12 @@ def agent_row(ctx: Context, agent: str) -> Agent | None:
     return ctx.tx.one(agent_statements.AGENT, agent=agent)
 
 
+def name_of(ctx: Context, agent: str) -> str:
+    """The name of an agent; of one that is not known, its id."""
+    found = agent_row(ctx, agent)
+    return found.name if found else agent
+
+
 def message_row(ctx: Context, message: str) -> Message | None:
     return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
 

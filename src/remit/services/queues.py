@@ -114,15 +114,26 @@ class Leases(Generic[R]):
     def lost(self) -> Conflict:
         return Conflict(f"The {self._rows.noun} is over, or somebody else's.", code="lost")
 
+    def holds(self, name: str) -> Verb[[], dict[Held, Micros]]:
+        """The query `name.held`: all that is held by somebody, and until when."""
+
+        def held(ctx: Context) -> dict[Held, Micros]:
+            rows, key = ctx.tx.all(self._rows.claimed), self._rows.key.name
+            return {(getattr(one, key), one.epoch): one.lease_until or 0 for one in rows}
+
+        return query(f"{name}.held", FOR_REMIT)(held)
+
+    def renews(self, name: str) -> Verb[..., list[Held]]:
+        """`renew` as a verb, `name.renew`."""
+
+        def renew(ctx: Context, *, held: Sequence[Held], lease: Micros) -> list[Held]:
+            return self.renew(ctx, held, lease)
+
+        return logged(f"{name}.renew", FOR_REMIT)(renew)
+
     def _change(self, ctx: Context, statement: Statement[None], held: Held, **values: Any) -> int:
         item, epoch = held
         return ctx.tx.run(statement, **{self._rows.noun: item}, epoch=epoch, **values)
-
-
-def held_until(ctx: Context, rows: LeasedQueue[R]) -> dict[Held, Micros]:
-    """All rows of a queue that are held by somebody, and until when."""
-    found = ctx.tx.all(rows.claimed)
-    return {(getattr(one, rows.key.name), one.epoch): one.lease_until or 0 for one in found}
 
 
 class Queue(Leases[R]):
@@ -144,14 +155,6 @@ class Queue(Leases[R]):
     def under_way(self, ctx: Context) -> list[Held]:
         """All that is thought to be held by somebody."""
         return self._keys(ctx.tx.all(self._rows.claimed))
-
-    def holds(self, name: str) -> Verb[[], dict[Held, Micros]]:
-        """The query `name.held`: all that is held by somebody, and until when."""
-
-        def held(ctx: Context) -> dict[Held, Micros]:
-            return held_until(ctx, self._rows)
-
-        return query(f"{name}.held", FOR_REMIT)(held)
 
     def looks(
         self, name: str
@@ -338,14 +341,6 @@ class Deliveries(Queue[D]):
             return self.take_over(ctx, item, epoch, alone=alone, until=until, **ended)
 
         return self._verb(f"{name}.take_over", take_over, Added("until", None))
-
-    def renews(self, name: str) -> Verb[..., list[Held]]:
-        """`renew` as a verb, `name.renew`."""
-
-        def renew(ctx: Context, *, held: Sequence[Held], lease: Micros) -> list[Held]:
-            return self.renew(ctx, held, lease)
-
-        return logged(f"{name}.renew", FOR_REMIT)(renew)
 
     def puts_back(self, name: str, event: str) -> Verb[..., Answer]:
         """`put_back` as a verb, `name.put_back`."""

@@ -30,7 +30,9 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
+    """A line of a file, as it was or as it is proposed."""
+
     #: A blank, `+` or `-`.
     kind: str
     text: str
@@ -52,13 +54,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Hunk:
+    """Lines of a file that belong together."""
+
     heading: str
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
     @property
-    def rows(self) -> list[tuple[Line | None, Line | None]]:
+    def rows(self) -> list[tuple[DiffLine | None, DiffLine | None]]:
         """Side by side: the file as it was, and as it is proposed."""
-        found: list[tuple[Line | None, Line | None]] = []
+        found: list[tuple[DiffLine | None, DiffLine | None]] = []
         for block in _blocks(self.lines):
             if block[0].kind == " ":
                 found += [(one, one) for one in block]
@@ -71,11 +75,14 @@ class Hunk:
 
 @dataclass
 class FileDiff:
+    """Diff of one file."""
+
     path: str
     old_path: str
     status: str
     #: A new kind that it did not have before: a program, a link.
     note: str = ""
+    #: None for what is not text.
     added: int | None = None
     removed: int | None = None
     hunks: list[Hunk] = field(default_factory=list)
@@ -85,6 +92,8 @@ class FileDiff:
 
 @dataclass
 class Diff:
+    """Diff of a change, as far as it is shown."""
+
     base: str
     head: str
     files: list[FileDiff]
@@ -188,7 +197,7 @@ def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
         kind, text = line[:1] or " ", visible(line[1:].removesuffix("\r"))
         if kind == "\\":
             continue
-        here = Line(kind, text, None if kind == "+" else old, None if kind == "-" else new)
+        here = DiffLine(kind, text, None if kind == "+" else old, None if kind == "-" else new)
         found.append(here)
         if kind != "+":
             old, old_left = old + 1, old_left - 1
@@ -197,9 +206,9 @@ def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
     return Hunk(visible(begun[5], 120), tuple(found))
 
 
-def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
+def _blocks(lines: Sequence[DiffLine]) -> Iterator[list[DiffLine]]:
     """Lines that stay, and lines that take the place of others, by turns."""
-    block: list[Line] = []
+    block: list[DiffLine] = []
     for line in lines:
         fits = block and (block[-1].kind == " ") == (line.kind == " ")
         if block and (not fits or (block[-1].kind == "+" and line.kind == "-")):
@@ -215,7 +224,7 @@ def _compare(diff: Diff) -> None:
     left = _MOST_PAIRS
     for file in diff.files:
         for number, hunk in enumerate(file.hunks):
-            lines: list[Line] = []
+            lines: list[DiffLine] = []
             for block in _blocks(hunk.lines):
                 old = [one for one in block if one.kind == "-"]
                 new = [one for one in block if one.kind == "+"]
@@ -227,7 +236,7 @@ def _compare(diff: Diff) -> None:
             file.hunks[number] = Hunk(hunk.heading, tuple(lines))
 
 
-def _words(old: Line, new: Line) -> tuple[Line, Line]:
+def _words(old: DiffLine, new: DiffLine) -> tuple[DiffLine, DiffLine]:
     first, second = _WORD.findall(old.text), _WORD.findall(new.text)
     match = difflib.SequenceMatcher(None, first, second, autojunk=False)
     if match.ratio() < _ALIKE:
@@ -242,6 +251,6 @@ def _words(old: Line, new: Line) -> tuple[Line, Line]:
                 if length:
                     spans[side].append((begin, begin + length))
     return (
-        Line(old.kind, old.text, old.old, old.new, tuple(spans[0])),
-        Line(new.kind, new.text, new.old, new.new, tuple(spans[1])),
+        DiffLine(old.kind, old.text, old.old, old.new, tuple(spans[0])),
+        DiffLine(new.kind, new.text, new.old, new.new, tuple(spans[1])),
     )

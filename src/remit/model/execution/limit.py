@@ -32,15 +32,6 @@ class Limit(StrEnum):
         return first + "".join(word.capitalize() for word in rest)
 
 
-#: Limits where nothing is set.
-DEFAULTS: Final[Mapping[Limit, int]] = {
-    Limit.TURNS_PER_RUN: 100,
-    Limit.IDENTICAL_CALLS: 10,
-    Limit.AGENT_RUNS_PER_HOUR: 60,
-    Limit.AGENT_TOKENS_PER_DAY: 20_000_000,
-    Limit.COMPANY_RUNS_PER_HOUR: 300,
-    Limit.COMPANY_CENTS_PER_DAY: 50_00,
-}
 #: The meaning of each, in words.
 WORDS: Final[Mapping[Limit, str]] = {
     Limit.TURNS_PER_RUN: "turns of the model in one run",
@@ -64,14 +55,14 @@ _OFF: Final = ("none", "")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a company; None where there is none."""
+    """The limits of a company, here where nothing is set; None where there is none."""
 
-    turns_per_run: int | None = DEFAULTS[Limit.TURNS_PER_RUN]
-    identical_calls: int | None = DEFAULTS[Limit.IDENTICAL_CALLS]
-    agent_runs_per_hour: int | None = DEFAULTS[Limit.AGENT_RUNS_PER_HOUR]
-    agent_tokens_per_day: int | None = DEFAULTS[Limit.AGENT_TOKENS_PER_DAY]
-    company_runs_per_hour: int | None = DEFAULTS[Limit.COMPANY_RUNS_PER_HOUR]
-    company_cents_per_day: int | None = DEFAULTS[Limit.COMPANY_CENTS_PER_DAY]
+    turns_per_run: int | None = 100
+    identical_calls: int | None = 10
+    agent_runs_per_hour: int | None = 60
+    agent_tokens_per_day: int | None = 20_000_000
+    company_runs_per_hour: int | None = 300
+    company_cents_per_day: int | None = 50_00
 
     def of(self, limit: Limit) -> int | None:
         found: int | None = getattr(self, limit.value)
@@ -84,6 +75,10 @@ class Limits:
 
     def view(self) -> dict[str, int | None]:
         return {limit.value: self.of(limit) for limit in Limit}
+
+
+#: Limits where nothing is set.
+DEFAULTS: Final = {limit: Limits().of(limit) or 0 for limit in Limit}
 
 
 def stored(text: str) -> Limits:

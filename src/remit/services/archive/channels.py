@@ -5,7 +5,6 @@ Nothing of it is believed: an imported binding waits until somebody here binds t
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from remit.errors import BadInput
 from remit.model.messaging.channel import Binding, channel_kind
@@ -44,15 +43,13 @@ BINDING = Record(
 
 
 def written(ctx: Context) -> Iterator[bytes]:
-    here: Any = {"company": ctx.company, "agent": "", "any_agent": True}
-    for one in ctx.tx.all(statements.BINDINGS, **here, after="", limit=1 << 30):
+    for one in ctx.tx.all(statements.BINDINGS, agent=None, after="", limit=1 << 30):
         yield line(BINDING.write(one))
 
 
 def _read_binding(plan: Plan, fields: Fields) -> None:
     given = {"id": "", "company_id": plan.company.id, "adapter_token": ""}
     read = BINDING.read(fields, **given, removed_at=None, held=True)
-    fields.done()
     known(read.agent_id, plan.agents, fields.path, "agent")
     if plan.agents[read.agent_id].status is AgentStatus.TERMINATED:
         raise fields.wrong("agent", "is terminated, so it is bound to nothing")

@@ -18,7 +18,6 @@ from typing import IO, BinaryIO, Self
 
 from remit.authority import Action
 from remit.errors import NotFound, Unavailable
-from remit.model.event import Event
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes
@@ -31,6 +30,7 @@ from remit.store.messaging.mail import DELIVERIES_OF
 from remit.store.organisation import people
 from remit.store.organisation.governance import COMMENTS, REVISIONS
 from remit.store.organisation.grants import LIVE_IN_COMPANY
+from remit.store.paging import each
 from remit.store.record import company_dump
 from remit.store.record import events as event_log
 from remit.store.work.files import FILE
@@ -38,7 +38,6 @@ from remit.store.work.outcomes import OUTCOME
 
 _TEXT, _BLOB = b"T", b"B"
 _LENGTH = struct.Struct(">Q")
-_EVENTS_AT_ONCE = 1_000
 
 
 @command("exporting.begin")
@@ -59,23 +58,22 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     found = ctx.tx.one(people.COMPANY)
     if found is None:
         raise NotFound("There is no such company.")
-    here = {"company": ctx.company}
-    agents = list(company_dump.each(ctx.tx, company_dump.AGENTS, **here))
+    agents = list(each(ctx.tx, company_dump.AGENTS))
     names: dict[str, str] = {agent.id: agent.name for agent in agents}
-    members = ctx.tx.all(people.MEMBERS, after="", limit=100_000, **here)
+    members = ctx.tx.all(people.MEMBERS, after="", limit=100_000)
     seats = {agent.name: agent.seat_user_id for agent in agents if agent.seat_user_id}
 
     outline.text(layout.README, layout.README_TEXT)
     outline.text(layout.ATTRIBUTES, layout.ATTRIBUTES_TEXT)
     outline.text(layout.COMPANY, dump(layout.company(found, members, seats)).encode())
     for agent in agents:
-        mandate = ctx.tx.existing(OUTCOME, outcome=agent.id, **here)  # an agent has a mandate
+        mandate = ctx.tx.existing(OUTCOME, outcome=agent.id)  # an agent has a mandate
         places = ctx.tx.all(company_dump.PLACES, agent=agent.id)
         head, prompt = layout.agent(agent, mandate.title, names, places)
         prose = f"\n{prompt}\n".encode() if prompt else b""
         outline.text(layout.agent_path(agent), with_prose(head) + prose)
-    with_mail = set(ctx.tx.all(company_dump.AGENTS_WITH_MAIL, **here))
-    for outcome in company_dump.each(ctx.tx, company_dump.OUTCOMES, **here):
+    with_mail = set(ctx.tx.all(company_dump.AGENTS_WITH_MAIL))
+    for outcome in each(ctx.tx, company_dump.OUTCOMES):
         if outcome.kind is OutcomeKind.INBOX:
             outcome = _without_runs(outcome, outcome.owner_id in with_mail)
         head = layout.outcome(
@@ -85,10 +83,10 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
             ctx.tx.all(company_dump.BLOCKERS, outcome=outcome.id),
         )
         # An outcome and its document are made together.
-        document = ctx.tx.existing(FILE, file=outcome.id, **here)
+        document = ctx.tx.existing(FILE, file=outcome.id)
         path = layout.outcome_path(outcome.id)
         outline.prose(path, with_prose(head), document.id, document.sha256, document.size)
-    for file in company_dump.each(ctx.tx, company_dump.FILES, **here):
+    for file in each(ctx.tx, company_dump.FILES):
         versions = ctx.tx.all(company_dump.VERSIONS, file=file.id)
         meta = layout.file(file, names, versions)
         outline.text(layout.meta_path(file.id), dump(meta).encode())
@@ -96,26 +94,23 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
             if file.kind is not FileKind.OUTCOME or version.number != file.version:
                 path = layout.version_path(file, version.number)
                 outline.blob(path, file.id, version.sha256, version.size)
-    grants = company_dump.each(ctx.tx, LIVE_IN_COMPANY, **here)
+    grants = each(ctx.tx, LIVE_IN_COMPANY)
     outline.lines(layout.GRANTS, (line(layout.grant(grant)) for grant in grants))
     outline.lines(layout.MAIL, _mail(ctx))
-    questions = company_dump.each(ctx.tx, company_dump.QUESTIONS, **here)
+    questions = each(ctx.tx, company_dump.QUESTIONS)
     outline.lines(layout.QUESTIONS, (line(mail.QUESTION.write(one)) for one in questions))
-    schedules = company_dump.each(ctx.tx, company_dump.SCHEDULES, **here)
+    schedules = each(ctx.tx, company_dump.SCHEDULES)
     outline.lines(layout.SCHEDULES, (line(mail.SCHEDULE.write(one)) for one in schedules))
-    written = {
-        one.id
-        for one in company_dump.each(ctx.tx, company_dump.APPROVALS, **here)
-        if governance.travels(one)
-    }
+    written = {one.id for one in each(ctx.tx, company_dump.APPROVALS) if governance.travels(one)}
     outline.lines(layout.APPROVALS, _approvals(ctx))
-    configs = company_dump.each(ctx.tx, company_dump.CONFIGURATIONS, **here)
+    configs = each(ctx.tx, company_dump.CONFIGURATIONS)
     outline.lines(
         layout.CONFIGURATIONS, (line(governance.configuration(one, written)) for one in configs)
     )
     outline.lines(layout.BINDINGS, channels.written(ctx))
     outline.text(layout.SETUP, dump(setup.written(ctx)).encode())
-    outline.lines(layout.EVENTS, (line(layout.event(event)) for event in _events(ctx)))
+    events = each(ctx.tx, event_log.EVENTS_AFTER, key="seq", after=0)
+    outline.lines(layout.EVENTS, (line(layout.event(event)) for event in events))
     outline.end()
 
 
@@ -129,24 +124,17 @@ def _without_runs(inbox: Outcome, waiting: bool) -> Outcome:
 
 
 def _mail(ctx: Context) -> Iterator[bytes]:
-    for message in company_dump.each(ctx.tx, company_dump.MESSAGES, company=ctx.company):
+    for message in each(ctx.tx, company_dump.MESSAGES):
         deliveries = ctx.tx.all(DELIVERIES_OF, message=message.id)
         yield line(mail.message(message, deliveries))
 
 
 def _approvals(ctx: Context) -> Iterator[bytes]:
-    for approval in company_dump.each(ctx.tx, company_dump.APPROVALS, company=ctx.company):
+    for approval in each(ctx.tx, company_dump.APPROVALS):
         if governance.travels(approval):
             revisions = ctx.tx.all(REVISIONS, approval=approval.id)
             comments = ctx.tx.all(COMMENTS, approval=approval.id, after="", limit=1 << 30)
             yield line(governance.approval(approval, revisions, comments))
-
-
-def _events(ctx: Context) -> Iterator[Event]:
-    after = 0
-    while page := ctx.tx.all(event_log.EVENTS_AFTER, after=after, limit=_EVENTS_AT_ONCE):
-        yield from page
-        after = page[-1].seq
 
 
 class Outline:

@@ -63,9 +63,6 @@ class Fields:
     def maybe_id(self, name: str) -> str | None:
         return None if self.get(name) is None else self.id(name)
 
-    def maybe(self, name: str, cleaned: Callable[[Any], T]) -> T | None:
-        return None if self.get(name) is None else self.clean(name, cleaned)
-
     def ids(self, name: str) -> list[str]:
         found = self.get(name)
         if found is None:

@@ -178,6 +178,7 @@ def _read_approval(plan: Plan, fields: Fields) -> None:
     if [one.number for one in revisions] != list(range(1, count + 1)):
         raise fields.wrong("revisions", "must be all of them, in order")
     latest = revisions[-1]
+    comments = fields.tables("comments")
     read = APPROVAL.read(
         fields, company_id=plan.company.id, payload=latest.payload, digest=latest.digest
     )
@@ -187,16 +188,14 @@ def _read_approval(plan: Plan, fields: Fields) -> None:
         raise fields.wrong("used_at", "belongs to what was approved, and only there")
     if not travels(read):
         raise fields.wrong("status", "is that of a call that waits, which does not travel")
-    for one in fields.tables("comments"):
+    for one in comments:
         _read_comment(found, plan, one)
-    fields.done()
     plan.approval_revisions += revisions
     plan.add(plan.approvals, read.id, read, fields.path)
 
 
 def _read_revision(approval_id: ApprovalId, fields: Fields) -> Revision:
     read = REVISION.read(fields, approval_id=approval_id)
-    fields.done()
     # Older exports have the digest of what was asked for with its secrets. What was altered
     # otherwise keeps the digest that it does not match, and is not approved here, either.
     if REMOVED in read.payload:
@@ -206,7 +205,6 @@ def _read_revision(approval_id: ApprovalId, fields: Fields) -> Revision:
 
 def _read_comment(approval_id: ApprovalId, plan: Plan, fields: Fields) -> None:
     read = COMMENT.read(fields, company_id=plan.company.id, approval_id=approval_id)
-    fields.done()
     if read.reply_to is not None and (
         read.reply_to not in plan.comments
         or plan.comments[read.reply_to].approval_id != approval_id
@@ -217,7 +215,6 @@ def _read_comment(approval_id: ApprovalId, plan: Plan, fields: Fields) -> None:
 
 def _read_configuration(plan: Plan, fields: Fields) -> None:
     read = CONFIGURATION.read(fields, company_id=plan.company.id)
-    fields.done()
     plan.add(plan.configurations, read.id, read, fields.path)
 
 

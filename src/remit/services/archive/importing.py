@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, Conflict, NotFound
@@ -50,6 +50,13 @@ class Known(NamedTuple):
 Contents = Mapping[tuple[FileId, str], Known]
 
 
+#: Of these is answered how many there are.
+_COUNTED = (
+    *("agents", "outcomes", "files", "grants", "messages", "questions", "schedules"),
+    *("approvals", "bindings"),
+)
+
+
 @query("importing.may_import")
 def may_import(ctx: Context) -> str:
     """Leave to make a company, before anything is received. Answers who will be its board."""
@@ -86,23 +93,13 @@ def create(
     for one in plan.bindings.values():
         bindings.hold(ctx, one.agent_id, one.adapter_type, one.adapter_config, one.created_at)
     _go_on(ctx, plan)
-    counted: shapes.ImportedShape = {
-        "agents": len(plan.agents),
-        "outcomes": len(plan.outcomes),
-        "files": len(plan.files),
-        "grants": len(plan.grants),
-        "messages": len(plan.messages),
-        "questions": len(plan.questions),
-        "schedules": len(plan.schedules),
-        "approvals": len(plan.approvals),
-        "bindings": len(plan.bindings),
-        "setup": plan.setup,
-    }
+    counted = {name: len(getattr(plan, name)) for name in _COUNTED} | {"setup": plan.setup}
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
     ctx.record("company.import", f"company:{company.id}", details)
     _record_origins(ctx, plan)
     roots.ensure(ctx)
-    return {**views.company(company), **counted, "removed": plan.removed}
+    answer = {**views.company(company), **counted, "removed": plan.removed}
+    return cast(shapes.ImportedCompanyShape, answer)
 
 
 def _require_importer(ctx: Context) -> UserId:
@@ -195,14 +192,9 @@ def _insert_mail(ctx: Context, plan: Plan) -> None:
 
 
 def _insert_governance(ctx: Context, plan: Plan) -> None:
-    for approval in plan.approvals.values():
-        ctx.tx.add(approval)
-    for revision in plan.approval_revisions:
-        ctx.tx.add(revision)
-    for comment in plan.comments.values():
-        ctx.tx.add(comment)
-    for config in plan.configurations.values():
-        ctx.tx.add(config)
+    decided = (*plan.approvals.values(), *plan.approval_revisions, *plan.comments.values())
+    for value in (*decided, *plan.configurations.values()):
+        ctx.tx.add(value)
     known = {config.agent_id for config in plan.configurations.values()}
     for agent in plan.agents.values():
         if agent.id not in known:  # from before there were revisions

@@ -199,6 +199,7 @@ def _without_run(message: Message, value: Delivery) -> Delivery:
 def _read_message(plan: Plan, fields: Fields) -> None:
     agent, user = fields.author("from")
     kind = ActorKind.AGENT if agent else ActorKind.USER if user else ActorKind.SYSTEM
+    deliveries = fields.tables("deliveries")
     read = MESSAGE.read(fields, company_id=plan.company.id, sender_kind=kind)
     if read.from_board and user is None:
         raise fields.wrong("from_board", "is true and no person wrote it")
@@ -206,9 +207,7 @@ def _read_message(plan: Plan, fields: Fields) -> None:
         raise fields.wrong("background", "is true and somebody wrote it")
     if read.channel is not None and (read.background or kind is ActorKind.AGENT):
         raise fields.wrong("channel", "is given and somebody here wrote it")
-    for one in fields.tables("deliveries"):
-        plan.deliveries.append(_read_delivery(plan, read, one))
-    fields.done()
+    plan.deliveries += [_read_delivery(plan, read, one) for one in deliveries]
     plan.add(plan.messages, read.id, read, fields.path)
 
 
@@ -226,7 +225,6 @@ def _read_delivery(plan: Plan, message: Message, fields: Fields) -> Delivery:
     waits = read.status in (DeliveryStatus.DEFERRED, DeliveryStatus.QUEUED)
     if waits != (read.ended_at is None):
         raise fields.wrong("ended_at", "belongs to what is done, dead or cancelled, and only there")
-    fields.done()
     return read
 
 
@@ -236,7 +234,6 @@ def _read_question(plan: Plan, fields: Fields) -> None:
         raise fields.wrong("ended_at", "belongs to what was answered or cancelled, and only there")
     if (read.status is QuestionStatus.ANSWERED) != (read.answer is not None):
         raise fields.wrong("answer", "belongs to what was answered, and only there")
-    fields.done()
     plan.add(plan.questions, read.id, read, fields.path)
 
 
@@ -244,7 +241,6 @@ def _read_schedule(plan: Plan, fields: Fields) -> None:
     read = SCHEDULE.read(fields, company_id=plan.company.id)
     if (read.status is ScheduleStatus.ACTIVE) != (read.next_at is not None):
         raise fields.wrong("next_at", "belongs to what is active, and only there")
-    fields.done()
     plan.add(plan.schedules, read.id, read, fields.path)
 
 

@@ -58,7 +58,7 @@ def _company(fields: Fields) -> Company:
     # People want to be asked, where an older export does not say.
     silent = [name for name in layout.ASKED if fields.get(name) is None]
     asked = dict.fromkeys(silent if written < layout.WITH_GOVERNANCE else (), True)
-    return layout.COMPANY_RECORD.read(fields, **asked)
+    return layout.COMPANY_RECORD.read_some(fields, **asked)
 
 
 def _agent(plan: Plan, folder: Folder, path: str) -> None:
@@ -66,7 +66,7 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
     fields = plan.fields(path, table)
     said = fields.get("can_create_agents")
     said = None if said is None else fields.flag("can_create_agents")
-    agent = layout.AGENT.read(
+    agent = layout.AGENT.read_some(
         fields,
         company_id=plan.company.id,
         prompt=_prompt(fields, prose),
@@ -74,7 +74,6 @@ def _agent(plan: Plan, folder: Folder, path: str) -> None:
     )
     for place in fields.tables("places"):
         plan.places.append(layout.PLACE.read(place, agent_id=agent.id))
-        place.done()
     if fields.id("mandate") != agent.id:
         raise fields.wrong("mandate", "must be the id of the agent")
     if removed := fields.texts("removed"):
@@ -104,6 +103,8 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
         raise BadInput(f"{path}: must be named by the outcome's id.")
     fields.get("mandate")  # a remark for readers
     deferred = fields.maybe_time("deferred_until")
+    parents = [OutcomeId(one) for one in fields.ids("parents")]
+    blockers = [OutcomeId(one) for one in fields.ids("blocked_by")]
     outcome = layout.OUTCOME.read(
         fields,
         id=outcome_id,
@@ -113,9 +114,7 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
         open_prereqs=0,
         verdict=_verdict(fields),
     )
-    plan.parents[outcome.id] = [OutcomeId(one) for one in fields.ids("parents")]
-    plan.blockers[outcome.id] = [OutcomeId(one) for one in fields.ids("blocked_by")]
-    fields.done()
+    plan.parents[outcome.id], plan.blockers[outcome.id] = parents, blockers
     behind = folder.pieces[path].offset + len(document) - (len(written) + 1 if written else 0)
     if written and not document.endswith(written + b"\n"):
         behind += 1  # somebody's editor took the last line's end
@@ -153,7 +152,6 @@ def _file(plan: Plan, folder: Folder, path: str, prose: Mapping[str, Piece]) -> 
     versions: list[Version] = []
     for given in fields.tables("versions"):
         versions.append(layout.VERSION.read(given, file_id=file_id, is_text=True))
-        given.done()
         if versions[-1].number != len(versions):
             raise given.wrong("number", f"must be {len(versions)}")
     if not versions:
@@ -169,7 +167,6 @@ def _file(plan: Plan, folder: Folder, path: str, prose: Mapping[str, Piece]) -> 
         is_text=True,
         links=0,
     )
-    fields.done()
     pieces = []
     for version in versions:
         where = layout.version_path(file, version.number)
@@ -196,5 +193,4 @@ def _grant(plan: Plan, fields: Fields) -> None:
         resource_id=resource.id,
         level=fields.clean("level", lambda text: parse_level(text, resource.kind)),
     )
-    fields.done()
     plan.add(plan.grants, grant.id, grant, fields.path)

@@ -184,6 +184,12 @@ class Record(Generic[T]):
         return {**written, **given}
 
     def read(self, fields: Fields, **given: Any) -> T:
+        """The record of a document of which nothing else is left to ask for."""
+        made = self.read_some(fields, **given)
+        fields.done()
+        return made
+
+    def read_some(self, fields: Fields, **given: Any) -> T:
         found = dict(self._absent)
         for one in self._keys:
             found |= one.read(fields)

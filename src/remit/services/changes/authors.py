@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 
-from remit.model.connections.change import Change
+from remit.model.connections.change import LONGEST_TITLE, Change
+from remit.model.organisation.grant import Level
+from remit.model.work.file import File, FileKind
 from remit.model.work.outcome import OutcomeStatus
 from remit.services import lookup, shapes
 from remit.services.changes import changes
 from remit.services.command import Context
 from remit.services.execution import waking
 from remit.services.governance import approval_engine
+from remit.services.knowledge import documents
+from remit.services.rights import grants
 from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
@@ -30,6 +34,13 @@ def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
         "co_authors": company.commit_co_authors,
         "signing": company.commit_signing,
     }
+
+
+def evidence(ctx: Context, change: Change, title: str, text: str) -> File:
+    """A file of the author's that says what became of its change."""
+    made = documents.create(ctx, FileKind.FILE, title[:LONGEST_TITLE], text, home=change.agent_id)
+    grants.give_by_rule(ctx, change.agent_id, made.id, Level.READ)
+    return made
 
 
 def tell(

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable
-from typing import Annotated
+from itertools import islice
+from typing import Annotated, Any
 
 from remit.authority import Action
 from remit.model.connections.change import Change, ChangeComment, ChangeStatus
@@ -19,6 +20,7 @@ from remit.services.fields import ChangeRef, CompanyRef, Help, OnlyAgent, Text
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
+from remit.store.paging import each
 from remit.store.work import files as file_statements
 
 MOST_COMMENTS = 200
@@ -45,14 +47,9 @@ def listing(
     lookup.company_of_caller(ctx, company)
     author = lookup.agent(ctx, agent).id if agent is not None else None
     within = repos.named(ctx, repo).id if repo is not None else None
-    found: list[Change] = []
-    while len(found) < limit:
-        page = newest(ctx, limit, author, within, status, before)
-        found += [one for one in page if sees(ctx, one)]
-        if len(page) < limit:
-            break
-        before = page[-1].id
-    return [view(ctx, one) for one in found[:limit]]
+    asked: Any = {"agent": author, "repo": within, "status": status, "before": before or _NEWEST}
+    every = each(ctx.tx, statements.CHANGES, page=limit, **asked)
+    return [view(ctx, one) for one in islice((one for one in every if sees(ctx, one)), limit)]
 
 
 @query("changes.show", AsRoute("GET /changes/{id}", "show_change"))
@@ -81,23 +78,10 @@ def status(ctx: Context, *, change: ChangeRef | None = None) -> list[shapes.Chan
     return [detail(ctx, one) for one in found if one.status is ChangeStatus.OPEN or one in ended]
 
 
-def newest(
-    ctx: Context,
-    limit: int,
-    agent: str | None = None,
-    repo: str | None = None,
-    status: str | None = None,
-    before: str = _NEWEST,
-) -> list[Change]:
-    """The last changes, of whom and in what state they are wanted."""
-    return ctx.tx.all(
-        statements.CHANGES,
-        agent=agent,
-        repo=repo,
-        status=status,
-        before=before or _NEWEST,
-        limit=limit,
-    )
+def newest(ctx: Context, limit: int, agent: str, repo: str | None = None) -> list[Change]:
+    """The last changes of an agent."""
+    asked: Any = {"agent": agent, "repo": repo, "status": None, "before": _NEWEST}
+    return ctx.tx.all(statements.CHANGES, **asked, limit=limit)
 
 
 def required(ctx: Context, text: str, action: Action) -> Change:
@@ -142,8 +126,8 @@ def existing(ctx: Context, change: str) -> Change:
     return ctx.tx.existing(statements.CHANGE, change=change)
 
 
-def comments_of(ctx: Context, change: Change, after: str = "") -> list[ChangeComment]:
-    return ctx.tx.all(statements.COMMENTS, change=change.id, after=after, limit=MOST_COMMENTS)
+def comments_of(ctx: Context, change: Change) -> list[ChangeComment]:
+    return ctx.tx.all(statements.COMMENTS, change=change.id, after="", limit=MOST_COMMENTS)
 
 
 # ── as it is shown ──────────────────────────────────────────────────────────────────────────────

@@ -11,21 +11,16 @@ from remit.authority import Action
 from remit.clock import MINUTE, Micros
 from remit.errors import Conflict
 from remit.model.connections import check as model
-from remit.model.connections.change import LONGEST_TITLE, Change, ChangeStatus
+from remit.model.connections.change import ChangeStatus
 from remit.model.connections.check import ChangeCheck, CheckResult
 from remit.model.connections.folder import FolderKind
-from remit.model.organisation.grant import Level
-from remit.model.work.file import FileKind
 from remit.services import shapes
 from remit.services.changes import authors, changes, checks, errands, passing
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.fields import ChangeRef
-from remit.services.knowledge import documents
 from remit.services.queues import Deliveries, Held
 from remit.services.redaction import program_text
-from remit.services.rights import grants
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
-from remit.store.connections import changes as change_statements
 from remit.store.connections import checks as statements
 from remit.store.connections import folders as folder_statements
 from remit.store.connections import repos as repo_statements
@@ -91,7 +86,7 @@ next_due, expired, under_way = _QUEUE.looks("checks")
 
 
 def _brief(ctx: Context, found: ChangeCheck) -> shapes.ClaimedCheckShape:
-    change = _change(ctx, found)
+    change = changes.existing(ctx, found.change_id)
     bundle = changes.bundle_of(ctx, change)
     asked = {"company": change.company_id, "agent": change.agent_id}
     shown = ctx.tx.all(folder_statements.FOLDERS_OF, **asked)
@@ -130,7 +125,7 @@ def delivered(
     because of the time it had."""
     found = _QUEUE.entered(ctx, check)
     answer = _QUEUE.delivered(ctx, check, epoch)
-    change = _change(ctx, found)
+    change = changes.existing(ctx, found.change_id)
     wanted = model.read_one(json.loads(found.details))
     result = CheckResult.PASSED if code == 0 else CheckResult.FAILED
     how = why or f"took longer than {wanted.seconds} seconds"
@@ -138,8 +133,10 @@ def delivered(
         how = f"ended with {code}"
     # Colour codes could stand in the midst of a secret.
     log = program_text.without(model.printed(log))[-model.LONGEST_LOG :]
-    evidence = documents.create(
-        *(ctx, FileKind.FILE, f"Check {found.name} {result.value}: {change.title}"[:LONGEST_TITLE]),
+    evidence = authors.evidence(
+        ctx,
+        change,
+        f"Check {found.name} {result.value}: {change.title}",
         _EVIDENCE.format(
             name=found.name,
             result=result.value,
@@ -155,9 +152,7 @@ def delivered(
             network="yes" if wanted.network else "no",
             cut=" (the end of it)" if cut or len(log) >= model.LONGEST_LOG else "",
         ),
-        home=change.agent_id,
     )
-    grants.give_by_rule(ctx, change.agent_id, evidence.id, Level.READ)
     came = {"new_result": result.value, "new_log": log, "new_evidence_id": evidence.id}
     ctx.tx.run(statements.RESULT, check=check, epoch=epoch, **came)
     about = {"check": found.name, "result": result.value, "head": found.head_commit}
@@ -213,7 +208,7 @@ put_back = _QUEUE.puts_back("checks", "check.put_back")
 
 
 def _tell_broken(ctx: Context, found: ChangeCheck, why: str) -> None:
-    change = _change(ctx, found)
+    change = changes.existing(ctx, found.change_id)
     authors.tell(
         ctx,
         change,
@@ -227,7 +222,3 @@ def _tell_lost(ctx: Context, found: ChangeCheck, _: str) -> None:
 
 
 failed = _QUEUE.fails("checks", gave_up=_tell_broken)
-
-
-def _change(ctx: Context, check: ChangeCheck) -> Change:
-    return ctx.tx.existing(change_statements.CHANGE, change=check.change_id)

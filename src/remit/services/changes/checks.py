@@ -15,6 +15,7 @@ from remit.model.connections.repo import Repo
 from remit.model.messaging.mail import DeliveryStatus
 from remit.services import shapes, views
 from remit.services.command import Context
+from remit.services.new_rows import new_in_line
 from remit.store.connections import checks as statements
 
 
@@ -23,17 +24,13 @@ def begin(ctx: Context, change: Change, repo: Repo) -> list[ChangeCheck]:
     leave(ctx, change, "something else is proposed")
     made = [
         ChangeCheck(
-            id=ctx.ids.new(),
-            company_id=change.company_id,
+            **new_in_line(ctx),
             repo_id=repo.id,
             change_id=change.id,
             name=one.name,
             head_commit=change.head_commit,
             base_commit=change.base_commit,
             details=json.dumps(asdict(one), ensure_ascii=False),
-            status=DeliveryStatus.QUEUED,
-            next_at=ctx.now,
-            created_at=ctx.now,
         )
         for one in model.read(repo.checks)
     ]

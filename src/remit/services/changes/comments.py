@@ -4,12 +4,12 @@ from typing import Annotated
 
 from remit.authority import Action
 from remit.errors import BadInput
-from remit.ids import ChangeCommentId
 from remit.model.connections.change import LONGEST_COMMENT, LONGEST_PATH, ChangeComment, Side
 from remit.services import shapes
 from remit.services.changes import authors, changes
 from remit.services.command import Context, command
 from remit.services.fields import ChangeRef, Help, Range, Text
+from remit.services.new_rows import new_row
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.connections import forges as forge_statements
 
@@ -42,8 +42,7 @@ def comment(
         # Comments of the author of a change with a request are said there, too.
         ctx.tx.run(forge_statements.RING, repo=found.repo_id, due=ctx.now)
     made = ChangeComment(
-        id=ChangeCommentId(ctx.ids.new()),
-        company_id=found.company_id,
+        **new_row(ctx),
         change_id=found.id,
         head_commit=head or found.head_commit,
         path=path,
@@ -52,7 +51,6 @@ def comment(
         body=body,
         agent_id=ctx.actor.agent_id,
         user_id=ctx.actor.user_id,
-        created_at=ctx.now,
     )
     ctx.tx.add(made)
     ctx.record("change.comment", f"change:{found.id}", {"comment": made.id, "path": path})

@@ -1,14 +1,10 @@
 """Endings of changes: taken in, with the commit as evidence, or closed."""
 
 from remit.errors import Conflict
-from remit.model.connections.change import LONGEST_TITLE, Change, ChangeStatus
+from remit.model.connections.change import Change, ChangeStatus
 from remit.model.connections.repo import Repo
-from remit.model.organisation.grant import Level
-from remit.model.work.file import FileKind
 from remit.services.changes import authors, changes, checks, errands
 from remit.services.command import Context
-from remit.services.knowledge import documents
-from remit.services.rights import grants
 from remit.store.connections import changes as statements
 from remit.store.connections import forges as forge_statements
 
@@ -27,14 +23,7 @@ def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
             if one.evidence_id is not None
         )
     )
-    evidence = documents.create(
-        ctx,
-        FileKind.FILE,
-        f"Merged: {change.title}"[:LONGEST_TITLE],
-        text,
-        home=change.agent_id,
-    )
-    grants.give_by_rule(ctx, change.agent_id, evidence.id, Level.READ)
+    evidence = authors.evidence(ctx, change, f"Merged: {change.title}", text)
     ctx.record(
         "change.merged",
         f"change:{change.id}",

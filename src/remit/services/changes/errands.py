@@ -15,8 +15,8 @@ from remit.model.messaging.mail import DeliveryStatus
 from remit.services import shapes
 from remit.services.changes import authors, changes
 from remit.services.command import FOR_REMIT, Context, command
-from remit.services.context import system_only
 from remit.services.governance import approval_engine
+from remit.services.new_rows import new_in_line
 from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
@@ -40,7 +40,7 @@ next_due, expired, under_way = _QUEUE.looks("errands")
 
 def _brief(ctx: Context, found: ChangeErrand) -> shapes.ClaimedErrandShape:
     repo = ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id)
-    change = _change(ctx, found)
+    change = changes.existing(ctx, found.change_id)
     bundle = changes.bundle_of(ctx, change)
     return {
         "epoch": found.epoch,
@@ -57,7 +57,7 @@ claim = _QUEUE.claims("errands", LEASE, _brief)
 
 
 @command("errands.pushing", FOR_REMIT)
-def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.PushingShape:
+def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfChangeShape:
     """The remote is about to get this head: who finds it there later knows that it is ours."""
     found, change = held(ctx, errand, epoch)
     details = json.loads(found.details)
@@ -65,29 +65,28 @@ def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.Pushi
     new = json.dumps({**details, "pushed": heads})
     ctx.tx.run(statements.SET_DETAILS, errand=errand, epoch=epoch, new_details=new)
     ctx.record("change.push", f"change:{change.id}", {"head": head, "to": change.remote_branch})
-    return {"errand": errand, "head": head}
+    return {"change": change.id}
 
 
 @command("errands.published", FOR_REMIT)
-def published(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.PublishedShape:
+def published(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfChangeShape:
     """The remote has this head of the change."""
     _, change = held(ctx, errand, epoch)
     ctx.tx.run(statements.PUBLISHED, change=change.id, new_published_commit=head)
     about = {"head": head, "branch": change.remote_branch}
     ctx.record("change.publish", f"change:{change.id}", about)
-    return {"change": change.id, "head": head}
+    return {"change": change.id}
 
 
-@command("errands.delivered")
+@command("errands.delivered", FOR_REMIT)
 def delivered(ctx: Context, *, errand: str, epoch: int) -> shapes.EndedShape:
     """It is done."""
-    system_only(ctx)
     return _QUEUE.delivered(ctx, errand, epoch)
 
 
 def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
     """Tell the author, and of a merge also who decided on it, that it cannot be done."""
-    change = _change(ctx, errand)
+    change = changes.existing(ctx, errand.change_id)
     subject = f"Could not {errand.kind.value}: {change.title}"
     said = f"It could not be done at the remote: {why}."
     authors.tell(ctx, change, subject, f"{said} Propose it again when that is fixed.")
@@ -111,15 +110,11 @@ def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
     ):
         return
     errand = ChangeErrand(
-        id=ctx.ids.new(),
-        company_id=change.company_id,
+        **new_in_line(ctx),
         repo_id=change.repo_id,
         change_id=change.id,
         kind=kind,
         details=json.dumps(details),
-        status=DeliveryStatus.QUEUED,
-        next_at=ctx.now,
-        created_at=ctx.now,
     )
     ctx.tx.add(errand)
 
@@ -149,8 +144,4 @@ def held(ctx: Context, errand: str, epoch: int) -> tuple[ChangeErrand, Change]:
     found = _QUEUE.entered(ctx, errand)
     if found.epoch != epoch or found.lease_until is None:
         raise _QUEUE.lost()
-    return found, _change(ctx, found)
-
-
-def _change(ctx: Context, errand: ChangeErrand) -> Change:
-    return ctx.tx.existing(statements.CHANGE, change=errand.change_id)
+    return found, changes.existing(ctx, found.change_id)

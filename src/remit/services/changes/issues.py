@@ -8,6 +8,7 @@ from remit.services import shapes
 from remit.services.changes import texts, watches
 from remit.services.command import FOR_REMIT, Context, command, logged
 from remit.services.execution import waking
+from remit.services.new_rows import new_row
 from remit.services.work.outcome_creation import add_to_mandate, open_outcome, write_document
 from remit.store.connections import forges as statements
 from remit.store.organisation import agents as agent_statements
@@ -48,14 +49,12 @@ def take(
     agent = ctx.tx.existing(agent_statements.AGENT, agent=root)
     add_to_mandate(ctx, agent, outcome)
     issue = ForgeIssue(
-        id=ctx.ids.new(),
-        company_id=found.company_id,
+        **new_row(ctx),
         repo_id=found.id,
         number=number,
         url=url,
         labelled_by=labelled_by,
         outcome_id=OutcomeId(outcome.id),
-        created_at=ctx.now,
     )
     ctx.tx.add(issue)
     waking.news(ctx, outcome, "an issue of a forge became an outcome")

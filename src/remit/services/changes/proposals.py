@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
-from remit.ids import ChangeId, CompanyId
 from remit.model.connections.change import (
     LONGEST_TITLE,
     Change,
@@ -31,6 +30,7 @@ from remit.services.connections import repos
 from remit.services.execution import waking
 from remit.services.fields import Text
 from remit.services.knowledge import documents
+from remit.services.new_rows import first_version
 from remit.services.subjects import OUTCOME
 from remit.services.work import waits
 from remit.store.connections import changes as statements
@@ -165,17 +165,13 @@ def propose(
     if before is None:
         _refuse_beside(ctx, repo, author, place)
         made = Change(
-            id=ChangeId(ctx.ids.new()),
-            company_id=CompanyId(ctx.company or ""),
+            **first_version(ctx),
             repo_id=repo.id,
             agent_id=author,
             branch=branch_name(branch),
             remote_branch=place,
             revision=1,
             status=ChangeStatus.OPEN,
-            version=1,
-            created_at=ctx.now,
-            updated_at=ctx.now,
             **proposed,
         )
         ctx.tx.add(made)

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remit.errors import Conflict
-from remit.ids import ChangeCommentId
 from remit.model.connections.change import (
     LONGEST_COMMENT,
     LONGEST_PATH,
@@ -27,8 +26,18 @@ from remit.model.connections.change import (
 from remit.model.connections.forge import CheckState, RequestState, Verdict
 from remit.model.messaging.turn import barred
 from remit.services import shapes
-from remit.services.changes import authors, comments, endings, errands, passing, texts, watches
+from remit.services.changes import (
+    authors,
+    changes,
+    comments,
+    endings,
+    errands,
+    passing,
+    texts,
+    watches,
+)
 from remit.services.command import FOR_REMIT, Context, command, logged
+from remit.services.new_rows import new_row
 from remit.services.shape_basics import JsonObject
 from remit.store.connections import changes as change_statements
 from remit.store.connections import forges as statements
@@ -41,9 +50,7 @@ MOST_TAILS = 5
 
 
 @command("requests.opened", FOR_REMIT)
-def opened(
-    ctx: Context, *, errand: str, epoch: int, number: int, url: str
-) -> shapes.OpenedRequestShape:
+def opened(ctx: Context, *, errand: str, epoch: int, number: int, url: str) -> shapes.OfChangeShape:
     """The change has this request at the forge."""
     _, change = errands.held(ctx, errand, epoch)
     if change.request_number != number:
@@ -54,7 +61,7 @@ def opened(
         )
     ctx.record("change.request", f"change:{change.id}", {"number": number, "url": url})
     watches.ring_for(ctx, change.repo_id)
-    return {"change": change.id, "number": number}
+    return {"change": change.id}
 
 
 @logged("requests.observe", FOR_REMIT)
@@ -67,12 +74,12 @@ def observe(
     request: Mapping[str, Any] | None,
     said: Sequence[Mapping[str, Any]],
     checks: Sequence[Mapping[str, Any]] | None,
-) -> shapes.ObservedShape:
+) -> shapes.OfChangeShape:
     """State of a request at the forge; None is as before."""
     watches.held(ctx, repo, epoch)
-    found = ctx.tx.existing(change_statements.CHANGE, change=change)
+    found = changes.existing(ctx, change)
     if found.repo_id != repo or found.status is not ChangeStatus.OPEN:
-        return {"change": change, "news": 0}
+        return {"change": change}
     was = json.loads(found.request_seen or "{}")
     now = {**was, **_kept(was, request, checks)}
     told = [
@@ -89,8 +96,8 @@ def observe(
     if request is not None:
         _ended(ctx, found, request)
     if checks is not None:
-        passing.tell(ctx, ctx.tx.existing(change_statements.CHANGE, change=change))
-    return {"change": change, "news": len(told)}
+        passing.tell(ctx, changes.existing(ctx, change))
+    return {"change": change}
 
 
 def _kept(
@@ -144,8 +151,7 @@ def _comment(ctx: Context, change: Change, one: Mapping[str, Any]) -> ChangeComm
     path = texts.line(one["path"] or "", LONGEST_PATH) or None
     line = one["line"] if path is not None else None
     return ChangeComment(
-        id=ChangeCommentId(ctx.ids.new()),
-        company_id=change.company_id,
+        **new_row(ctx),
         change_id=change.id,
         head_commit=one["commit"] or change.head_commit,
         path=path,
@@ -154,7 +160,6 @@ def _comment(ctx: Context, change: Change, one: Mapping[str, Any]) -> ChangeComm
         body=texts.plain(one["body"])[:LONGEST_COMMENT] or one["verdict"],
         agent_id=None,
         user_id=None,
-        created_at=ctx.now,
         outside_id=one["id"],
         outside_author=texts.line(one["by"], 100),
         heard=bool(one["heard"]),
@@ -241,7 +246,7 @@ def told(
 def closed(ctx: Context, *, repo: str, epoch: int, change: str) -> shapes.OfChangeShape:
     """Its request is no longer open there, as the change is not here."""
     watches.held(ctx, repo, epoch)
-    was = ctx.tx.existing(change_statements.CHANGE, change=change).request_seen
+    was = changes.existing(ctx, change).request_seen
     seen = {**json.loads(was or "{}"), "state": RequestState.CLOSED.value}
     ctx.tx.run(statements.SET_SEEN, change=change, new_request_seen=json.dumps(seen))
     ctx.record("change.close_request", f"change:{change}", {})

@@ -197,7 +197,7 @@ def _decide(ctx: Context, change: Change, decision: ChangeDecision, note: str) -
         raise Conflict("The change was changed meanwhile.", "Look at it again.")
     about = {"head": change.head_commit, "base": change.base_commit, "note": note}
     ctx.record(f"change.{decision.value}", f"change:{change.id}", about)
-    return ctx.tx.existing(statements.CHANGE, change=change.id)
+    return changes.existing(ctx, change.id)
 
 
 @query("reviews.material")
@@ -230,7 +230,7 @@ def ready(ctx: Context) -> list[tuple[str, str]]:
 
 
 @command("reviews.intend", FOR_REMIT)
-def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.MergedShape:
+def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfChangeShape:
     """Write down which commit is about to be pushed; refuses if it is not to be merged any more."""
     found, change = errands.held(ctx, errand, epoch)
     pinned: JsonObject = json.loads(found.details)
@@ -240,16 +240,16 @@ def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.Merg
     details = json.dumps({**pinned, "commit": commit})
     ctx.tx.run(statements.SET_DETAILS, errand=errand, epoch=epoch, new_details=details)
     ctx.record("change.intend", f"change:{change.id}", {"commit": commit, **pinned})
-    return {"change": change.id, "commit": commit}
+    return {"change": change.id}
 
 
 @command("reviews.taken_in")
-def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.MergedShape:
+def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfChangeShape:
     """The branch has it by this commit; the errand is done with that."""
     found, change = errands.held(ctx, errand, epoch)
     endings.merged(ctx, change, commit, json.loads(found.details)["by"])
     errands.delivered.body(ctx, errand=errand, epoch=epoch)
-    return {"change": change.id, "commit": commit}
+    return {"change": change.id}
 
 
 @command("reviews.refused", FOR_REMIT)

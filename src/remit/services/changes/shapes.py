@@ -132,45 +132,6 @@ class ChangeDetailShape(ChangeShape):
     problems: list[str]
 
 
-class DiffLineShape(TypedDict):
-    #: A blank, `+` or `-`.
-    kind: str
-    text: str
-    old: int | None
-    new: int | None
-    #: From and to, of the characters that differ from the line that it takes the place of.
-    words: list[list[int]]
-
-
-class HunkShape(TypedDict):
-    heading: str
-    lines: list[DiffLineShape]
-
-
-class FileDiffShape(TypedDict):
-    path: str
-    old_path: str
-    status: str
-    note: str
-    #: None for what is not text.
-    added: int | None
-    removed: int | None
-    hunks: list[HunkShape]
-    cut: bool
-
-
-class DiffShape(TypedDict):
-    """Diff of a change, as far as it is shown."""
-
-    base: str
-    head: str
-    files: list[FileDiffShape]
-    count: int
-    added: int
-    removed: int
-    cut: bool
-
-
 # ── for our own side, which carries them out ────────────────────────────────────────────────────
 
 
@@ -273,29 +234,9 @@ class HookShape(TypedDict):
 
 
 class OfChangeShape(TypedDict):
+    """Something that was done about a change."""
+
     change: str
-
-
-class PushingShape(TypedDict):
-    errand: str
-    head: str
-
-
-class PublishedShape(OfChangeShape):
-    head: str
-
-
-class MergedShape(OfChangeShape):
-    commit: str
-
-
-class OpenedRequestShape(OfChangeShape):
-    number: int
-
-
-class ObservedShape(OfChangeShape):
-    #: How much the author was told.
-    news: int
 
 
 class ToldCommentShape(TypedDict):

@@ -15,9 +15,8 @@ from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.changes import comments
 from remit.services.command import FOR_REMIT, Context, logged, query
-from remit.services.context import system_only
 from remit.services.fields import CompanyRef
-from remit.services.queues import MOST_AT_ONCE, Held, Leases
+from remit.services.queues import MOST_AT_ONCE, Leases
 from remit.services.surfaces import AsRoute
 from remit.store.connections import forges as statements
 from remit.store.connections import repos as repo_statements
@@ -117,10 +116,7 @@ def _taken_in(ctx: Context, root: Outcome) -> set[str]:
     return links
 
 
-@logged("watches.renew", FOR_REMIT)
-def renew(ctx: Context, *, held: list[Held], lease: Micros) -> list[Held]:
-    """Go on looking; answers where somebody else does, or nobody should."""
-    return _LEASES.renew(ctx, held, lease)
+renew = _LEASES.renews("watches")
 
 
 @logged("watches.ended", FOR_REMIT)
@@ -185,7 +181,6 @@ def ring_for(ctx: Context, repo: str) -> None:
 
 def held(ctx: Context, repo: str, epoch: int) -> Repo:
     """The repository, for whoever looks at its forge and still may."""
-    system_only(ctx)
     found = ctx.tx.existing(repo_statements.REPO_EVER, repo=repo)
     ctx.enter(found.company_id)
     ctx.lock_company()  # what is looked at may turn out to be as it was, so nothing is recorded

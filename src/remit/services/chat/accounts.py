@@ -22,6 +22,7 @@ from remit.model.organisation.principal import ActorKind, Principal
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import Help, Reference, Text
+from remit.services.new_rows import new_row
 from remit.services.people import users
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.messaging import chat as statements
@@ -125,7 +126,7 @@ def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], plac
     whose = {"of_kind": found.kind, "of_realm": realm, "of_account": sender["id"]}
     ctx.tx.run(statements.REVOKE_ACCOUNT_OF, **whose)
     made = LinkedAccount(
-        id=ctx.ids.new(),
+        **new_row(ctx),
         user_id=found.user_id,
         kind=found.kind,
         realm=realm,
@@ -133,8 +134,6 @@ def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], plac
         label=sender["name"],
         conversation=place,
         binding_id=binding.id,
-        company_id=binding.company_id,
-        created_at=ctx.now,
         used_at=ctx.now,
         made_with=found.made_with,
     )

@@ -27,8 +27,7 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
 from remit.services import lookup, shapes, views
 from remit.services.chat import accounts, buttons, commands, intake, items, posts, receivers
-from remit.services.command import Context, command
-from remit.services.context import system_only
+from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approvals
 from remit.services.knowledge import documents
 from remit.services.messaging import mail, questions
@@ -100,12 +99,11 @@ def handle(
     return {"handled": why}
 
 
-@command("chat.handle_outside")
+@command("chat.handle_outside", FOR_REMIT)
 def handle_outside(
     ctx: Context, *, intake_id: str, epoch: int, files: Sequence[Mapping[str, Any]] = ()
 ) -> shapes.HandledShape:
     """Deal with what came from somebody who is not known here; for Remit itself."""
-    system_only(ctx)
     said = _said(ctx, intake_id, epoch)
     ctx.enter(said.binding.company_id)
     ctx.allow_by_rule(BY_REMIT)
@@ -132,10 +130,9 @@ def handle_outside(
     return {"handled": why}
 
 
-@command("chat.refused")
+@command("chat.refused", FOR_REMIT)
 def refused(ctx: Context, *, intake_id: str, epoch: int, sentence: str) -> shapes.HandledShape:
     """Tell the sender why nothing happened."""
-    system_only(ctx)
     said = _said(ctx, intake_id, epoch)
     ctx.enter(said.binding.company_id)
     ctx.allow_by_rule(BY_REMIT)

@@ -25,8 +25,8 @@ from remit.model.organisation.decision import BY_REMIT
 from remit.model.work.attachment import LONGEST_FILE_NAME, MOST_INCOMING
 from remit.services import shapes
 from remit.services.chat import accounts, receivers
-from remit.services.command import Context, logged
-from remit.services.context import system_only
+from remit.services.command import FOR_REMIT, Context, logged
+from remit.services.new_rows import new_in_line
 from remit.services.queues import DELIVERY_LEASE, Deliveries
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
@@ -79,13 +79,12 @@ def kept(said: Incoming) -> dict[str, object] | None:
         return None
 
 
-@logged("intake.store")
+@logged("intake.store", FOR_REMIT)
 def store(
     ctx: Context, *, binding: str, epoch: int | None, said: Sequence[Mapping[str, Any]]
 ) -> int:
     """Keep what came, each once; answers how many are new. Only who listens may, and the outside
     of the binding itself, which has no epoch."""
-    system_only(ctx)
     found = ctx.tx.one(statements.RECEIVERS.row, binding=binding)
     if found is None or (epoch is not None and found.epoch != epoch):
         raise receivers.lost()
@@ -115,15 +114,11 @@ def store(
             dropped += 1
             continue
         new = Intake(
-            id=ctx.ids.new(),
-            company_id=found.company_id,
+            **new_in_line(ctx),
             binding_id=found.binding_id,
             outside_id=one["id"],
             lane=lane,
             document=json.dumps(one),
-            status=DeliveryStatus.QUEUED,
-            created_at=ctx.now,
-            next_at=ctx.now,
         )
         ctx.tx.add(new)
         stored += 1
@@ -189,10 +184,9 @@ def end(ctx: Context, intake: str, epoch: int, why: str) -> None:
     ctx.tx.run(statements.EMPTY_INTAKE, intake=intake)
 
 
-@logged("intake.tidy")
+@logged("intake.tidy", FOR_REMIT)
 def tidy(ctx: Context) -> None:
     """Forget what was dealt with long ago, and buttons that are too old."""
-    system_only(ctx)
     ctx.tx.run(statements.FORGET_INTAKE, before=ctx.now - KEEP)
     ctx.tx.run(statements.FORGET_REFERENCES)
 

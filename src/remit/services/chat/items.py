@@ -171,7 +171,6 @@ def _fact(name: str, value: Any) -> str:
 
 def _name(ctx: Context, agent: str | None, user: str | None, nobody: str = "remit") -> str:
     if agent is not None:
-        found = lookup.agent_row(ctx, agent)
-        return found.name if found else agent
+        return lookup.name_of(ctx, agent)
     person = ctx.tx.one(people.USER, user=user) if user is not None else None
     return person.name if person else nobody

@@ -13,10 +13,9 @@ from remit.ids import BindingId
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import Intake, Post, Receiver
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, logged, query
-from remit.services.context import system_only
+from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.fields import CompanyRef, Help
-from remit.services.queues import MOST_AT_ONCE, Held, Leases, held_until
+from remit.services.queues import MOST_AT_ONCE, Leases
 from remit.services.shape_basics import JsonObject
 from remit.services.surfaces import AsRoute
 from remit.store.messaging import channels as channel_statements
@@ -48,34 +47,31 @@ def try_secret(ctx: Context, name: str) -> None:
             ctx.tx.run(statements.RESTART_RECEIVER, binding=one.binding_id)
 
 
-@query("receivers.ready")
+@query("receivers.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[str]:
     """Bindings for which nobody listens, and somebody should."""
-    system_only(ctx)
     found = ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)
     return [one.binding_id for one in found]
 
 
-@query("receivers.next_due")
+@query("receivers.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
     """When somebody should begin to listen again."""
-    system_only(ctx)
     return ctx.tx.one(statements.NEXT_RECEIVER)
 
 
-@logged("receivers.claim")
+@logged("receivers.claim", FOR_REMIT)
 def claim(
     ctx: Context, *, binding: str, worker: str, lease: Micros = LEASE
 ) -> shapes.ReceivingShape | None:
     """Begin to listen for a binding: what is needed for it. None when somebody else does."""
-    system_only(ctx)
     found = ctx.tx.one(channel_statements.BINDING_EVER, binding=binding)
     if found is None or found.removed_at is not None:
         return None
     if not _LEASES.claim(ctx, binding, worker, lease):
         return None
-    held = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
-    return {"epoch": held.epoch, **about(found)}
+    receiver = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
+    return {"epoch": receiver.epoch, **about(found)}
 
 
 def about(binding: Binding) -> shapes.ConnectionShape:
@@ -95,21 +91,16 @@ def source_of(ctx: Context, item: Intake | Post) -> tuple[Binding, JsonObject]:
     return binding, json.loads(item.document)
 
 
-@logged("receivers.renew")
-def renew(ctx: Context, *, held: list[Held], lease: Micros) -> list[Held]:
-    """Go on listening; answers for which bindings somebody else does, or nobody should."""
-    system_only(ctx)
-    return _LEASES.renew(ctx, held, lease)
+held, renew = _LEASES.holds("receivers"), _LEASES.renews("receivers")
 
 
-@logged("receivers.heard")
+@logged("receivers.heard", FOR_REMIT)
 def heard(ctx: Context, *, binding: str, epoch: int) -> None:
     """The outside answered, so all is well."""
-    system_only(ctx)
     _LEASES.fenced(ctx, statements.HEARD, (binding, epoch), now=ctx.now)
 
 
-@logged("receivers.ended")
+@logged("receivers.ended", FOR_REMIT)
 def ended(
     ctx: Context,
     *,
@@ -119,7 +110,6 @@ def ended(
     retry_after: Micros | None = None,
 ) -> None:
     """Nobody listens any more: because of a problem, or because the process is stopped."""
-    system_only(ctx)
     found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
     failures = found.failures + 1 if problem is not None else 0
     pause = PAUSES[min(failures, len(PAUSES)) - 1] if problem is not None else 0
@@ -133,28 +123,19 @@ def ended(
     )
 
 
-@query("receivers.held")
-def held(ctx: Context) -> dict[Held, Micros]:
-    """The bindings for which somebody listens, and until when."""
-    system_only(ctx)
-    return held_until(ctx, statements.RECEIVERS)
-
-
-@logged("receivers.take_over")
+@logged("receivers.take_over", FOR_REMIT)
 def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
     """Have somebody else listen in place of a silent process; `until` is what its lease said when
     it was last heard of."""
-    system_only(ctx)
     _LEASES.seize(ctx, (binding, epoch), until)
     found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
     as_before = {"new_failures": found.failures, "new_problem": found.problem}
     _LEASES.fenced(ctx, statements.RELEASE_RECEIVER, (binding, epoch), due=ctx.now, **as_before)
 
 
-@logged("receivers.free")
+@logged("receivers.free", FOR_REMIT)
 def free(ctx: Context) -> None:
     """Nobody listens: there is no other process."""
-    system_only(ctx)
     ctx.tx.run(statements.FREE_RECEIVERS)
 
 
@@ -171,10 +152,9 @@ def listing(
     return [view(ctx, one) for one in ctx.tx.all(statements.RECEIVERS_OF)]
 
 
-@query("receivers.worked_for")
+@query("receivers.worked_for", FOR_REMIT)
 def worked_for(ctx: Context, *, limit: int) -> list[tuple[shapes.ConnectionShape, str]]:
     """The conversations for which runs are at work now, each with its binding."""
-    system_only(ctx)
     found = []
     for agent, address in ctx.tx.all(statements.WORKED_FOR, limit=limit):
         _, kind, conversation = address.split(":", 2)

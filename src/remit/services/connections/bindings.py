@@ -104,18 +104,7 @@ def bind(
         ctx.tx.run(statements.REMOVE_BINDING, binding=was.id)
         _close(ctx, was)
         ctx.record("binding.delete", f"binding:{was.id}", _about(was), decision)
-    token = new_token(TokenKind.CHANNEL)
-    made = Binding(
-        id=BindingId(ctx.ids.new()),
-        company_id=CompanyId(ctx.company or ""),
-        agent_id=agent.id,
-        adapter_type=kind,
-        adapter_token=token_digest(token),
-        adapter_config=text,
-        created_at=ctx.now,
-        removed_at=None,
-    )
-    ctx.tx.add(made)
+    made, token = _add(ctx, agent.id, kind, text, ctx.now)
     receivers.begin(ctx, made)
     ctx.record("binding.create", f"binding:{made.id}", _about(made), decision)
     return made, token
@@ -250,18 +239,26 @@ def end(ctx: Context, binding: Binding) -> list[MessageId]:
 def hold(ctx: Context, agent: AgentId, kind: str, config: str, created_at: Micros) -> None:
     """A binding that came with an import: it waits until the board binds the agent again, because
     neither where it listens nor its secret was said by anybody here."""
+    _add(ctx, agent, kind, config, created_at, held=True)
+
+
+def _add(
+    ctx: Context, agent: AgentId, kind: str, config: str, created_at: Micros, *, held: bool = False
+) -> tuple[Binding, str]:
+    token = new_token(TokenKind.CHANNEL)
     made = Binding(
         id=BindingId(ctx.ids.new()),
         company_id=CompanyId(ctx.company or ""),
         agent_id=agent,
         adapter_type=kind,
-        adapter_token=token_digest(new_token(TokenKind.CHANNEL)),
+        adapter_token=token_digest(token),
         adapter_config=config,
         created_at=created_at,
         removed_at=None,
-        held=True,
+        held=held,
     )
     ctx.tx.add(made)
+    return made, token
 
 
 def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
@@ -307,10 +304,9 @@ def speaking(ctx: Context, agent: str, kind: str) -> Binding | None:
 
 def view(ctx: Context, binding: Binding) -> shapes.BindingShape:
     """A binding as it is shown: never its token, and no secret of its settings."""
-    agent = lookup.agent_row(ctx, binding.agent_id)
     return _view(
         binding,
-        agent_name=agent.name if agent else binding.agent_id,
+        agent_name=lookup.name_of(ctx, binding.agent_id),
         adapter_config=shown(json.loads(binding.adapter_config)),
         **_state(ctx, binding),
     )

@@ -19,8 +19,7 @@ from remit.model.messaging.mail import LONGEST_SUBJECT, Message
 from remit.model.text import clean_line
 from remit.services import shapes
 from remit.services.chat import receivers
-from remit.services.command import Context, logged, query
-from remit.services.context import system_only
+from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.messaging import mail
 from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
@@ -29,17 +28,15 @@ from remit.store.messaging import mail as mail_statements
 MOST_WAITING = 1000
 
 
-@query("channels.admit")
+@query("channels.admit", FOR_REMIT)
 def admit(ctx: Context, *, kind: str, digest: str) -> None:
     """Whether a token is bound, asked before anything is read of what its bearer sends."""
-    system_only(ctx)
     _bound(ctx, kind, digest)
 
 
-@query("channels.posted")
+@query("channels.posted", FOR_REMIT)
 def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
     """Settings and key to read a post of a binding's outside, which has to prove itself."""
-    system_only(ctx)
     bound = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
     if bound is None or bound.adapter_type != kind or bound.removed_at is not None or bound.held:
         raise unproven()
@@ -51,7 +48,7 @@ def unproven() -> Unauthenticated:
     return Unauthenticated("That does not come from a binding of this channel.", "")
 
 
-@logged("channels.receive")
+@logged("channels.receive", FOR_REMIT)
 def receive(
     ctx: Context,
     *,
@@ -67,7 +64,6 @@ def receive(
 
     `digest` is that of the token. A message that came before is answered as it was then.
     """
-    system_only(ctx)
     binding = _bound(ctx, kind, digest)
     called = outside_id(outside)
     address = channel_address(kind, conversation)

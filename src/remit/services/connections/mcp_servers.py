@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from remit.authority import Action, holding
 from remit.errors import AlreadyExists, NotFound
-from remit.ids import CompanyId, McpServerId
 from remit.model.connections.mcp_server import (
     Definition,
     McpServer,
@@ -29,6 +28,7 @@ from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.connections import secrets
 from remit.services.execution import tool_changes
 from remit.services.fields import CompanyRef, Reference
+from remit.services.new_rows import first_version
 from remit.services.redaction import without_secrets
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.connections import mcp_servers as statements
@@ -95,12 +95,8 @@ def _store(ctx: Context, name: str, wanted: Definition, found: McpServer | None)
 
 def _made(ctx: Context, name: str, wanted: Definition) -> McpServer:
     return McpServer(
-        id=McpServerId(ctx.ids.new()),
-        company_id=CompanyId(ctx.company or ""),
+        **first_version(ctx),
         name=name,
-        version=1,
-        created_at=ctx.now,
-        updated_at=ctx.now,
         **asdict(wanted),
     )
 

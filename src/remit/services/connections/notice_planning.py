@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from remit.clock import Micros, from_iso
-from remit.ids import CompanyId, UserId
+from remit.ids import UserId
 from remit.model.messaging.mail import DeliveryStatus
 from remit.model.messaging.notice import DIGEST, ESCALATED, Notice, Rules, Way
 from remit.model.organisation.principal import ActorKind, Principal
@@ -17,6 +17,7 @@ from remit.services import shapes
 from remit.services.chat import items
 from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.connections import notice_posts
+from remit.services.new_rows import new_in_line
 from remit.services.screens import needs_you
 from remit.store.messaging import chat as chat_statements
 from remit.store.messaging import notices as statements
@@ -83,20 +84,8 @@ def look(ctx: Context, *, company: str, commands: Sequence[str]) -> int:
 def new_notice(
     ctx: Context, user: UserId, way: str, item: Mapping[str, Any], due: Micros, **more: Any
 ) -> Notice:
-    made = Notice(
-        **{
-            "id": ctx.ids.new(),
-            "company_id": CompanyId(ctx.company or ""),
-            "user_id": user,
-            "way": way,
-            "kind": item["kind"],
-            "subject_id": item["id"],
-            "status": DeliveryStatus.QUEUED,
-            "next_at": due,
-            "created_at": ctx.now,
-            **more,
-        }
-    )
+    what = {"user_id": user, "way": way, "kind": item["kind"], "subject_id": item["id"]}
+    made = Notice(**{**new_in_line(ctx), **what, "next_at": due, **more})
     ctx.tx.add(made)
     return made
 

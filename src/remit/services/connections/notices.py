@@ -19,10 +19,9 @@ from remit.model.messaging.mail import DeliveryStatus
 from remit.model.messaging.notice import DIGEST, TRIAL, Hook, Notice, Way
 from remit.model.text import plural
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, command, logged, query
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.connections import notice_posts, notice_rules
 from remit.services.connections.notice_planning import Needs, needs_of, new_notice
-from remit.services.context import system_only
 from remit.services.fields import Cleared, CompanyRef, Help, Text
 from remit.services.queues import DELIVERY_LEASE, MOST_AT_ONCE, Deliveries
 from remit.services.surfaces import AsRoute
@@ -132,10 +131,9 @@ _shown = views.view_of(Notice, shapes.NoticeShape, given={"status", "why"})
 # ── for the process that tells ──────────────────────────────────────────────────────────────────
 
 
-@query("notices.ready")
+@query("notices.ready", FOR_REMIT)
 def ready(ctx: Context, *, commands: Sequence[str]) -> list[str]:
     """Notices that can go out now; by command only those of users who have one here."""
-    system_only(ctx)
     found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
     return [one.id for one in found if one.way != Way.COMMAND or one.user_id in commands]
 
@@ -144,13 +142,12 @@ next_due, expired, under_way = _QUEUE.looks("notices")
 held, renew = _QUEUE.holds("notices"), _QUEUE.renews("notices")
 
 
-@logged("notices.claim")
+@logged("notices.claim", FOR_REMIT)
 def claim(
     ctx: Context, *, notice: str, worker: str, lease: Micros = DELIVERY_LEASE
 ) -> shapes.ClaimedNoticeShape | None:
     """Set out to deliver a notice: what is needed for it. None when somebody else does, it has to
     wait, or what it is about does not need the person any more."""
-    system_only(ctx)
     found = _QUEUE.entered(ctx, notice)
     ctx.lock_company()
     needs = needs_of(ctx, found.user_id)
@@ -244,10 +241,9 @@ def _said(ctx: Context, item: shapes.AwaitingShape) -> shapes.ToldItemShape:
     }
 
 
-@command("notices.delivered")
+@command("notices.delivered", FOR_REMIT)
 def delivered(ctx: Context, *, notice: str, epoch: int) -> shapes.EndedShape:
     """The person was told."""
-    system_only(ctx)
     return _QUEUE.delivered(ctx, notice, epoch)
 
 

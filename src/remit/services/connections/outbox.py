@@ -17,8 +17,7 @@ from remit.model.messaging.mail import DeliveryStatus, Message
 from remit.model.work.file import File
 from remit.services import lookup, shapes, views
 from remit.services.chat import receivers
-from remit.services.command import Context, command, logged, query
-from remit.services.context import system_only
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.messaging import letters
 from remit.services.organisation import halts
 from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, MOST_AT_ONCE, Deliveries
@@ -93,10 +92,9 @@ def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, obj
 # ── for the process that delivers ───────────────────────────────────────────────────────────────
 
 
-@query("outbox.ready")
+@query("outbox.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[tuple[str, Sender]]:
     """Messages that can go out now, each with who sends it and through what."""
-    system_only(ctx)
     found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
     return [(one.message_id, (one.agent_id, one.adapter_type)) for one in found]
 
@@ -105,7 +103,7 @@ next_due, expired, under_way = _QUEUE.looks("outbox")
 held, renew = _QUEUE.holds("outbox"), _QUEUE.renews("outbox")
 
 
-@logged("outbox.claim")
+@logged("outbox.claim", FOR_REMIT)
 def claim(
     ctx: Context, *, message: str, worker: str, lease: Micros = DELIVERY_LEASE
 ) -> shapes.ClaimedMessageShape | None:
@@ -120,7 +118,6 @@ def claim(
     # A message in line goes with its binding.
     binding = ctx.tx.existing(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
     sent = _sent(ctx, message)
-    agent = lookup.agent_row(ctx, found.agent_id)
     body, _ = letters.body_of(ctx, sent)
     return {
         "epoch": found.epoch + 1,
@@ -128,7 +125,7 @@ def claim(
         "files": json.loads(found.files or "[]"),
         "parcel": {
             "id": sent.id,
-            "sender": f"agent:{agent.name if agent else found.agent_id}",
+            "sender": f"agent:{lookup.name_of(ctx, found.agent_id)}",
             "address": found.address,
             "conversation": found.address.split(":", 2)[2],
             "subject": sent.subject,
@@ -143,12 +140,11 @@ def claim(
     }
 
 
-@command("outbox.delivered", Added("outside", None))
+@command("outbox.delivered", FOR_REMIT, Added("outside", None))
 def delivered(
     ctx: Context, *, message: str, epoch: int, outside: str | None = None
 ) -> shapes.EndedShape:
     """The outside has it, and may have given it an id of its own."""
-    system_only(ctx)
     if outside is not None:
         _QUEUE.fenced(ctx, statements.TAKEN, (message, epoch), outside=outside)
     return _QUEUE.delivered(ctx, message, epoch)
@@ -162,7 +158,7 @@ failed = _QUEUE.fails(
 )
 
 
-@command("outbox.take_over", Added("until", None))
+@command("outbox.take_over", FOR_REMIT, Added("until", None))
 def take_over(
     ctx: Context, *, message: str, epoch: int, alone: bool = False, until: Micros | None = None
 ) -> shapes.EndedShape:
@@ -172,7 +168,7 @@ def take_over(
     return _QUEUE.take_over(ctx, message, epoch, alone=alone, until=until, for_good=once)
 
 
-@command("outbox.put_back")
+@command("outbox.put_back", FOR_REMIT)
 def put_back(ctx: Context, *, message: str, epoch: int) -> shapes.EndedShape:
     """Its process is being stopped; somebody else delivers it."""
     if _sent(ctx, message).at_most_once:
@@ -182,7 +178,6 @@ def put_back(ctx: Context, *, message: str, epoch: int) -> shapes.EndedShape:
 
 
 def _sent(ctx: Context, message: str) -> Message:
-    system_only(ctx)
     # Only messages go out.
     return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=message)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict, Unpack
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
-from remit.ids import CompanyId, RepoId
+from remit.ids import CompanyId
 from remit.model.connections import check
 from remit.model.connections.check import RepoCheck
 from remit.model.connections.forge import (
@@ -39,8 +39,8 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_line
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Arguments, Context, command, logged, query
-from remit.services.context import system_only
 from remit.services.fields import CompanyRef, Exact, Help, Text
+from remit.services.new_rows import first_version
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Added
 from remit.store.connections import folders as folder_statements
@@ -308,10 +308,9 @@ def forged(ctx: Context, *, limit: int = 100) -> list[Repo]:
     return list(ctx.tx.all(statements.FORGED, limit=limit))
 
 
-@query("repos.still_there")
+@query("repos.still_there", FOR_REMIT)
 def still_there(ctx: Context, *, company: str, names: Sequence[str]) -> list[str]:
     """Which of these a company still has; for Remit itself."""
-    system_only(ctx)
     return [
         name
         for name in names
@@ -334,12 +333,8 @@ def insert(ctx: Context, new: RepoSpec) -> Repo:
     if len(ctx.tx.all(statements.REPOS, after="", limit=MOST_REPOS)) >= (MOST_REPOS):
         raise Conflict(f"The company has {MOST_REPOS} repositories.", "Remove some of them first.")
     repo = Repo(
-        id=RepoId(ctx.ids.new()),
-        company_id=CompanyId(ctx.company or ""),
+        **first_version(ctx),
         name=new.name,
-        version=1,
-        created_at=ctx.now,
-        updated_at=ctx.now,
         **_about(new),
     )
     ctx.tx.add(repo)

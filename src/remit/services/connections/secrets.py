@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from remit.authority import Action
 from remit.channels import registry
 from remit.errors import Conflict, NotFound
-from remit.ids import CompanyId, SecretId
+from remit.ids import CompanyId
 from remit.model.connections.secret import (
     Secret,
     named_in,
@@ -19,6 +19,7 @@ from remit.services import lookup, shapes, views
 from remit.services.chat import receivers
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.execution import accounts
+from remit.services.new_rows import first_version
 from remit.store.connections import mcp_servers as server_statements
 from remit.store.connections import secrets as statements
 from remit.store.messaging import channels as channel_statements
@@ -54,16 +55,7 @@ def put(
     ctx.require(Action.SECRET_CHANGE, on=f"secret:{called}")
     secret = ctx.tx.one(statements.SECRET_NAMED, name=called)
     if secret is None:
-        new = Secret(
-            SecretId(ctx.ids.new()),
-            from_,
-            at,
-            company_id=CompanyId(ctx.company or ""),
-            name=called,
-            version=1,
-            created_at=ctx.now,
-            updated_at=ctx.now,
-        )
+        new = Secret(**first_version(ctx), name=called, source=from_, place=at)
         ctx.tx.add(new)
     else:
         ctx.tx.run(statements.MOVE_SECRET, secret=secret.id, new_source=from_, new_place=at)

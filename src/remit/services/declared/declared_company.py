@@ -37,20 +37,6 @@ from remit.services.shape_basics import JsonObject
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 
-#: As they are called in a file, and what the verb calls them.
-COMPANY = {
-    "name": "name",
-    "messaging": "messaging",
-    "requireBoardApprovalForNewAgents": "require_board_approval_for_new_agents",
-    "requireApprovalForConfigChanges": "require_approval_for_config_changes",
-    "chatLLMProvider": "chat_llm_provider",
-    "chatLLMModel": "chat_llm_model",
-    "reviewHours": "review_hours",
-    "commitCommitter": "commit_committer",
-    "commitCoAuthors": "commit_co_authors",
-    "commitSigning": "commit_signing",
-    "limits": "limits",
-}
 GRANT = ("agent", "resource", "level", "mode", "expiresAt", "scope", "paths", "branches")
 SCHEDULE = ("agent", "subject", "body", "cron", "timezone", "to")
 
@@ -114,7 +100,7 @@ def _sections(document: object) -> JsonObject:
     found: dict[str, object] = {}
     for name, section in document.items():
         if name == "company":
-            found[name] = table("company", section, tuple(COMPANY))
+            found[name] = table("company", section, tuple(companies.CALLED.values()))
             continue
         if name == "permission_policy":
             levels = table(name, section, tuple(level.value for level in PermissionLevel))
@@ -137,22 +123,22 @@ def _sections(document: object) -> JsonObject:
 def _company(ctx: Context, plan: Plan, given: Entry) -> None:
     found = ctx.tx.existing(people.COMPANY)
     was = dict(views.company(found))
-    asked = {ours: given[theirs] for theirs, ours in COMPANY.items() if theirs in given}
+    called = companies.CALLED
+    asked = {key: given[called[key]] for key in called if called[key] in given}
     # Nothing is the same as an empty text here, and only here.
     differs = {
         key: value
         for key, value in asked.items()
         if ("" if was[key] is None else was[key]) != value
     }
-    with at("company", tuple(COMPANY)):
+    with at("company", tuple(called.values())):
         if "limits" in differs and is_as_before(found.limits, differs["limits"]):
             del differs["limits"]
         if differs:
             assert ctx.company is not None
             companies.change.body(ctx, company=ctx.company, **differs)
-    theirs = {ours: key for key, ours in COMPANY.items()}
     changes = [
-        {"path": theirs[key], "was": was[key], "now": value} for key, value in differs.items()
+        {"path": called[key], "was": was[key], "now": value} for key, value in differs.items()
     ]
     plan.compare("company", "company", found.name, changes)
 

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from remit.authority import Action
 from remit.errors import BadInput
-from remit.ids import QuestionId
 from remit.model.messaging.mail import heading
 from remit.model.messaging.question import LONGEST_QUESTION, MOST_OPTIONS, Question, QuestionStatus
 from remit.model.organisation.decision import Decision
@@ -15,6 +14,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, command
 from remit.services.fields import AboutOutcome, CompanyRef, Most, QuestionRef, Text, Words
 from remit.services.messaging import answering, mail, visible_pages
+from remit.services.new_rows import new_row
 from remit.services.subjects import OUTCOME
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added
@@ -50,13 +50,11 @@ def ask(
     boss = me.boss_id if to != "board" else None
     ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
     asked = Question(
-        id=QuestionId(ctx.ids.new()),
-        company_id=me.company_id,
+        **new_row(ctx),
         agent_id=me.id,
         to_agent_id=boss,
         text=question,
         options=json.dumps(list(options)),
-        created_at=ctx.now,
     )
     about = waits.own(lookup.find(ctx, OUTCOME, outcome), me.id) if outcome else None
     ctx.tx.add(asked)

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 from remit.authority import Action
 from remit.clock import Micros, given_time
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
-from remit.ids import CompanyId, ScheduleId
+from remit.ids import CompanyId
 from remit.model.messaging.mail import heading, parse_address
 from remit.model.messaging.schedule import Schedule, ScheduleStatus, next_time, zone
 from remit.model.organisation.agent import Agent
@@ -18,6 +18,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.fields import Address, AgentRef, CompanyRef, Help, Moment, Subject, Text
 from remit.services.messaging import inbox, mail, visible_pages
+from remit.services.new_rows import new_row
 from remit.services.organisation import tree
 from remit.services.surfaces import AsRoute, AsTool
 from remit.services.verbs import preview_of
@@ -65,8 +66,7 @@ def add(
     if due <= ctx.now:
         raise BadInput("That time is over.", "Choose a later time.")
     schedule = Schedule(
-        id=ScheduleId(ctx.ids.new()),
-        company_id=whose.company_id,
+        **new_row(ctx),
         agent_id=whose.id,
         cron=cron,
         timezone=timezone,
@@ -74,7 +74,6 @@ def add(
         subject=subject,
         body=body,
         next_at=due,
-        created_at=ctx.now,
     )
     ctx.tx.add(schedule)
     ctx.record(

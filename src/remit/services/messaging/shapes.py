@@ -64,16 +64,6 @@ class BodyShape(TypedDict):
     body_cut: bool
 
 
-class ReceivedMessageShape(NamedMessageShape, BodyShape):
-    """A message in an inbox."""
-
-    status: Annotated[str, DeliveryStatus]
-    attempt: int
-    may_have_been_handled: bool
-    position: int | None
-    delivered_at: Moment
-
-
 class DeliveryShape(TypedDict):
     to: str
     to_name: str
@@ -256,6 +246,13 @@ class TakenMessageShape(LetterShape):
     attempt: int
     may_have_been_handled: bool
     position: int | None
+
+
+class ReceivedMessageShape(TakenMessageShape):
+    """A message in an inbox."""
+
+    to_name: str
+    delivered_at: Moment
 
 
 class InboxShape(TypedDict):

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import islice
 from types import GenericAlias
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from remit.authority import Action
 from remit.model.messaging.question import Question
@@ -16,15 +17,15 @@ from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Verb
 from remit.store.engine.statement import Statement
 from remit.store.messaging import mail as statements
+from remit.store.paging import each
 
 T = TypeVar("T", Question, Schedule)
 S = TypeVar("S", bound=Mapping[str, object])
 
 
-def require_listing(
+def _listed(
     ctx: Context,
     statement: Statement[T],
-    *,
     agent: str | None,
     ended_too: bool,
     after: str,
@@ -34,14 +35,10 @@ def require_listing(
     whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
     if whose is not None:
         require_look(ctx, whose)
-    found: list[T] = []
     sees = _reader(ctx)
-    while True:
-        page = ctx.tx.all(statement, after=after, agent=whose, ended_too=ended_too, limit=limit)
-        found += [one for one in page if whose is not None or sees(one)]
-        if len(page) < limit or len(found) >= limit:
-            return found[:limit]
-        after = page[-1].id
+    asked: Any = {"agent": whose, "ended_too": ended_too, "after": after}
+    every = each(ctx.tx, statement, page=limit, **asked)
+    return list(islice((one for one in every if whose is not None or sees(one)), limit))
 
 
 def lists(
@@ -64,9 +61,7 @@ def lists(
         limit: int = 100,
     ) -> list[S]:
         lookup.company_of_caller(ctx, company)
-        found = require_listing(
-            ctx, statement, agent=agent, ended_too=ended_too, after=after, limit=limit
-        )
+        found = _listed(ctx, statement, agent, ended_too=ended_too, after=after, limit=limit)
         return [shown(one) for one in found]
 
     listing.__doc__ = about

@@ -6,6 +6,7 @@ or an owner who has other work. Agents that worked on it are told.
 
 import json
 from collections.abc import Iterable
+from typing import Any, cast
 
 from remit.authority import Action
 from remit.errors import Conflict
@@ -18,10 +19,11 @@ from remit.model.organisation.approval import OPEN, ApprovalType
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, command, logged
+from remit.services.command import Context, command
 from remit.services.execution import jobs, run_endings
 from remit.services.governance import approval_engine
 from remit.services.messaging import answering, inbox, letters, pending_items, wishes
+from remit.services.verbs import preview_of
 from remit.services.work import outcome_ending
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import mail as mail_statements
@@ -36,36 +38,7 @@ TAKEN_BACK = "taken back"
 @command("wishes.cancel")
 def cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
     """Take a wish back: by who wrote it, or a person over who it was written to."""
-    return _take_back(ctx, message)
-
-
-@logged("wishes.preview_cancel")
-def preview_cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
-    """Exactly what would end, without ending it."""
-    answer = _take_back(ctx, message)
-    ctx.tx.restart()
-    return {**answer, "dry_run": True}
-
-
-def _answer(message: str) -> shapes.TakenBackShape:
-    """The record of what ended with a wish, for people: nothing so far."""
-    return {
-        "id": message,
-        "status": "cancelled",
-        "letters": [],
-        "outcomes": [],
-        "agents": [],
-        "questions": [],
-        "approvals": [],
-        "jobs": [],
-        "runs": [],
-        "kept": [],
-        "dry_run": False,
-    }
-
-
-def _take_back(ctx: Context, text: str) -> shapes.TakenBackShape:
-    letter = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, text))
+    letter = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, message))
     wish = ctx.tx.one(statements.WISH, message=letter.id)
     if wish is None:
         # Nothing is made of other mail; it can be taken back until it is delivered.
@@ -81,32 +54,37 @@ def _take_back(ctx: Context, text: str) -> shapes.TakenBackShape:
     _end_runs(ctx, runs, ended)
     _end_questions(ctx, letter, ended)
     _end_approvals(ctx, letter, closing, ended)
-    under_way = ctx.tx.all(statements.UNFINISHED_JOBS_OF, message=letter.id)
-    for job in under_way:
+    for job in ctx.tx.all(statements.UNFINISHED_JOBS_OF, message=letter.id):
         jobs.cancel_one(ctx, job)
-        ended["jobs"].append({"id": job.id, "agent": _name(ctx, job.agent_id)})
+        ended["jobs"].append({"id": job.id, "agent": lookup.name_of(ctx, job.agent_id)})
     gone = outcome_ending.close_all(ctx, closing, f"{_by(ctx)} took the wish back")
     ended["outcomes"] += [
-        {"id": one.id, "title": one.title, "owner": _name(ctx, one.owner_id)} for one in closing
+        {"id": one.id, "title": one.title, "owner": lookup.name_of(ctx, one.owner_id)}
+        for one in closing
     ]
     ended["agents"] += [{"id": one.id, "name": one.name} for one in gone]
     ended["kept"] += [{"id": one.id, "title": one.title, "why": why} for one, why in staying]
     wishes.end(ctx, letter.id, TAKEN_BACK)
+    lists: Any = ended
     ctx.record(
         "wish.cancel",
         f"message:{letter.id}",
-        {
-            "letters": [one["id"] for one in ended["letters"]],
-            "outcomes": [one["id"] for one in ended["outcomes"]],
-            "agents": [one["id"] for one in ended["agents"]],
-            "questions": [one["id"] for one in ended["questions"]],
-            "approvals": [one["id"] for one in ended["approvals"]],
-            "jobs": [job.id for job in under_way],
-            "runs": [one["id"] for one in ended["runs"]],
-        },
+        {what: [one["id"] for one in lists[what]] for what in _ENDED},
     )
     _tell(ctx, letter, told - {one.id for one in gone}, ended)
     return ended
+
+
+preview_cancel = preview_of("wishes.preview_cancel", cancel)
+#: Kinds of what ends with a wish.
+_ENDED = ("letters", "outcomes", "agents", "questions", "approvals", "jobs", "runs")
+
+
+def _answer(message: str) -> shapes.TakenBackShape:
+    """The record of what ended with a wish, for people: nothing so far."""
+    nothing: Any = {what: [] for what in (*_ENDED, "kept")}
+    answer = {"id": message, "status": "cancelled", **nothing, "dry_run": False}
+    return cast(shapes.TakenBackShape, answer)
 
 
 def _require(ctx: Context, letter: Message) -> None:
@@ -219,7 +197,7 @@ def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) ->
         ended["letters"].append(
             {
                 "id": found.id,
-                "to": _name(ctx, delivery.agent_id or ""),
+                "to": lookup.name_of(ctx, delivery.agent_id or ""),
                 "subject": found.subject or wishes.first_words(ctx, found),
             }
         )
@@ -230,30 +208,17 @@ def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) ->
 
 def _runs(ctx: Context, letter: Message, closing: list[Outcome]) -> list[Run]:
     """Live runs that are about nothing else: neither other letters nor other outcomes."""
-    mine = {letter.id, *(one.id for one in _letters(ctx, letter))}
+    came_of_it = ctx.tx.all(statements.LETTERS_OF, message=letter.id, limit=10_000)
+    mine = {letter.id, *(one.id for one in came_of_it)}
     over = {one.id for one in closing}
+    live: Any = {"agent": None, "ended_too": False, "before": END_OF_IDS, "limit": 1000}
     return [
         run
-        for run in ctx.tx.all(run_statements.RUNS, **_live(ctx))
+        for run in ctx.tx.all(run_statements.RUNS, **live)
         if (taken := set(json.loads(run.message_ids))) | set(json.loads(run.outcome_ids))
         and taken <= mine
         and set(json.loads(run.outcome_ids)) <= over
     ]
-
-
-def _live(ctx: Context) -> dict[str, object]:
-    return {
-        "company": ctx.company,
-        "agent": None,
-        "any_agent": True,
-        "ended_too": False,
-        "before": END_OF_IDS,
-        "limit": 1000,
-    }
-
-
-def _letters(ctx: Context, letter: Message) -> list[Message]:
-    return ctx.tx.all(statements.LETTERS_OF, message=letter.id, limit=10_000)
 
 
 def _end_runs(ctx: Context, runs: list[Run], ended: shapes.TakenBackShape) -> None:
@@ -265,7 +230,7 @@ def _end_runs(ctx: Context, runs: list[Run], ended: shapes.TakenBackShape) -> No
     for run in runs:
         run_endings.finish(ctx, run, RunStatus.LOST, known)
         run_endings.release(ctx, run, RunStatus.LOST, None, known)
-        ended["runs"].append({"id": run.id, "agent": _name(ctx, run.agent_id)})
+        ended["runs"].append({"id": run.id, "agent": lookup.name_of(ctx, run.agent_id)})
 
 
 def _end_questions(ctx: Context, letter: Message, ended: shapes.TakenBackShape) -> None:
@@ -324,8 +289,3 @@ def _tell(
 
 def _by(ctx: Context) -> str:
     return ctx.actor.name or ctx.actor.address
-
-
-def _name(ctx: Context, agent: str) -> str:
-    found = lookup.agent_row(ctx, agent)
-    return found.name if found else agent

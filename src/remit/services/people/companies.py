@@ -1,8 +1,8 @@
 """Companies: create, list, show, rename."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any, TypedDict, Unpack
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
@@ -23,7 +23,7 @@ from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
 from remit.model.text import name_key
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, command, query
+from remit.services.command import Arguments, Context, command, query
 from remit.services.fields import CompanyRef, Help, Name, Text, Words
 from remit.services.hiring import agent_spec
 from remit.services.organisation import roots
@@ -112,6 +112,73 @@ def _with_part(ctx: Context, company: Company) -> shapes.CompanyShape:
     }
 
 
+class Settings(TypedDict, total=False):
+    """Settings of a company that can be changed."""
+
+    name: CompanyName | None
+    messaging: Annotated[str, Messaging, Help("Mail that agents may send.")] | None
+    require_board_approval_for_new_agents: bool | None
+    require_approval_for_config_changes: bool | None
+    chat_llm_provider: ModelName | None
+    chat_llm_model: ModelName | None
+    review_hours: (
+        Annotated[
+            str,
+            Help("After how many hours each what does not move is looked at again: `1, 4, 24`."),
+        ]
+        | None
+    )
+    commit_committer: (
+        Annotated[CommitNames, Help("The committer for its agents: `Acme <bot@acme.example>`.")]
+        | None
+    )
+    commit_co_authors: (
+        Annotated[CommitNames, Help("Co-authors of each commit, with commas between several.")]
+        | None
+    )
+    commit_signing: (
+        Annotated[
+            str,
+            Text(64, empty=True, one_line=True),
+            Help("The secret with the key that signs commits."),
+        ]
+        | None
+    )
+    limits: (
+        Annotated[
+            Mapping[str, object],
+            Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.'),
+        ]
+        | None
+    )
+
+
+def _flag(given: object, field: str) -> bool:
+    if not isinstance(given, bool):
+        raise BadInput(f"{field}: must be true or false.", "Send a boolean.")
+    return given
+
+
+#: How a setting is read that is more than a text; an empty text is none.
+_READ: Mapping[str, Callable[[Any, str], Any]] = {
+    "messaging": lambda text, _: Messaging(text),
+    "require_board_approval_for_new_agents": _flag,
+    "require_approval_for_config_changes": _flag,
+    "review_hours": lambda text, _: hours(text),
+    "commit_committer": somebody,
+    "commit_co_authors": some_people,
+    "commit_signing": lambda text, _: secret_name(text) if text else None,
+}
+_ROUTE = AsRoute(
+    "PATCH /companies/{companyId}",
+    "change_company",
+    spelled={"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "chatLLMModel"},
+    without=("expected",),
+)
+#: The settings as they are called in a file and over HTTP.
+CALLED = {name: _ROUTE.called(name) for name in Settings.__annotations__}
+
+
 @command(
     "companies.change",
     Added("review_hours", None),
@@ -119,91 +186,32 @@ def _with_part(ctx: Context, company: Company) -> shapes.CompanyShape:
     Added("commit_committer", None),
     Added("commit_co_authors", None),
     Added("commit_signing", None),
-    AsRoute(
-        "PATCH /companies/{companyId}",
-        "change_company",
-        spelled={"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "chatLLMModel"},
-        without=("expected",),
-    ),
+    _ROUTE,
 )
 def change(
     ctx: Context,
     *,
     company: CompanyRef,
-    name: CompanyName | None = None,
-    messaging: Annotated[str, Messaging, Help("Mail that agents may send.")] | None = None,
-    require_board_approval_for_new_agents: bool | None = None,
-    require_approval_for_config_changes: bool | None = None,
-    chat_llm_provider: ModelName | None = None,
-    chat_llm_model: ModelName | None = None,
-    review_hours: Annotated[
-        str, Help("After how many hours each what does not move is looked at again: `1, 4, 24`.")
-    ]
-    | None = None,
-    commit_committer: Annotated[
-        CommitNames, Help("The committer for its agents: `Acme <bot@acme.example>`.")
-    ]
-    | None = None,
-    commit_co_authors: Annotated[
-        CommitNames, Help("Co-authors of each commit, with commas between several.")
-    ]
-    | None = None,
-    commit_signing: Annotated[
-        str,
-        Text(64, empty=True, one_line=True),
-        Help("The secret with the key that signs commits."),
-    ]
-    | None = None,
-    limits: Annotated[
-        Mapping[str, object],
-        Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.'),
-    ]
-    | None = None,
     expected: Mapping[str, object] | None = None,
+    **given: Unpack[Settings],
 ) -> shapes.CompanyShape:
     """Rename a company, or change how it is run. An empty text takes a default back.
 
     `limits` are those to be changed; 0 or "none" turns one off. `expected` is what the caller saw
     before; when somebody else was quicker, nothing is changed.
     """
-    approvals = (require_board_approval_for_new_agents, require_approval_for_config_changes)
-    chat = (chat_llm_provider, chat_llm_model)
-    commits = (commit_committer, commit_co_authors, commit_signing)
-    given = (name, messaging, *approvals, *chat, review_hours, *commits, limits)
-    if all(one is None for one in given):
+    said: Arguments = {name: value for name, value in given.items() if value is not None}
+    if not said:
         raise BadInput("Nothing is to be changed.", "Give name, messaging or another setting.")
     found = _require(ctx, Action.COMPANY_CHANGE, company)
     _check_unchanged(found, expected or {})
-    new = replace(
-        found,
-        name=name or found.name,
-        messaging=Messaging(messaging or found.messaging),
-        require_board_approval_for_new_agents=_flag(
-            require_board_approval_for_new_agents,
-            "requireBoardApprovalForNewAgents",
-            found.require_board_approval_for_new_agents,
-        ),
-        require_approval_for_config_changes=_flag(
-            require_approval_for_config_changes,
-            "requireApprovalForConfigChanges",
-            found.require_approval_for_config_changes,
-        ),
-        chat_llm_provider=_default(chat_llm_provider, found.chat_llm_provider),
-        chat_llm_model=_default(chat_llm_model, found.chat_llm_model),
-        review_hours=found.review_hours if review_hours is None else hours(review_hours),
-        limits=found.limits if limits is None else with_limits(found.limits, limits),
-        commit_committer=found.commit_committer
-        if commit_committer is None
-        else somebody(commit_committer, "commitCommitter"),
-        commit_co_authors=found.commit_co_authors
-        if commit_co_authors is None
-        else some_people(commit_co_authors, "commitCoAuthors"),
-        commit_signing=found.commit_signing
-        if commit_signing is None
-        else secret_name(commit_signing)
-        if commit_signing
-        else None,
-    )
+    read: Arguments = {
+        name: _READ[name](value, CALLED[name]) if name in _READ else value or None
+        for name, value in said.items()
+        if name != "limits"
+    }
+    limits = with_limits(found.limits, said["limits"]) if "limits" in said else found.limits
+    new = replace(found, **read, limits=limits)
     taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
     if taken is not None and taken.id != found.id:
         raise AlreadyExists(f"There is a company named {new.name!r} already.")
@@ -239,18 +247,6 @@ def new_values(company: Company) -> dict[str, object]:
     values = row(company)
     values.pop("created_at")
     return {"company": values.pop("id"), **{f"new_{key}": value for key, value in values.items()}}
-
-
-def _flag(given: object, field: str, current: bool) -> bool:
-    if given is None:
-        return current
-    if not isinstance(given, bool):
-        raise BadInput(f"{field}: must be true or false.", "Send a boolean.")
-    return given
-
-
-def _default(given: str | None, current: str | None) -> str | None:
-    return current if given is None else given or None
 
 
 def _require(ctx: Context, action: Action, company: str | None) -> Company:

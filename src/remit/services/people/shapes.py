@@ -61,7 +61,7 @@ class MemberShape(NamedShape):
     created_at: Moment
 
 
-class TokenShape(TypedDict):
+class IssuedTokenShape(TypedDict):
     id: str
     kind: Annotated[str, TokenKind]
     label: str
@@ -69,19 +69,15 @@ class TokenShape(TypedDict):
     user_id: str | None
     created_at: Moment
     expires_at: Moment | None
+
+
+class TokenShape(IssuedTokenShape):
     revoked_at: Moment | None
 
 
-class NewTokenShape(TypedDict):
+class NewTokenShape(IssuedTokenShape):
     """A token, which is shown this once."""
 
-    id: str
-    kind: Annotated[str, TokenKind]
-    label: str
-    user_id: str | None
-    agent_id: str | None
-    created_at: Moment
-    expires_at: Moment | None
     token: str | None
 
 

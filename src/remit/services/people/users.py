@@ -283,17 +283,11 @@ def issue(
     about = {"kind": kind.value, "label": label, **owner}
     ctx.record("token.create", f"token:{token_id}", about)
     ctx.secrets["token"] = secret
-    return {
-        "id": token_id,
-        "kind": kind.value,
-        "label": label,
-        "user_id": user,
-        "agent_id": agent,
-        "created_at": views.time(ctx.now),
-        "expires_at": views.time(expires_at),
-        # A repeat of the same request gets everything but the token, which is shown once.
-        "token": None,
-    }
+    # A repeat of the same request gets everything but the token, which is shown once.
+    return _issued(token, user_id=user, agent_id=agent, token=None)
+
+
+_issued = views.view_of(Token, shapes.NewTokenShape, given=("user_id", "agent_id", "token"))
 
 
 def member(ctx: Context, text: str) -> User:

@@ -1,7 +1,7 @@
 """Capabilities: give, revoke, list, and which were never used."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from remit.authority import Action, Wish, attenuate, covers, excessive, holding
 from remit.clock import Micros, given_time
 from remit.errors import BadInput, Conflict
-from remit.ids import AgentId, CompanyId, GrantId, OutcomeId, UserId
+from remit.ids import AgentId, GrantId, OutcomeId, UserId
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.decision import Decision
 from remit.model.organisation.grant import (
@@ -45,6 +45,7 @@ from remit.services.fields import (
     ResourceRef,
     Text,
 )
+from remit.services.new_rows import new_row
 from remit.services.rights.implicit_rights import rights as rights_by_rule
 from remit.services.subjects import OUTCOME, require_file, require_outcome
 from remit.services.surfaces import AsRoute, AsTool
@@ -95,23 +96,9 @@ def give(
     return views.grant(give_to(ctx, receiver, wish))
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """A grant that may be given, and on what that rests."""
-
-    resource: Resource
-    level: Level
-    mode: Mode
-    expires_at: Micros | None
-    parent: Grant | None
-    scope: OutcomeId
-    decision: Decision
-    paths: tuple[str, ...] | None = None
-    branches: tuple[str, ...] | None = None
-
-
-def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
-    """Require the right to give this, as it was asked for.
+def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant, Decision]:
+    """Require the right to give this, as it was asked for. Answers the grant, which is not stored,
+    and on what it rests.
 
     An agent can only narrow what it holds; the board can give.
     """
@@ -144,10 +131,20 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
         _check_reach(ctx, resource)
         if expires_at is not None and expires_at <= ctx.now:
             raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
-    scope = _scope(ctx, receiver, wish.get("scope"))
-    return Weighed(
-        resource, level, mode, expires_at, parent, scope, decision, paths=paths, branches=branches
+    grant = _made(
+        ctx,
+        receiver.id,
+        resource,
+        level,
+        mode,
+        scope=_scope(ctx, receiver, wish.get("scope")),
+        parent=parent,
+        expires_at=expires_at,
+        by_user=ctx.actor.user_id,
+        paths=stored(paths),
+        branches=stored(branches),
     )
+    return grant, decision
 
 
 def usual_mode(ctx: Context, level: Level) -> str:
@@ -176,29 +173,17 @@ def limits(
 
 def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
     """One grant to one agent."""
-    asked = weigh(ctx, receiver, wish)
+    grant, decision = weigh(ctx, receiver, wish)
     if receiver.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(
             f"{receiver.name} awaits approval.", "Ask for the grant with the hire, or afterwards."
         )
-    grant = _insert(
-        ctx,
-        receiver.id,
-        asked.resource,
-        asked.level,
-        asked.mode,
-        scope=asked.scope,
-        parent=asked.parent,
-        expires_at=asked.expires_at,
-        by_user=ctx.actor.user_id,
-        paths=stored(asked.paths),
-        branches=stored(asked.branches),
-    )
-    if asked.parent is not None:
-        ctx.tx.run(statements.MARK_USED, grant=asked.parent.id)
-    ctx.record("grant.give", f"grant:{grant.id}", _details(grant), asked.decision)
-    if asked.mode is not Mode.ALLOW:
-        _take_back_excess(ctx, receiver.id, asked.resource)
+    _store(ctx, grant)
+    if grant.parent_id is not None:
+        ctx.tx.run(statements.MARK_USED, grant=grant.parent_id)
+    ctx.record("grant.give", f"grant:{grant.id}", _details(grant), decision)
+    if grant.mode is not Mode.ALLOW:
+        _take_back_excess(ctx, receiver.id, grant.resource)
     if grant.kind is ResourceKind.MCP_SERVER:
         _resting_on_mail("execution.tool_changes").given(ctx, grant)
     _resting_on_mail("rights.capability_requests").met(ctx, receiver)
@@ -218,26 +203,28 @@ def revoke_actions(ctx: Context, holder: Agent) -> None:
     """Take back the rights that are not about one thing, before a level gives others."""
     for grant in ctx.tx.all(statements.HELD_BY, holder=holder.id, after="", limit=1000):
         if grant.kind is ResourceKind.ACTION:
-            gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
-            ctx.record(
-                "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
-            )
+            _take_back(ctx, grant)
 
 
 def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
     """Take back what an agent holds on one thing in one mode; answers whether it held that."""
     found = [one for one in ctx.held(holder.id, resource) if one.mode is mode and one.live(ctx.now)]
     for grant in found:
-        gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
-        ctx.record(
-            "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
-        )
+        _take_back(ctx, grant)
     return bool(found)
+
+
+def _take_back(ctx: Context, grant: Grant) -> list[str]:
+    """Revoke a grant; answers what that ended, with all that was passed on from it."""
+    gone = sorted(ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id))
+    if gone:
+        ctx.record("grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": gone})
+    return gone
 
 
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
     """Give a grant that nobody gave: who makes a file may write it, and may pass that on."""
-    return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
+    return _store(ctx, _made(ctx, holder, kb_file(file_id), level, Mode.ALLOW))
 
 
 def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = True) -> Grant | None:
@@ -268,16 +255,8 @@ def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = Tru
                 "Each use of that file needs an approval, so it cannot be sent.",
                 "Ask the board to grant it to the receiver.",
             )
-    grant = _insert(
-        ctx,
-        receiver,
-        resource,
-        Level.READ,
-        Mode.ALLOW,
-        parent=parent,
-        expires_at=expires_at,
-        by_user=ctx.actor.user_id,
-    )
+    given: Any = {"parent": parent, "expires_at": expires_at, "by_user": ctx.actor.user_id}
+    grant = _store(ctx, _made(ctx, receiver, resource, Level.READ, Mode.ALLOW, **given))
     ctx.record("grant.give", f"grant:{grant.id}", {**_details(grant), "by_mail": True})
     return grant
 
@@ -301,11 +280,10 @@ def revoke(
     ctx.require(Action.GRANT_REVOKE, on=f"grant:{found.id}", **_about(found))
     if found.revoked_at is not None:
         raise Conflict("The grant was revoked already.")
-    gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=found.id)
-    ctx.record("grant.revoke", f"grant:{found.id}", {**_details(found), "revoked": sorted(gone)})
+    gone = _take_back(ctx, found)
     if found.kind is ResourceKind.MCP_SERVER:
         _resting_on_mail("execution.tool_changes").taken(ctx, gone)
-    return {"id": found.id, "revoked": sorted(gone)}
+    return {"id": found.id, "revoked": gone}
 
 
 @query(
@@ -367,7 +345,7 @@ def reason(grant: Grant) -> str:
     return f"granted by {by}"
 
 
-def _insert(
+def _made(
     ctx: Context,
     holder: AgentId,
     resource: Resource,
@@ -381,9 +359,8 @@ def _insert(
     paths: str | None = None,
     branches: str | None = None,
 ) -> Grant:
-    grant = Grant(
-        id=GrantId(ctx.ids.new()),
-        company_id=CompanyId(ctx.company or ""),
+    return Grant(
+        **new_row(ctx),
         holder_id=holder,
         kind=resource.kind,
         resource_id=resource.id,
@@ -393,13 +370,10 @@ def _insert(
         parent_id=parent.id if parent else None,
         granted_by_agent=ctx.actor.agent_id if parent else None,
         granted_by_user=by_user,
-        created_at=ctx.now,
         expires_at=expires_at,
         paths=paths,
         branches=branches,
     )
-    _store(ctx, grant)
-    return grant
 
 
 def give_again(ctx: Context, was: Grant, source: str | None) -> Grant | None:
@@ -422,8 +396,7 @@ def give_again(ctx: Context, was: Grant, source: str | None) -> Grant | None:
         or not _has_source(ctx, new)
     ):
         return None
-    _store(ctx, new)
-    return new
+    return _store(ctx, new)
 
 
 def _has_source(ctx: Context, grant: Grant) -> bool:
@@ -437,8 +410,9 @@ def _has_source(ctx: Context, grant: Grant) -> bool:
     )
 
 
-def _store(ctx: Context, grant: Grant) -> None:
+def _store(ctx: Context, grant: Grant) -> Grant:
     ctx.tx.add(grant, level=int(grant.level))
+    return grant
 
 
 def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None:
@@ -447,11 +421,7 @@ def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None
         statements.GIVEN, granter=holder, kind=resource.kind.value, resource=resource.id
     )
     for grant in excessive(ctx.held(holder, resource), given, ctx.now):
-        gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
-        if gone:
-            ctx.record(
-                "grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": sorted(gone)}
-            )
+        gone = _take_back(ctx, grant)
         if resource.kind is ResourceKind.MCP_SERVER:
             _resting_on_mail("execution.tool_changes").taken(ctx, gone)
 

@@ -2,8 +2,10 @@
 of the company sees that part, and asks in vain for nothing."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
+from itertools import islice
+from typing import Any
 
 from remit.authority import Action
 from remit.errors import BadInput
@@ -18,6 +20,7 @@ from remit.store.engine.statement import Statement
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import agents as agent_statements
+from remit.store.paging import each
 
 MOST_ROOTS = 50
 MOST_SUBJECTS = 3
@@ -46,26 +49,12 @@ def newest_runs(
 ) -> list[shapes.RunShape]:
     """The newest runs, or those of them that ended badly."""
     require_looking(ctx, company)
-    in_reach = _reach(ctx)
-    found: list[shapes.RunShape] = []
-    for run in _newest(ctx, failed):
-        if in_reach(run.agent_id):
-            found.append(views.run(run))
-            if len(found) == limit:
-                break
-    return found
-
-
-def _newest(ctx: Context, failed: bool) -> Iterator[Run]:
     statement: Statement[Run] = run_statements.ENDED_BADLY if failed else run_statements.RUNS
-    more = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}
-    before, page = END_OF_IDS, 50
-    for _ in range(MOST_SEARCHED // page):
-        rows = ctx.tx.all(statement, before=before, limit=page, **more)
-        yield from rows
-        if len(rows) < page:
-            return
-        before = rows[-1].id
+    asked: Any = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}
+    newest = each(ctx.tx, statement, page=50, before=END_OF_IDS, **asked)
+    in_reach = _reach(ctx)
+    found = (run for run in islice(newest, MOST_SEARCHED) if in_reach(run.agent_id))
+    return [views.run(run) for run in islice(found, limit)]
 
 
 def subjects_of(ctx: Context, run: Run) -> list[str]:

@@ -157,7 +157,6 @@ def _runs(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
 
 
 def _run(ctx: Context, run: Run) -> FoundShape:
-    agent = lookup.agent_row(ctx, run.agent_id)
     why = run.error or run_page.occasion(ctx, run, reader(ctx))
-    name = f"{agent.name if agent else run.agent_id}: {' '.join(why.split())[:LONGEST]}"
+    name = f"{lookup.name_of(ctx, run.agent_id)}: {' '.join(why.split())[:LONGEST]}"
     return {"kind": "run", "id": run.id, "name": name, "about": f"Run, {run.status.value}"}

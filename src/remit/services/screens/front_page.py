@@ -8,7 +8,7 @@ from typing import Final
 from remit.authority import Action
 from remit.clock import DAY, HOUR, Micros, day_of, month_of
 from remit.errors import BadInput
-from remit.ids import RunId
+from remit.ids import RunId, earliest_id
 from remit.model.execution import transcript
 from remit.model.execution.budget import CENT
 from remit.model.execution.run import Run
@@ -142,7 +142,7 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
     by_span = {
         one.began: one
         for one in ctx.tx.all(
-            statements.RUNS_BY_SPAN, span=span, since=since, first=_first_id(since), **here
+            statements.RUNS_BY_SPAN, span=span, since=since, first=earliest_id(since), **here
         )
     }
     first_day = min(month_of(ctx.now), day_of(since))
@@ -168,12 +168,6 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
         "day_limit": limits.of_company(ctx).money_per_day,
         "month_limit": _month_limit(ctx),
     }
-
-
-def _first_id(at: Micros) -> str:
-    """No id that was made since is smaller."""
-    text = f"{max(0, at // 1000):012x}"
-    return f"{text[:8]}-{text[8:]}"
 
 
 def _month_limit(ctx: Context) -> int | None:

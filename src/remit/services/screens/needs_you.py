@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from functools import cache
+from itertools import islice
 
 from remit.clock import Micros
 from remit.errors import BadInput
@@ -31,6 +32,7 @@ from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import mail as statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import governance, people
+from remit.store.paging import each
 from remit.store.record import overview, search
 from remit.store.record.overview import Stopped
 from remit.store.work import waits as wait_statements
@@ -361,8 +363,7 @@ def _budget_stops(ctx: Context, stops: list[Stop]) -> list[shapes.AwaitingShape]
             found.setdefault((stop.holder_id, stop.kind.value), []).append(stop)
     items = []
     for (holder, kind), waiting in found.items():
-        who = lookup.agent_row(ctx, holder)
-        title = f"The budget of {who.name if who else holder} is used up ({kind})"
+        title = f"The budget of {lookup.name_of(ctx, holder)} is used up ({kind})"
         if len(waiting) > 1:
             title += f"; {len(waiting)} agents wait"
         items.append(
@@ -399,20 +400,13 @@ def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
 
 def _to_decide(ctx: Context) -> list[Approval]:
     """Approvals for the calling board member, oldest first; others' parts are passed over."""
-    found: list[Approval] = []
     in_reach = cache(lambda agent: _in_reach(ctx, agent))
-    after = ""
-    while len(found) < MOST:
-        page = ctx.tx.all(governance.PENDING, after=after, limit=MOST)
-        found += [
-            one
-            for one in page
-            if not one.expired(ctx.now) and in_reach(one.home_agent_id or one.agent_id)
-        ]
-        if len(page) < MOST:
-            break
-        after = page[-1].id
-    return found[:MOST]
+    found = (
+        one
+        for one in each(ctx.tx, governance.PENDING)
+        if not one.expired(ctx.now) and in_reach(one.home_agent_id or one.agent_id)
+    )
+    return list(islice(found, MOST))
 
 
 def _in_reach(ctx: Context, agent: str | None) -> bool:

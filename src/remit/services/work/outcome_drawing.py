@@ -1,6 +1,5 @@
 """Data of a drawing of outcomes: as many as fit, and only those the caller may see."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from remit.authority import Action
@@ -11,6 +10,7 @@ from remit.services.command import Context, query
 from remit.services.subjects import OUTCOME, reader, require_outcome
 from remit.store.engine.statement import Statement
 from remit.store.organisation import people
+from remit.store.paging import each
 from remit.store.record import company_dump, search
 from remit.store.work import outcomes as statements
 
@@ -39,13 +39,12 @@ def show(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
     if root is None:
-        rows = _pages(ctx, status, inboxes)
+        asked: Any = {"status": status, "inboxes_too": inboxes, "company": ctx.company}
+        rows = each(ctx.tx, search.DRAWN, page=_PAGE, **asked)
     else:
         top = lookup.find(ctx, OUTCOME, root)
         require_outcome(ctx, Action.OUTCOME_READ, top)
-        below = company_dump.each(
-            ctx.tx, company_dump.OUTCOMES_BELOW, outcome=top.id, company=ctx.company
-        )
+        below = each(ctx.tx, statements.OUTCOMES_BELOW, outcome=top.id, company=ctx.company)
         rows = (one for one in below if status is None or one.status == status)
     may_read = reader(ctx)
     nodes: dict[str, Outcome] = {}
@@ -99,15 +98,6 @@ def around(ctx: Context, *, outcome: str) -> shapes.PictureShape:
         _pairs(ctx, nodes, company_dump.BLOCKERS),
     )
     return _drawing(ctx, nodes, parts, blockers, cut_off)
-
-
-def _pages(ctx: Context, status: str | None, inboxes: bool) -> Iterator[Outcome]:
-    after = ""
-    while page := ctx.tx.all(
-        search.DRAWN, after=after, status=status, inboxes_too=inboxes, limit=_PAGE
-    ):
-        yield from page
-        after = page[-1].id
 
 
 def _drawing(

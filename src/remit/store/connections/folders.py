@@ -6,7 +6,7 @@ from sqlalchemy import bindparam as bind
 from sqlalchemy import or_
 
 from remit.model.connections.folder import Folder
-from remit.store.engine.statement import Rows, change
+from remit.store.engine.statement import Rows
 from remit.store.tables import folders
 
 _FOLDERS = Rows(Folder)
@@ -27,10 +27,8 @@ FOLDERS_OF = _FOLDERS.find(
 #: The folder that an agent's runs work in.
 WORK_FOLDER = _FOLDERS.one(_there, folders.c.kind == "work", agent_id="agent")
 #: Says how much a folder may hold.
-RESIZE = change(
-    folders.update()
-    .where(folders.c.id == bind("folder"), _there)
-    .values(most_megabytes=bind("new_megabytes"))
+RESIZE = _FOLDERS.update(
+    folders.c.id == bind("folder"), _there, most_megabytes=bind("new_megabytes")
 )
 #: Marks a folder as removed.
 REMOVE_FOLDER = _FOLDERS.mark_removed(id="folder")

@@ -1,12 +1,12 @@
 """Statements about what is watched at forges: repositories, requests, issues."""
 
-from sqlalchemy import and_, literal, literal_column, null, or_, select
+from sqlalchemy import and_, exists, literal, literal_column, null, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import DAY
 from remit.model.connections.change import Change, ChangeComment
 from remit.model.connections.forge import ForgeIssue, ForgeWatch
-from remit.store.engine.statement import Rows, Statement, new, scalar
+from remit.store.engine.statement import Rows, new, values_of
 from remit.store.queues import LeasedQueue
 from remit.store.tables import (
     change_comments,
@@ -30,14 +30,8 @@ WATCHES = LeasedQueue(
     # Far away, so that whoever rings during the look is seen to have done so.
     next_at=forge_watches.c.next_at + literal(DAY),
 )
-_there = (
-    select(repos.c.id)
-    .where(
-        repos.c.id == forge_watches.c.repo_id,
-        repos.c.removed_at.is_(None),
-        repos.c.forge.is_not(None),
-    )
-    .exists()
+_there = exists().where(
+    repos.c.id == forge_watches.c.repo_id, repos.c.removed_at.is_(None), repos.c.forge.is_not(None)
 )
 #: Watches whose forge is to be looked at now.
 UNWATCHED = WATCHES.find(_there, _free, limit=bind("limit"))
@@ -110,11 +104,8 @@ _COMMENTS = Rows(ChangeComment)
 #: Whether something that was said there is known.
 KNOWN = _COMMENTS.any(change_id="change", outside_id="outside")
 #: The known comments of the forge.
-KNOWN_OF = Statement(
-    select(change_comments.c.outside_id).where(
-        change_comments.c.change_id == bind("change"), change_comments.c.outside_id.is_not(None)
-    ),
-    scalar,
+KNOWN_OF = values_of(
+    change_comments.c.outside_id, change_comments.c.outside_id.is_not(None), change_id="change"
 )
 #: Comments of authors on their changes that the forge has not been told.
 TO_TELL = _COMMENTS.find(
@@ -137,9 +128,7 @@ _ISSUES = Rows(ForgeIssue)
 #: The outcome of an issue.
 ISSUE = _ISSUES.one(repo_id="repo", number="number")
 #: The numbers of those that became something.
-ISSUES_OF = Statement(
-    select(forge_issues.c.number).where(forge_issues.c.repo_id == bind("repo")), scalar
-)
+ISSUES_OF = values_of(forge_issues.c.number, repo_id="repo")
 #: Issues whose outcome is over, which nobody has said there.
 ISSUES_TO_TELL = _ISSUES.find(
     forge_issues.c.told.is_(None),

@@ -1,11 +1,11 @@
 """Statements about MCP servers, and about who may use them."""
 
-from sqlalchemy import and_, exists, literal, or_, select
+from sqlalchemy import and_, exists, literal, or_
 from sqlalchemy import bindparam as bind
 
 from remit.model.connections.mcp_server import McpServer
 from remit.model.organisation.grant import Grant
-from remit.store.engine.statement import Rows, Statement, scalar
+from remit.store.engine.statement import Rows
 from remit.store.organisation.grants import LIVE
 from remit.store.tables import grants, mcp_servers, runs
 
@@ -42,29 +42,20 @@ _on_server = and_(grants.c.company_id == bind("company"), grants.c.kind == liter
 _alive = exists().where(runs.c.agent_id == grants.c.holder_id, runs.c.status == literal("running"))
 #: Grants on one server, of anybody.
 HELD_ON_SERVER = _GRANTS.find(_on_server, LIVE, resource_id="name")
-_held_by = grants.c.holder_id == bind("agent")
+_set_up_anew = exists().where(
+    mcp_servers.c.company_id == grants.c.company_id,
+    mcp_servers.c.name == grants.c.resource_id,
+    mcp_servers.c.updated_at >= bind("since"),
+)
 #: Whether what an agent may use changed since a time: it was given or taken, or set up anew.
-CHANGED_SINCE = Statement(
-    select(grants.c.id)
-    .join(
-        mcp_servers,
-        and_(
-            mcp_servers.c.company_id == grants.c.company_id,
-            mcp_servers.c.name == grants.c.resource_id,
-        ),
-        isouter=True,
-    )
-    .where(
-        _on_server,
-        _held_by,
-        or_(
-            grants.c.created_at >= bind("since"),
-            grants.c.revoked_at >= bind("since"),
-            and_(grants.c.revoked_at.is_(None), mcp_servers.c.updated_at >= bind("since")),
-        ),
-    )
-    .limit(1),
-    scalar,
+CHANGED_SINCE = _GRANTS.any(
+    _on_server,
+    or_(
+        grants.c.created_at >= bind("since"),
+        grants.c.revoked_at >= bind("since"),
+        and_(grants.c.revoked_at.is_(None), _set_up_anew),
+    ),
+    holder_id="agent",
 )
 #: Grants taken at this very moment from agents that are at work.
 TAKEN_NOW = _GRANTS.find(_on_server, _alive, revoked_at="now", order=())

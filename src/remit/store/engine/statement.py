@@ -7,7 +7,7 @@ handing text and parameters to the driver keeps its portability and loses that c
 import enum
 import operator
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -136,7 +136,7 @@ class Rows(Generic[T]):
 
     def any(self, *where: ColumnElement[bool], **same: str) -> Statement[Any]:
         """The key of one such row, if there is any."""
-        return Statement(select(self.key).where(*self.same(**same), *where).limit(1), scalar)
+        return values_of(self.key, *self.same(**same), *where, limit=1)
 
     def select(
         self,
@@ -148,7 +148,7 @@ class Rows(Generic[T]):
         return found if join is None else found.join(*join)
 
     def same(self, **same: str) -> list[ColumnElement[bool]]:
-        return [self.table.c[name] == bindparam(value) for name, value in same.items()]
+        return _same(self.table, same)
 
     def count(self, *where: ColumnElement[bool], **same: str) -> Statement[Any]:
         """How many rows meet some conditions."""
@@ -186,12 +186,38 @@ class Rows(Generic[T]):
 
     def delete(self, *where: ColumnElement[bool], **same: str) -> Statement[None]:
         """The removal of the rows that meet some conditions."""
-        return change(delete(self.table).where(*self.same(**same), *where))
+        return delete_from(self.table, *where, **same)
 
     def insert_without(self, *generated: str) -> Statement[None]:
         """A new row, whose other columns get their values from the database."""
         given = (column.name for column in self.table.c if column.name not in generated)
         return change(insert(self.table).values({name: bindparam(name) for name in given}))
+
+
+def values_of(
+    column: ColumnElement[Any],
+    *where: ColumnElement[bool],
+    join: tuple[FromClause, ColumnElement[bool]] | None = None,
+    order: Sequence[Any] = (),
+    limit: Any = None,
+    distinct: bool = False,
+    **same: str,
+) -> Statement[Any]:
+    """One column of the rows that meet some conditions, and in which columns of its table are the
+    `same` as parameters."""
+    found = select(column).where(*_same(getattr(column, "table", None), same), *where)
+    found = found if join is None else found.join(*join)
+    found = found.order_by(*order).limit(limit)
+    return Statement(found.distinct() if distinct else found, scalar)
+
+
+def delete_from(table: Table, *where: ColumnElement[bool], **same: str) -> Statement[None]:
+    """The removal of such rows."""
+    return change(delete(table).where(*_same(table, same), *where))
+
+
+def _same(table: Any, same: Mapping[str, str]) -> list[ColumnElement[bool]]:
+    return [table.c[name] == bindparam(value) for name, value in same.items()]
 
 
 def count(table: FromClause, *where: ColumnElement[bool]) -> Statement[Any]:

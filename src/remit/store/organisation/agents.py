@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, func, literal, or_, select
+from sqlalchemy import and_, exists, func, literal, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.clock import Micros
 from remit.ids import AgentId, UserId
 from remit.model.organisation.agent import DEEPEST_TREE, Agent
-from remit.store.engine.statement import Rows, Statement, columns, into, scalar, unless
+from remit.store.engine.statement import Rows, Statement, columns, into, scalar, unless, values_of
 from remit.store.tables import agent_places, agents, companies, memberships
 
 _AGENTS = Rows(Agent)
@@ -74,16 +74,11 @@ SUBTREE_OF_AGENT = Statement(
     into(Agent),
 )
 #: How many levels there are below an agent.
-LEVELS_BELOW = Statement(select(func.max(BELOW_AGENT.c.depth)), scalar)
+LEVELS_BELOW = values_of(func.max(BELOW_AGENT.c.depth))
 #: The reports of an agent that are not terminated.
 REPORTS = _AGENTS.find(_not_terminated, boss_id="agent")
 #: The agents whose seats a person holds.
-SEATS_OF = Statement(
-    select(agents.c.id).where(
-        agents.c.company_id == bind("company"), agents.c.seat_user_id == bind("user")
-    ),
-    scalar,
-)
+SEATS_OF = values_of(agents.c.id, company_id="company", seat_user_id="user")
 #: Another boss for an agent.
 MOVE_AGENT = _AGENTS.update(
     _one, boss_id=bind("new_boss"), boss_user_id=bind("new_boss_user"), updated_at=bind("now")
@@ -131,15 +126,10 @@ _works = agents.c.status.not_in([literal("terminated"), literal("pending_approva
 #: Somebody who reports to a person and was taken on.
 WORKING_ROOT = _AGENTS.any(agents.c.boss_id.is_(None), _works, company_id="company")
 #: The companies that have no working agent at the top.
-COMPANIES_WITHOUT_ROOT = Statement(
-    select(companies.c.id)
-    .where(
-        ~select(agents.c.id)
-        .where(agents.c.company_id == companies.c.id, agents.c.boss_id.is_(None), _works)
-        .exists()
-    )
-    .order_by(companies.c.id),
-    scalar,
+COMPANIES_WITHOUT_ROOT = values_of(
+    companies.c.id,
+    ~exists().where(agents.c.company_id == companies.c.id, agents.c.boss_id.is_(None), _works),
+    order=[companies.c.id],
 )
 #: Seats for a person that nobody with a part in the company holds.
 VACANT = (
@@ -148,12 +138,10 @@ VACANT = (
     _works,
     or_(
         agents.c.seat_user_id.is_(None),
-        ~select(memberships.c.user_id)
-        .where(
+        ~exists().where(
             memberships.c.company_id == agents.c.company_id,
             memberships.c.user_id == agents.c.seat_user_id,
-        )
-        .exists(),
+        ),
     ),
 )
 #: Agents that reported to a person when they were terminated, the last one first.

@@ -8,16 +8,19 @@ from sqlalchemy import bindparam as bind
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import CONFIGURED
 from remit.model.organisation.approval import Approval, Comment, Revision
+from remit.model.organisation.company import Company
 from remit.model.organisation.configuration import ConfigRevision
+from remit.model.organisation.grant import Grant
+from remit.model.work.file import File
 from remit.store.engine.statement import (
     Rows,
     Statement,
-    change,
     counted,
+    delete_from,
     if_asked,
     new,
-    scalar,
     unless,
+    values_of,
 )
 from remit.store.tables import (
     access_log,
@@ -45,6 +48,7 @@ _APPROVAL_COMMENTS = Rows(Comment)
 _CONFIG_REVISIONS = Rows(ConfigRevision, "number")
 _AGENTS = Rows(Agent)
 _APPROVALS = Rows(Approval)
+_FILES = Rows(File)
 _one = approvals.c.id == bind("approval")
 _undecided = approvals.c.status.in_([sa.literal("pending"), sa.literal("revision_requested")])
 
@@ -116,12 +120,12 @@ USE_APPROVAL = _APPROVALS.update(
 #: Notes that the requester has read the result.
 COLLECT_RESULT = _APPROVALS.update(_one, collected_at=bind("now"))
 #: Undecided approvals whose time is over, earliest first.
-DUE = Statement(
-    sa.select(approvals.c.id)
-    .where(_undecided, approvals.c.expires_at <= bind("now"))
-    .order_by(approvals.c.expires_at, approvals.c.id)
-    .limit(bind("limit")),
-    scalar,
+DUE = values_of(
+    approvals.c.id,
+    _undecided,
+    approvals.c.expires_at <= bind("now"),
+    order=[approvals.c.expires_at, approvals.c.id],
+    limit=bind("limit"),
 )
 #: Bytes that wait for a decision are no orphans.
 HOLDS_BLOB = _APPROVALS.any(_undecided, blob_file_id="file", blob_sha256="sha256")
@@ -147,7 +151,7 @@ CONFIG_REVISION = _CONFIG_REVISIONS.one(
 CONFIGURE_AGENT = _AGENTS.update(
     agents.c.id == bind("agent"),
     agents.c.config_revision == bind("seen_revision"),
-    **{one.name: bind(f"new_{one.name}") for one in CONFIGURED},
+    **new(*(one.name for one in CONFIGURED)),
     name_key=bind("new_key"),
     config_revision=agents.c.config_revision + 1,
     updated_at=bind("now"),
@@ -167,10 +171,8 @@ COUNT_BY_LEVEL = Statement(
     counted,
 )
 #: Another permission policy of a company.
-SET_POLICY = change(
-    sa.update(companies)
-    .where(companies.c.id == bind("company"))
-    .values(permission_policy=bind("new_policy"))
+SET_POLICY = Rows(Company).update(
+    companies.c.id == bind("company"), permission_policy=bind("new_policy")
 )
 #: Permissions and permission level of an agent.
 PERMIT_AGENT = _AGENTS.update(
@@ -187,68 +189,49 @@ _it: sa.BindParameter[str] = bind("agent")
 def _revoke(*which: sa.ColumnElement[bool], **values: Any) -> Statement[None]:
     """Revoke grants, without moving the time of those that were revoked before."""
     ended = sa.func.coalesce(grants.c.revoked_at, bind("now"))
-    return change(sa.update(grants).where(*which).values(revoked_at=ended, **values))
+    return Rows(Grant).update(*which, revoked_at=ended, **values)
 
 
+_OF_AGENT = (config_revisions, agent_places, tokens, schedules)
 #: Rows that name the agent. Nobody but people and those above ever dealt with it.
 FORGET_AGENT = (
-    change(sa.update(approvals).where(approvals.c.agent_id == _it).values(agent_id=sa.null())),
-    change(
-        sa.update(approvals).where(approvals.c.home_agent_id == _it).values(home_agent_id=sa.null())
-    ),
-    change(sa.delete(config_revisions).where(config_revisions.c.agent_id == _it)),
-    change(sa.delete(agent_places).where(agent_places.c.agent_id == _it)),
-    change(sa.delete(tokens).where(tokens.c.agent_id == _it)),
-    change(sa.delete(schedules).where(schedules.c.agent_id == _it)),
-    change(sa.update(files).where(files.c.home_agent_id == _it).values(home_agent_id=sa.null())),
+    _APPROVALS.update(approvals.c.agent_id == _it, agent_id=sa.null()),
+    _APPROVALS.update(approvals.c.home_agent_id == _it, home_agent_id=sa.null()),
+    *(delete_from(one, agent_id="agent") for one in _OF_AGENT),
+    _FILES.update(files.c.home_agent_id == _it, home_agent_id=sa.null()),
     _revoke(grants.c.kind == sa.literal("message"), grants.c.resource_id == _it),
 )
 _outcome: sa.BindParameter[str] = bind("outcome")
 #: Takes the mandate of an agent that was never taken on out of the graph, and ends grants on it.
 FORGET_OUTCOME = (
-    change(
-        sa.delete(outcome_edges).where(
-            sa.or_(outcome_edges.c.parent_id == _outcome, outcome_edges.c.child_id == _outcome)
-        )
-    ),
-    change(
-        sa.delete(outcome_blockers).where(
-            sa.or_(
-                outcome_blockers.c.outcome_id == _outcome, outcome_blockers.c.blocker_id == _outcome
-            )
-        )
-    ),
+    delete_from(outcome_edges, parent_id="outcome"),
+    delete_from(outcome_edges, child_id="outcome"),
+    delete_from(outcome_blockers, outcome_id="outcome"),
+    delete_from(outcome_blockers, blocker_id="outcome"),
     # They ended with it.
     _revoke(grants.c.scope_id == _outcome, scope_id=sa.null()),
     _revoke(grants.c.kind == sa.literal("outcome"), grants.c.resource_id == _outcome),
 )
 _file: sa.BindParameter[str] = bind("file")
 #: Whether a document is what a message says.
-SENT_FILE = Statement(
-    sa.select(messages.c.id).where(messages.c.body_file_id == _file).limit(1), scalar
-)
+SENT_FILE = values_of(messages.c.id, body_file_id="file", limit=1)
 #: Makes a kept document an ordinary file that no list shows.
-KEEP_AS_FILE = change(
-    sa.update(files).where(files.c.id == _file).values(kind=sa.literal("file"), unlisted=sa.true())
-)
+KEEP_AS_FILE = _FILES.update(files.c.id == _file, kind=sa.literal("file"), unlisted=sa.true())
 #: Deletes a file with its versions, links and access log, and ends grants on it.
 DELETE_FILE = (
-    change(sa.delete(access_log).where(access_log.c.file_id == _file)),
-    change(sa.delete(file_links).where(file_links.c.file_id == _file)),
-    change(sa.delete(file_versions).where(file_versions.c.file_id == _file)),
+    *(delete_from(one, file_id="file") for one in (access_log, file_links, file_versions)),
     _revoke(grants.c.kind == sa.literal("kb_file"), grants.c.resource_id == _file),
-    change(sa.delete(files).where(files.c.id == _file)),
+    delete_from(files, id="file"),
 )
 #: A member whose part of the company is below this agent.
-MEMBER_OVER = Statement(
-    sa.select(users.c.name)
-    .join(memberships, memberships.c.user_id == users.c.id)
-    .where(memberships.c.scope_agent_id == _it)
-    .limit(1),
-    scalar,
+MEMBER_OVER = values_of(
+    users.c.name,
+    memberships.c.scope_agent_id == _it,
+    join=(memberships, memberships.c.user_id == users.c.id),
+    limit=1,
 )
 #: Deletes the mandate of an agent that was never taken on.
-DELETE_OUTCOME = change(sa.delete(outcomes).where(outcomes.c.id == _outcome))
+DELETE_OUTCOME = delete_from(outcomes, id="outcome")
 #: Deletes an agent that was never taken on.
 DELETE_AGENT = _AGENTS.delete(
     sa.and_(agents.c.id == _it, agents.c.status == sa.literal("terminated"))

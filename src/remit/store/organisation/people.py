@@ -1,6 +1,6 @@
 """Statements about companies, users, memberships and tokens."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from sqlalchemy import and_, exists, insert, literal, or_, select, true, update
 from sqlalchemy import bindparam as bind
@@ -10,7 +10,16 @@ from remit.ids import AgentId, CompanyId, RunId, UserId
 from remit.model.organisation.company import Company
 from remit.model.organisation.principal import Token
 from remit.model.organisation.user import Membership, User, UserRole
-from remit.store.engine.statement import Rows, Statement, change, columns, counted, into, scalar
+from remit.store.engine.statement import (
+    Rows,
+    Statement,
+    change,
+    counted,
+    into,
+    new,
+    scalar,
+    values_of,
+)
 from remit.store.tables import (
     agents,
     companies,
@@ -34,11 +43,7 @@ _unrevoked = tokens.c.revoked_at.is_(None)
 CHANGE_COMPANY = _COMPANIES.update(
     companies.c.id == bind("company"),
     name_key=bind("new_key"),
-    **{
-        column.name: bind(f"new_{column.name}")
-        for column in columns(companies, Company)
-        if column.name not in ("id", "created_at")
-    },
+    **new(*(one.name for one in fields(Company) if one.name not in ("id", "created_at"))),
 )
 #: One company by id.
 COMPANY = _COMPANIES.one(id="company")
@@ -59,7 +64,7 @@ POSITIONS_OF_USER = Statement(
     counted,
 )
 #: The ids of all companies.
-ALL_COMPANIES = Statement(select(companies.c.id).order_by(companies.c.id), scalar)
+ALL_COMPANIES = values_of(companies.c.id, order=[companies.c.id])
 #: Begins the record of a company.
 INSERT_HEAD = change(insert(event_heads))
 
@@ -72,7 +77,7 @@ USER_BY_NAME = _USERS.one(name_key="name_key")
 #: The first operator of the instance.
 FIRST_OPERATOR = _USERS.find(users.c.operator == true(), limit=1)
 #: Whether there is any person yet.
-ANY_USER = Statement(select(users.c.id).limit(1), scalar)
+ANY_USER = _USERS.any()
 
 # Memberships
 
@@ -175,12 +180,13 @@ TOKEN = _TOKENS.one(id="token")
 #: All keys of an agent.
 AGENT_KEYS = _TOKENS.find(tokens.c.kind == literal("agent"), agent_id="agent")
 #: The agents of a company that have a key that was not revoked.
-KEYED_AGENTS = Statement(
-    select(tokens.c.agent_id)
-    .where(tokens.c.company_id == bind("company"), tokens.c.kind == literal("agent"), _unrevoked)
-    .distinct()
-    .order_by(tokens.c.agent_id),
-    scalar,
+KEYED_AGENTS = values_of(
+    tokens.c.agent_id,
+    tokens.c.kind == literal("agent"),
+    _unrevoked,
+    company_id="company",
+    order=[tokens.c.agent_id],
+    distinct=True,
 )
 #: The label of links that sign somebody else in.
 INVITATION = "invitation"

@@ -1,10 +1,14 @@
 """Statements that take out what an agent left, and leave that it was there."""
 
-from sqlalchemy import BindParameter, delete, func, literal, null, or_, select, update
+from sqlalchemy import BindParameter, exists, func, literal, null, or_, select
 from sqlalchemy import bindparam as bind
 
+from remit.model.execution.run import Run
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import DOCUMENTS, PROSE
-from remit.store.engine.statement import Statement, change, scalar
+from remit.model.organisation.configuration import ConfigRevision
+from remit.model.work.file import Version
+from remit.store.engine.statement import Rows, Statement, delete_from, new, scalar
 from remit.store.tables import (
     agent_sessions,
     agents,
@@ -22,18 +26,16 @@ _it: BindParameter[str] = bind("agent")
 _its_runs = select(runs.c.id).where(runs.c.agent_id == _it)
 
 #: Deletes the conversation of an agent.
-FORGET_SESSIONS = change(delete(agent_sessions).where(agent_sessions.c.agent_id == _it))
+FORGET_SESSIONS = delete_from(agent_sessions, agent_id="agent")
 #: Deletes the tokens of an agent.
-FORGET_TOKENS = change(delete(tokens).where(tokens.c.agent_id == _it))
+FORGET_TOKENS = delete_from(tokens, agent_id="agent")
 #: Deletes the stored answers to an agent's calls.
-FORGET_ANSWERS = change(delete(answers).where(answers.c.actor == bind("actor")))
+FORGET_ANSWERS = delete_from(answers, actor="actor")
 #: Deletes the logs of an agent's runs.
-FORGET_LOGS = change(delete(run_logs).where(run_logs.c.run_id.in_(_its_runs)))
+FORGET_LOGS = delete_from(run_logs, run_logs.c.run_id.in_(_its_runs))
 #: Removes a run's words; that it ran, how it ended and what it cost stays.
-SILENCE_RUNS = change(
-    update(runs)
-    .where(runs.c.agent_id == _it)
-    .values(final_response=null(), session_id=null(), log_bytes=literal(0))
+SILENCE_RUNS = Rows(Run).update(
+    runs.c.agent_id == _it, final_response=null(), session_id=null(), log_bytes=literal(0)
 )
 #: All configurations of an agent.
 CONFIGS = Statement(
@@ -43,45 +45,34 @@ CONFIGS = Statement(
     lambda revision, config: (revision, config),
 )
 #: Replaces the contents of one configuration.
-REPLACE_CONFIG = change(
-    update(config_revisions)
-    .where(config_revisions.c.id == bind("revision"))
-    .values(config=bind("new_config"))
+REPLACE_CONFIG = Rows(ConfigRevision).update(
+    config_revisions.c.id == bind("revision"), **new("config")
 )
 #: Replaces an agent's settings and prompt.
-REPLACE_SETTINGS = change(
-    update(agents)
-    .where(agents.c.id == _it)
-    .values(
-        **{one.name: bind(f"new_{one.name}") for one in (*DOCUMENTS, *PROSE)},
-        updated_at=bind("now"),
-    )
+REPLACE_SETTINGS = Rows(Agent).update(
+    agents.c.id == _it,
+    **new(*(one.name for one in (*DOCUMENTS, *PROSE))),
+    updated_at=bind("now"),
 )
 #: Somebody got the file, or something was judged by it.
 RELIED_UPON = Statement(
     select(func.count()).where(
         or_(
-            select(messages.c.id)
-            .where(
+            exists().where(
                 messages.c.company_id == bind("company"),
                 or_(
                     messages.c.body_file_id == bind("file"),
                     messages.c.attachments.like(bind("quoted")),
                 ),
-            )
-            .exists(),
-            select(outcomes.c.id)
-            .where(
+            ),
+            exists().where(
                 outcomes.c.company_id == bind("company"), outcomes.c.verdict.like(bind("quoted"))
-            )
-            .exists(),
+            ),
         )
     ),
     scalar,
 )
 #: Empties versions: author and time stay, the content does not.
-BLANK_VERSIONS = change(
-    update(file_versions)
-    .where(file_versions.c.file_id == bind("file"))
-    .values(sha256=bind("new_sha256"), size=bind("new_size"), is_text=bind("new_is_text"))
+BLANK_VERSIONS = Rows(Version, "number").update(
+    file_versions.c.file_id == bind("file"), **new("sha256", "size", "is_text")
 )

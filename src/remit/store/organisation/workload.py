@@ -3,7 +3,7 @@
 from sqlalchemy import and_, literal_column, not_, or_, select
 from sqlalchemy import bindparam as bind
 
-from remit.store.engine.statement import Statement, count, scalar
+from remit.store.engine.statement import Statement, count, values_of
 from remit.store.tables import files, grants, outcomes, runs
 
 #: Outcomes that it could work on and has not touched for a while.
@@ -18,13 +18,7 @@ IDLE_OUTCOMES = count(
     outcomes.c.updated_at <= bind("before"),
 )
 #: How long the conversation of its newest run had become.
-LAST_CONTEXT = Statement(
-    select(runs.c.context_length)
-    .where(runs.c.agent_id == bind("agent"))
-    .order_by(runs.c.id.desc())
-    .limit(1),
-    scalar,
-)
+LAST_CONTEXT = values_of(runs.c.context_length, agent_id="agent", order=[runs.c.id.desc()], limit=1)
 #: An agent's own notes, the latest day first; by what it holds, of which it has few.
 NOTES = Statement(
     select(files.c.id, files.c.description)

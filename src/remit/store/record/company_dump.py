@@ -1,6 +1,5 @@
 """Statements that go through a whole company, page after page, in the order of its ids."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,8 +15,7 @@ from remit.model.organisation.approval import Approval
 from remit.model.organisation.configuration import ConfigRevision
 from remit.model.work.file import File, Version
 from remit.model.work.outcome import Outcome
-from remit.store.engine.database import Transaction
-from remit.store.engine.statement import Rows, Statement, into, scalar
+from remit.store.engine.statement import Rows, Statement, into, values_of
 from remit.store.organisation.agents import Place
 from remit.store.tables import (
     agent_places,
@@ -29,7 +27,6 @@ from remit.store.tables import (
 )
 
 T = TypeVar("T")
-PAGE = 500
 
 
 def _page(value: type[T]) -> Statement[T]:
@@ -53,19 +50,16 @@ APPROVALS = _page(Approval)
 #: A page of all configurations.
 CONFIGURATIONS = _page(ConfigRevision)
 #: Agents with mail once no run has any of it: a letter that is tried only once has been tried.
-AGENTS_WITH_MAIL = Statement(
-    select(deliveries.c.agent_id)
-    .distinct()
-    .join(messages, messages.c.id == deliveries.c.message_id)
-    .where(
-        deliveries.c.company_id == bind("company"),
-        deliveries.c.agent_id.is_not(None),
-        or_(
-            deliveries.c.status == "queued",
-            and_(deliveries.c.status == "leased", messages.c.at_most_once == false()),
-        ),
+AGENTS_WITH_MAIL = values_of(
+    deliveries.c.agent_id,
+    deliveries.c.agent_id.is_not(None),
+    or_(
+        deliveries.c.status == "queued",
+        and_(deliveries.c.status == "leased", messages.c.at_most_once == false()),
     ),
-    scalar,
+    join=(messages, messages.c.id == deliveries.c.message_id),
+    distinct=True,
+    company_id="company",
 )
 #: All versions of a file.
 VERSIONS = Rows(Version, "number").find(file_id="file")
@@ -90,24 +84,6 @@ def _named(others: Column[str], this: Column[str]) -> Statement[Named]:
 PARENTS = _named(outcome_edges.c.parent_id, outcome_edges.c.child_id)
 #: Ids and titles of what an outcome waits for.
 BLOCKERS = _named(outcome_blockers.c.blocker_id, outcome_blockers.c.outcome_id)
-
-
-_top = (
-    select(outcomes.c.id)
-    .where(outcomes.c.company_id == bind("company"), outcomes.c.id == bind("outcome"))
-    .cte("below", recursive=True)
-)
-_below = _top.union(select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _top.c.id))
-#: An outcome and all that is below it, however deep.
-OUTCOMES_BELOW = Rows(Outcome).after(outcomes.c.id.in_(select(_below.c.id)))
-
-
-def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -> Iterator[T]:
-    """Everything that a paged statement finds, a page in memory at a time."""
-    after = ""
-    while page := transaction.all(statement, after=after, limit=PAGE, **parameters):
-        yield from page
-        after = page[-1].id  # type: ignore[attr-defined]  # what is paged has an id
 
 
 def taken(kind: type[object]) -> Statement[Any]:

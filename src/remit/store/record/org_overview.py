@@ -3,15 +3,9 @@
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
 
-from remit.store.engine.statement import Statement, counted, unless
-from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.engine.statement import Statement, counted
+from remit.store.record.overview import scoped
 from remit.store.tables import agents, runs, spending
-
-
-def _scoped(agent: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    """Of everybody, or of one agent and those below it."""
-    return unless("everybody", agent.in_(sa.select(BELOW_AGENT.c.id)))
-
 
 #: The spending of each agent since a day, in millionths of a dollar.
 SPENT_BY_AGENT = Statement(
@@ -19,7 +13,7 @@ SPENT_BY_AGENT = Statement(
     .where(
         spending.c.company_id == bind("company"),
         spending.c.day >= bind("since"),
-        _scoped(spending.c.agent_id),
+        scoped(spending.c.agent_id),
     )
     .group_by(spending.c.agent_id),
     counted,
@@ -31,7 +25,7 @@ _last = (
         .scalar_subquery()
         .label("id")
     )
-    .where(agents.c.company_id == bind("company"), _scoped(agents.c.id))
+    .where(agents.c.company_id == bind("company"), scoped(agents.c.id))
     .subquery("last")
 )
 #: When the last run of each began.

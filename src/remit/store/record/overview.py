@@ -20,7 +20,7 @@ from sqlalchemy import bindparam as bind
 from remit.clock import Micros
 from remit.ids import AgentId, RunId
 from remit.model.organisation.agent import AgentStatus
-from remit.store.engine.statement import Statement, count, counted, into, scalar, unless
+from remit.store.engine.statement import Statement, count, counted, into, unless, values_of
 from remit.store.execution.runs import BADLY
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import (
@@ -100,7 +100,7 @@ class Standing:
     started_at: Micros | None
 
 
-def _scoped(agent: ColumnElement[str]) -> ColumnElement[bool]:
+def scoped(agent: ColumnElement[str]) -> ColumnElement[bool]:
     """Of everybody, or of one agent and those below it."""
     return unless("everybody", agent.in_(select(BELOW_AGENT.c.id)))
 
@@ -134,7 +134,7 @@ STANDINGS = Statement(
     .outerjoin(runs, and_(runs.c.agent_id == agents.c.id, runs.c.status == literal("running")))
     .where(
         agents.c.company_id == bind("company"),
-        _scoped(agents.c.id),
+        scoped(agents.c.id),
         agents.c.status != literal("terminated"),
     )
     .order_by(agents.c.id),
@@ -163,7 +163,7 @@ IN_ERROR = Statement(
     .outerjoin(agent_leases, agent_leases.c.agent_id == agents.c.id)
     .where(
         agents.c.company_id == bind("company"),
-        _scoped(agents.c.id),
+        scoped(agents.c.id),
         agents.c.status == literal_column("'error'"),
     )
     .order_by(agents.c.id),
@@ -194,7 +194,7 @@ RUNS_BY_SPAN = Statement(
         runs.c.company_id == bind("company"),
         runs.c.id >= bind("first"),
         runs.c.started_at >= bind("since"),
-        _scoped(runs.c.agent_id),
+        scoped(runs.c.agent_id),
     )
     .group_by(_began),
     into(Span),
@@ -205,16 +205,10 @@ SPENT_BY_DAY = Statement(
     .where(
         spending.c.company_id == bind("company"),
         spending.c.day >= bind("since"),
-        _scoped(spending.c.agent_id),
+        scoped(spending.c.agent_id),
     )
     .group_by(spending.c.day),
     lambda day, spent: (int(day), int(spent)),
 )
 #: The last output of a run.
-LAST_WORDS = Statement(
-    select(run_logs.c.text)
-    .where(run_logs.c.run_id == bind("run"))
-    .order_by(run_logs.c.number.desc())
-    .limit(3),
-    scalar,
-)
+LAST_WORDS = values_of(run_logs.c.text, run_id="run", order=[run_logs.c.number.desc()], limit=3)

@@ -14,9 +14,9 @@ from remit.model.messaging.mail import Message
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.grant import Grant
 from remit.model.work.outcome import Outcome
-from remit.store.engine.statement import Rows, Statement, columns, if_asked, into, unless
-from remit.store.organisation.agents import BELOW_AGENT
+from remit.store.engine.statement import Rows, Statement, if_asked, into, unless
 from remit.store.organisation.grants import LIVE
+from remit.store.record.overview import scoped
 from remit.store.tables import (
     agents,
     deliveries,
@@ -41,10 +41,8 @@ def containing(text: str) -> str:
     return f"%{text}%"
 
 
-_outcome = columns(outcomes, Outcome)
+_OUTCOMES = Rows(Outcome)
 _wanted = (
-    outcomes.c.company_id == bind("company"),
-    outcomes.c.id < bind("before"),
     outcomes.c.kind == sa.literal("work"),
     if_asked(outcomes.c.status, "status"),
     unless("parts_too", outcomes.c.id.not_in(sa.select(outcome_edges.c.child_id))),
@@ -67,36 +65,21 @@ _wanted = (
 )
 
 
-def _newest(*more: sa.ColumnElement[bool]) -> Statement[Outcome]:
-    found = sa.select(*_outcome).where(*_wanted, *more)
-    return Statement(found.order_by(outcomes.c.id.desc()).limit(bind("limit")), into(Outcome))
-
-
 #: A company's outcomes that match, newest first.
-OUTCOMES_NEWEST = _newest()
+OUTCOMES_NEWEST = _OUTCOMES.before(*_wanted, company_id="company")
 #: An agent's outcomes that match, newest first.
-OUTCOMES_OF_NEWEST = _newest(outcomes.c.owner_id == bind("owner"))
+OUTCOMES_OF_NEWEST = _OUTCOMES.before(*_wanted, company_id="company", owner_id="owner")
 #: Outcomes that wait for an outcome without being above it.
-WAITING_FOR = Statement(
-    sa.select(*_outcome)
-    .join(outcome_blockers, outcome_blockers.c.outcome_id == outcomes.c.id)
-    .where(outcome_blockers.c.blocker_id == bind("outcome"))
-    .order_by(outcomes.c.id)
-    .limit(bind("limit")),
-    into(Outcome),
+WAITING_FOR = _OUTCOMES.find(
+    outcome_blockers.c.blocker_id == bind("outcome"),
+    join=(outcome_blockers, outcome_blockers.c.outcome_id == outcomes.c.id),
+    limit=bind("limit"),
 )
 #: A page of what is drawn, oldest first.
-DRAWN = Statement(
-    sa.select(*_outcome)
-    .where(
-        outcomes.c.company_id == bind("company"),
-        outcomes.c.id > bind("after"),
-        unless("inboxes_too", outcomes.c.kind == sa.literal("work")),
-        if_asked(outcomes.c.status, "status"),
-    )
-    .order_by(outcomes.c.id)
-    .limit(bind("limit")),
-    into(Outcome),
+DRAWN = _OUTCOMES.after(
+    unless("inboxes_too", outcomes.c.kind == sa.literal("work")),
+    if_asked(outcomes.c.status, "status"),
+    company_id="company",
 )
 
 
@@ -209,13 +192,13 @@ def _called(*texts: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
 AGENTS_CALLED = Rows(Agent).find(
     _called(agents.c.name, agents.c.title, agents.c.role),
     agents.c.status != sa.literal("terminated"),
-    unless("everybody", agents.c.id.in_(sa.select(BELOW_AGENT.c.id))),
+    scoped(agents.c.id),
     company_id="company",
     order=[agents.c.id.desc()],
     limit=bind("limit"),
 )
 #: Outcomes by title, newest first.
-OUTCOMES_CALLED = Rows(Outcome).find(
+OUTCOMES_CALLED = _OUTCOMES.find(
     _called(outcomes.c.title),
     outcomes.c.kind == sa.literal("work"),
     company_id="company",

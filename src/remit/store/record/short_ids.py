@@ -1,10 +1,10 @@
 """Ids by the short id that lists show, or by its first digits."""
 
-from sqlalchemy import Table, func, literal_column, select
+from sqlalchemy import Table, func, literal_column
 from sqlalchemy import bindparam as bind
 
 from remit.store import tables
-from remit.store.engine.statement import Statement, scalar
+from remit.store.engine.statement import Statement, values_of
 from remit.store.tables.base import SHORT_BEGINS
 
 #: More than this many are as good as none: somebody typed too little.
@@ -29,31 +29,20 @@ _TABLES: dict[str, Table] = {
 
 def _by_short_id(table: Table) -> Statement[str]:
     short = func.substr(table.c.id, literal_column(str(SHORT_BEGINS)))
-    return Statement(
-        select(table.c.id)
-        .where(
-            short >= bind("low"),
-            short < bind("high"),
-            # Not as a column: few ids begin so, and an index by company would lead through all.
-            table.c.company_id.concat("") == bind("company"),
-        )
-        .order_by(table.c.id)
-        .limit(_MOST),
-        scalar,
+    return values_of(
+        table.c.id,
+        short >= bind("low"),
+        short < bind("high"),
+        # Not as a column: few ids begin so, and an index by company would lead through all.
+        table.c.company_id.concat("") == bind("company"),
+        order=[table.c.id],
+        limit=_MOST,
     )
 
 
 def _by_beginning(table: Table) -> Statement[str]:
-    return Statement(
-        select(table.c.id)
-        .where(
-            table.c.id >= bind("low"),
-            table.c.id < bind("high"),
-            table.c.company_id == bind("company"),
-        )
-        .limit(1),
-        scalar,
-    )
+    prefix = (table.c.id >= bind("low"), table.c.id < bind("high"))
+    return values_of(table.c.id, *prefix, company_id="company", limit=1)
 
 
 #: The ids of a company whose short ids lie between two, by table.

@@ -6,47 +6,22 @@ Foreign keys carry the company along, so that nothing can point into another com
 Each stands in the module of its noun; here they have one name.
 """
 
-from remit.store.tables.accounts import accounts
-from remit.store.tables.base import metadata
-from remit.store.tables.budgets import budget_accounts, budget_stops, reservations, spending
-from remit.store.tables.changes import (
-    change_checks,
-    change_comments,
-    change_errands,
-    changes,
-    forge_issues,
-    forge_watches,
-)
-from remit.store.tables.channels import agent_bindings, channel_deliveries, channel_receipts
-from remit.store.tables.chat import (
-    button_references,
-    channel_intake,
-    channel_posts,
-    channel_receivers,
-    link_codes,
-    linked_accounts,
-)
-from remit.store.tables.connections import folders, mcp_servers, repos, secrets
-from remit.store.tables.content import access_log, file_links, file_versions, files, grants
-from remit.store.tables.governance import (
-    approval_comments,
-    approval_revisions,
-    approvals,
-    config_revisions,
-)
-from remit.store.tables.halts import halts
-from remit.store.tables.history import answers, event_heads, events
-from remit.store.tables.jobs import jobs
-from remit.store.tables.limits import limits_reached
-from remit.store.tables.mail import deliveries, messages, questions, schedules
-from remit.store.tables.organisation import (
-    agent_places,
-    agents,
-    outcome_blockers,
-    outcome_edges,
-    outcomes,
-)
-from remit.store.tables.people import companies, memberships, tokens, users
-from remit.store.tables.runtime import agent_leases, agent_sessions, run_logs, runs
-from remit.store.tables.waits import submissions, wait_outcomes, waits
-from remit.store.tables.wishes import notice_hooks, notice_rules, notices, wishes
+from remit.store.tables.accounts import *  # noqa: F403
+from remit.store.tables.base import metadata as metadata
+from remit.store.tables.budgets import *  # noqa: F403
+from remit.store.tables.changes import *  # noqa: F403
+from remit.store.tables.channels import *  # noqa: F403
+from remit.store.tables.chat import *  # noqa: F403
+from remit.store.tables.connections import *  # noqa: F403
+from remit.store.tables.content import *  # noqa: F403
+from remit.store.tables.governance import *  # noqa: F403
+from remit.store.tables.halts import *  # noqa: F403
+from remit.store.tables.history import *  # noqa: F403
+from remit.store.tables.jobs import *  # noqa: F403
+from remit.store.tables.limits import *  # noqa: F403
+from remit.store.tables.mail import *  # noqa: F403
+from remit.store.tables.organisation import *  # noqa: F403
+from remit.store.tables.people import *  # noqa: F403
+from remit.store.tables.runtime import *  # noqa: F403
+from remit.store.tables.waits import *  # noqa: F403
+from remit.store.tables.wishes import *  # noqa: F403

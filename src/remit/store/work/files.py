@@ -7,7 +7,17 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.organisation.grant import Level, Mode
 from remit.model.work.file import AccessEntry, File, Version
-from remit.store.engine.statement import Rows, Statement, change, columns, into, new, scalar
+from remit.store.engine.statement import (
+    Rows,
+    Statement,
+    change,
+    columns,
+    delete_from,
+    into,
+    new,
+    scalar,
+    values_of,
+)
 from remit.store.organisation.grants import LIVE
 from remit.store.tables import file_links, file_versions, files, grants, messages
 
@@ -41,22 +51,15 @@ VERSIONS = _FILE_VERSIONS.before(file_id="file")
 #: One version of a file.
 VERSION = _FILE_VERSIONS.one(file_id="file", number="number")
 #: The number of a file's version at a time.
-VERSION_AT = Statement(
-    sa.select(file_versions.c.number)
-    .where(file_versions.c.file_id == bind("file"), file_versions.c.at <= bind("at"))
-    .order_by(file_versions.c.number.desc())
-    .limit(1),
-    scalar,
+VERSION_AT = values_of(
+    file_versions.c.number,
+    file_versions.c.at <= bind("at"),
+    file_id="file",
+    order=[file_versions.c.number.desc()],
+    limit=1,
 )
 #: Whether a blob belongs to a version.
-REFERENCED = Statement(
-    sa.select(sa.literal(1)).where(
-        sa.exists().where(
-            file_versions.c.file_id == bind("file"), file_versions.c.sha256 == bind("sha256")
-        )
-    ),
-    scalar,
-)
+REFERENCED = _FILE_VERSIONS.any(file_id="file", sha256="sha256")
 
 # Access
 
@@ -68,16 +71,11 @@ ACCESSES = _ACCESS_LOG.before(file_id="file")
 # Links
 
 #: Deletes the links out of a file.
-CLEAR_LINKS = change(sa.delete(file_links).where(file_links.c.file_id == bind("file")))
+CLEAR_LINKS = delete_from(file_links, file_id="file")
 #: Adds a link from a file to another.
 INSERT_LINK = change(sa.insert(file_links))
 #: The files that a file links to.
-LINKS = Statement(
-    sa.select(file_links.c.target_id)
-    .where(file_links.c.file_id == bind("file"))
-    .order_by(file_links.c.target_id),
-    scalar,
-)
+LINKS = values_of(file_links.c.target_id, file_id="file", order=[file_links.c.target_id])
 
 # Files that a caller may know of. An agent sees what is listed and what it can read; a user sees
 # everything in their part of the company, which the service checks file by file.
@@ -126,19 +124,14 @@ NEWEST_WRITTEN = Statement(
     sqlite=_newest.where(files.c.letter == sa.literal_column("0")),
 )
 #: Of a company that comes from elsewhere: which files are the texts of its letters.
-KNOW_LETTERS = change(
-    sa.update(files)
-    .where(
-        files.c.company_id == bind("company"),
-        files.c.unlisted == sa.true(),
-        sa.or_(
-            files.c.description == sa.literal("Message"), files.c.description.like("Message: %")
-        ),
-        files.c.id.in_(
-            sa.select(messages.c.body_file_id).where(messages.c.company_id == bind("company"))
-        ),
-    )
-    .values(letter=True)
+KNOW_LETTERS = _FILES.update(
+    files.c.company_id == bind("company"),
+    files.c.unlisted == sa.true(),
+    sa.or_(files.c.description == sa.literal("Message"), files.c.description.like("Message: %")),
+    files.c.id.in_(
+        sa.select(messages.c.body_file_id).where(messages.c.company_id == bind("company"))
+    ),
+    letter=True,
 )
 #: The newest files that the caller may see, without unlisted ones.
 NEWEST_LISTED = Statement(
@@ -229,7 +222,7 @@ NEXT_SEARCH_ROW = Statement(
     sqlite=sa.text("SELECT rowid + 1 FROM file_search ORDER BY rowid DESC LIMIT 1"),
 )
 #: The row of a file in SQLite's search index.
-SEARCH_ROW = Statement(sa.select(files.c.search_row).where(files.c.id == bind("file")), scalar)
+SEARCH_ROW = values_of(files.c.search_row, id="file")
 #: Another row of a file in SQLite's search index.
 SET_SEARCH_ROW = _FILES.update(files.c.id == bind("file"), search_row=bind("new_row"))
 #: The words of a file, in place of the earlier ones.

@@ -5,6 +5,7 @@ and they have no cycle.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
@@ -15,11 +16,13 @@ from remit.store.engine.statement import (
     Rows,
     Statement,
     change,
+    delete_from,
     if_asked,
     into,
     new,
     scalar,
     unless,
+    values_of,
 )
 from remit.store.organisation.agents import BELOW_AGENT
 from remit.store.tables import agents, outcome_blockers, outcome_edges, outcomes
@@ -118,20 +121,11 @@ HAND_OVER = _OUTCOMES.update(
 #: Makes an outcome a part of another.
 INSERT_EDGE = change(sa.insert(outcome_edges))
 #: Makes an outcome no part of another any more.
-DELETE_EDGE = change(
-    sa.delete(outcome_edges).where(
-        outcome_edges.c.parent_id == bind("parent"), outcome_edges.c.child_id == bind("child")
-    )
-)
+DELETE_EDGE = delete_from(outcome_edges, parent_id="parent", child_id="child")
 #: Makes an outcome wait for another.
 INSERT_BLOCKER = change(sa.insert(outcome_blockers))
 #: Ends that an outcome waits for another.
-DELETE_BLOCKER = change(
-    sa.delete(outcome_blockers).where(
-        outcome_blockers.c.outcome_id == bind("outcome"),
-        outcome_blockers.c.blocker_id == bind("blocker"),
-    )
-)
+DELETE_BLOCKER = delete_from(outcome_blockers, outcome_id="outcome", blocker_id="blocker")
 #: Adds to the number of open prerequisites of an outcome.
 COUNT_PREREQS = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
@@ -210,10 +204,19 @@ DEPENDS_ON = Statement(
     .limit(1),
 )
 
-_here = _outcome.cte("above", recursive=True)
-_above = _here.union(
-    sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _here.c.id)
-)
+
+def _walk(
+    start: sa.Select[Any], name: str, nearer: sa.Column[str], farther: sa.Column[str]
+) -> sa.CTE:
+    """Outcomes to begin with, and all that edges lead to from them. Each is walked once, however
+    many ways lead to it."""
+    seed = start.cte(name, recursive=True)
+    return seed.union(sa.select(farther).where(nearer == seed.c.id))
+
+
+_UP = (outcome_edges.c.child_id, outcome_edges.c.parent_id)
+_DOWN = (outcome_edges.c.parent_id, outcome_edges.c.child_id)
+_above = _walk(_outcome, "above", *_UP)
 #: The outcome and all its ancestors.
 ANCESTORS = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_above.c.id)), order=())
 #: The edges among them.
@@ -221,18 +224,14 @@ ANCESTOR_EDGES = _EDGES.find(
     outcome_edges.c.child_id.in_(sa.select(_above.c.id)), order=[outcome_edges.c.parent_id]
 )
 
-_mine = (
-    sa.select(outcomes.c.id)
-    .where(outcomes.c.owner_id == bind("agent"), outcomes.c.delegated == sa.true())
-    .cte("why", recursive=True)
+_mine = sa.select(outcomes.c.id).where(
+    outcomes.c.owner_id == bind("agent"), outcomes.c.delegated == sa.true()
 )
-_why = _mine.union(
-    sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == _mine.c.id)
-)
+_why = _walk(_mine, "why", *_UP)
 #: Everything that is a reason for what was delegated to an agent.
-REASONS_OF = Statement(sa.select(_why.c.id), scalar)
+REASONS_OF = values_of(_why.c.id)
 #: Whether an outcome is one of these.
-IS_REASON_FOR = Statement(sa.select(_why.c.id).where(_why.c.id == bind("outcome")).limit(1), scalar)
+IS_REASON_FOR = values_of(_why.c.id, id="outcome", limit=1)
 
 
 _top = _outcome.add_columns(sa.literal(0).label("depth")).cte("below", recursive=True)
@@ -249,13 +248,12 @@ SUBTREE_EDGES = _EDGES.find(
     limit=bind("limit"),
 )
 
-# Without a depth each node is walked once, however many ways lead to it.
-_whole = _outcome.cte("whole", recursive=True)
-_parts = _whole.union(
-    sa.select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _whole.c.id)
-)
+_parts = _walk(_outcome, "whole", *_DOWN)
+_is_part = outcomes.c.id.in_(sa.select(_parts.c.id))
 #: The outcome and all its descendants.
-DESCENDANTS = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_parts.c.id)), order=())
+DESCENDANTS = _OUTCOMES.find(_is_part, order=())
+#: A page of them.
+OUTCOMES_BELOW = _OUTCOMES.after(_is_part)
 #: The descendants once for each way that leads to them, with what says who ends with them.
 PARTS = Statement(
     sa.select(
@@ -328,28 +326,20 @@ OWNED_BY = _OUTCOMES.after(owner_id="owner")
 OWNED_BELOW_AGENT = _OUTCOMES.find(outcomes.c.owner_id.in_(sa.select(BELOW_AGENT.c.id)), order=())
 #: The outcomes that were delegated to an agent.
 DELEGATED_TO = _OUTCOMES.find(outcomes.c.delegated == sa.true(), owner_id="owner", order=())
+_work_of = (outcomes.c.owner_id == bind("owner"), outcomes.c.kind == sa.literal("work"))
+_taken_over: dict[str, Any] = {
+    "owner_id": bind("new_owner"),
+    "delegated": sa.false(),
+    "delegator_id": sa.null(),
+    **_as_new,
+}
 #: Another owner for all work of an agent, finished or not.
-REOWN_ALL = _OUTCOMES.update(
-    outcomes.c.owner_id == bind("owner"),
-    outcomes.c.kind == sa.literal("work"),
-    owner_id=bind("new_owner"),
-    delegated=sa.false(),
-    delegator_id=sa.null(),
-    **_as_new,
-)
+REOWN_ALL = _OUTCOMES.update(*_work_of, **_taken_over)
 #: Another owner for all open work of an agent.
-REOWN_OPEN = _OUTCOMES.update(
-    outcomes.c.owner_id == bind("owner"),
-    outcomes.c.status == sa.literal("open"),
-    outcomes.c.kind == sa.literal("work"),
-    owner_id=bind("new_owner"),
-    delegated=sa.false(),
-    delegator_id=sa.null(),
-    **_as_new,
-)
+REOWN_OPEN = _OUTCOMES.update(*_work_of, outcomes.c.status == sa.literal("open"), **_taken_over)
 #: Of the outcome and its descendants, what is an owner's own.
 REOWN_WITHIN = _OUTCOMES.update(
-    outcomes.c.id.in_(sa.select(_parts.c.id)),
+    _is_part,
     outcomes.c.owner_id == bind("owner"),
     outcomes.c.delegated == sa.false(),
     owner_id=bind("new_owner"),
@@ -363,11 +353,9 @@ CHANGE_DELEGATOR = _OUTCOMES.update(
 )
 
 #: The owners of what depends on an outcome and waits for nothing else.
-OWNERS_OF_DEPENDENTS = Statement(
-    sa.select(outcomes.c.owner_id).where(
-        outcomes.c.open_prereqs == sa.literal(0),
-        outcomes.c.status == sa.literal("open"),
-        sa.or_(outcomes.c.id.in_(PARENT_IDS), outcomes.c.id.in_(BLOCKED_IDS)),
-    ),
-    scalar,
+OWNERS_OF_DEPENDENTS = values_of(
+    outcomes.c.owner_id,
+    outcomes.c.open_prereqs == sa.literal(0),
+    outcomes.c.status == sa.literal("open"),
+    sa.or_(outcomes.c.id.in_(PARENT_IDS), outcomes.c.id.in_(BLOCKED_IDS)),
 )

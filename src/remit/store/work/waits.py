@@ -1,11 +1,11 @@
 """Statements about waits and submissions."""
 
-from sqlalchemy import and_, delete, exists, insert, literal, not_, or_, select
+from sqlalchemy import and_, exists, insert, literal, not_, or_, select
 from sqlalchemy import bindparam as bind
 
 from remit.model.work.outcome import Outcome
 from remit.model.work.wait import Submission, Wait
-from remit.store.engine.statement import Rows, Statement, change, scalar
+from remit.store.engine.statement import Rows, Statement, change, delete_from, values_of
 from remit.store.tables import agents, outcomes, submissions, wait_outcomes, waits
 
 _WAITS = Rows(Wait)
@@ -31,15 +31,12 @@ WAITS_OF_OUTCOME = _WAITS.find(
     order=[waits.c.since, waits.c.id],
 )
 #: Whether it is an agent's to judge what was handed in of an outcome.
-AWAITED_VERDICT = Statement(
-    select(waits.c.id)
-    .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
-    .where(
-        wait_outcomes.c.outcome_id == bind("outcome"),
-        waits.c.kind == literal("submission"),
-        waits.c.awaited_agent_id == bind("agent"),
-    ),
-    scalar,
+AWAITED_VERDICT = values_of(
+    waits.c.id,
+    wait_outcomes.c.outcome_id == bind("outcome"),
+    waits.c.kind == literal("submission"),
+    join=(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id),
+    awaited_agent_id="agent",
 )
 #: The outcomes that a wait keeps from being worked on.
 OUTCOMES_OF_WAIT = _OUTCOMES.find(
@@ -72,23 +69,21 @@ HELD_UP = Statement(
 #: Ends a wait.
 DELETE_WAIT = _WAITS.delete(id="wait")
 #: Frees the outcomes that rest for a wait.
-DELETE_WAIT_OUTCOMES = change(delete(wait_outcomes).where(wait_outcomes.c.wait_id == bind("wait")))
+DELETE_WAIT_OUTCOMES = delete_from(wait_outcomes, wait_id="wait")
 #: Frees an outcome from all waits.
-FORGET_OUTCOME = change(delete(wait_outcomes).where(wait_outcomes.c.outcome_id == bind("outcome")))
+FORGET_OUTCOME = delete_from(wait_outcomes, outcome_id="outcome")
 #: Deletes an agent's requests about outcomes that are somebody else's now.
-FORGET_MOVED = change(
-    delete(wait_outcomes).where(
-        exists().where(waits.c.id == wait_outcomes.c.wait_id, waits.c.agent_id == bind("agent")),
-        exists().where(
-            outcomes.c.id == wait_outcomes.c.outcome_id, outcomes.c.owner_id != bind("agent")
-        ),
-    )
+FORGET_MOVED = delete_from(
+    wait_outcomes,
+    exists().where(waits.c.id == wait_outcomes.c.wait_id, waits.c.agent_id == bind("agent")),
+    exists().where(
+        outcomes.c.id == wait_outcomes.c.outcome_id, outcomes.c.owner_id != bind("agent")
+    ),
 )
 #: Frees the outcomes that rest for waits of an agent.
-DELETE_WAIT_OUTCOMES_OF = change(
-    delete(wait_outcomes).where(
-        wait_outcomes.c.wait_id.in_(select(waits.c.id).where(waits.c.agent_id == bind("agent")))
-    )
+DELETE_WAIT_OUTCOMES_OF = delete_from(
+    wait_outcomes,
+    wait_outcomes.c.wait_id.in_(select(waits.c.id).where(waits.c.agent_id == bind("agent"))),
 )
 #: Ends all waits of an agent.
 DELETE_WAITS_OF = _WAITS.delete(agent_id="agent")

@@ -9,7 +9,7 @@ from remit.model.messaging.mail import Delivery, Message
 from remit.model.messaging.question import Question
 from remit.model.work.outcome import Outcome
 from remit.model.work.wish import Wish
-from remit.store.engine.statement import Rows, Statement, scalar
+from remit.store.engine.statement import Rows, values_of
 from remit.store.tables import (
     deliveries,
     events,
@@ -139,11 +139,8 @@ ANSWERS_TO = _MESSAGES.after(
     company_id="company",
 )
 #: The last that the person said which belongs to the wish.
-LAST_SAID = Statement(
-    select(func.max(messages.c.id)).where(
-        _of_wish, messages.c.sender_kind == literal_column("'user'")
-    ),
-    scalar,
+LAST_SAID = values_of(
+    func.max(messages.c.id), _of_wish, messages.c.sender_kind == literal_column("'user'")
 )
 #: The letters behind an outcome: its own, or else those of what it is a part of.
 _start = (
@@ -158,19 +155,14 @@ _behind = _start.union(
     .where(outcome_edges.c.child_id == _start.c.id, _start.c.origin_id.is_(None))
 )
 #: The wishes behind an outcome and what it is a part of.
-ORIGINS_BEHIND = Statement(
-    select(_behind.c.origin_id).where(_behind.c.origin_id.is_not(None)).distinct(), scalar
-)
+ORIGINS_BEHIND = values_of(_behind.c.origin_id, _behind.c.origin_id.is_not(None), distinct=True)
 #: Requests of runs that have to be decided: the resource of the event.
-RAISED_BY_RUN = Statement(
-    select(events.c.resource)
-    .where(
-        events.c.run_id == bind("run"),
-        events.c.allowed == true(),
-        events.c.action == bind("action"),
-    )
-    .order_by(events.c.seq),
-    scalar,
+RAISED_BY_RUN = values_of(
+    events.c.resource,
+    events.c.allowed == true(),
+    run_id="run",
+    action="action",
+    order=[events.c.seq],
 )
 #: Letters of a person, newest first.
 SENT_BY_USER = _MESSAGES.before(sender_user_id="user", company_id="company")

@@ -5,6 +5,7 @@ does, and never less.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
 from typing import (
@@ -21,6 +22,7 @@ from typing import (
 )
 
 from remit.entrypoints.http.wire.json_document import camel_key
+from remit.model.connections.diff import Diff
 from remit.model.organisation.grant import Level
 from remit.services import shapes
 
@@ -101,7 +103,7 @@ ANSWERS: Final[dict[str, Any]] = {
     "test_binding": shapes.TriedBindingShape,
     "remove_repo": shapes.RemovedRepoShape,
     "sync_repo": shapes.SyncedRepoShape,
-    "diff_change": shapes.DiffShape,
+    "diff_change": Diff,
 }
 _PLAIN: Final[Mapping[Any, dict[str, Any]]] = {
     str: {"type": "string"},
@@ -118,12 +120,12 @@ def schema_of(kind: Any) -> dict[str, Any]:
     """A JSON schema; a shape is referred to by its name."""
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
-    if is_typeddict(kind):
+    if _is_shape(kind):
         return {"$ref": f"#/components/schemas/{_name(kind)}"}
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _marked(schema_of(inner[0]), inner[1:])
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": schema_of(inner[0])}
     if origin is dict:
         return {"type": "object", "additionalProperties": schema_of(inner[1])}
@@ -139,7 +141,7 @@ def components(kinds: Any) -> dict[str, dict[str, Any]]:
     while pending:
         kind = pending.pop()
         pending += get_args(kind)
-        if not is_typeddict(kind) or _name(kind) in found:
+        if not _is_shape(kind) or _name(kind) in found:
             continue
         hints = get_type_hints(kind, include_extras=True)
         pending += hints.values()
@@ -155,6 +157,11 @@ def components(kinds: Any) -> dict[str, dict[str, Any]]:
             **({"description": kind.__doc__} if kind.__doc__ else {}),
         }
     return found
+
+
+def _is_shape(kind: Any) -> bool:
+    """Also a value of the model, where an answer has all its fields."""
+    return is_typeddict(kind) or is_dataclass(kind)
 
 
 def _bare(kind: Any) -> Any:

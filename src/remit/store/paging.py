@@ -1,0 +1,24 @@
+"""Rows of statements that answer in pages, page after page."""
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from remit.store.engine.database import Transaction
+from remit.store.engine.statement import Statement
+
+T = TypeVar("T")
+PAGE = 500
+
+
+def each(
+    tx: Transaction, statement: Statement[T], *, page: int = PAGE, key: str = "id", **asked: Any
+) -> Iterator[T]:
+    """Everything that a statement finds after a key, or newest first `before` one, with a page in
+    memory at a time."""
+    way = "before" if "before" in asked else "after"
+    asked.setdefault(way, "")
+    while rows := tx.all(statement, limit=page, **asked):
+        yield from rows
+        if len(rows) < page:
+            return
+        asked[way] = getattr(rows[-1], key)
