@@ -191,7 +191,7 @@ def propose(
         new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
         return {"agent": views.agent(new), "approval": None}
     payload = proposal(found, wanted, reason)
-    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found.id)
+    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found)
     return {"agent": views.agent(found), "approval": as_seen(ctx, views.approval(approval))}
 
 

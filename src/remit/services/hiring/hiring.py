@@ -180,7 +180,12 @@ def _take_on(
         **({"setAside": {kind.value: one for kind, one in amounts.items()}} if amounts else {}),
     }
     approval = approval_engine.ask(
-        ctx, ApprovalType.HIRE_AGENT, payload, agent=agent.id, home=boss.id if boss else agent.id
+        ctx,
+        ApprovalType.HIRE_AGENT,
+        payload,
+        agent=agent,
+        mandate=mandate,
+        home=boss.id if boss else agent.id,
     )
     return Hired(agent, mandate, approval)
 
@@ -213,7 +218,7 @@ def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
     if ctx.actor.kind is not ActorKind.AGENT:
         return lookup.agent(ctx, reports_to) if reports_to else None
     boss = lookup.agent(ctx, reports_to or ctx.actor.id)
-    if ctx.actor.id not in ctx.boss_chain(boss.id):
+    if boss.id != ctx.actor.id and ctx.actor.id not in ctx.boss_chain(boss.id):
         ctx.accept(
             Action.AGENT_CREATE,
             f"agent:{boss.id}",
@@ -290,8 +295,7 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     agent = _as_approved(ctx, _limbo(ctx, approval), approval, payload)
     mandate = lookup.known_outcome(ctx, agent.id)
     _check_purpose(mandate, payload)
-    tree.set_status(ctx, agent, AgentStatus.IDLE)
-    working = lookup.known_agent(ctx, agent.id)
+    working = tree.set_status(ctx, agent, AgentStatus.IDLE)
     level = payload.get("permissionLevel")
     ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
     if level is not None:
@@ -327,7 +331,8 @@ def _as_approved(
     said, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
     if (read_permissions(json.loads(agent.permissions)), agent.permission_level) != (said, first):
         permit(ctx, agent, said, first)
-    return lookup.known_agent(ctx, agent.id)
+        agent = lookup.known_agent(ctx, agent.id)
+    return agent
 
 
 def _set_aside(

@@ -71,8 +71,7 @@ def of_letters(ctx: Context, run: Run) -> list[MessageId]:
 
 def of_caller(ctx: Context) -> MessageId | None:
     """The letter behind what the caller makes now."""
-    run = _run(ctx, ctx.actor.run_id)
-    return None if run is None else of_run(ctx, run)
+    return raised(ctx, ctx.actor.run_id)
 
 
 def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
@@ -104,12 +103,9 @@ def for_letter(
     return of_message(answered) if answered is not None else None
 
 
-def raised(ctx: Context, resource: str) -> MessageId | None:
+def raised(ctx: Context, by_run: RunId | None) -> MessageId | None:
     """The letter behind what a run raised, such as an approval."""
-    from remit.store.record import events as event_log
-
-    first = ctx.tx.all(event_log.EVENTS_ON, resource=resource, limit=1)
-    run = _run(ctx, first[0].run_id) if first else None
+    run = _run(ctx, by_run)
     return None if run is None else of_run(ctx, run)
 
 

@@ -1,5 +1,7 @@
 """The tree of agents: statuses, places, and who is above whom."""
 
+from dataclasses import replace
+
 from remit.errors import BadInput, Conflict
 from remit.ids import AgentId, UserId
 from remit.model.organisation.agent import (
@@ -34,7 +36,7 @@ def check_transition(agent: Agent, wanted: AgentStatus) -> None:
     )
 
 
-def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
+def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> Agent:
     """The only place where a status changes."""
     check_transition(agent, wanted)
     ctx.tx.run(
@@ -42,6 +44,7 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
     )
     if wanted not in (AgentStatus.IDLE, AgentStatus.RUNNING):
         waking.hold(ctx, agent.id)
+    return replace(agent, status=wanted, updated_at=ctx.now)
 
 
 def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:

@@ -136,6 +136,12 @@ DELETE_BLOCKER = change(
 COUNT_PREREQS = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
 )
+#: Adds one to it where the outcome is open; changes nothing where it is not.
+COUNT_PREREQ_IF_OPEN = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"),
+    outcomes.c.status == sa.literal("open"),
+    open_prereqs=outcomes.c.open_prereqs + 1,
+)
 #: The parents of an outcome, for conditions of other statements.
 PARENT_IDS = sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == bind("outcome"))
 #: The outcomes that wait for an outcome, for conditions of other statements.
