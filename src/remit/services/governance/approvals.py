@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypedDict, Unpack
 from remit.authority import Action
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
-from remit.ids import END_OF_IDS, AgentId, CommentId, CompanyId
+from remit.ids import END_OF_IDS, CommentId, CompanyId
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.agent_spec import amount
 from remit.model.organisation.approval import (
