@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
     from remit.adapters.contract import Check
 
+    _Model = type[BaseModel]
+
 log = logging.getLogger(__name__)
 
 
 class Typed(Protocol):
     type: ClassVar[str]
+    #: Its settings.
+    Config: ClassVar[_Model]
 
 
 P = TypeVar("P", bound=Typed)
@@ -54,10 +58,6 @@ class Plugins(ABC, Generic[P]):
         """One of a class that has what it needs; raises with a reason, also if it cannot be
         described."""
 
-    @abstractmethod
-    def read(self, type_: str, config: object) -> BaseModel:
-        """The settings as its own model, with its defaults; BadInput names the wrong field."""
-
     def types(self) -> list[str]:
         """Ours first, then plugins by name."""
         return [*self.built_in, *sorted(self._found())]
@@ -72,6 +72,12 @@ class Plugins(ABC, Generic[P]):
                 f"Known: {', '.join(self.types())}.",
             )
         return found
+
+    def read(self, type_: str, config: object) -> BaseModel:
+        """The settings as its own model, with its defaults; BadInput names the wrong field."""
+        from remit.adapters import validation
+
+        return validation.read(self.get(type_).Config, config)
 
     def all(self) -> list[P]:
         return [self.get(type_) for type_ in self.types()]

@@ -41,11 +41,6 @@ class Registry(Plugins["Adapter"]):
         adapter.agent_configuration_doc()  # a model that cannot be described cannot be used
         return adapter
 
-    def read(self, type_: str, config: object) -> BaseModel:
-        from remit.adapters import validation
-
-        return validation.read(self.get(type_).Config, config)
-
     def usable(self, type_: str, config: object) -> BaseModel:
         """The settings of an agent that is to run now; says why it cannot, if so."""
         if type_ not in self.types():

@@ -39,11 +39,8 @@ class Registry(Plugins["Channel"]):
         return channel
 
     def read(self, type_: str, config: object) -> BaseModel:
-        from remit.adapters import validation
-
-        channel = self.get(type_)
         try:
-            return validation.read(channel.Config, config)
+            return super().read(type_, config)
         except BadInput as wrong:
             step = f"See `remit bind channels {type_}`."
             raise BadInput(wrong.sentence, step, details=wrong.details) from None

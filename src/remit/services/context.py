@@ -17,7 +17,7 @@ from remit.model.event import Event, canonical
 from remit.model.organisation.agent import DEEPEST_TREE
 from remit.model.organisation.decision import Decision, Effect, allow
 from remit.model.organisation.grant import Resource
-from remit.model.organisation.permission import PermissionLevel, Reach, can_create_agents, policy
+from remit.model.organisation.permission import PermissionLevel, Reach, policy
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.organisation.user import Membership
 from remit.services.identity import Caller, identify
@@ -184,7 +184,7 @@ class Context:
             me = self.tx.one(agent_statements.AGENT, agent=self.actor.id)
             if me is not None:
                 facts["is_ceo"] = me.is_ceo
-                facts["can_create_agents"] = can_create_agents(me.permissions)
+                facts["can_create_agents"] = me.can_create_agents
         scoped = self.membership is not None and self.membership.scope_agent_id is not None
         if "place" not in facts and home is not None and scoped:
             facts["place"] = self.boss_chain(home)

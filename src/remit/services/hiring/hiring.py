@@ -20,7 +20,6 @@ from remit.model.organisation.configuration import (
 from remit.model.organisation.decision import Decision, Effect, deny
 from remit.model.organisation.permission import (
     PermissionLevel,
-    can_create_agents,
     permission_level,
 )
 from remit.model.organisation.principal import ActorKind
@@ -329,7 +328,7 @@ def _as_approved(
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     # Its level is given next; whoever waits has none but the first.
     said, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
-    if (read_permissions(json.loads(agent.permissions)), agent.permission_level) != (said, first):
+    if (agent.can_create_agents, agent.permission_level) != (said, first):
         permit(ctx, agent, said, first)
         agent = lookup.known_agent(ctx, agent.id)
     return agent
@@ -415,7 +414,7 @@ def _permitted_again(
     ctx: Context, agent: Agent, level: str | None, given: Mapping[str, Any]
 ) -> tuple[Agent, str | None]:
     """Permissions and level as they are asked for now, from those who may edit them."""
-    now = can_create_agents(agent.permissions)
+    now = agent.can_create_agents
     wanted = read_permissions(given["permissions"]) if "permissions" in given else now
     if wanted != now:
         if ctx.actor.kind is ActorKind.AGENT:
