@@ -32,6 +32,7 @@ from remit.services.rights import grants
 from remit.services.work import outcomes
 from remit.store.engine.database import Transaction
 from remit.store.organisation import people
+from remit.store.record import events as event_log
 from remit.testing.clock import VirtualClock
 from tests import cli_forks
 from tests.company import Company, keyed, opened
@@ -352,6 +353,18 @@ def rename_then_fail(ctx: Context, *, company: str) -> Answer:
     raise Conflict("Something else was wrong.")
 
 
+@command("test_command_path.record_and_look")
+def record_and_look(ctx: Context, *, company: str) -> Answer:
+    ctx.enter(company)
+    ctx.require(Action.COMPANY_READ)
+    seen = []
+    for action in ("company.change", "company.apply", "company.change"):
+        ctx.record(action, "company:looked-at")
+        found = ctx.tx.all(event_log.EVENTS_ON, resource="company:looked-at", limit=10)
+        seen.append([one.action for one in found])
+    return {"seen": seen, "head": ctx.tx.existing(event_log.READ_HEAD, company=company).seq}
+
+
 def name_of(company: Company) -> str:
     name: str = company.sql("SELECT name FROM companies WHERE id = ?", company.id)[0][0]
     return name
@@ -384,6 +397,15 @@ def test_a_refusal_undoes_what_the_command_did_and_keeps_that_it_was_refused(
     event = company.call(company.board, events.listing, company=company.id, limit=1)[0]
     assert (event["action"], event["allowed"]) == ("company.change", False)
     assert company.sql("SELECT * FROM answers") == []
+    assert company.call(company.board, events.verify, company=company.id)["ok"]
+
+
+def test_a_call_sees_what_it_has_recorded_itself(company: Company) -> None:
+    before = recorded(company)
+    answer = company.call(company.board, record_and_look, company=company.id)
+    done = ["company.change", "company.apply", "company.change"]
+    assert answer == {"seen": [done[:1], done[:2], done], "head": before + 3}
+    assert recorded(company) == before + 3
     assert company.call(company.board, events.verify, company=company.id)["ok"]
 
 

@@ -82,7 +82,7 @@ class Context:
     secrets: dict[str, object] = field(default_factory=dict)
     #: A check that can find that there is nothing to ask anybody about.
     before_asking: Callable[[Context], None] | None = None
-    _head: event_log.Head | None = None
+    _chain: event_log.Chain | None = None
     _decided: Decision | None = None
     _events: int = 0
     _denied: Denied | None = None
@@ -107,17 +107,15 @@ class Context:
             self.membership = self.tx.one(people.MEMBERSHIP, company=company, user=self.actor.id)
             if self.membership is None:
                 raise NotFound("There is no such company.")
-        waited = self._head is None
         self._work_in(company)
-        if self.kind is Kind.COMMAND and self.tx.writable:
-            self._lock()
-            if waited and not self.tx.one_by_one:
-                self._look_again()
+        if self.kind is Kind.COMMAND:
+            self.lock_company()
         return company
 
     def lock_company(self) -> None:
-        """For a logged verb that changes something: other commands of the company wait."""
-        if self._head is None and self.tx.writable:
+        """Other commands of the company wait; for commands, and a logged verb that changes
+        something."""
+        if self._chain is None and self.tx.writable:
             self._lock()
             if not self.tx.one_by_one:
                 self._look_again()
@@ -131,10 +129,7 @@ class Context:
     @property
     def place_in_record(self) -> int:
         """The number of the last event of the company; nobody else adds one meanwhile."""
-        if self._head is None:
-            self._lock()
-        assert self._head is not None
-        return self._head.seq
+        return self._lock().head.seq
 
     def leave(self) -> None:
         """Go on in another company; only for lists over all companies of a person."""
@@ -309,9 +304,7 @@ class Context:
         rests_on = decision or self._decided
         if rests_on is None:
             raise AssertionError(f"{action} was recorded before anything was decided")
-        if self._head is None:
-            self._lock()
-        assert self._head is not None
+        chain = self._lock()
         assert self.company is not None
         event = Event(
             company_id=self.company,
@@ -330,7 +323,7 @@ class Context:
             prev_hash="",
             hash="",
         )
-        self._head = event_log.append(self.tx, self._head, event)
+        chain.append(event)
         self._events += 1
         return event.id
 
@@ -345,7 +338,7 @@ class Context:
         if self._denied is None or self.company is None:
             return False
         action, resource, decision = self._denied
-        self._head = None
+        self._chain = None
         self.record(action.value, resource, {"sentence": decision.sentence}, decision)
         return True
 
@@ -365,10 +358,11 @@ class Context:
         if self.kind is Kind.COMMAND and not self._events:
             raise AssertionError("a command changed something and recorded nothing")
 
-    def _lock(self) -> None:
-        self._head = self.tx.one(event_log.LOCK_HEAD, company=self.company)
-        if self._head is None:
-            raise NotFound("There is no such company.")
+    def _lock(self) -> event_log.Chain:
+        assert self.company is not None
+        if self._chain is None:
+            self._chain = event_log.Chain(self.tx, self.company)
+        return self._chain
 
     def _mark_used(self, decision: Decision, facts: Facts) -> None:
         kind, _, grant_id = decision.basis.partition(":")

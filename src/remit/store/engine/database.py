@@ -7,7 +7,7 @@ when it returns.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -19,6 +19,18 @@ from remit.store.engine.statement import POSTGRESQL, SQLITE, Row, Statement, cha
 from remit.store.tables.base import STORED
 
 T = TypeVar("T")
+#: Of a statement, or of one that is run for each of several rows.
+Parameters = dict[str, Any] | list[dict[str, Any]]
+
+
+class Delayed(ABC):
+    """Rows that are stored together: at the end of a transaction, or before it looks at their
+    tables."""
+
+    tables: frozenset[str]
+
+    @abstractmethod
+    def store(self, transaction: "Transaction") -> None: ...
 
 
 class Transaction(ABC):
@@ -30,13 +42,35 @@ class Transaction(ABC):
     writable: bool
     #: Parameters of every statement that is not given others: the time and the company of the call.
     given: Mapping[str, Any] = MappingProxyType({})
+    _delayed: Delayed | None = None
 
     @abstractmethod
-    def execute(self, sql: str, parameters: dict[str, Any]) -> Any: ...
+    def execute(self, sql: str, parameters: Parameters) -> Any: ...
 
     @abstractmethod
+    def _undo(self) -> None: ...
+
     def restart(self) -> None:
         """Undo what this transaction did so far and go on."""
+        self._delayed = None
+        self._undo()
+
+    def carry_out(self, work: Callable[["Transaction"], T]) -> T:
+        """Do the work, and store what it delayed."""
+        result = work(self)
+        self._store_delayed()
+        return result
+
+    def delay(self, rows: Delayed) -> None:
+        """Store these rows later, but before anything asks for them."""
+        if self._delayed is not rows:
+            self._store_delayed()
+            self._delayed = rows
+
+    def _store_delayed(self) -> None:
+        if (delayed := self._delayed) is not None:
+            self._delayed = None
+            delayed.store(self)
 
     def one(self, statement: Statement[T], **parameters: Any) -> T | None:
         found: Row | None = self._run(statement, parameters).fetchone()
@@ -56,6 +90,13 @@ class Transaction(ABC):
         """How many rows it changed."""
         return int(self._run(statement, parameters).rowcount)
 
+    def run_for_each(self, statement: Statement[Any], rows: Sequence[dict[str, Any]]) -> None:
+        """Run it for each of several rows, in one way to the database and back."""
+        if len(rows) == 1:
+            self._run(statement, rows[0])
+        elif rows:
+            self._run(statement, list(rows))
+
     def add(self, value: object, **more: Any) -> None:
         """Store a value as a new row, with the columns that the value itself does not know."""
         kind = type(value)
@@ -63,8 +104,12 @@ class Transaction(ABC):
             _INSERTIONS[kind] = change(insert(STORED[kind]))
         self.run(_INSERTIONS[kind], **row(value, **more))
 
-    def _run(self, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
+    def _run(self, statement: Statement[Any], parameters: Parameters) -> Any:
         sql, constants = statement.compiled(self.dialect)
+        if self._delayed is not None and statement.names_any(self._delayed.tables):
+            self._store_delayed()
+        if isinstance(parameters, list):
+            return self.execute(sql, [{**constants, **self.given, **one} for one in parameters])
         values = {**constants, **self.given, **parameters}
         for switch, name in statement.optional:
             values.setdefault(switch, parameters.get(name) is None)

@@ -6,6 +6,7 @@ handing text and parameters to the driver keeps its portability and loses that c
 
 import enum
 import operator
+import re
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -46,7 +47,7 @@ Row = Sequence[Any]
 class Statement(Generic[T]):
     """A statement and what each of its rows becomes."""
 
-    __slots__ = ("_compiled", "_per_dialect", "_statement", "make", "optional")
+    __slots__ = ("_compiled", "_named", "_per_dialect", "_statement", "make", "optional")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Statement(Generic[T]):
         self._statement = statement
         self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
         self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._named: frozenset[str] = frozenset()
         #: Parameters without which it takes any, each after the `any_…` that says so.
         self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
@@ -70,11 +72,16 @@ class Statement(Generic[T]):
             statement = self._per_dialect.get(dialect.name, self._statement)
             compiled = statement.compile(dialect=dialect)
             constants = {key: value for key, value in compiled.params.items() if value is not None}
+            self._named = frozenset(re.findall(r"\w+", str(compiled)))
             self._compiled[dialect.name] = (str(compiled), constants)
             self.optional = tuple(
                 (key, key.removeprefix("any_")) for key in compiled.params if key.startswith("any_")
             )
             return self._compiled[dialect.name]
+
+    def names_any(self, tables: frozenset[str]) -> bool:
+        """Whether any of these tables is in its text, which was compiled before."""
+        return not self._named.isdisjoint(tables)
 
 
 def change(statement: ClauseElement, *, sqlite: ClauseElement | None = None) -> Statement[None]:
