@@ -145,8 +145,7 @@ def create_with_mandate(
         (agent.log_file_id, FileKind.LOG, f"Activity log of {agent.name}"),
     ]
     books += [(FileId(mandate.id), FileKind.OUTCOME, mandate.title)] if new else []
-    for file_id, kind, what in books:
-        documents.create(ctx, kind, what, "", home=agent.id, file_id=file_id)
+    documents.create_empty(ctx, agent.id, *books)
     ctx.record(
         "agent.create",
         f"agent:{agent.id}",

@@ -50,14 +50,14 @@ def begin(
     )
     ctx.tx.add(wait)
     resting = concerned(ctx, agent) if about is None else about
-    for outcome in resting:
-        ctx.tx.run(
-            statements.INSERT_WAIT_OUTCOME,
-            company_id=wait.company_id,
-            wait_id=wait.id,
-            outcome_id=outcome.id,
-        )
     if resting:
+        ctx.tx.run_for_each(
+            statements.INSERT_WAIT_OUTCOME,
+            [
+                {"company_id": wait.company_id, "wait_id": wait.id, "outcome_id": outcome.id}
+                for outcome in resting
+            ],
+        )
         ctx.tx.run(statements.COUNT_WAITS, wait=wait.id, step=1)
     return wait
 

@@ -97,12 +97,12 @@ class Transaction(ABC):
         elif rows:
             self._run(statement, list(rows))
 
-    def add(self, value: object, **more: Any) -> None:
-        """Store a value as a new row, with the columns that the value itself does not know."""
-        kind = type(value)
+    def add(self, *values: object, **more: Any) -> None:
+        """Store values of one kind as new rows, with the columns that the values do not know."""
+        kind = type(values[0])
         if kind not in _INSERTIONS:
             _INSERTIONS[kind] = change(insert(STORED[kind]))
-        self.run(_INSERTIONS[kind], **row(value, **more))
+        self.run_for_each(_INSERTIONS[kind], [row(value, **more) for value in values])
 
     def _run(self, statement: Statement[Any], parameters: Parameters) -> Any:
         sql, constants = statement.compiled(self.dialect)
