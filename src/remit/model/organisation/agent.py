@@ -68,6 +68,10 @@ class Agent(AgentSpec):
         return said if isinstance(said, bool) else None
 
     @property
+    def has_budget(self) -> bool:
+        return self.budget_monthly_cents is not None or self.budget_monthly_tokens is not None
+
+    @property
     def is_ceo(self) -> bool:
         """The role alone gives nothing: only below a person it is what it says."""
         return self.role is AgentRole.CEO and self.boss_id is None

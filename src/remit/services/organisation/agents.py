@@ -160,7 +160,8 @@ def create_with_mandate(
         },
     )
     configuration.keep(ctx, agent, RevisionSource.CREATE)
-    ledger.open_accounts(ctx, agent)
+    if agent.has_budget:
+        ledger.open_accounts(ctx, agent)
     waits = status is AgentStatus.PENDING_APPROVAL
     if not waits:
         begin_level(ctx, agent)
