@@ -31,7 +31,7 @@ from remit.services.execution import waking
 from remit.services.governance import approval_engine
 from remit.services.hiring import agent_spec, configuration
 from remit.services.knowledge import documents
-from remit.services.organisation import agents, tree
+from remit.services.organisation import tree
 from remit.services.organisation.permissions import (
     HIRING,
     permit,
@@ -146,7 +146,7 @@ def _take_on(
     wanted_level = _level(ctx, spec, level, boss)
     waits = _may_hire(ctx, spec, boss, for_delegation=outcome is not None)
     status = AgentStatus.PENDING_APPROVAL if waits else AgentStatus.IDLE
-    agent, mandate = agents.create_with_mandate(
+    agent, mandate = tree.create_with_mandate(
         ctx,
         spec,
         boss,
@@ -301,7 +301,7 @@ def take_effect(ctx: Context, approval: Approval) -> None:
         set_level(ctx, working, permission_level(level))
     else:
         begin_level(ctx, working)
-    waking.news(ctx, mandate, agents.WORK_FROM_THE_START)
+    waking.news(ctx, mandate, tree.WORK_FROM_THE_START)
     for_outcome = payload.get("outcomeId") is not None
     if not for_outcome and not payload["grants"]:
         return
