@@ -136,6 +136,10 @@ DELETE_BLOCKER = change(
 COUNT_PREREQS = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
 )
+#: The same for a new part, by which it moved; standing still begins anew.
+COUNT_NEW_PART = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + 1, reviews=0
+)
 #: The parents of an outcome, for conditions of other statements.
 PARENT_IDS = sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == bind("outcome"))
 #: The outcomes that wait for an outcome, for conditions of other statements.
