@@ -22,7 +22,10 @@ from remit.errors import (
     RemitError,
     Unauthenticated,
 )
-from remit.services.command import Answer, Ask, Context, command
+from remit.ids import AgentId
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.services.command import Answer, Ask, Context, approved, command
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.organisation import agents
@@ -31,6 +34,7 @@ from remit.services.record import events, maintenance
 from remit.services.rights import grants
 from remit.services.work import outcomes
 from remit.store.engine.database import Transaction
+from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
 from remit.store.record import events as event_log
 from remit.testing.clock import VirtualClock
@@ -365,6 +369,38 @@ def record_and_look(ctx: Context, *, company: str) -> Answer:
     return {"seen": seen, "head": ctx.tx.existing(event_log.READ_HEAD, company=company).seq}
 
 
+@command("test_command_path.move_and_ask")
+def move_and_ask(ctx: Context, *, company: str, agent: str, boss: str) -> Answer:
+    """Whether a boss may stop an agent, before it is put elsewhere and afterwards."""
+    ctx.enter(company)
+    ctx.require(Action.COMPANY_CHANGE)
+    above = Principal(
+        ActorKind.AGENT, AgentId(boss), "boss", ctx.company, agent_status=AgentStatus.IDLE
+    )
+    with ctx.acting_as(above):
+        before = ctx.decide(Action.AGENT_CONTROL, over=agent).allowed
+    elsewhere = {"new_boss": None, "new_boss_user": ctx.actor.id}
+    ctx.tx.run(agent_statements.MOVE_AGENT, agent=agent, **elsewhere)
+    with ctx.acting_as(above):
+        afterwards = ctx.decide(Action.AGENT_CONTROL, over=agent).allowed
+    ctx.record("agent.move", f"agent:{agent}")
+    return {"before": before, "afterwards": afterwards}
+
+
+@command("test_command_path.leave_and_ask")
+def leave_and_ask(ctx: Context, *, company: str) -> Answer:
+    """Whether a person may change a company, before leaving it and afterwards."""
+    ctx.enter(company)
+    me = ctx.actor
+    allowed = []
+    for _ in range(2):
+        with ctx.acting_as(me):
+            allowed.append(ctx.decide(Action.COMPANY_CHANGE).allowed)
+        ctx.tx.run(people.DELETE_MEMBERSHIP, user=me.id)
+    ctx.record("user.leave", me.address, decision=approved("test"))
+    return {"allowed": allowed}
+
+
 def name_of(company: Company) -> str:
     name: str = company.sql("SELECT name FROM companies WHERE id = ?", company.id)[0][0]
     return name
@@ -407,6 +443,32 @@ def test_a_call_sees_what_it_has_recorded_itself(company: Company) -> None:
     assert answer == {"seen": [done[:1], done[:2], done], "head": before + 3}
     assert recorded(company) == before + 3
     assert company.call(company.board, events.verify, company=company.id)["ok"]
+
+
+@pytest.mark.tampers
+def test_a_call_decides_by_what_it_has_changed_itself(company: Company) -> None:
+    lead = company.agent("lead")
+    worker = company.agent("worker", boss="lead")
+    ask = {"company": company.id, "agent": worker.id, "boss": lead.id}
+    answer = company.call(company.board, move_and_ask, **ask)
+    assert answer == {"before": True, "afterwards": False}
+    answer = company.call(company.board, leave_and_ask, company=company.id)
+    assert answer == {"allowed": [True, False]}
+
+
+@pytest.mark.tampers
+@pytest.mark.parametrize("company", ["postgresql"], indirect=True)
+def test_a_call_sees_what_others_did_before_it_had_its_turn(company: Company) -> None:
+    """On SQLite nobody else writes meanwhile."""
+
+    def look(tx: Transaction) -> list[str]:
+        seen = []
+        for name in ("first", "second"):
+            company.sql("UPDATE companies SET name = ? WHERE id = ?", name, company.id)
+            seen.append(tx.existing(people.COMPANY, company=company.id).name)
+        return seen
+
+    assert company.app.database.submit_write(look).result() == ["first", "second"]
 
 
 def test_an_error_undoes_everything_and_records_nothing(company: Company) -> None:

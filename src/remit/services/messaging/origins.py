@@ -76,10 +76,12 @@ def of_caller(ctx: Context) -> MessageId | None:
 
 def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
     """The origin stored with a new part; none when it has the same as its parent."""
-    made_of = of_caller(ctx)
-    inherited = {of_outcome(ctx, parent.id) for parent in parents} - {None}
     run = _run(ctx, ctx.actor.run_id)
-    if run is not None and inherited:
+    if run is None:
+        return None
+    made_of = of_run(ctx, run)
+    inherited = {of_outcome(ctx, parent.id) for parent in parents} - {None}
+    if inherited:
         started_for = set(json.loads(run.outcome_ids))
         # The outcome that started the run brings its own letter along, whatever else it read.
         if not of_letters(ctx, run) or any(parent.id in started_for for parent in parents):

@@ -35,6 +35,7 @@ def open_outcome(
         created_at=ctx.now,
         updated_at=ctx.now,
         finished_at=None,
+        news=more.get("news", 0),
         look_at=more.get("deferred_until"),
         look_for=Look.DEFERRAL if more.get("deferred_until") is not None else None,
         origin_id=more.get("origin"),

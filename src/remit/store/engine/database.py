@@ -42,7 +42,13 @@ class Transaction(ABC):
     writable: bool
     #: Parameters of every statement that is not given others: the time and the company of the call.
     given: Mapping[str, Any] = MappingProxyType({})
+    #: Whether nobody else changes meanwhile what this transaction reads.
+    undisturbed: bool
     _delayed: Delayed | None = None
+
+    def __init__(self) -> None:
+        #: Answers of statements that ask to be kept.
+        self._answers: dict[Statement[Any], dict[object, tuple[Any, ...]]] = {}
 
     @abstractmethod
     def execute(self, sql: str, parameters: Parameters) -> Any: ...
@@ -53,6 +59,7 @@ class Transaction(ABC):
     def restart(self) -> None:
         """Undo what this transaction did so far and go on."""
         self._delayed = None
+        self._answers.clear()
         self._undo()
 
     def carry_out(self, work: Callable[["Transaction"], T]) -> T:
@@ -73,6 +80,8 @@ class Transaction(ABC):
             delayed.store(self)
 
     def one(self, statement: Statement[T], **parameters: Any) -> T | None:
+        if statement.kept:
+            return next(iter(self._kept(statement, parameters)), None)
         found: Row | None = self._run(statement, parameters).fetchone()
         return None if found is None else statement.make(*found)
 
@@ -83,8 +92,23 @@ class Transaction(ABC):
         return found
 
     def all(self, statement: Statement[T], **parameters: Any) -> list[T]:
+        if statement.kept:
+            return list(self._kept(statement, parameters))
+        return self._rows(statement, parameters)
+
+    def _rows(self, statement: Statement[T], parameters: dict[str, Any]) -> list[T]:
         make = statement.make
         return [make(*one) for one in self._run(statement, parameters).fetchall()]
+
+    def _kept(self, statement: Statement[T], parameters: dict[str, Any]) -> Sequence[T]:
+        """The answer to the same question, if nothing changed meanwhile that it rests on."""
+        if not self.undisturbed:
+            return self._rows(statement, parameters)
+        answers = self._answers.setdefault(statement, {})
+        question = tuple(sorted({**self.given, **parameters}.items()))
+        if question not in answers:
+            answers[question] = tuple(self._rows(statement, parameters))
+        return answers[question]
 
     def run(self, statement: Statement[Any], **parameters: Any) -> int:
         """How many rows it changed."""
@@ -108,6 +132,9 @@ class Transaction(ABC):
         sql, constants = statement.compiled(self.dialect)
         if self._delayed is not None and statement.names_any(self._delayed.tables):
             self._store_delayed()
+        if statement.writes:
+            for kept in [one for one in self._answers if one.names_any(statement.writes)]:
+                del self._answers[kept]
         if isinstance(parameters, list):
             return self.execute(sql, [{**constants, **self.given, **one} for one in parameters])
         values = {**constants, **self.given, **parameters}

@@ -31,8 +31,11 @@ class PostgresTransaction(Transaction):
     one_by_one = False
 
     def __init__(self, connection: psycopg.Connection[Any], *, writable: bool) -> None:
+        super().__init__()
         self._connection = connection
         self.writable = writable
+        # A read has a snapshot; a write sees what others commit, until it locks its company.
+        self.undisturbed = not writable
 
     def execute(self, sql: str, parameters: Parameters) -> psycopg.Cursor[Any]:
         if isinstance(parameters, list):
@@ -43,6 +46,7 @@ class PostgresTransaction(Transaction):
 
     def _undo(self) -> None:
         self._connection.rollback()
+        self.undisturbed = not self.writable
 
 
 class PostgresDatabase(Database):

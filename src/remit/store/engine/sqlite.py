@@ -37,8 +37,10 @@ class _Job(NamedTuple):
 class SqliteTransaction(Transaction):
     dialect = SQLITE
     one_by_one = True
+    undisturbed = True
 
     def __init__(self, connection: sqlite3.Connection, *, writable: bool) -> None:
+        super().__init__()
         self._connection = connection
         self.writable = writable
 

@@ -33,6 +33,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.dml import UpdateBase
+from sqlalchemy.sql.selectable import SelectBase
 
 from remit.store.tables.base import STORED, kinds
 
@@ -47,7 +49,16 @@ Row = Sequence[Any]
 class Statement(Generic[T]):
     """A statement and what each of its rows becomes."""
 
-    __slots__ = ("_compiled", "_named", "_per_dialect", "_statement", "make", "optional")
+    __slots__ = (
+        "_compiled",
+        "_named",
+        "_per_dialect",
+        "_statement",
+        "kept",
+        "make",
+        "optional",
+        "writes",
+    )
 
     def __init__(
         self,
@@ -60,6 +71,10 @@ class Statement(Generic[T]):
         self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
         self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
         self._named: frozenset[str] = frozenset()
+        #: The tables whose rows it changes; known once it is compiled.
+        self.writes: frozenset[str] = frozenset()
+        #: Whether a transaction keeps its answers.
+        self.kept = False
         #: Parameters without which it takes any, each after the `any_…` that says so.
         self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
@@ -73,15 +88,31 @@ class Statement(Generic[T]):
             compiled = statement.compile(dialect=dialect)
             constants = {key: value for key, value in compiled.params.items() if value is not None}
             self._named = frozenset(re.findall(r"\w+", str(compiled)))
+            self.writes = _written_by(statement, self._named)
             self._compiled[dialect.name] = (str(compiled), constants)
             self.optional = tuple(
                 (key, key.removeprefix("any_")) for key in compiled.params if key.startswith("any_")
             )
             return self._compiled[dialect.name]
 
+    def keep(self) -> "Statement[T]":
+        """For what is asked again and again: a transaction keeps its answers for as long as it does
+        not change a table that is named here."""
+        self.kept = True
+        return self
+
     def names_any(self, tables: frozenset[str]) -> bool:
         """Whether any of these tables is in its text, which was compiled before."""
         return not self._named.isdisjoint(tables)
+
+
+def _written_by(statement: ClauseElement, named: frozenset[str]) -> frozenset[str]:
+    """The tables that a statement changes; of one that is only text, whatever it names."""
+    if isinstance(statement, SelectBase):
+        return frozenset()
+    if isinstance(statement, UpdateBase):
+        return frozenset({typing.cast(Table, statement.table).name})
+    return named
 
 
 def change(statement: ClauseElement, *, sqlite: ClauseElement | None = None) -> Statement[None]:

@@ -32,7 +32,7 @@ _running = runs.c.status == sa.literal("running")
 _OF_OTHERS = [sa.literal(fault) for fault, one in CONSEQUENCES.items() if one.holds is not None]
 
 #: One run.
-RUN = _RUNS.one(_one)
+RUN = _RUNS.one(_one).keep()
 #: Runs whose id begins with some digits.
 RUNS_BY_PREFIX = _RUNS.between(company_id="company", limit=1000, order=None)
 #: A run that was stopped from outside did not end badly.

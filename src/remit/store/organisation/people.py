@@ -41,7 +41,7 @@ CHANGE_COMPANY = _COMPANIES.update(
     },
 )
 #: One company by id.
-COMPANY = _COMPANIES.one(id="company")
+COMPANY = _COMPANIES.one(id="company").keep()
 #: One company by name.
 COMPANY_BY_NAME = _COMPANIES.one(name_key="name_key")
 #: The companies a user has a part in.
@@ -79,7 +79,7 @@ ANY_USER = Statement(select(users.c.id).limit(1), scalar)
 #: Ends a person's part in a company.
 DELETE_MEMBERSHIP = _MEMBERSHIPS.delete(company_id="company", user_id="user")
 #: A person's part in a company.
-MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user")
+MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user").keep()
 #: Other board members over the whole company, so that the last one cannot be removed.
 OTHER_BOARD_MEMBERS = _MEMBERSHIPS.any(
     memberships.c.user_id != bind("user"),

@@ -140,6 +140,7 @@ class Chain(Delayed):
         head = transaction.one(LOCK_HEAD, company=company)
         if head is None:
             raise NotFound("There is no such company.")
+        transaction.undisturbed = True
         self._transaction = transaction
         self._company = company
         self.head = head
