@@ -5,7 +5,7 @@ told by mail, so that they are woken; who is to decide finds it among what await
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -60,17 +60,17 @@ def ask(
     *,
     agent: Agent | None = None,
     mandate: Outcome | None = None,
-    home: AgentId | None = None,
+    home: Agent | None = None,
     expires_at: Micros | None = None,
     **more: Any,
 ) -> Approval:
     """Put something before whoever may decide it, exactly as it is now.
 
-    It is about an `agent`, whose `mandate` the caller may have at hand.
+    It is about an `agent`, whose `mandate` the caller may have at hand, and lies with `home`.
     """
-    about = agent.id if agent else None
-    made = _new(ctx, kind, payload, agent=about, home=home, expires_at=expires_at, **more)
-    made = replace(made, routed_to_agent_id=_route(ctx, made, agent))
+    about, lies_with = (one.id if one else None for one in (agent, home))
+    made = _new(ctx, kind, payload, agent=about, home=lies_with, expires_at=expires_at, **more)
+    made = replace(made, routed_to_agent_id=_route(ctx, made, agent, home))
     _store(ctx, made)
     ctx.record("approval.request", f"approval:{made.id}", _details(made))
     _tell_decider(ctx, made)
@@ -407,11 +407,12 @@ def _budget(payload: dict[str, object]) -> str:
     return f"a budget of {' and '.join(parts)} a month"
 
 
-def _route(ctx: Context, approval: Approval, about: Agent | None = None) -> AgentId | None:
+def _route(ctx: Context, approval: Approval, *at_hand: Agent | None) -> AgentId | None:
     """The first above the requester that may decide; nobody when it is for the board."""
-    if approval.requested_by_agent_id is None or is_for_people(ctx, approval, about):
+    asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
+    if asker is None or asker.boss_id is None or is_for_people(ctx, approval, asker, *at_hand):
         return None
-    for above in ctx.boss_chain(approval.requested_by_agent_id)[1:]:
+    for above in ctx.boss_chain(asker.id)[1:]:
         agent = lookup.agent_row(ctx, above)
         if agent is not None and agent.status in OPERATIONAL and may_decide(ctx, agent.id):
             return agent.id
@@ -425,12 +426,11 @@ def may_decide(ctx: Context, agent: str) -> bool:
     return held.allowed or by_level
 
 
-def is_for_people(ctx: Context, approval: Approval, about: Agent | None = None) -> bool:
+def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> bool:
     """Return whether no agent decides it: an agent with the level `boss` asked for it or gains by
     it, or it is about a level, a permission, a secret or access to the whole machine."""
-    asker = lookup.agent_row(ctx, approval.requested_by_agent_id or "")
-    if about is None and approval.agent_id is not None:
-        about = lookup.agent_row(ctx, approval.agent_id)
+    asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
+    about = _agent(ctx, approval.agent_id, at_hand)
     if any(
         one is not None and one.permission_level is PermissionLevel.BOSS for one in (asker, about)
     ):
@@ -460,6 +460,14 @@ def is_for_people(ctx: Context, approval: Approval, about: Agent | None = None) 
             )
         case _:
             return False
+
+
+def _agent(ctx: Context, agent: AgentId | None, at_hand: Iterable[Agent | None]) -> Agent | None:
+    """An agent by its id, unless the caller has it at hand."""
+    if agent is None:
+        return None
+    known = next((one for one in at_hand if one is not None and one.id == agent), None)
+    return known or lookup.agent_row(ctx, agent)
 
 
 def _payload_text(payload: Mapping[str, Any]) -> str:

@@ -146,8 +146,7 @@ def request(
         asked |= {"agentId": about.id, **_budget(asked)}
     mine = ctx.actor.agent_id if about is None else about.id
     ctx.require(Action.APPROVAL_REQUEST, on=f"agent:{mine}" if mine else "approvals", over=mine)
-    home = None if about is None else about.id
-    made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=home, expires_at=until)
+    made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=about, expires_at=until)
     return views.approval(made)
 
 

@@ -184,7 +184,7 @@ def _take_on(
         payload,
         agent=agent,
         mandate=mandate,
-        home=boss.id if boss else agent.id,
+        home=boss or agent,
     )
     return Hired(agent, mandate, approval)
 
@@ -216,8 +216,10 @@ def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
     """Boss of the new agent; an agent hires below itself."""
     if ctx.actor.kind is not ActorKind.AGENT:
         return lookup.agent(ctx, reports_to) if reports_to else None
-    boss = lookup.agent(ctx, reports_to or ctx.actor.id)
-    if boss.id != ctx.actor.id and ctx.actor.id not in ctx.boss_chain(boss.id):
+    if reports_to is None:
+        return lookup.known_agent(ctx, ctx.actor.id)
+    boss = lookup.agent(ctx, reports_to)
+    if ctx.actor.id not in ctx.boss_chain(boss.id):
         ctx.accept(
             Action.AGENT_CREATE,
             f"agent:{boss.id}",

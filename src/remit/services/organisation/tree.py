@@ -226,7 +226,7 @@ def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
             f"{boss.name} is {boss.status.value.replace('_', ' ')} and cannot have reports.",
             "Choose another boss.",
         )
-    depth = len(ctx.boss_chain(boss.id))
+    depth = 1 if boss.boss_id is None else len(ctx.boss_chain(boss.id))
     if depth == 0 or depth + height > DEEPEST_TREE:
         raise BadInput(
             f"The tree may be at most {DEEPEST_TREE} agents deep.", "Choose a boss further up."

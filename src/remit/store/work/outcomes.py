@@ -141,6 +141,7 @@ COUNT_PREREQ_IF_OPEN = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"),
     outcomes.c.status == sa.literal("open"),
     open_prereqs=outcomes.c.open_prereqs + 1,
+)
 #: The same for a new part, by which it moved; standing still begins anew.
 COUNT_NEW_PART = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + 1, reviews=0
