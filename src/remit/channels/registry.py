@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from remit.adapters.plugins import Plugins
+from remit.adapters.plugins import Plugins, plain
 from remit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -47,10 +47,8 @@ class Registry(Plugins["Channel"]):
 
     def validate(self, type_: str, config: object) -> str:
         """The settings as they are kept: JSON, as they were given, if the channel takes them."""
-        from remit.adapters import validation
-
         self.read(type_, config)
-        return json.dumps(validation.plain(config), sort_keys=True)
+        return json.dumps(plain(config), sort_keys=True)
 
 
 #: The one of this process.

@@ -289,7 +289,7 @@ def _server(
     ) -> dict[str, Any]:
         try:
             token = _token(context)
-            # What is wrong can be repeated as well.
+            # A call that fails is one that can be repeated as well.
             if admit is not None and is_run_token(token):
                 await admit(token, call.name, call.arguments or {})
             tool = tools.get(call.name)
