@@ -95,8 +95,9 @@ class Context:
         self.company = company
         self.tx.given = {"company": company, "now": self.now}
 
-    def enter(self, company: str) -> CompanyId:
-        """Work in a company. Callers that are not its members do not learn that it exists."""
+    def enter(self, company: str, membership: Membership | None = None) -> CompanyId:
+        """Work in a company. Callers that are not its members do not learn that it exists. Who
+        found it by the caller's `membership` gives that along."""
         company = CompanyId(company)
         if self.company is not None and self.company != company:
             # One call works in one company, also for people who have a part in several.
@@ -104,7 +105,8 @@ class Context:
         if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
             raise NotFound("There is no such company.")
         if self.actor.kind is ActorKind.USER:
-            self.membership = self.tx.one(people.MEMBERSHIP, company=company, user=self.actor.id)
+            mine = {"company": company, "user": self.actor.id}
+            self.membership = membership or self.tx.one(people.MEMBERSHIP, **mine)
             if self.membership is None:
                 raise NotFound("There is no such company.")
         self._work_in(company)
@@ -172,7 +174,9 @@ class Context:
         agents who is above whom.
         """
         if over is not None:
-            home, facts["place"] = over, self.boss_chain(over)
+            home = over
+            if self.actor.kind is ActorKind.AGENT:
+                facts["place"] = self.boss_chain(over)
         if resource is not None and self.actor.kind is ActorKind.AGENT and "held" not in facts:
             facts["held"] = tuple(self.held(self.actor.id, resource))
         if action in _OF_HIRERS and self.actor.kind is ActorKind.AGENT:

@@ -97,6 +97,11 @@ class Ready:
     due_at: Micros
 
 
+@dataclass(frozen=True, slots=True)
+class Startable:
+    held_by: str | None
+
+
 _may_start = sa.and_(
     agents.c.status == sa.literal("idle"), agents.c.adapter_type != sa.literal("human")
 )
@@ -130,6 +135,18 @@ _startable = (
         _may_start,
         sa.not_(stopped(agent_leases)),
     )
+)
+#: What holds an agent that has work, runs nothing and may be started now, as far as its own row,
+#: its lease and halts say; no row when they keep it.
+STARTABLE = Statement(
+    _startable.with_only_columns(agent_leases.c.held_by).where(
+        agent_leases.c.agent_id == bind("agent"),
+        IS_DUE,
+        ~sa.exists().where(
+            runs.c.agent_id == bind("agent"), runs.c.status == sa.literal_column("'running'")
+        ),
+    ),
+    Startable,
 )
 _awaited = (
     _startable.add_columns(sa.func.coalesce(_pressing, 3).label("rank"))

@@ -80,6 +80,10 @@ ANY_USER = Statement(select(users.c.id).limit(1), scalar)
 DELETE_MEMBERSHIP = _MEMBERSHIPS.delete(company_id="company", user_id="user")
 #: A person's part in a company.
 MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user").keep()
+#: A person's parts in companies.
+MEMBERSHIPS_OF_USER = _MEMBERSHIPS.find(
+    user_id="user", order=[memberships.c.company_id], limit=bind("limit")
+)
 #: Other board members over the whole company, so that the last one cannot be removed.
 OTHER_BOARD_MEMBERS = _MEMBERSHIPS.any(
     memberships.c.user_id != bind("user"),
