@@ -43,6 +43,22 @@ T = TypeVar("T")
 SQLITE: Dialect = sqlite.dialect(paramstyle="named")
 POSTGRESQL: Dialect = postgresql.dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
 
+
+def _with_constants(compiler: Any) -> Any:
+    """A compiler that writes constants out, as a partial index wants them. SQLite plans a statement
+    anew whenever a parameter is bound that such an index could depend on."""
+
+    class Compiler(compiler):  # type: ignore[misc]
+        def visit_bindparam(self, bindparam: BindParameter[Any], **options: Any) -> Any:
+            constant = bindparam.unique and type(bindparam.value) in (str, int, bool)
+            return super().visit_bindparam(bindparam, **{**options, "literal_binds": constant})
+
+    return Compiler
+
+
+for _dialect in (SQLITE, POSTGRESQL):
+    _dialect.statement_compiler = _with_constants(_dialect.statement_compiler)
+
 Row = Sequence[Any]
 
 

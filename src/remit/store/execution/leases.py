@@ -86,7 +86,7 @@ QUEUE = LeasedQueue(
     held_by=sa.null(),
 )
 #: The lease of an agent.
-LEASE = QUEUE.row
+LEASE = QUEUE.row.keep()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ CALM = QUEUE.change(
 )
 
 #: Whether something is due to an agent.
-HAS_WORK = Statement(sa.select(sa.literal(1)).where(IS_DUE), scalar)
+HAS_WORK = Statement(sa.select(sa.literal(1)).where(IS_DUE), scalar).keep()
 #: Agents for a person to see to, as long as nothing works with them; looked at now and then.
 IN_ERROR = Statement(
     sa.select(agents.c.id)

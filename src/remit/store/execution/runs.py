@@ -41,7 +41,7 @@ BADLY = sa.and_(
     sa.func.coalesce(runs.c.exit_reason, sa.literal("")) != sa.literal("stopped"),
 )
 #: The run of an agent that is not over.
-LIVE_RUN_OF = _RUNS.one(_running, agent_id="agent")
+LIVE_RUN_OF = _RUNS.one(_running, agent_id="agent").keep()
 #: All that are not over.
 LIVE_RUNS = _RUNS.find(_running, order=())
 #: Runs of a company, newest first; of one agent, and only live ones, if asked.
