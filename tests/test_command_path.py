@@ -1,5 +1,6 @@
 """The one path that every verb takes: repeats, refusals, and what cannot happen on it."""
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from remit.authority import Action
 from remit.clock import DAY
+from remit.entrypoints.http.server.stream import Announcer
 from remit.errors import (
     BadInput,
     Conflict,
@@ -478,6 +480,22 @@ def test_an_error_undoes_everything_and_records_nothing(company: Company) -> Non
     assert name_of(company) == bootstrap.FIRST_COMPANY
     assert recorded(company) == before
     assert company.sql("SELECT * FROM answers") == []
+
+
+def test_a_commit_is_announced_only_while_somebody_follows_the_record(small: Company) -> None:
+    listeners = small.app.gate.listeners
+    before, announcer = list(listeners), Announcer(small.app)
+
+    async def follow() -> None:
+        with announcer.subscribe(small.id), announcer.subscribe("another"):
+            assert len(listeners) == len(before) + 1
+            with announcer.subscribe(small.id):
+                pass
+            assert len(listeners) == len(before) + 1
+        assert listeners == before
+
+    assert listeners == before
+    asyncio.run(follow())
 
 
 def test_listeners_hear_of_each_commit_that_recorded_something(company: Company) -> None:
