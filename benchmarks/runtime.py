@@ -49,7 +49,7 @@ def measure(plan: Plan) -> Iterator[Row]:
 # How soon, and how many
 
 
-async def _program(here: Office, name: str, command: str, *args: str) -> None:
+async def program(here: Office, name: str, command: str, *args: str) -> None:
     await here.app.gate(
         here.board,
         agents.create,
@@ -64,7 +64,7 @@ async def _program(here: Office, name: str, command: str, *args: str) -> None:
 
 async def _start(plan: Plan, here: Office) -> Row:
     """From before the message is sent until the program looks at the clock."""
-    await _program(here, "clock", *TELLS_THE_TIME)
+    await program(here, "clock", *TELLS_THE_TIME)
     worker = Worker(here.app, NOWHERE)
     worker.start()
     taken, bare = [], []
@@ -102,10 +102,10 @@ async def _last_words(here: Office, after: int) -> str:
 async def _each_second(plan: Plan, here: Office) -> Row:
     count = plan.some(160)
     for number in range(count):
-        await _program(here, f"true-{number}", "/bin/true")
+        await program(here, f"true-{number}", "/bin/true")
         await here.app.library.send(here.board, to=f"agent:true-{number}", body="Go")
     began = time.perf_counter()
-    await _until_ended(here, count, SLOTS)
+    await until_ended(here, count, SLOTS)
     taken = time.perf_counter() - began
     spawn = time.perf_counter()
     for _ in range(20):
@@ -121,7 +121,7 @@ async def _each_second(plan: Plan, here: Office) -> Row:
     )
 
 
-async def _until_ended(here: Office, count: int, slots: int) -> float:
+async def until_ended(here: Office, count: int, slots: int) -> float:
     """Let a worker work until so many agents have had a run; the longest time the loop was kept
     busy."""
     beside = sqlite3.connect(sqlite_path(here.app.settings.database_url))
@@ -147,7 +147,7 @@ def _at_once(plan: Plan, here: Office) -> Row:
     fill_tree(here, [None] * count)
     make_programs(here, "/bin/true")
     began = time.perf_counter()
-    stalled = here.wait(_until_ended(here, count, SLOTS))
+    stalled = here.wait(until_ended(here, count, SLOTS))
     taken = time.perf_counter() - began
     return Row(
         f"{count:,} agents woken at once: {count / taken:,.0f} runs a second",

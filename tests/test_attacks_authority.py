@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from remit.adapters.http import HttpConfig, _post
-from remit.adapters.validation import validate
+from remit.adapters.plugins import validate
 from remit.clock import HOUR, SystemClock, to_iso
 from remit.errors import BadInput
 from remit.runtime.runs.lifecycle import begin, finish

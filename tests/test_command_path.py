@@ -1,5 +1,6 @@
 """The one path that every verb takes: repeats, refusals, and what cannot happen on it."""
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from remit.authority import Action
 from remit.clock import DAY
+from remit.entrypoints.http.server.stream import Announcer
 from remit.errors import (
     BadInput,
     Conflict,
@@ -22,7 +24,10 @@ from remit.errors import (
     RemitError,
     Unauthenticated,
 )
-from remit.services.command import Answer, Ask, Context, command
+from remit.ids import AgentId
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.principal import ActorKind, Principal
+from remit.services.command import Answer, Ask, Context, approved, command
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.organisation import agents
@@ -31,7 +36,9 @@ from remit.services.record import events, maintenance
 from remit.services.rights import grants
 from remit.services.work import outcomes
 from remit.store.engine.database import Transaction
+from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
+from remit.store.record import events as event_log
 from remit.testing.clock import VirtualClock
 from tests import cli_forks
 from tests.company import Company, keyed, opened
@@ -352,6 +359,50 @@ def rename_then_fail(ctx: Context, *, company: str) -> Answer:
     raise Conflict("Something else was wrong.")
 
 
+@command("test_command_path.record_and_look")
+def record_and_look(ctx: Context, *, company: str) -> Answer:
+    ctx.enter(company)
+    ctx.require(Action.COMPANY_READ)
+    seen = []
+    for action in ("company.change", "company.apply", "company.change"):
+        ctx.record(action, "company:looked-at")
+        found = ctx.tx.all(event_log.EVENTS_ON, resource="company:looked-at", limit=10)
+        seen.append([one.action for one in found])
+    return {"seen": seen, "head": ctx.tx.existing(event_log.READ_HEAD, company=company).seq}
+
+
+@command("test_command_path.move_and_ask")
+def move_and_ask(ctx: Context, *, company: str, agent: str, boss: str) -> Answer:
+    """Whether a boss may stop an agent, before it is put elsewhere and afterwards."""
+    ctx.enter(company)
+    ctx.require(Action.COMPANY_CHANGE)
+    above = Principal(
+        ActorKind.AGENT, AgentId(boss), "boss", ctx.company, agent_status=AgentStatus.IDLE
+    )
+    with ctx.acting_as(above):
+        before = ctx.decide(Action.AGENT_CONTROL, over=agent).allowed
+    elsewhere = {"new_boss": None, "new_boss_user": ctx.actor.id}
+    ctx.tx.run(agent_statements.MOVE_AGENT, agent=agent, **elsewhere)
+    with ctx.acting_as(above):
+        afterwards = ctx.decide(Action.AGENT_CONTROL, over=agent).allowed
+    ctx.record("agent.move", f"agent:{agent}")
+    return {"before": before, "afterwards": afterwards}
+
+
+@command("test_command_path.leave_and_ask")
+def leave_and_ask(ctx: Context, *, company: str) -> Answer:
+    """Whether a person may change a company, before leaving it and afterwards."""
+    ctx.enter(company)
+    me = ctx.actor
+    allowed = []
+    for _ in range(2):
+        with ctx.acting_as(me):
+            allowed.append(ctx.decide(Action.COMPANY_CHANGE).allowed)
+        ctx.tx.run(people.DELETE_MEMBERSHIP, user=me.id)
+    ctx.record("user.leave", me.address, decision=approved("test"))
+    return {"allowed": allowed}
+
+
 def name_of(company: Company) -> str:
     name: str = company.sql("SELECT name FROM companies WHERE id = ?", company.id)[0][0]
     return name
@@ -387,6 +438,41 @@ def test_a_refusal_undoes_what_the_command_did_and_keeps_that_it_was_refused(
     assert company.call(company.board, events.verify, company=company.id)["ok"]
 
 
+def test_a_call_sees_what_it_has_recorded_itself(company: Company) -> None:
+    before = recorded(company)
+    answer = company.call(company.board, record_and_look, company=company.id)
+    done = ["company.change", "company.apply", "company.change"]
+    assert answer == {"seen": [done[:1], done[:2], done], "head": before + 3}
+    assert recorded(company) == before + 3
+    assert company.call(company.board, events.verify, company=company.id)["ok"]
+
+
+@pytest.mark.tampers
+def test_a_call_decides_by_what_it_has_changed_itself(company: Company) -> None:
+    lead = company.agent("lead")
+    worker = company.agent("worker", boss="lead")
+    ask = {"company": company.id, "agent": worker.id, "boss": lead.id}
+    answer = company.call(company.board, move_and_ask, **ask)
+    assert answer == {"before": True, "afterwards": False}
+    answer = company.call(company.board, leave_and_ask, company=company.id)
+    assert answer == {"allowed": [True, False]}
+
+
+@pytest.mark.tampers
+@pytest.mark.parametrize("company", ["postgresql"], indirect=True)
+def test_a_call_sees_what_others_did_before_it_had_its_turn(company: Company) -> None:
+    """On SQLite nobody else writes meanwhile."""
+
+    def look(tx: Transaction) -> list[str]:
+        seen = []
+        for name in ("first", "second"):
+            company.sql("UPDATE companies SET name = ? WHERE id = ?", name, company.id)
+            seen.append(tx.existing(people.COMPANY, company=company.id).name)
+        return seen
+
+    assert company.app.database.submit_write(look).result() == ["first", "second"]
+
+
 def test_an_error_undoes_everything_and_records_nothing(company: Company) -> None:
     before = recorded(company)
     with pytest.raises(Conflict):
@@ -394,6 +480,22 @@ def test_an_error_undoes_everything_and_records_nothing(company: Company) -> Non
     assert name_of(company) == bootstrap.FIRST_COMPANY
     assert recorded(company) == before
     assert company.sql("SELECT * FROM answers") == []
+
+
+def test_a_commit_is_announced_only_while_somebody_follows_the_record(small: Company) -> None:
+    listeners = small.app.gate.listeners
+    before, announcer = list(listeners), Announcer(small.app)
+
+    async def follow() -> None:
+        with announcer.subscribe(small.id), announcer.subscribe("another"):
+            assert len(listeners) == len(before) + 1
+            with announcer.subscribe(small.id):
+                pass
+            assert len(listeners) == len(before) + 1
+        assert listeners == before
+
+    assert listeners == before
+    asyncio.run(follow())
 
 
 def test_listeners_hear_of_each_commit_that_recorded_something(company: Company) -> None:

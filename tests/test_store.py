@@ -25,10 +25,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import (
     Connection,
     String,
+    Table,
     create_engine,
     inspect,
 )
 from sqlalchemy.schema import CreateTable
+from sqlalchemy.sql.visitors import iterate
 
 from remit.app import App
 from remit.clock import Micros, SystemClock
@@ -88,6 +90,28 @@ def add_company(name: str) -> Callable[[Transaction], str]:
 
 def names(database: SqliteDatabase) -> list[str]:
     return database.submit_read(lambda tx: tx.all(people.ALL_COMPANIES)).result()
+
+
+# ── what a transaction keeps ────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_kept_is_dropped_with_every_table_that_it_rests_on() -> None:
+    kept = [(name, one) for name, one in every_statement() if one.kept]
+    assert len(kept) > 5
+    for name, one in kept:
+        assert not one.compiled(SQLITE)[0].startswith(("INSERT", "UPDATE", "DELETE")), name
+        assert not one.writes
+        tables = {part.name for part in iterate(one._statement) if isinstance(part, Table)}
+        assert tables
+        assert all(one.names_any(frozenset({table})) for table in tables), name
+
+
+def test_each_statement_says_what_it_changes() -> None:
+    changed = re.compile(r"\b(?:INSERT (?:OR REPLACE )?INTO|UPDATE|DELETE FROM) (\w+)")
+    for name, one in every_statement():
+        text = one.compiled(SQLITE)[0]
+        if found := set(changed.findall(text)) - {"SET"}:
+            assert found <= one.writes, name
 
 
 # ── group commit ────────────────────────────────────────────────────────────────────────────────

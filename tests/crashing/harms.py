@@ -39,15 +39,17 @@ def commit_late() -> None:
 
     together = sqlite._commit_together
 
-    def forgetting(connection: Any, transaction: Any, batch: Any) -> None:
+    def forgetting(connection: Any, batch: Any) -> None:
         class Forgetful:
             in_transaction = True
+            executemany = connection.executemany
 
             def execute(self, statement: str, *given: Any) -> Any:
-                return connection.execute("ROLLBACK" if statement == "COMMIT" else statement)
+                wanted = "ROLLBACK" if statement == "COMMIT" else statement
+                return connection.execute(wanted, *given)
 
         forgetful: Any = Forgetful()
-        together(forgetful, transaction, batch)
+        together(forgetful, batch)
 
     put(sqlite, "_commit_together", forgetting)
 

@@ -1,4 +1,5 @@
-"""Registry of one kind of plugin: ours, and what others bring along.
+"""Registry of one kind of plugin, ours and what others bring along, and how settings of one are
+checked: by its own model. An error names the place, never the value.
 
 Nothing is imported before it is asked for, because most commands ask for nothing. A plugin that
 cannot be loaded is reported by `problems()` and leaves the others alone.
@@ -7,26 +8,48 @@ cannot be loaded is reported by `problems()` and leaves the others alone.
 from __future__ import annotations
 
 import importlib
+import json
 import logging
 import os
+import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from remit.errors import NotFound, RemitError
+from remit.errors import BadInput, NotFound, RemitError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
 
     from remit.adapters.contract import Check
 
+    _Model = type[BaseModel]
+
 log = logging.getLogger(__name__)
+
+ROOT = "adapterConfig"
+LARGEST = 64 * 1024
+DEEPEST = 32
+
+_REPORTED_AT_ONCE = 3
+#: For a form that shows each where it is.
+_MOST_REPORTED = 20
+_LONGEST_MESSAGE = 200
+# A name that was made up by whoever sent it may be a secret that slipped into the wrong place.
+_TELLABLE = re.compile(r"[A-Za-z]{1,20}(?:[_-]?[A-Za-z]{1,20}){0,3}|[A-Z][A-Z0-9_]{0,40}")
+# Their messages are ours or list what would be right.
+_SAFE = frozenset(
+    {"missing", "extra_forbidden", "literal_error", "enum", "string_pattern_mismatch"}
+)
+_NEXT = "Read the adapter's documentation with adapter_docs, or `remit adapter show TYPE`."
 
 
 class Typed(Protocol):
     type: ClassVar[str]
+    #: Its settings.
+    Config: ClassVar[_Model]
 
 
 P = TypeVar("P", bound=Typed)
@@ -54,10 +77,6 @@ class Plugins(ABC, Generic[P]):
         """One of a class that has what it needs; raises with a reason, also if it cannot be
         described."""
 
-    @abstractmethod
-    def read(self, type_: str, config: object) -> BaseModel:
-        """The settings as its own model, with its defaults; BadInput names the wrong field."""
-
     def types(self) -> list[str]:
         """Ours first, then plugins by name."""
         return [*self.built_in, *sorted(self._found())]
@@ -72,6 +91,10 @@ class Plugins(ABC, Generic[P]):
                 f"Known: {', '.join(self.types())}.",
             )
         return found
+
+    def read(self, type_: str, config: object) -> BaseModel:
+        """The settings as its own model, with its defaults; BadInput names the wrong field."""
+        return read(self.get(type_).Config, config)
 
     def all(self) -> list[P]:
         return [self.get(type_) for type_ in self.types()]
@@ -118,3 +141,121 @@ class Plugins(ABC, Generic[P]):
             log.warning("%s plugin %s: %s", self.noun, entry.name, self._problems[entry.name])
         else:
             found[one.type] = one
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain(config: object) -> dict[str, Any]:
+    """A copy of the settings as JSON holds them, or BadInput."""
+    if not isinstance(config, Mapping):
+        raise BadInput(f"{ROOT}: must be an object.", _NEXT)
+    try:
+        text = json.dumps(dict(config), allow_nan=False, ensure_ascii=False)
+        text.encode()
+        copied: dict[str, Any] = json.loads(text)
+    except RecursionError:
+        raise _wrong(ROOT, "is nested too deep") from None
+    except UnicodeError:
+        raise _wrong(ROOT, "contains half a character (a lone surrogate)") from None
+    except (TypeError, ValueError):
+        raise _wrong(ROOT, "must hold only what JSON can hold") from None
+    if len(text.encode()) > LARGEST:
+        raise _wrong(ROOT, f"is larger than {LARGEST // 1024} KiB; keep long texts in files")
+    if _depth(copied) > DEEPEST:
+        raise _wrong(ROOT, f"is nested deeper than {DEEPEST} levels")
+    return copied
+
+
+def read(model: type[BaseModel], config: object) -> BaseModel:
+    """The settings as the adapter's model, or BadInput that names the field."""
+    from pydantic import ValidationError
+
+    given = plain(config)
+    try:
+        return model.model_validate(given)
+    except ValidationError as wrong:
+        raise _bad_input(model, wrong, given) from None
+    except Exception as error:
+        # A plugin's own validator; its text may hold what it was given.
+        raise _wrong(ROOT, f"is refused by the adapter ({type(error).__name__})") from None
+
+
+def validate(model: type[BaseModel], config: object) -> dict[str, Any]:
+    """The settings as they were given, if the model takes them; defaults are not written in."""
+    read(model, config)
+    return plain(config)
+
+
+def _bad_input(
+    model: type[BaseModel], wrong: ValidationError, given: Mapping[str, Any]
+) -> BadInput:
+    found: dict[str, str] = {}
+    for problem in wrong.errors(include_url=False, include_input=False, include_context=False):
+        path = _path(problem["loc"], given, model)
+        found.setdefault(path, _what(model, problem["type"], problem["msg"], path, given))
+    told = [f"{path}: {what}" for path, what in found.items()][:_REPORTED_AT_ONCE]
+    more = len(found) - len(told)
+    sentence = "; ".join(told) + (f"; and {more} more." if more else ".")
+    each = dict(list(found.items())[:_MOST_REPORTED])
+    return BadInput(sentence, _NEXT, details={"path": next(iter(found)), "problems": each})
+
+
+def _what(
+    model: type[BaseModel], kind: str, message: str, path: str, given: Mapping[str, Any]
+) -> str:
+    if kind == "missing":
+        return "is required"
+    if kind == "extra_forbidden":
+        known = ", ".join(field.alias or name for name, field in model.model_fields.items())
+        at_top = path.count(".") < 2
+        return f"is not known; known are {known or 'none'}" if at_top else "is not known"
+    plain_words = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if kind not in _SAFE and any(text in plain_words for text in _texts(given)):
+        return "is not valid"
+    plain_words = plain_words.removeprefix("Input ").rstrip(".")[:_LONGEST_MESSAGE]
+    return plain_words[:1].lower() + plain_words[1:]
+
+
+def _path(location: tuple[str | int, ...], given: Any, model: type[BaseModel]) -> str:
+    """Where it is, without the names that pydantic gives to the branches of a union."""
+    known = {field.alias or name for name, field in model.model_fields.items()}
+    path, here = ROOT, given
+    for position, part in enumerate(location):
+        if isinstance(here, list) and isinstance(part, int) and part < len(here):
+            path, here = f"{path}[{part}]", here[part]
+        elif isinstance(here, Mapping) and (part in here or position == len(location) - 1):
+            name = str(part)
+            if part not in here and name.startswith(("[", "function-")):
+                continue
+            told = name in known or _TELLABLE.fullmatch(name) is not None
+            path, here = f"{path}.{name if told else '(a name)'}", here.get(part)
+    return path
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Everything in the settings that a message could give away."""
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Mapping):
+            pending.extend(one.values())
+            yield from (name for name in one if len(name) > 40)
+        elif isinstance(one, list):
+            pending.extend(one)
+        elif isinstance(one, str) and len(one) > 2:
+            yield one
+
+
+def _depth(value: Any) -> int:
+    deepest, pending = 0, [(value, 1)]
+    while pending:
+        one, depth = pending.pop()
+        deepest = max(deepest, depth)
+        inner = one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+        pending.extend((each, depth + 1) for each in inner)
+    return deepest
+
+
+def _wrong(path: str, what: str) -> BadInput:
+    return BadInput(f"{path}: {what}.", _NEXT, details={"path": path})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from remit.adapters import plugins
 from remit.adapters.plugins import Plugins
 from remit.errors import BadInput, Unsupported
 
@@ -41,11 +42,6 @@ class Registry(Plugins["Adapter"]):
         adapter.agent_configuration_doc()  # a model that cannot be described cannot be used
         return adapter
 
-    def read(self, type_: str, config: object) -> BaseModel:
-        from remit.adapters import validation
-
-        return validation.read(self.get(type_).Config, config)
-
     def usable(self, type_: str, config: object) -> BaseModel:
         """The settings of an agent that is to run now; says why it cannot, if so."""
         if type_ not in self.types():
@@ -61,9 +57,7 @@ class Registry(Plugins["Adapter"]):
 
     def validate(self, type_: str, config: object) -> dict[str, Any]:
         """The settings as given, if the adapter takes them; BadInput names the wrong field."""
-        from remit.adapters import validation
-
-        return validation.validate(self.get(type_).Config, config)
+        return plugins.validate(self.get(type_).Config, config)
 
     def reader(self, type_: str | None) -> Reader:
         """Parser of a run's log into a transcript for people; of an adapter that is gone, or that

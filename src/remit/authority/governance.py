@@ -77,18 +77,25 @@ def decide_governance(action: str, agent: str, held: Sequence[Grant], facts: Fac
 
 
 def _may_hire(held: Sequence[Grant], facts: Facts) -> Decision:
-    now, said = facts.now, facts.can_create_agents
-    granted = holding(held, Level.USE, now)
+    by_rule = _may_hire_by_rule(facts)
+    if not held:
+        return by_rule
+    granted = holding(held, Level.USE, facts.now)
     if granted.reason == "denied_by_grant":
         return granted
-    if said is False:
-        return deny("may_not_hire", "You are not permitted to create agents.")
-    if said or facts.is_ceo:
-        by_rule = allow("permission" if said else "ceo", "You are permitted to create agents.")
-        return condition(held, Level.USE, now) or by_rule
-    if granted.effect is not Effect.DENY:
-        return granted
-    if facts.for_delegation:
+    if facts.can_create_agents is False:
+        return by_rule
+    if facts.can_create_agents or facts.is_ceo:
+        return condition(held, Level.USE, facts.now) or by_rule
+    return by_rule if granted.effect is Effect.DENY else granted
+
+
+def _may_hire_by_rule(facts: Facts) -> Decision:
+    """May it hire, as far as no grant says anything about that?"""
+    said = facts.can_create_agents
+    if said or (said is None and facts.is_ceo):
+        return allow("permission" if said else "ceo", "You are permitted to create agents.")
+    if said is None and facts.for_delegation:
         return allow("delegation", "You may have help with what you hand over.")
     return deny("may_not_hire", "You are not permitted to create agents.")
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from remit.adapters.plugins import Plugins
+from remit.adapters.plugins import Plugins, plain
 from remit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -39,21 +39,16 @@ class Registry(Plugins["Channel"]):
         return channel
 
     def read(self, type_: str, config: object) -> BaseModel:
-        from remit.adapters import validation
-
-        channel = self.get(type_)
         try:
-            return validation.read(channel.Config, config)
+            return super().read(type_, config)
         except BadInput as wrong:
             step = f"See `remit bind channels {type_}`."
             raise BadInput(wrong.sentence, step, details=wrong.details) from None
 
     def validate(self, type_: str, config: object) -> str:
         """The settings as they are kept: JSON, as they were given, if the channel takes them."""
-        from remit.adapters import validation
-
         self.read(type_, config)
-        return json.dumps(validation.plain(config), sort_keys=True)
+        return json.dumps(plain(config), sort_keys=True)
 
 
 #: The one of this process.

@@ -278,7 +278,7 @@ class Gate:
 
     def _open(self, reply: _Reply[R]) -> R:
         if reply.company is not None:
-            for listener in self.listeners:
+            for listener in tuple(self.listeners):  # one may be taken away meanwhile
                 listener(reply.company)
         if reply.error is not None:
             raise reply.error

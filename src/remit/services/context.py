@@ -17,7 +17,7 @@ from remit.model.event import Event, canonical
 from remit.model.organisation.agent import DEEPEST_TREE
 from remit.model.organisation.decision import Decision, Effect, allow
 from remit.model.organisation.grant import Resource
-from remit.model.organisation.permission import PermissionLevel, Reach, can_create_agents, policy
+from remit.model.organisation.permission import PermissionLevel, Reach, policy
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.organisation.user import Membership
 from remit.services.identity import Caller, identify
@@ -82,7 +82,7 @@ class Context:
     secrets: dict[str, object] = field(default_factory=dict)
     #: A check that can find that there is nothing to ask anybody about.
     before_asking: Callable[[Context], None] | None = None
-    _head: event_log.Head | None = None
+    _chain: event_log.Chain | None = None
     _decided: Decision | None = None
     _events: int = 0
     _denied: Denied | None = None
@@ -95,8 +95,9 @@ class Context:
         self.company = company
         self.tx.given = {"company": company, "now": self.now}
 
-    def enter(self, company: str) -> CompanyId:
-        """Work in a company. Callers that are not its members do not learn that it exists."""
+    def enter(self, company: str, membership: Membership | None = None) -> CompanyId:
+        """Work in a company. Callers that are not its members do not learn that it exists. Who
+        found it by the caller's `membership` gives that along."""
         company = CompanyId(company)
         if self.company is not None and self.company != company:
             # One call works in one company, also for people who have a part in several.
@@ -104,20 +105,19 @@ class Context:
         if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
             raise NotFound("There is no such company.")
         if self.actor.kind is ActorKind.USER:
-            self.membership = self.tx.one(people.MEMBERSHIP, company=company, user=self.actor.id)
+            mine = {"company": company, "user": self.actor.id}
+            self.membership = membership or self.tx.one(people.MEMBERSHIP, **mine)
             if self.membership is None:
                 raise NotFound("There is no such company.")
-        waited = self._head is None
         self._work_in(company)
-        if self.kind is Kind.COMMAND and self.tx.writable:
-            self._lock()
-            if waited and not self.tx.one_by_one:
-                self._look_again()
+        if self.kind is Kind.COMMAND:
+            self.lock_company()
         return company
 
     def lock_company(self) -> None:
-        """For a logged verb that changes something: other commands of the company wait."""
-        if self._head is None and self.tx.writable:
+        """Other commands of the company wait; for commands, and a logged verb that changes
+        something."""
+        if self._chain is None and self.tx.writable:
             self._lock()
             if not self.tx.one_by_one:
                 self._look_again()
@@ -131,10 +131,7 @@ class Context:
     @property
     def place_in_record(self) -> int:
         """The number of the last event of the company; nobody else adds one meanwhile."""
-        if self._head is None:
-            self._lock()
-        assert self._head is not None
-        return self._head.seq
+        return self._lock().head.seq
 
     def leave(self) -> None:
         """Go on in another company; only for lists over all companies of a person."""
@@ -177,14 +174,16 @@ class Context:
         agents who is above whom.
         """
         if over is not None:
-            home, facts["place"] = over, self.boss_chain(over)
+            home = over
+            if self.actor.kind is ActorKind.AGENT:
+                facts["place"] = self.boss_chain(over)
         if resource is not None and self.actor.kind is ActorKind.AGENT and "held" not in facts:
             facts["held"] = tuple(self.held(self.actor.id, resource))
         if action in _OF_HIRERS and self.actor.kind is ActorKind.AGENT:
             me = self.tx.one(agent_statements.AGENT, agent=self.actor.id)
             if me is not None:
                 facts["is_ceo"] = me.is_ceo
-                facts["can_create_agents"] = can_create_agents(me.permissions)
+                facts["can_create_agents"] = me.can_create_agents
         scoped = self.membership is not None and self.membership.scope_agent_id is not None
         if "place" not in facts and home is not None and scoped:
             facts["place"] = self.boss_chain(home)
@@ -309,9 +308,7 @@ class Context:
         rests_on = decision or self._decided
         if rests_on is None:
             raise AssertionError(f"{action} was recorded before anything was decided")
-        if self._head is None:
-            self._lock()
-        assert self._head is not None
+        chain = self._lock()
         assert self.company is not None
         event = Event(
             company_id=self.company,
@@ -330,7 +327,7 @@ class Context:
             prev_hash="",
             hash="",
         )
-        self._head = event_log.append(self.tx, self._head, event)
+        chain.append(event)
         self._events += 1
         return event.id
 
@@ -345,7 +342,7 @@ class Context:
         if self._denied is None or self.company is None:
             return False
         action, resource, decision = self._denied
-        self._head = None
+        self._chain = None
         self.record(action.value, resource, {"sentence": decision.sentence}, decision)
         return True
 
@@ -365,10 +362,11 @@ class Context:
         if self.kind is Kind.COMMAND and not self._events:
             raise AssertionError("a command changed something and recorded nothing")
 
-    def _lock(self) -> None:
-        self._head = self.tx.one(event_log.LOCK_HEAD, company=self.company)
-        if self._head is None:
-            raise NotFound("There is no such company.")
+    def _lock(self) -> event_log.Chain:
+        assert self.company is not None
+        if self._chain is None:
+            self._chain = event_log.Chain(self.tx, self.company)
+        return self._chain
 
     def _mark_used(self, decision: Decision, facts: Facts) -> None:
         kind, _, grant_id = decision.basis.partition(":")

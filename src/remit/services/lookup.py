@@ -179,13 +179,14 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
         return ctx.enter(_company_id(ctx, named))
     if ctx.actor.company_id is not None:
         return ctx.enter(ctx.actor.company_id)
-    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=2)
+    mine = ctx.tx.all(people.MEMBERSHIPS_OF_USER, user=ctx.actor.id, limit=2)
     if len(mine) > 1:
         raise BadInput(
             "You have a part in several companies.",
             "Say which: with --company, or over HTTP with ?companyId=.",
         )
-    return ctx.enter(only(mine, "company").id)
+    membership = only(mine, "company")
+    return ctx.enter(membership.company_id, membership)
 
 
 def _named_company(ctx: Context) -> str | None:

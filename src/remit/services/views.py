@@ -37,7 +37,7 @@ from remit.model.organisation.company import Company
 from remit.model.organisation.configuration import configuration_of
 from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.grant import Grant, Level
-from remit.model.organisation.permission import CAN_CREATE_AGENTS, can_create_agents
+from remit.model.organisation.permission import CAN_CREATE_AGENTS
 from remit.model.organisation.principal import Token
 from remit.model.work.file import AccessEntry, File, Version
 from remit.model.work.outcome import Outcome, why_not_actionable
@@ -245,7 +245,7 @@ def description(value: Agent) -> tuple[dict[str, object], list[str]]:
 
 
 def _may_hire(value: Agent) -> bool:
-    said = can_create_agents(value.permissions)
+    said = value.can_create_agents
     return value.is_ceo if said is None else said
 
 

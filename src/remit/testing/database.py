@@ -85,7 +85,7 @@ class InlineDatabase(Database):
         here.execute("BEGIN IMMEDIATE")
         try:
             here.execute("SAVEPOINT job")
-            result = work(SqliteTransaction(here, writable=True))
+            result = SqliteTransaction(here, writable=True).carry_out(work)
             self.crash_point(Moment.BEFORE_COMMIT)
         except BaseException as error:
             here.execute("ROLLBACK")

@@ -93,7 +93,7 @@ FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
 #: Shortens the answer of a tool for a model, for the bearer of a token.
 Shorten = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any]]]
-#: Asked before a tool is called: by whom, which one, and with what.
+#: Asked before a run calls a tool: by whom, which one, and with what.
 Admit = Callable[[str, str, Any], Awaitable[None]]
 
 
@@ -289,7 +289,8 @@ def _server(
     ) -> dict[str, Any]:
         try:
             token = _token(context)
-            if admit is not None:  # what is wrong can be repeated as well
+            # A call that fails is one that can be repeated as well.
+            if admit is not None and is_run_token(token):
                 await admit(token, call.name, call.arguments or {})
             tool = tools.get(call.name)
             if tool is None and find is not None:

@@ -1,12 +1,13 @@
 """Agents: durable members of a company, each with one place in its tree."""
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, FileId, UserId
 from remit.model.organisation.agent_spec import AgentRole, AgentSpec
-from remit.model.organisation.permission import PermissionLevel
+from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel
 
 #: The adapter of a seat that a person holds.
 HUMAN = "human"
@@ -57,6 +58,18 @@ class Agent(AgentSpec):
     log_file_id: FileId
     created_at: Micros
     updated_at: Micros
+
+    @property
+    def can_create_agents(self) -> bool | None:
+        """Its permission to hire; None leaves it to the default."""
+        if self.permissions == "{}":
+            return None
+        said = json.loads(self.permissions).get(CAN_CREATE_AGENTS)
+        return said if isinstance(said, bool) else None
+
+    @property
+    def has_budget(self) -> bool:
+        return self.budget_monthly_cents is not None or self.budget_monthly_tokens is not None
 
     @property
     def is_ceo(self) -> bool:

@@ -13,7 +13,11 @@ from typing import Annotated, Any, Final, get_type_hints
 
 from remit.errors import BadInput
 from remit.ids import looks_like_id
-from remit.model.organisation.permission import permissions
+from remit.model.organisation.permission import (
+    CAN_ASSIGN_TASKS,
+    CAN_CREATE_AGENTS,
+    refuse_assigning,
+)
 from remit.model.text import LONGEST_NAME, clean_line, clean_name, clean_text, one_of
 
 #: Names that addresses need for themselves.
@@ -226,6 +230,28 @@ def amount(value: object, key: str) -> int | None:
         what = "cents" if key.endswith("Cents") else "tokens"
         raise BadInput(f"{key}: must be a whole number of {what}, 0 or more.", "Send an integer.")
     return value
+
+
+def permissions(given: object) -> str:
+    """The stored form of permissions: the hiring permission, or nothing."""
+    if given is None:
+        return "{}"
+    if not isinstance(given, dict):
+        raise BadInput("permissions must be an object.", f"Send {{{CAN_CREATE_AGENTS!r}: true}}.")
+    refuse_assigning(given.get(CAN_ASSIGN_TASKS))
+    for key in given:
+        if key not in (CAN_CREATE_AGENTS, CAN_ASSIGN_TASKS):
+            raise BadInput(
+                f"permissions.{str(key)[:40]}: is not known.", f"Known is {CAN_CREATE_AGENTS}."
+            )
+    value = given.get(CAN_CREATE_AGENTS)
+    if value is None:
+        return "{}"
+    if not isinstance(value, bool):
+        raise BadInput(
+            f"permissions.{CAN_CREATE_AGENTS}: must be true or false.", "Send a boolean."
+        )
+    return json.dumps({CAN_CREATE_AGENTS: value})
 
 
 def _role(value: object) -> AgentRole:

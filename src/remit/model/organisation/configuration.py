@@ -1,12 +1,15 @@
 """An agent's configuration: what it is run by and told, kept as numbered revisions."""
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from remit.clock import Micros
 from remit.ids import AgentId, ApprovalId, CompanyId, RevisionId, UserId
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import CONFIGURED, AgentSpec
+from remit.model.organisation.principal import Principal
 
 #: The keys of a configuration, as they are written outside.
 CONFIG_KEYS = tuple(one.key for one in CONFIGURED)
@@ -30,6 +33,33 @@ class ConfigRevision:
     created_by_agent_id: AgentId | None
     created_by_user_id: UserId | None
     created_at: Micros
+
+
+def revision_of(
+    agent: Agent,
+    id_: RevisionId,
+    source: RevisionSource,
+    by: Principal,
+    at: Micros,
+    *,
+    before: dict[str, Any] | None = None,
+    approval: ApprovalId | None = None,
+) -> ConfigRevision:
+    """The configuration that an agent has now, as a revision after the one `before`."""
+    now = configuration_of(agent)
+    return ConfigRevision(
+        id=id_,
+        company_id=agent.company_id,
+        agent_id=agent.id,
+        number=agent.config_revision,
+        config=json.dumps(now),
+        changed_keys=json.dumps(list(CONFIG_KEYS) if before is None else changed(before, now)),
+        source=source,
+        approval_id=approval,
+        created_by_agent_id=by.agent_id,
+        created_by_user_id=by.user_id,
+        created_at=at,
+    )
 
 
 def configuration_of(agent: AgentSpec) -> dict[str, Any]:

@@ -161,33 +161,3 @@ def refuse_assigning(given: object) -> None:
             f"{CAN_ASSIGN_TASKS}: there is no such permission here.",
             "Leave it out: who owns an outcome delegates it to those who report to it.",
         )
-
-
-def permissions(given: object) -> str:
-    """The stored form of permissions: the hiring permission, or nothing."""
-    if given is None:
-        return "{}"
-    if not isinstance(given, dict):
-        raise BadInput("permissions must be an object.", f"Send {{{CAN_CREATE_AGENTS!r}: true}}.")
-    refuse_assigning(given.get(CAN_ASSIGN_TASKS))
-    for key in given:
-        if key not in (CAN_CREATE_AGENTS, CAN_ASSIGN_TASKS):
-            raise BadInput(
-                f"permissions.{str(key)[:40]}: is not known.", f"Known is {CAN_CREATE_AGENTS}."
-            )
-    value = given.get(CAN_CREATE_AGENTS)
-    if value is None:
-        return "{}"
-    if not isinstance(value, bool):
-        raise BadInput(
-            f"permissions.{CAN_CREATE_AGENTS}: must be true or false.", "Send a boolean."
-        )
-    return json.dumps({CAN_CREATE_AGENTS: value})
-
-
-def can_create_agents(stored: str) -> bool | None:
-    """Setting for hiring; None where there is none."""
-    if stored == "{}":
-        return None
-    value: Any = json.loads(stored).get(CAN_CREATE_AGENTS)
-    return value if isinstance(value, bool) else None

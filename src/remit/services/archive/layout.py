@@ -33,7 +33,7 @@ from remit.model.organisation.company import (
     review_hours,
 )
 from remit.model.organisation.grant import Grant, parse_mode
-from remit.model.organisation.permission import PermissionLevel, can_create_agents, policy
+from remit.model.organisation.permission import PermissionLevel, policy
 from remit.model.work.file import LONGEST_DESCRIPTION, File, FileKind, Version
 from remit.model.work.outcome import LONGEST_TITLE, Outcome, OutcomeKind
 from remit.services.archive.fields import PERSON, Fields
@@ -346,7 +346,7 @@ def agent(
         value,
         names,
         mandate=Noted(value.id, mandate),
-        can_create_agents=can_create_agents(value.permissions),
+        can_create_agents=value.can_create_agents,
         removed=removed + prompt[1],
         places=[PLACE.write(place, names) for place in places],
     )

@@ -6,11 +6,10 @@ from typing import TypeVar
 
 from remit.errors import BadInput
 from remit.ids import FileId, OutcomeId, UserId, is_id
-from remit.model.organisation.agent_spec import FIELDS
+from remit.model.organisation.agent_spec import FIELDS, permissions
 from remit.model.organisation.company import Company, company_name
 from remit.model.organisation.grant import parse_level, parse_resource
 from remit.model.organisation.permission import CAN_CREATE_AGENTS as _HIRING
-from remit.model.organisation.permission import permissions
 from remit.model.text import clean_text
 from remit.model.work.file import Version
 from remit.model.work.outcome import Look

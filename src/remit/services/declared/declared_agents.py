@@ -8,7 +8,6 @@ from remit.model.organisation.agent_spec import FIELDS
 from remit.model.organisation.configuration import CONFIG_KEYS, changed, configuration_of
 from remit.model.organisation.permission import (
     CAN_CREATE_AGENTS,
-    can_create_agents,
     permission_level,
 )
 from remit.model.text import name_key
@@ -122,7 +121,7 @@ def _permit(ctx: Context, entry: Entry, agent: Agent) -> list[dict[str, object]]
             agent = now
     if "permissions" in entry:
         said = permissions.read(entry["permissions"])
-        before = can_create_agents(agent.permissions)
+        before = agent.can_create_agents
         if said is not None and said != before:
             permissions.change.body(ctx, agent=agent.id, can_create=said)
             key = f"permissions.{CAN_CREATE_AGENTS}"

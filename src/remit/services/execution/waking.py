@@ -16,10 +16,7 @@ from remit.store.work import outcomes as outcome_statements
 
 def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
     """Have an agent started as soon as may be, if something is due to it."""
-    if ctx.tx.one(leases.CAN_BE_WOKEN, agent=agent) is None:
-        return False
-    ctx.tx.run(leases.WAKE, agent=agent, due=ctx.now, why=why, by_clock=by_clock)
-    return True
+    return bool(ctx.tx.run(leases.WAKE, agent=agent, due=ctx.now, why=why, by_clock=by_clock))
 
 
 def wake_all(ctx: Context, agents: Iterable[str], why: str) -> None:
@@ -43,7 +40,12 @@ def moved(ctx: Context, outcome: Outcome) -> None:
 def new_owner(ctx: Context, owner: str) -> dict[str, object]:
     """Parameters that give an outcome to a new owner, with the position in the record of that news:
     0 if the owner took it itself."""
-    return {"new_owner": owner, "news": 0 if is_own(ctx, owner) else ctx.place_in_record + 1}
+    return {"new_owner": owner, "news": place_of_news(ctx, owner)}
+
+
+def place_of_news(ctx: Context, owner: str) -> int:
+    """The position in the record of news for who owns an outcome; 0 if the owner does it itself."""
+    return 0 if is_own(ctx, owner) else ctx.place_in_record + 1
 
 
 def is_own(ctx: Context, owner: str) -> bool:

@@ -5,7 +5,7 @@ told by mail, so that they are woken; who is to decide finds it among what await
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -58,22 +58,23 @@ def ask(
     kind: ApprovalType,
     payload: Mapping[str, Any],
     *,
-    agent: AgentId | None = None,
-    home: AgentId | None = None,
+    agent: Agent | None = None,
+    mandate: Outcome | None = None,
+    home: Agent | None = None,
     expires_at: Micros | None = None,
-    about: list[Outcome] | None = None,
     **more: Any,
 ) -> Approval:
     """Put something before whoever may decide it, exactly as it is now.
 
-    What is asked for concerns the outcomes `about`, or else what the requester is working on.
+    It is about an `agent`, whose `mandate` the caller may have at hand, and lies with `home`.
     """
-    made = _new(ctx, kind, payload, agent=agent, home=home, expires_at=expires_at, **more)
-    made = replace(made, routed_to_agent_id=_route(ctx, made))
+    about, lies_with = (one.id if one else None for one in (agent, home))
+    made = _new(ctx, kind, payload, agent=about, home=lies_with, expires_at=expires_at, **more)
+    made = replace(made, routed_to_agent_id=_route(ctx, made, agent, home))
     _store(ctx, made)
     ctx.record("approval.request", f"approval:{made.id}", _details(made))
     _tell_decider(ctx, made)
-    _have_requester_wait(ctx, made, about)
+    _have_requester_wait(ctx, made, mandate)
     return made
 
 
@@ -246,27 +247,21 @@ def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | N
     return new
 
 
-def _have_requester_wait(
-    ctx: Context, approval: Approval, about: list[Outcome] | None = None
-) -> None:
-    """An agent that asked waits for the decision; a person finds it where it is decided."""
-    if approval.requested_by_agent_id is not None:
+def _have_requester_wait(ctx: Context, approval: Approval, mandate: Outcome | None = None) -> None:
+    """An agent that asked waits for the decision, with what it is working on or the outcome that
+    whoever is hired takes over from it; a person finds it where it is decided."""
+    asker, about = approval.requested_by_agent_id, approval.agent_id
+    if asker is not None:
+        if mandate is None and about is not None:
+            mandate = ctx.tx.one(outcome_statements.OUTCOME, outcome=about)
         waits.begin(
             ctx,
             WaitKind.APPROVAL,
             approval.id,
-            approval.requested_by_agent_id,
+            asker,
             to_agent=approval.routed_to_agent_id,
-            about=about or _hired_for(ctx, approval),
+            about=None if mandate is None or mandate.owner_id != asker else [mandate],
         )
-
-
-def _hired_for(ctx: Context, approval: Approval) -> list[Outcome] | None:
-    """The outcome that whoever is hired is to take over from who asked."""
-    mandate = ctx.tx.one(outcome_statements.OUTCOME, outcome=approval.agent_id or "")
-    if mandate is None or mandate.owner_id != approval.requested_by_agent_id:
-        return None
-    return [mandate]
 
 
 def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
@@ -327,7 +322,7 @@ def tell_requester(
         lines += ["", note]
     if step:
         lines += ["", step]
-    origin = origins.raised(ctx, f"approval:{approval.id}")
+    origin = origins.raised(ctx, approval.requested_by_run_id)
     tell(ctx, approval.requester, f"{verdict}: {about}", "\n".join(lines), origin=origin)
 
 
@@ -412,11 +407,12 @@ def _budget(payload: dict[str, object]) -> str:
     return f"a budget of {' and '.join(parts)} a month"
 
 
-def _route(ctx: Context, approval: Approval) -> AgentId | None:
+def _route(ctx: Context, approval: Approval, *at_hand: Agent | None) -> AgentId | None:
     """The first above the requester that may decide; nobody when it is for the board."""
-    if approval.requested_by_agent_id is None or is_for_people(ctx, approval):
+    asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
+    if asker is None or asker.boss_id is None or is_for_people(ctx, approval, asker, *at_hand):
         return None
-    for above in ctx.boss_chain(approval.requested_by_agent_id)[1:]:
+    for above in ctx.boss_chain(asker.id)[1:]:
         agent = lookup.agent_row(ctx, above)
         if agent is not None and agent.status in OPERATIONAL and may_decide(ctx, agent.id):
             return agent.id
@@ -430,11 +426,11 @@ def may_decide(ctx: Context, agent: str) -> bool:
     return held.allowed or by_level
 
 
-def is_for_people(ctx: Context, approval: Approval) -> bool:
+def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> bool:
     """Return whether no agent decides it: an agent with the level `boss` asked for it or gains by
     it, or it is about a level, a permission, a secret or access to the whole machine."""
-    asker = lookup.agent_row(ctx, approval.requested_by_agent_id or "")
-    about = lookup.agent_row(ctx, approval.agent_id or "")
+    asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
+    about = _agent(ctx, approval.agent_id, at_hand)
     if any(
         one is not None and one.permission_level is PermissionLevel.BOSS for one in (asker, about)
     ):
@@ -464,6 +460,14 @@ def is_for_people(ctx: Context, approval: Approval) -> bool:
             )
         case _:
             return False
+
+
+def _agent(ctx: Context, agent: AgentId | None, at_hand: Iterable[Agent | None]) -> Agent | None:
+    """An agent by its id, unless the caller has it at hand."""
+    if agent is None:
+        return None
+    known = next((one for one in at_hand if one is not None and one.id == agent), None)
+    return known or lookup.agent_row(ctx, agent)
 
 
 def _payload_text(payload: Mapping[str, Any]) -> str:

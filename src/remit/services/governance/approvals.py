@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypedDict, Unpack
 from remit.authority import Action
 from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
-from remit.ids import END_OF_IDS, AgentId, ApprovalId, CommentId, CompanyId
-from remit.model.organisation.agent import AgentStatus
+from remit.ids import END_OF_IDS, CommentId, CompanyId
+from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.agent_spec import amount
 from remit.model.organisation.approval import (
     ASKED_DIRECTLY,
@@ -62,7 +62,8 @@ class Deciding(TypedDict, total=False):
 class Consequence:
     """The consequences of the decisions about one type of approval."""
 
-    approved: Callable[[Context, Approval], Any] = lambda _ctx, _approval: None
+    #: Answers the approval where that changed it.
+    approved: Callable[[Context, Approval], Approval | None] = lambda _ctx, _approval: None
     turned_down: Callable[[Context, Approval, str], None] = lambda _ctx, _approval, _why: None
     #: The payload of the next revision.
     resubmitted: Callable[[Context, Approval, Mapping[str, Any]], dict[str, object]] = (
@@ -129,7 +130,7 @@ def request(
     asked_for = ApprovalType(kind)
     until = _expiry(ctx, expires_at)
     lookup.company_of_caller(ctx, company)
-    about: AgentId | None = None
+    about: Agent | None = None
     asked = dict(payload or {})
     if asked_for is ApprovalType.BUDGET:
         named = asked.get("agentId") or ctx.actor.agent_id
@@ -141,9 +142,9 @@ def request(
                 f"{whose.name} is {whose.status.value.replace('_', ' ')}.",
                 "Budgets are for agents that can act.",
             )
-        about = whose.id
-        asked |= {"agentId": about, **_budget(asked)}
-    mine = about or ctx.actor.agent_id
+        about = whose
+        asked |= {"agentId": about.id, **_budget(asked)}
+    mine = ctx.actor.agent_id if about is None else about.id
     ctx.require(Action.APPROVAL_REQUEST, on=f"agent:{mine}" if mine else "approvals", over=mine)
     made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=about, expires_at=until)
     return views.approval(made)
@@ -202,9 +203,9 @@ def approve(
 ) -> shapes.ApprovalShape:
     """Say yes to what was asked, as it was seen. It takes effect with the decision."""
     new, said = _decide(ctx, approval, ApprovalStatus.APPROVED, **decision)
-    CONSEQUENCES[new.type].approved(ctx, new)
+    new = CONSEQUENCES[new.type].approved(ctx, new) or new
     approval_engine.tell_requester(ctx, new, "Approved", said)
-    return _view(ctx, _again(ctx, new.id))
+    return _view(ctx, new)
 
 
 @command("approvals.reject", AsRoute("POST /approvals/{id}/reject", "reject", spelled=_NOTE))
@@ -215,7 +216,7 @@ def reject(
     new, said = _decide(ctx, approval, ApprovalStatus.REJECTED, **decision)
     CONSEQUENCES[new.type].turned_down(ctx, new, said or "rejected")
     approval_engine.tell_requester(ctx, new, "Rejected", said)
-    return _view(ctx, _again(ctx, new.id))
+    return _view(ctx, new)
 
 
 @command(
@@ -234,7 +235,7 @@ def request_revision(
     new, said = _decide(ctx, approval, ApprovalStatus.REVISION_REQUESTED, **decision)
     step = "Change it and submit it again with approval_resubmit, or withdraw it."
     approval_engine.tell_requester(ctx, new, "To be revised", said, step)
-    return _view(ctx, _again(ctx, new.id))
+    return _view(ctx, new)
 
 
 _DECIDED = {
@@ -289,8 +290,7 @@ def resubmit(
     new = approval_engine.revise(ctx, found, changed)
     new = approval_engine.move(ctx, new, ApprovalStatus.PENDING, None)
     ctx.record("approval.resubmit", f"approval:{new.id}", _details(new))
-    approval_engine.route_again(ctx, new)
-    return _view(ctx, _again(ctx, new.id))
+    return _view(ctx, approval_engine.route_again(ctx, new))
 
 
 @command(
@@ -310,7 +310,7 @@ def cancel(
     CONSEQUENCES[new.type].turned_down(ctx, new, said or "cancelled")
     if found.requester != ctx.actor.address:
         approval_engine.tell_requester(ctx, new, "Cancelled", said)
-    return _view(ctx, _again(ctx, new.id))
+    return _view(ctx, new)
 
 
 @command(
@@ -508,10 +508,6 @@ def _expiry(ctx: Context, at: str | None) -> Micros | None:
 
 def _view(ctx: Context, approval: Approval) -> shapes.ApprovalShape:
     return configuration.as_seen(ctx, views.approval(approval))
-
-
-def _again(ctx: Context, approval: ApprovalId) -> Approval:
-    return ctx.tx.existing(statements.APPROVAL_ANYWHERE, approval=approval)
 
 
 def _comments(

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from remit.clock import DAY
@@ -133,16 +134,17 @@ def _answer_that_holds(
     return _collect(ctx, before) if uncollected and recent else None
 
 
-def take_effect(ctx: Context, approval: Approval) -> Any:
-    """Carry the parked call out, as who asked; answers what it answered."""
+def take_effect(ctx: Context, approval: Approval) -> Approval | None:
+    """Carry the parked call out, as who asked, and keep what it answered."""
     verb, given = _stored_call(approval)
     if verb.kind is not Kind.COMMAND:
         return None
     with approval_engine.in_their_name(ctx, approval, "Reject it, and say why."):
         answer = verb.body(ctx, **given)
-    used = ctx.tx.run(statements.USE_APPROVAL, approval=approval.id, new_result=json.dumps(answer))
+    result = json.dumps(answer)
+    used = ctx.tx.run(statements.USE_APPROVAL, approval=approval.id, new_result=result)
     assert used, "it was approved in this very transaction"
-    return answer
+    return replace(approval, used_at=ctx.now, result=result)
 
 
 def _collect(ctx: Context, approval: Approval) -> Answer:

@@ -56,7 +56,7 @@ def update(ctx: Context, *, agent: AgentRef) -> shapes.UpdatedAgentShape:
     difference = configuration.changes_seen(ctx, configuration.difference(before, wanted))
     if changed(before, wanted) and _asks(ctx, found, wanted):
         payload = configuration.proposal(found, wanted, "Its set-up as it is now.")
-        asked = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found.id)
+        asked = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found)
         view = configuration.as_seen(ctx, views.approval(asked))
         return {**_answer(found, difference), "approval": view}
     was_running = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from remit.authority import Action
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, stale
-from remit.ids import CompanyId, RevisionId, is_id
+from remit.ids import RevisionId, is_id
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.agent_spec import CONFIGURED, AgentSpec
 from remit.model.organisation.approval import Approval, ApprovalType
@@ -19,6 +19,7 @@ from remit.model.organisation.configuration import (
     configuration_of,
     is_for_people,
     lends_secret,
+    revision_of,
     value_at,
 )
 from remit.model.organisation.principal import ActorKind
@@ -191,7 +192,7 @@ def propose(
         new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
         return {"agent": views.agent(new), "approval": None}
     payload = proposal(found, wanted, reason)
-    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found.id)
+    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found)
     return {"agent": views.agent(found), "approval": as_seen(ctx, views.approval(approval))}
 
 
@@ -385,20 +386,8 @@ def keep(
     approval: Approval | None = None,
 ) -> ConfigRevision:
     """Remember the configuration that an agent has now."""
-    now = configuration_of(agent)
-    kept = ConfigRevision(
-        id=RevisionId(ctx.ids.new()),
-        company_id=CompanyId(agent.company_id),
-        agent_id=agent.id,
-        number=agent.config_revision,
-        config=json.dumps(now),
-        changed_keys=json.dumps(list(CONFIG_KEYS) if before is None else changed(before, now)),
-        source=source,
-        approval_id=approval.id if approval else None,
-        created_by_agent_id=ctx.actor.agent_id,
-        created_by_user_id=ctx.actor.user_id,
-        created_at=ctx.now,
-    )
+    revision, asked = RevisionId(ctx.ids.new()), approval.id if approval else None
+    kept = revision_of(agent, revision, source, ctx.actor, ctx.now, before=before, approval=asked)
     ctx.tx.add(kept)
     return kept
 

@@ -16,7 +16,7 @@ from remit.model.text import clean_line
 from remit.services import lookup, shapes, views
 from remit.services.command import Arguments, Context, approved, command
 from remit.services.hiring import agent_spec
-from remit.services.organisation import agents
+from remit.services.organisation import tree
 from remit.services.organisation.permissions import HIRING
 from remit.store.organisation import governance, people
 
@@ -62,14 +62,14 @@ def create_agent(
     permitted = decision.reason != _UNPERMITTED
 
     def vet(now: Context) -> None:
-        agents.check_name(now, spec.name)
+        tree.check_name(now, spec.name)
         if not permitted:
             _check_undecided(now)
 
     ctx.accept(
         Action.AGENT_CREATE, f"agent:{spec.name}", _person_decides(ctx, decision), before_asking=vet
     )
-    agent, _ = agents.create_with_mandate(ctx, spec, me)
+    agent, _ = tree.create_with_mandate(ctx, spec, me)
     return {"agent": views.agent(agent), "prompt": agent.prompt}
 
 

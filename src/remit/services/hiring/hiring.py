@@ -20,7 +20,6 @@ from remit.model.organisation.configuration import (
 from remit.model.organisation.decision import Decision, Effect, deny
 from remit.model.organisation.permission import (
     PermissionLevel,
-    can_create_agents,
     permission_level,
 )
 from remit.model.organisation.principal import ActorKind
@@ -32,7 +31,7 @@ from remit.services.execution import waking
 from remit.services.governance import approval_engine
 from remit.services.hiring import agent_spec, configuration
 from remit.services.knowledge import documents
-from remit.services.organisation import agents, tree
+from remit.services.organisation import tree
 from remit.services.organisation.permissions import (
     HIRING,
     permit,
@@ -147,7 +146,7 @@ def _take_on(
     wanted_level = _level(ctx, spec, level, boss)
     waits = _may_hire(ctx, spec, boss, for_delegation=outcome is not None)
     status = AgentStatus.PENDING_APPROVAL if waits else AgentStatus.IDLE
-    agent, mandate = agents.create_with_mandate(
+    agent, mandate = tree.create_with_mandate(
         ctx,
         spec,
         boss,
@@ -180,7 +179,12 @@ def _take_on(
         **({"setAside": {kind.value: one for kind, one in amounts.items()}} if amounts else {}),
     }
     approval = approval_engine.ask(
-        ctx, ApprovalType.HIRE_AGENT, payload, agent=agent.id, home=boss.id if boss else agent.id
+        ctx,
+        ApprovalType.HIRE_AGENT,
+        payload,
+        agent=agent,
+        mandate=mandate,
+        home=boss or agent,
     )
     return Hired(agent, mandate, approval)
 
@@ -212,7 +216,9 @@ def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
     """Boss of the new agent; an agent hires below itself."""
     if ctx.actor.kind is not ActorKind.AGENT:
         return lookup.agent(ctx, reports_to) if reports_to else None
-    boss = lookup.agent(ctx, reports_to or ctx.actor.id)
+    if reports_to is None:
+        return lookup.known_agent(ctx, ctx.actor.id)
+    boss = lookup.agent(ctx, reports_to)
     if ctx.actor.id not in ctx.boss_chain(boss.id):
         ctx.accept(
             Action.AGENT_CREATE,
@@ -290,15 +296,14 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     agent = _as_approved(ctx, _limbo(ctx, approval), approval, payload)
     mandate = lookup.known_outcome(ctx, agent.id)
     _check_purpose(mandate, payload)
-    tree.set_status(ctx, agent, AgentStatus.IDLE)
-    working = lookup.known_agent(ctx, agent.id)
+    working = tree.set_status(ctx, agent, AgentStatus.IDLE)
     level = payload.get("permissionLevel")
     ctx.record("agent.hire", f"agent:{agent.id}", {"name": agent.name, "approval": approval.id})
     if level is not None:
         set_level(ctx, working, permission_level(level))
     else:
         begin_level(ctx, working)
-    waking.news(ctx, mandate, agents.WORK_FROM_THE_START)
+    waking.news(ctx, mandate, tree.WORK_FROM_THE_START)
     for_outcome = payload.get("outcomeId") is not None
     if not for_outcome and not payload["grants"]:
         return
@@ -325,9 +330,10 @@ def _as_approved(
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     # Its level is given next; whoever waits has none but the first.
     said, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
-    if (read_permissions(json.loads(agent.permissions)), agent.permission_level) != (said, first):
+    if (agent.can_create_agents, agent.permission_level) != (said, first):
         permit(ctx, agent, said, first)
-    return lookup.known_agent(ctx, agent.id)
+        agent = lookup.known_agent(ctx, agent.id)
+    return agent
 
 
 def _set_aside(
@@ -410,7 +416,7 @@ def _permitted_again(
     ctx: Context, agent: Agent, level: str | None, given: Mapping[str, Any]
 ) -> tuple[Agent, str | None]:
     """Permissions and level as they are asked for now, from those who may edit them."""
-    now = can_create_agents(agent.permissions)
+    now = agent.can_create_agents
     wanted = read_permissions(given["permissions"]) if "permissions" in given else now
     if wanted != now:
         if ctx.actor.kind is ActorKind.AGENT:

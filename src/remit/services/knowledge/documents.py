@@ -66,8 +66,32 @@ def create(
     """A new document; its bytes may have been stored already, under the same id."""
     new_id = file_id or ctx.ids.new()
     stored = stored or store(ctx, new_id, text)
-    file = File(
-        id=FileId(new_id),
+    file = _new(ctx, new_id, kind, description, home, stored, unlisted=unlisted, letter=letter)
+    ctx.tx.run(statements.INSERT_FILE, **row(file))
+    add_version(ctx, file, stored["links"])
+    return file
+
+
+def create_empty(ctx: Context, home: AgentId, *new: tuple[str, FileKind, str]) -> None:
+    """Several documents that nothing was written in yet: the id, kind and description of each."""
+    files = [_new(ctx, id_, kind, what, home, store(ctx, id_, "")) for id_, kind, what in new]
+    ctx.tx.run_for_each(statements.INSERT_FILE, [row(file) for file in files])
+    ctx.tx.add(*(_version(ctx, file) for file in files))
+
+
+def _new(
+    ctx: Context,
+    id_: str,
+    kind: FileKind,
+    description: str,
+    home: AgentId | None,
+    stored: Stored,
+    *,
+    unlisted: bool = False,
+    letter: bool = False,
+) -> File:
+    return File(
+        id=FileId(id_),
         company_id=CompanyId(ctx.company or ""),
         kind=kind,
         description=description,
@@ -83,9 +107,6 @@ def create(
         updated_at=ctx.now,
         letter=letter,
     )
-    ctx.tx.run(statements.INSERT_FILE, **row(file))
-    add_version(ctx, file, stored["links"])
-    return file
 
 
 def rewrite(ctx: Context, file: File, text: str) -> File:
@@ -123,11 +144,15 @@ def rename(ctx: Context, file_id: str, description: str) -> None:
 
 
 def add_version(ctx: Context, file: File, links: Any) -> None:
-    who = (ctx.actor.agent_id, ctx.actor.user_id, ctx.actor.run_id)
-    content = (file.sha256, file.size, file.is_text)
-    ctx.tx.add(Version(file.id, file.version, *content, ctx.now, *who))
+    ctx.tx.add(_version(ctx, file))
     for target in links:
         ctx.tx.run(statements.INSERT_LINK, file_id=file.id, target_id=target)
+
+
+def _version(ctx: Context, file: File) -> Version:
+    who = (ctx.actor.agent_id, ctx.actor.user_id, ctx.actor.run_id)
+    content = (file.sha256, file.size, file.is_text)
+    return Version(file.id, file.version, *content, ctx.now, *who)
 
 
 def prose(ctx: Context, file_id: str) -> str:

@@ -60,8 +60,10 @@ def deliver(
     agent: AgentId | None = None,
     user: UserId | None = None,
     files: Sequence[File] = (),
+    new_body: bool = False,
 ) -> None:
-    """Put a message in line, or aside until its time. Its files may be read when it is there."""
+    """Put a message in line, or aside until its time. Its files may be read when it is there; the
+    first is its body, which may have been made for it."""
     later = due > ctx.now
     if not later:
         # Mail that was due before this was sent comes before it, even if nobody has seen to it yet.
@@ -73,8 +75,8 @@ def deliver(
     new = Delivery(0, message.company_id, message.id, agent, user, status, due, position)
     ctx.tx.run(statements.INSERT_DELIVERY, **row(new))
     if agent is not None and not later:
-        for file in files:
-            grants.share(ctx, agent, file)
+        for number, file in enumerate(files):
+            grants.share(ctx, agent, file, new=new_body and number == 0)
         _show_common_boss(ctx, message, agent, files[0])
         update_inbox_outcome(ctx, agent, arrived=True)
 
@@ -293,7 +295,8 @@ def settle(ctx: Context, message: Message, why: str) -> None:
 
 def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False) -> None:
     """Open exactly while there is unread mail: so having something to do is one question."""
-    mail = bool(ctx.tx.all(statements.WAITING_FOR_AGENT, agent=agent, run=None, limit=1))
+    waiting = {"agent": agent, "run": None, "limit": 1}
+    mail = arrived or bool(ctx.tx.all(statements.WAITING_FOR_AGENT, **waiting))
     found = ctx.tx.one(outcome_statements.INBOX_OF, owner=agent)
     if found is None:
         if mail:

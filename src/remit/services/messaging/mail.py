@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from remit.authority import Action
+from remit.authority import Action, GivenFacts
 from remit.channels import registry
 from remit.clock import given_time
 from remit.errors import BadInput, Conflict
@@ -164,7 +164,10 @@ def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> s
     receiver = lookup.agent_row(ctx, who) if kind == "agent" else None
     if receiver is None or receiver.id == ctx.actor.agent_id:
         return None
-    word, sentence = idleness.reason(ctx, receiver)
+    kept = idleness.kept_from_starting(ctx, receiver)
+    if kept is None:
+        return None
+    word, sentence = kept
     if word not in (_KEPT if by_itself else _KEPT | _KEPT_FOR_NOW):
         return None
     # Its spending, and who paused it, are for people.
@@ -275,7 +278,9 @@ def post(
     origins.open_wish(ctx, message, receivers.agents)
     due = ctx.now if deliver_at is None else given_time(deliver_at, "deliver_at") or ctx.now
     for agent in receivers.agents:
-        inbox.deliver(ctx, message, due, agent=agent.id, files=(content, *sent))
+        inbox.deliver(
+            ctx, message, due, agent=agent.id, files=(content, *sent), new_body=file is None
+        )
     for user in (*receivers.users, *_board_for_vacant(ctx, receivers.agents)):
         inbox.deliver(ctx, message, due, user=user)
     job = None
@@ -350,19 +355,15 @@ def _to_agent(ctx: Context, receiver: Agent, asked: bool) -> Receivers:
         raise Conflict(
             f"{receiver.name} awaits approval.", "Write to it when its hire is approved."
         )
-    me = lookup.agent_row(ctx, ctx.actor.agent_id or "")
-    company = ctx.tx.existing(people.COMPANY)
-    decision = ctx.require(
-        Action.MESSAGE_SEND,
-        Resource(ResourceKind.MESSAGE, receiver.id),
-        over=receiver.id,
-        target_boss=receiver.boss_id,
-        own_boss=me.boss_id if me else None,
-        same_boss=me is not None
-        and (me.boss_id, me.boss_user_id) == (receiver.boss_id, receiver.boss_user_id),
-        messaging=company.messaging,
-        awaits_answer=asked,
-    )
+    facts: GivenFacts = {"target_boss": receiver.boss_id, "awaits_answer": asked}
+    if ctx.actor.agent_id is not None:
+        me = lookup.known_agent(ctx, ctx.actor.agent_id)
+        bosses = [(one.boss_id, one.boss_user_id) for one in (me, receiver)]
+        facts["own_boss"] = me.boss_id
+        facts["same_boss"] = bosses[0] == bosses[1]
+        facts["messaging"] = ctx.tx.existing(people.COMPANY).messaging
+    message = Resource(ResourceKind.MESSAGE, receiver.id)
+    decision = ctx.require(Action.MESSAGE_SEND, message, over=receiver.id, **facts)
     return Receivers((receiver,), (), decision)
 
 

@@ -71,16 +71,17 @@ def of_letters(ctx: Context, run: Run) -> list[MessageId]:
 
 def of_caller(ctx: Context) -> MessageId | None:
     """The letter behind what the caller makes now."""
-    run = _run(ctx, ctx.actor.run_id)
-    return None if run is None else of_run(ctx, run)
+    return raised(ctx, ctx.actor.run_id)
 
 
 def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
     """The origin stored with a new part; none when it has the same as its parent."""
-    made_of = of_caller(ctx)
-    inherited = {of_outcome(ctx, parent.id) for parent in parents} - {None}
     run = _run(ctx, ctx.actor.run_id)
-    if run is not None and inherited:
+    if run is None:
+        return None
+    made_of = of_run(ctx, run)
+    inherited = {of_outcome(ctx, parent.id) for parent in parents} - {None}
+    if inherited:
         started_for = set(json.loads(run.outcome_ids))
         # The outcome that started the run brings its own letter along, whatever else it read.
         if not of_letters(ctx, run) or any(parent.id in started_for for parent in parents):
@@ -104,12 +105,9 @@ def for_letter(
     return of_message(answered) if answered is not None else None
 
 
-def raised(ctx: Context, resource: str) -> MessageId | None:
+def raised(ctx: Context, by_run: RunId | None) -> MessageId | None:
     """The letter behind what a run raised, such as an approval."""
-    from remit.store.record import events as event_log
-
-    first = ctx.tx.all(event_log.EVENTS_ON, resource=resource, limit=1)
-    run = _run(ctx, first[0].run_id) if first else None
+    run = _run(ctx, by_run)
     return None if run is None else of_run(ctx, run)
 
 

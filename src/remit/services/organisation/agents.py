@@ -7,43 +7,34 @@ from typing import Annotated, Any
 
 from remit.authority import Action
 from remit.clock import Micros
-from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
-from remit.ids import AgentId, FileId, TokenKind, UserId
+from remit.errors import Conflict, NotFound
+from remit.ids import TokenKind
 from remit.model.organisation.agent import Agent, AgentStatus
-from remit.model.organisation.agent_spec import FIELDS, AgentSpec, values
+from remit.model.organisation.agent_spec import FIELDS, AgentSpec
 from remit.model.organisation.approval import ApprovalType
-from remit.model.organisation.configuration import RevisionSource, is_for_people
-from remit.model.organisation.permission import PermissionLevel
+from remit.model.organisation.configuration import is_for_people
 from remit.model.organisation.principal import ActorKind
-from remit.model.text import LONGEST_LABEL, clean_line, name_key
-from remit.model.work.file import FileKind
-from remit.model.work.outcome import LONGEST_TITLE, Outcome
+from remit.model.text import LONGEST_LABEL, clean_line
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.execution import jobs, waking
 from remit.services.fields import AgentRef, Help, Limit, OfAnother, Reference, Remark, Text
 from remit.services.governance import approval_engine
-from remit.services.hiring import agent_spec, configuration
+from remit.services.hiring import agent_spec
 from remit.services.knowledge import documents
-from remit.services.messaging import mail, origins
+from remit.services.messaging import mail
 from remit.services.organisation import termination, tree
-from remit.services.organisation.permissions import begin as begin_level
 from remit.services.people import users
 from remit.services.rights import grants
-from remit.services.spending import ledger
 from remit.services.subjects import require_file
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added, preview_of
 from remit.services.work import outcome_ending
-from remit.services.work.outcome_creation import add_to_mandate, open_outcome
 from remit.store.engine.statement import row
 from remit.store.execution import runs as run_statements
 from remit.store.organisation import agents as statements
 from remit.store.organisation import people
 from remit.store.record import events as event_log
-
-#: Why an agent is woken that was taken on for something that can be accomplished.
-WORK_FROM_THE_START = "its mandate can be worked on"
 
 
 @command("agents.create", described=FIELDS)
@@ -66,7 +57,7 @@ def create(
     boss = lookup.agent(ctx, reports_to) if reports_to else None
     spec = agent_spec.new(ctx, described, boss)
     require_appointing(ctx, spec, boss)
-    agent, _ = create_with_mandate(ctx, spec, boss, purpose=purpose, perpetual=perpetual)
+    agent, _ = tree.create_with_mandate(ctx, spec, boss, purpose=purpose, perpetual=perpetual)
     for wish in given:
         grants.give_to(ctx, agent, wish)
     keep_appointment(ctx, agent)
@@ -98,103 +89,6 @@ def keep_appointment(ctx: Context, agent: Agent) -> None:
             agent=agent.id,
             note="Created by the board",
         )
-
-
-def create_with_mandate(
-    ctx: Context,
-    spec: AgentSpec,
-    boss: Agent | None,
-    *,
-    mandate: Outcome | None = None,
-    purpose: object = None,
-    perpetual: object = None,
-    boss_user: UserId | None = None,
-    status: AgentStatus = AgentStatus.IDLE,
-) -> tuple[Agent, Outcome]:
-    """An agent in its place: below its boss, or at the root below a user, who is the one that asks
-    unless another is named.
-
-    It is there for the outcome `mandate`, or for a new one that is a part of its boss's. A new
-    mandate is perpetual: the agent works when there is mail or an outcome for it. One that is not
-    can be accomplished, and is itself work from the first moment.
-    """
-    check_name(ctx, spec.name)
-    new = mandate is None
-    if mandate is None:
-        mandate = _open_mandate(ctx, spec, boss, purpose, perpetual)
-    agent = Agent(
-        **values(spec),
-        id=AgentId(mandate.id),
-        company_id=mandate.company_id,
-        status=status,
-        boss_id=boss.id if boss else None,
-        boss_user_id=None if boss else boss_user or _boss_user(ctx),
-        seat_user_id=None,
-        permission_level=PermissionLevel.STANDARD,
-        config_revision=1,
-        state_file_id=FileId(ctx.ids.new()),
-        log_file_id=FileId(ctx.ids.new()),
-        created_at=ctx.now,
-        updated_at=ctx.now,
-    )
-    ctx.tx.add(agent, name_key=name_key(spec.name))
-    tree.first_place(ctx, agent, boss)
-    # Its working memory, which it writes, and the log of its runs, which it reads.
-    books = [
-        (agent.state_file_id, FileKind.STATE, f"State of {agent.name}"),
-        (agent.log_file_id, FileKind.LOG, f"Activity log of {agent.name}"),
-    ]
-    books += [(FileId(mandate.id), FileKind.OUTCOME, mandate.title)] if new else []
-    for file_id, kind, what in books:
-        documents.create(ctx, kind, what, "", home=agent.id, file_id=file_id)
-    ctx.record(
-        "agent.create",
-        f"agent:{agent.id}",
-        {
-            "name": spec.name,
-            "role": spec.role.value,
-            "boss": agent.boss_id,
-            "boss_user": agent.boss_user_id,
-            "adapter_type": spec.adapter_type,
-            "mandate": mandate.title,
-            "status": status.value,
-        },
-    )
-    configuration.keep(ctx, agent, RevisionSource.CREATE)
-    ledger.open_accounts(ctx, agent)
-    waits = status is AgentStatus.PENDING_APPROVAL
-    if not waits:
-        begin_level(ctx, agent)
-    if new:
-        parents = [boss.id] if boss else []
-        details = {"title": mandate.title, "owner": mandate.owner_id, "parents": parents}
-        ctx.record("outcome.create", f"outcome:{mandate.id}", details)
-        if not waits:
-            waking.news(ctx, mandate, WORK_FROM_THE_START)
-    return agent, mandate
-
-
-def _open_mandate(
-    ctx: Context, spec: AgentSpec, boss: Agent | None, purpose: object, perpetual: object
-) -> Outcome:
-    if not isinstance(perpetual, bool | None):
-        raise BadInput("perpetual: must be true or false.", "Send a boolean.")
-    aim = purpose or spec.title or f"Act as {spec.role.value}"
-    mandate = open_outcome(
-        ctx,
-        title=clean_line(aim, "purpose", longest=LONGEST_TITLE),
-        perpetual=perpetual is not False,
-        delegator=boss.id if boss else None,
-        origin=origins.of_caller(ctx),
-    )
-    if boss is not None:
-        add_to_mandate(ctx, boss, mandate)
-    return mandate
-
-
-def check_name(ctx: Context, name: str) -> None:
-    if lookup.living_agent(ctx, name):
-        raise AlreadyExists(f"There is an agent named {name!r} already.")
 
 
 @query("agents.listing")
@@ -510,9 +404,3 @@ def revoke_key(
     ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
     ctx.record("token.revoke", f"token:{token.id}", {"agent_id": found.id})
     return {"id": token.id, "revoked": True}
-
-
-def _boss_user(ctx: Context) -> UserId:
-    if ctx.actor.kind is not ActorKind.USER:
-        raise BadInput("A root agent reports to a user.", "Name the boss with reportsTo.")
-    return UserId(ctx.actor.id)

@@ -33,7 +33,16 @@ def why_idle(ctx: Context, *, agent: AgentRef) -> shapes.IdlenessShape:
     return {"agent_id": found.id, "name": found.name, "reason": word, "sentence": sentence}
 
 
-def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
+Reason = tuple[str, str]
+
+
+def kept_from_starting(ctx: Context, agent: Agent) -> Reason | None:
+    """The reason why an agent does not start; None when nothing keeps it from that."""
+    found = ctx.tx.one(leases.STARTABLE, agent=agent.id)
+    return reason(ctx, agent) if found is None else _kept(ctx, agent, found.held_by)
+
+
+def reason(ctx: Context, agent: Agent) -> Reason:
     """One word and one sentence, for views that show it beside other things."""
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
@@ -61,6 +70,18 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "person", "A person holds its seat."
     if lease is not None and lease.held:
         return "cancelled", "Its last run was cancelled; it waits for something new."
+    kept = _kept(ctx, agent, lease.held_by if lease else None)
+    if kept is not None:
+        return kept
+    if lease is None or not lease.awake:
+        return "waking", "Has work, and starts within the minute."
+    if lease.due_at > ctx.now:
+        return "backoff", f"{_why_backoff(lease)} It is tried again at {views.time(lease.due_at)}."
+    return "no_slot", "Ready, and waits for a free slot of a worker."
+
+
+def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
+    """What keeps an agent from being started that could be otherwise."""
     over = ledger.used_up(ctx, agent.id)
     if over is not None:
         return "budget", f"{budgets.sentence(ctx, over)} It goes on when there is some again."
@@ -70,14 +91,10 @@ def reason(ctx: Context, agent: Agent) -> tuple[str, str]:
     missing = _without_adapter(agent)
     if missing is not None:
         return "no_adapter", missing
-    closed = admission.holding(ctx, agent, lease.held_by if lease else None)
+    closed = admission.holding(ctx, agent, held_by)
     if closed is not None:
         return "held", f"{accounts.sentence(closed)} {accounts.step(closed)}"
-    if lease is None or not lease.awake:
-        return "waking", "Has work, and starts within the minute."
-    if lease.due_at > ctx.now:
-        return "backoff", f"{_why_backoff(lease)} It is tried again at {views.time(lease.due_at)}."
-    return "no_slot", "Ready, and waits for a free slot of a worker."
+    return None
 
 
 def _without_adapter(agent: Agent) -> str | None:

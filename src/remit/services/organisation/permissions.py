@@ -1,19 +1,19 @@
 """The permission to hire, and giving an agent one of the four levels."""
 
+import json
 from typing import Annotated
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
 from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent_spec import permissions
 from remit.model.organisation.grant import AGENT_CREATE, Resource, ResourceKind
 from remit.model.organisation.permission import (
     CAN_CREATE_AGENTS,
     PermissionLevel,
     Policy,
     Reach,
-    can_create_agents,
     permission_level,
-    permissions,
     policy,
 )
 from remit.model.organisation.principal import SYSTEM
@@ -71,7 +71,8 @@ def change(
 
 def read(given: object) -> bool | None:
     """The permission to hire in a description of permissions."""
-    return can_create_agents(permissions(given))
+    said = json.loads(permissions(given)).get(CAN_CREATE_AGENTS)
+    return said if isinstance(said, bool) else None
 
 
 def require_level(ctx: Context, level: PermissionLevel, *, on: str, home: str | None) -> None:
@@ -103,7 +104,7 @@ def begin(ctx: Context, agent: Agent) -> None:
         for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
             for action in actions:
                 grants.give_to(ctx, agent, {"resource": action, "level": "use", "mode": mode})
-        said = can_create_agents(agent.permissions)
+        said = agent.can_create_agents
         if said is None and preset.can_create_agents is not None:
             permit(ctx, agent, preset.can_create_agents, agent.permission_level)
 
@@ -119,10 +120,10 @@ def permit(ctx: Context, agent: Agent, can_create: bool | None, level: Permissio
         f"agent:{agent.id}",
         {
             "name": agent.name,
-            "can_create_agents": can_create_agents(stored),
+            "can_create_agents": can_create,
             "level": level.value,
             "was": {
-                "can_create_agents": can_create_agents(agent.permissions),
+                "can_create_agents": agent.can_create_agents,
                 "level": agent.permission_level.value,
             },
         },

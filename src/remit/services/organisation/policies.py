@@ -16,7 +16,6 @@ from remit.model.organisation.permission import (
     PermissionLevel,
     Policy,
     Preset,
-    can_create_agents,
     permission_level,
     preset,
 )
@@ -91,7 +90,7 @@ def _fit(ctx: Context, agent: Agent, was: Preset, now: Preset) -> bool:
             wish = {"resource": action, "level": "use", "mode": mode.value}
             grants.give_to(ctx, agent, wish)
             changed = True
-    said = can_create_agents(agent.permissions)
+    said = agent.can_create_agents
     if was.can_create_agents != now.can_create_agents and said == was.can_create_agents:
         permissions.permit(ctx, agent, now.can_create_agents, agent.permission_level)
         changed = True

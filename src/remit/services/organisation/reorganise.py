@@ -19,7 +19,7 @@ from remit.services import lookup, shapes
 from remit.services.command import Context, command
 from remit.services.execution import tool_changes
 from remit.services.hiring import agent_spec
-from remit.services.organisation import agents, authority_map
+from remit.services.organisation import agents, authority_map, tree
 from remit.services.organisation.reorganise_steps import Steps
 from remit.services.people import users
 from remit.services.spending import budgets, ledger
@@ -153,7 +153,7 @@ def _insert_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
     spec = agent_spec.new(ctx, described, boss)
     agents.require_appointing(ctx, spec, boss)
     purpose = operation.get("purpose") or f"Lead {', '.join(agent.name for agent in moved)}"[:200]
-    layer, _ = agents.create_with_mandate(ctx, spec, boss, purpose=purpose)
+    layer, _ = tree.create_with_mandate(ctx, spec, boss, purpose=purpose)
     agents.keep_appointment(ctx, layer)
     steps.created(layer)
     for agent in moved:

@@ -128,7 +128,7 @@ def _found(ctx: Context, boss: UserId) -> Agent:
     free = next(name for name in names if not _is_taken(ctx, name))
     described = {"name": free, "role": ROLE, "title": TITLE, "adapter_type": ctx.usable_adapter}
     spec = agent_spec.read(described)
-    root, _ = agents.create_with_mandate(ctx, spec, None, purpose=PURPOSE, boss_user=boss)
+    root, _ = tree.create_with_mandate(ctx, spec, None, purpose=PURPOSE, boss_user=boss)
     return root
 
 

@@ -1,7 +1,9 @@
-"""The tree of agents: statuses, places, and who is above whom."""
+"""The tree of agents: how they come into it, their statuses and places, and who is above whom."""
 
-from remit.errors import BadInput, Conflict
-from remit.ids import AgentId, UserId
+from dataclasses import replace
+
+from remit.errors import AlreadyExists, BadInput, Conflict
+from remit.ids import AgentId, FileId, RevisionId, UserId
 from remit.model.organisation.agent import (
     DEEPEST_TREE,
     HUMAN,
@@ -10,17 +12,140 @@ from remit.model.organisation.agent import (
     Agent,
     AgentStatus,
 )
+from remit.model.organisation.agent_spec import AgentSpec, values
+from remit.model.organisation.configuration import RevisionSource, revision_of
+from remit.model.organisation.permission import PermissionLevel
+from remit.model.organisation.principal import ActorKind
+from remit.model.text import clean_line, name_key
+from remit.model.work.file import FileKind
+from remit.model.work.outcome import LONGEST_TITLE, Outcome
 from remit.services import lookup
 from remit.services.command import Context
 from remit.services.execution import waking
+from remit.services.knowledge import documents
+from remit.services.messaging import origins
+from remit.services.organisation.permissions import begin as begin_level
+from remit.services.spending import ledger
 from remit.services.work import waits
+from remit.services.work.outcome_creation import add_to_mandate, open_outcome
+from remit.store.engine.statement import row
 from remit.store.organisation import agents as statements
 from remit.store.organisation import people
+from remit.store.organisation.agents import Place
 from remit.store.record import events as event_log
 from remit.store.work import outcomes as outcome_statements
 
+#: Why an agent is woken that was taken on for something that can be accomplished.
+WORK_FROM_THE_START = "its mandate can be worked on"
 #: As the event is called by which an agent is gone for good.
 PURGED = "agent.purge"
+
+
+def create_with_mandate(
+    ctx: Context,
+    spec: AgentSpec,
+    boss: Agent | None,
+    *,
+    mandate: Outcome | None = None,
+    purpose: object = None,
+    perpetual: object = None,
+    boss_user: UserId | None = None,
+    status: AgentStatus = AgentStatus.IDLE,
+) -> tuple[Agent, Outcome]:
+    """An agent in its place: below its boss, or at the root below a user, who is the one that asks
+    unless another is named.
+
+    It is there for the outcome `mandate`, or for a new one that is a part of its boss's. A new
+    mandate is perpetual: the agent works when there is mail or an outcome for it. One that is not
+    can be accomplished, and is itself work from the first moment.
+    """
+    check_name(ctx, spec.name)
+    if boss is not None:
+        check_boss(ctx, boss)
+    new = mandate is None
+    if mandate is None:
+        mandate = _open_mandate(ctx, spec, boss, purpose, perpetual)
+    agent = Agent(
+        **values(spec),
+        id=AgentId(mandate.id),
+        company_id=mandate.company_id,
+        status=status,
+        boss_id=boss.id if boss else None,
+        boss_user_id=None if boss else boss_user or _boss_user(ctx),
+        seat_user_id=None,
+        permission_level=PermissionLevel.STANDARD,
+        config_revision=1,
+        state_file_id=FileId(ctx.ids.new()),
+        log_file_id=FileId(ctx.ids.new()),
+        created_at=ctx.now,
+        updated_at=ctx.now,
+    )
+    ctx.tx.add(agent, name_key=name_key(spec.name))
+    place = Place(agent.id, agent.boss_id, agent.boss_user_id, since=ctx.now, until=None)
+    ctx.tx.run(statements.INSERT_PLACE, company_id=ctx.company, **row(place))
+    # Its working memory, which it writes, and the log of its runs, which it reads.
+    books = [
+        (agent.state_file_id, FileKind.STATE, f"State of {agent.name}"),
+        (agent.log_file_id, FileKind.LOG, f"Activity log of {agent.name}"),
+    ]
+    books += [(FileId(mandate.id), FileKind.OUTCOME, mandate.title)] if new else []
+    documents.create_empty(ctx, agent.id, *books)
+    ctx.record(
+        "agent.create",
+        f"agent:{agent.id}",
+        {
+            "name": spec.name,
+            "role": spec.role.value,
+            "boss": agent.boss_id,
+            "boss_user": agent.boss_user_id,
+            "adapter_type": spec.adapter_type,
+            "mandate": mandate.title,
+            "status": status.value,
+        },
+    )
+    revision = RevisionId(ctx.ids.new())
+    ctx.tx.add(revision_of(agent, revision, RevisionSource.CREATE, ctx.actor, ctx.now))
+    if agent.has_budget:
+        ledger.open_accounts(ctx, agent)
+    waits = status is AgentStatus.PENDING_APPROVAL
+    if not waits:
+        begin_level(ctx, agent)
+    if new:
+        parents = [boss.id] if boss else []
+        details = {"title": mandate.title, "owner": mandate.owner_id, "parents": parents}
+        ctx.record("outcome.create", f"outcome:{mandate.id}", details)
+        if not waits:
+            waking.news(ctx, mandate, WORK_FROM_THE_START)
+    return agent, mandate
+
+
+def _open_mandate(
+    ctx: Context, spec: AgentSpec, boss: Agent | None, purpose: object, perpetual: object
+) -> Outcome:
+    if not isinstance(perpetual, bool | None):
+        raise BadInput("perpetual: must be true or false.", "Send a boolean.")
+    aim = purpose or spec.title or f"Act as {spec.role.value}"
+    mandate = open_outcome(
+        ctx,
+        title=clean_line(aim, "purpose", longest=LONGEST_TITLE),
+        perpetual=perpetual is not False,
+        delegator=boss.id if boss else None,
+        origin=origins.of_caller(ctx),
+    )
+    if boss is not None:
+        add_to_mandate(ctx, boss, mandate)
+    return mandate
+
+
+def check_name(ctx: Context, name: str) -> None:
+    if lookup.living_agent(ctx, name):
+        raise AlreadyExists(f"There is an agent named {name!r} already.")
+
+
+def _boss_user(ctx: Context) -> UserId:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("A root agent reports to a user.", "Name the boss with reportsTo.")
+    return UserId(ctx.actor.id)
 
 
 def check_transition(agent: Agent, wanted: AgentStatus) -> None:
@@ -34,7 +159,7 @@ def check_transition(agent: Agent, wanted: AgentStatus) -> None:
     )
 
 
-def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
+def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> Agent:
     """The only place where a status changes."""
     check_transition(agent, wanted)
     ctx.tx.run(
@@ -42,6 +167,7 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> None:
     )
     if wanted not in (AgentStatus.IDLE, AgentStatus.RUNNING):
         waking.hold(ctx, agent.id)
+    return replace(agent, status=wanted, updated_at=ctx.now)
 
 
 def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
@@ -100,7 +226,7 @@ def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
             f"{boss.name} is {boss.status.value.replace('_', ' ')} and cannot have reports.",
             "Choose another boss.",
         )
-    depth = len(ctx.boss_chain(boss.id))
+    depth = 1 if boss.boss_id is None else len(ctx.boss_chain(boss.id))
     if depth == 0 or depth + height > DEEPEST_TREE:
         raise BadInput(
             f"The tree may be at most {DEEPEST_TREE} agents deep.", "Choose a boss further up."
@@ -131,26 +257,8 @@ def check_assignable(ctx: Context, agent: str) -> None:
 def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None) -> None:
     """Remember who reports to whom from now on."""
     ctx.tx.run(statements.END_PLACE, agent=agent)
-    _begin_place(ctx, agent, boss, boss_user)
-
-
-def _begin_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None) -> None:
-    ctx.tx.run(
-        statements.INSERT_PLACE,
-        company_id=ctx.company,
-        agent_id=agent,
-        boss_id=boss,
-        boss_user_id=boss_user,
-        since=ctx.now,
-        until=None,
-    )
-
-
-def first_place(ctx: Context, agent: Agent, boss: Agent | None) -> None:
-    """Put a new agent below its boss, if it can be there."""
-    if boss is not None:
-        check_boss(ctx, boss)
-    _begin_place(ctx, agent.id, agent.boss_id, agent.boss_user_id)
+    place = Place(AgentId(agent), boss, boss_user, since=ctx.now, until=None)
+    ctx.tx.run(statements.INSERT_PLACE, company_id=ctx.company, **row(place))
 
 
 def living_boss(ctx: Context, agent: Agent) -> AgentId | None:

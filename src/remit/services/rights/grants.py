@@ -227,8 +227,11 @@ def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> G
     return _store(ctx, _made(ctx, holder, kb_file(file_id), level, Mode.ALLOW))
 
 
-def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = True) -> Grant | None:
-    """Let somebody read what was sent to them; nothing when they can read it already.
+def share(
+    ctx: Context, receiver: AgentId, file: File, *, still_held: bool = True, new: bool = False
+) -> Grant | None:
+    """Let somebody read what was sent to them; nothing when they can read it already. Of a `new`
+    file only who made it can know.
 
     The sender may read it: that was decided when it sent the message. What it could read by rule,
     such as an outcome, rests on nothing it holds. Unless it is known to be `still_held`, what the
@@ -237,9 +240,10 @@ def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = Tru
     resource = kb_file(file.id)
     if file.kind is FileKind.OUTCOME:
         resource = Resource(ResourceKind.OUTCOME, file.id)
-    has = holding(ctx.held(receiver, resource), Level.READ, ctx.now)
-    if has.allowed or has.reason == "denied_by_grant":
-        return None
+    if not new or receiver == ctx.actor.agent_id:
+        has = holding(ctx.held(receiver, resource), Level.READ, ctx.now)
+        if has.allowed or has.reason == "denied_by_grant":
+            return None
     if file.kind is not FileKind.FILE and receiver in ctx.boss_chain(file.home_agent_id):
         return None
     parent = None

@@ -6,7 +6,6 @@ from remit.ids import AgentId, CompanyId, OutcomeId
 from remit.model.organisation.agent import Agent
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus
-from remit.services import lookup
 from remit.services.command import Context
 from remit.services.knowledge import documents
 from remit.store.work import outcomes as statements
@@ -36,6 +35,7 @@ def open_outcome(
         created_at=ctx.now,
         updated_at=ctx.now,
         finished_at=None,
+        news=more.get("news", 0),
         look_at=more.get("deferred_until"),
         look_for=Look.DEFERRAL if more.get("deferred_until") is not None else None,
         origin_id=more.get("origin"),
@@ -62,8 +62,7 @@ def write_document(
 def add_to_mandate(ctx: Context, agent: Agent, new: Outcome) -> None:
     """Make a new outcome, which has no parts yet, a part of an agent's mandate while that is
     open."""
-    if lookup.known_outcome(ctx, agent.id).status is OutcomeStatus.OPEN:
+    if ctx.tx.run(statements.COUNT_PREREQ_IF_OPEN, outcome=agent.id):
         ctx.tx.run(
             statements.INSERT_EDGE, company_id=ctx.company, parent_id=agent.id, child_id=new.id
         )
-        ctx.tx.run(statements.COUNT_PREREQS, outcome=agent.id, step=1)

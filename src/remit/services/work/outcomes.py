@@ -109,7 +109,9 @@ def create(
         lookup.company_of_caller(ctx, company)
     above = _each([_require_open_parent(ctx, other) for other in _unique([parent, *parents])])
     owner = above[0].owner_id
-    tree.check_assignable(ctx, owner)
+    if owner != ctx.actor.agent_id:
+        tree.check_assignable(ctx, owner)
+    news = waking.place_of_news(ctx, owner)
     outcome = open_outcome(
         ctx,
         title=title,
@@ -118,17 +120,19 @@ def create(
         urgent=urgent,
         important=important,
         deferred_until=_deferral(deferred_until),
+        news=news,
         origin=origins.for_part(ctx, above),
     )
     write_document(ctx, outcome, description, new_stored)
     for reason in above:
-        _add_edge(ctx, reason, outcome)
+        # What is new depends on nothing, so no cycle can come of it.
+        _insert_edge(ctx, reason, outcome)
+        ctx.tx.run(statements.COUNT_NEW_PART, outcome=reason.id)
     waits_for = _each([lookup.find(ctx, OUTCOME, other) for other in _unique(blocked_by)])
     for other in waits_for:
         _add_blocker(ctx, outcome, other)
-    waking.news(ctx, outcome, "an outcome was created")
-    for reason in above:
-        waking.moved(ctx, reason)
+    if news:
+        waking.wake(ctx, owner, "an outcome was created")
     circle = cycles.told_of_prerequisites(ctx, outcome, waits_for) if waits_for else {}
     ctx.record(
         "outcome.create",
@@ -140,7 +144,9 @@ def create(
             "blocked_by": [other.id for other in waits_for],
         },
     )
-    return {**views.outcome(lookup.known_outcome(ctx, outcome.id), ctx.now), **circle}
+    if waits_for:
+        outcome = lookup.known_outcome(ctx, outcome.id)
+    return {**views.outcome(outcome, ctx.now), **circle}
 
 
 @command(
@@ -486,11 +492,15 @@ def _require_open_parent(ctx: Context, text: str) -> Outcome:
 
 def _add_edge(ctx: Context, parent: Outcome, child: Outcome) -> None:
     _refuse_cycle(ctx, child.id, parent.id)
+    _insert_edge(ctx, parent, child)
+    if child.status is OutcomeStatus.OPEN:
+        ctx.tx.run(statements.COUNT_PREREQS, outcome=parent.id, step=1)
+
+
+def _insert_edge(ctx: Context, parent: Outcome, child: Outcome) -> None:
     ctx.tx.run(
         statements.INSERT_EDGE, company_id=ctx.company, parent_id=parent.id, child_id=child.id
     )
-    if child.status is OutcomeStatus.OPEN:
-        ctx.tx.run(statements.COUNT_PREREQS, outcome=parent.id, step=1)
 
 
 def _add_blocker(ctx: Context, outcome: Outcome, blocker: Outcome) -> None:

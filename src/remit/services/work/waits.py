@@ -49,14 +49,16 @@ def begin(
         remind_at=ctx.now + reminders(ctx, to_agent)[0],
     )
     ctx.tx.add(wait)
-    for outcome in concerned(ctx, agent) if about is None else about:
-        ctx.tx.run(
+    resting = concerned(ctx, agent) if about is None else about
+    if resting:
+        ctx.tx.run_for_each(
             statements.INSERT_WAIT_OUTCOME,
-            company_id=wait.company_id,
-            wait_id=wait.id,
-            outcome_id=outcome.id,
+            [
+                {"company_id": wait.company_id, "wait_id": wait.id, "outcome_id": outcome.id}
+                for outcome in resting
+            ],
         )
-        ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=1)
+        ctx.tx.run(statements.COUNT_WAITS, wait=wait.id, step=1)
     return wait
 
 
@@ -81,10 +83,11 @@ def end(ctx: Context, kind: WaitKind, subject: str, why: str = "") -> None:
 
 def end_one(ctx: Context, wait: Wait, why: str = "") -> None:
     held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
-    ctx.tx.run(statements.DELETE_WAIT_OUTCOMES, wait=wait.id)
+    if held_up:
+        ctx.tx.run(statements.COUNT_WAITS, wait=wait.id, step=-1)
+        ctx.tx.run(statements.DELETE_WAIT_OUTCOMES, wait=wait.id)
     ctx.tx.run(statements.DELETE_WAIT, wait=wait.id)
     for outcome in held_up:
-        ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=-1)
         waking.news(ctx, outcome, "what it waited for was decided")
     if why:
         from remit.services.governance import approval_engine  # it rests on mail, which ends waits
@@ -216,8 +219,7 @@ def forget_agent(ctx: Context, agent: str) -> list[shapes.ForgottenWaitShape]:
     forgotten: list[shapes.ForgottenWaitShape] = []
     for wait in ctx.tx.all(statements.WAITS_OF, agent=agent):
         held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
-        for outcome in held_up:
-            ctx.tx.run(statements.COUNT_WAITS, outcome=outcome.id, step=-1)
+        ctx.tx.run(statements.COUNT_WAITS, wait=wait.id, step=-1)
         forgotten.append(
             {
                 "kind": wait.kind.value,

@@ -7,7 +7,7 @@ when it returns.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -19,6 +19,18 @@ from remit.store.engine.statement import POSTGRESQL, SQLITE, Row, Statement, cha
 from remit.store.tables.base import STORED
 
 T = TypeVar("T")
+#: Of a statement, or of one that is run for each of several rows.
+Parameters = dict[str, Any] | list[dict[str, Any]]
+
+
+class Delayed(ABC):
+    """Rows that are stored together: at the end of a transaction, or before it looks at their
+    tables."""
+
+    tables: frozenset[str]
+
+    @abstractmethod
+    def store(self, transaction: "Transaction") -> None: ...
 
 
 class Transaction(ABC):
@@ -30,15 +42,46 @@ class Transaction(ABC):
     writable: bool
     #: Parameters of every statement that is not given others: the time and the company of the call.
     given: Mapping[str, Any] = MappingProxyType({})
+    #: Whether nobody else changes meanwhile what this transaction reads.
+    undisturbed: bool
+    _delayed: Delayed | None = None
+
+    def __init__(self) -> None:
+        #: Answers of statements that ask to be kept.
+        self._answers: dict[Statement[Any], dict[object, tuple[Any, ...]]] = {}
 
     @abstractmethod
-    def execute(self, sql: str, parameters: dict[str, Any]) -> Any: ...
+    def execute(self, sql: str, parameters: Parameters) -> Any: ...
 
     @abstractmethod
+    def _undo(self) -> None: ...
+
     def restart(self) -> None:
         """Undo what this transaction did so far and go on."""
+        self._delayed = None
+        self._answers.clear()
+        self._undo()
+
+    def carry_out(self, work: Callable[["Transaction"], T]) -> T:
+        """Do the work, and store what it delayed."""
+        result = work(self)
+        self._store_delayed()
+        return result
+
+    def delay(self, rows: Delayed) -> None:
+        """Store these rows later, but before anything asks for them."""
+        if self._delayed is not rows:
+            self._store_delayed()
+            self._delayed = rows
+
+    def _store_delayed(self) -> None:
+        if (delayed := self._delayed) is not None:
+            self._delayed = None
+            delayed.store(self)
 
     def one(self, statement: Statement[T], **parameters: Any) -> T | None:
+        if statement.kept:
+            return next(iter(self._kept(statement, parameters)), None)
         found: Row | None = self._run(statement, parameters).fetchone()
         return None if found is None else statement.make(*found)
 
@@ -49,22 +92,51 @@ class Transaction(ABC):
         return found
 
     def all(self, statement: Statement[T], **parameters: Any) -> list[T]:
+        if statement.kept:
+            return list(self._kept(statement, parameters))
+        return self._rows(statement, parameters)
+
+    def _rows(self, statement: Statement[T], parameters: dict[str, Any]) -> list[T]:
         make = statement.make
         return [make(*one) for one in self._run(statement, parameters).fetchall()]
+
+    def _kept(self, statement: Statement[T], parameters: dict[str, Any]) -> Sequence[T]:
+        """The answer to the same question, if nothing changed meanwhile that it rests on."""
+        if not self.undisturbed:
+            return self._rows(statement, parameters)
+        answers = self._answers.setdefault(statement, {})
+        question = tuple(sorted({**self.given, **parameters}.items()))
+        if question not in answers:
+            answers[question] = tuple(self._rows(statement, parameters))
+        return answers[question]
 
     def run(self, statement: Statement[Any], **parameters: Any) -> int:
         """How many rows it changed."""
         return int(self._run(statement, parameters).rowcount)
 
-    def add(self, value: object, **more: Any) -> None:
-        """Store a value as a new row, with the columns that the value itself does not know."""
-        kind = type(value)
+    def run_for_each(self, statement: Statement[Any], rows: Sequence[dict[str, Any]]) -> None:
+        """Run it for each of several rows, in one way to the database and back."""
+        if len(rows) == 1:
+            self._run(statement, rows[0])
+        elif rows:
+            self._run(statement, list(rows))
+
+    def add(self, *values: object, **more: Any) -> None:
+        """Store values of one kind as new rows, with the columns that the values do not know."""
+        kind = type(values[0])
         if kind not in _INSERTIONS:
             _INSERTIONS[kind] = change(insert(STORED[kind]))
-        self.run(_INSERTIONS[kind], **row(value, **more))
+        self.run_for_each(_INSERTIONS[kind], [row(value, **more) for value in values])
 
-    def _run(self, statement: Statement[Any], parameters: dict[str, Any]) -> Any:
+    def _run(self, statement: Statement[Any], parameters: Parameters) -> Any:
         sql, constants = statement.compiled(self.dialect)
+        if self._delayed is not None and statement.names_any(self._delayed.tables):
+            self._store_delayed()
+        if statement.writes:
+            for kept in [one for one in self._answers if one.names_any(statement.writes)]:
+                del self._answers[kept]
+        if isinstance(parameters, list):
+            return self.execute(sql, [{**constants, **self.given, **one} for one in parameters])
         values = {**constants, **self.given, **parameters}
         for switch, name in statement.optional:
             values.setdefault(switch, parameters.get(name) is None)

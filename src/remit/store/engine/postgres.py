@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors as pg
 
 from remit.errors import BadInput, RemitError, StorageFull, Unavailable
-from remit.store.engine.database import Database, Transaction
+from remit.store.engine.database import Database, Parameters, Transaction
 from remit.store.engine.errors import RowConflict
 from remit.store.engine.statement import POSTGRESQL
 
@@ -31,14 +31,22 @@ class PostgresTransaction(Transaction):
     one_by_one = False
 
     def __init__(self, connection: psycopg.Connection[Any], *, writable: bool) -> None:
+        super().__init__()
         self._connection = connection
         self.writable = writable
+        # A read has a snapshot; a write sees what others commit, until it locks its company.
+        self.undisturbed = not writable
 
-    def execute(self, sql: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
+    def execute(self, sql: str, parameters: Parameters) -> psycopg.Cursor[Any]:
+        if isinstance(parameters, list):
+            cursor = self._connection.cursor()
+            cursor.executemany(sql, parameters)
+            return cursor
         return self._connection.execute(sql, parameters)
 
-    def restart(self) -> None:
+    def _undo(self) -> None:
         self._connection.rollback()
+        self.undisturbed = not self.writable
 
 
 class PostgresDatabase(Database):
@@ -75,7 +83,7 @@ class PostgresDatabase(Database):
             connection = self._connection()
             try:
                 _begin(connection, writable=writable)
-                result = work(PostgresTransaction(connection, writable=writable))
+                result = PostgresTransaction(connection, writable=writable).carry_out(work)
                 connection.commit()
             except (pg.SerializationFailure, pg.DeadlockDetected):
                 _undo(connection)

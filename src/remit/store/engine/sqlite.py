@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from remit.errors import BadInput, RemitError, StorageFull, Unavailable
-from remit.store.engine.database import Database, Transaction
+from remit.store.engine.database import Database, Parameters, Transaction
 from remit.store.engine.errors import RowConflict
 from remit.store.engine.statement import SQLITE
 
@@ -37,15 +37,19 @@ class _Job(NamedTuple):
 class SqliteTransaction(Transaction):
     dialect = SQLITE
     one_by_one = True
+    undisturbed = True
 
     def __init__(self, connection: sqlite3.Connection, *, writable: bool) -> None:
+        super().__init__()
         self._connection = connection
         self.writable = writable
 
-    def execute(self, sql: str, parameters: dict[str, Any]) -> sqlite3.Cursor:
+    def execute(self, sql: str, parameters: Parameters) -> sqlite3.Cursor:
+        if isinstance(parameters, list):
+            return self._connection.executemany(sql, parameters)
         return self._connection.execute(sql, parameters)
 
-    def restart(self) -> None:
+    def _undo(self) -> None:
         if self.writable:
             self._connection.execute("ROLLBACK TO job")
 
@@ -115,7 +119,6 @@ class SqliteDatabase(Database):
             self._counter.close()
 
     def _write_loop(self, connection: sqlite3.Connection) -> None:
-        transaction = SqliteTransaction(connection, writable=True)
         stopping = False
         while not stopping:
             job = self._writes.get()
@@ -131,7 +134,7 @@ class SqliteDatabase(Database):
                     stopping = True
                     break
                 batch.append(job)
-            _commit_together(connection, transaction, batch)
+            _commit_together(connection, batch)
         connection.close()
 
     def _read_loop(self) -> None:
@@ -176,9 +179,7 @@ def _read(connection: sqlite3.Connection, job: _Job) -> Any:
         connection.execute("COMMIT")
 
 
-def _commit_together(
-    connection: sqlite3.Connection, transaction: SqliteTransaction, batch: list[_Job]
-) -> None:
+def _commit_together(connection: sqlite3.Connection, batch: list[_Job]) -> None:
     done: list[tuple[Future[Any], Any]] = []
     failed: list[tuple[Future[Any], BaseException]] = []
     # Somebody who stopped waiting before we began gets nothing done.
@@ -189,7 +190,8 @@ def _commit_together(
             # Going back leads to the youngest of that name; the commit releases them all.
             connection.execute("SAVEPOINT job")
             try:
-                done.append((job.future, job.work(transaction)))
+                transaction = SqliteTransaction(connection, writable=True)
+                done.append((job.future, transaction.carry_out(job.work)))
             except BaseException as error:
                 if not connection.in_transaction:
                     # SQLite itself gave up the whole transaction (disk full, I/O error).

@@ -6,6 +6,7 @@ handing text and parameters to the driver keeps its portability and loses that c
 
 import enum
 import operator
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -32,6 +33,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.dml import UpdateBase
+from sqlalchemy.sql.selectable import SelectBase
 
 from remit.store.tables.base import STORED, kinds
 
@@ -40,13 +43,38 @@ T = TypeVar("T")
 SQLITE: Dialect = sqlite.dialect(paramstyle="named")
 POSTGRESQL: Dialect = postgresql.dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
 
+
+def _with_constants(compiler: Any) -> Any:
+    """A compiler that writes constants out, as a partial index wants them. SQLite plans a statement
+    anew whenever a parameter is bound that such an index could depend on."""
+
+    class Compiler(compiler):  # type: ignore[misc]
+        def visit_bindparam(self, bindparam: BindParameter[Any], **options: Any) -> Any:
+            constant = bindparam.unique and type(bindparam.value) in (str, int, bool)
+            return super().visit_bindparam(bindparam, **{**options, "literal_binds": constant})
+
+    return Compiler
+
+
+for _dialect in (SQLITE, POSTGRESQL):
+    _dialect.statement_compiler = _with_constants(_dialect.statement_compiler)
+
 Row = Sequence[Any]
 
 
 class Statement(Generic[T]):
     """A statement and what each of its rows becomes."""
 
-    __slots__ = ("_compiled", "_per_dialect", "_statement", "make", "optional")
+    __slots__ = (
+        "_compiled",
+        "_named",
+        "_per_dialect",
+        "_statement",
+        "kept",
+        "make",
+        "optional",
+        "writes",
+    )
 
     def __init__(
         self,
@@ -58,6 +86,11 @@ class Statement(Generic[T]):
         self._statement = statement
         self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
         self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._named: frozenset[str] = frozenset()
+        #: The tables whose rows it changes; known once it is compiled.
+        self.writes: frozenset[str] = frozenset()
+        #: Whether a transaction keeps its answers.
+        self.kept = False
         #: Parameters without which it takes any, each after the `any_…` that says so.
         self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
@@ -70,11 +103,32 @@ class Statement(Generic[T]):
             statement = self._per_dialect.get(dialect.name, self._statement)
             compiled = statement.compile(dialect=dialect)
             constants = {key: value for key, value in compiled.params.items() if value is not None}
+            self._named = frozenset(re.findall(r"\w+", str(compiled)))
+            self.writes = _written_by(statement, self._named)
             self._compiled[dialect.name] = (str(compiled), constants)
             self.optional = tuple(
                 (key, key.removeprefix("any_")) for key in compiled.params if key.startswith("any_")
             )
             return self._compiled[dialect.name]
+
+    def keep(self) -> "Statement[T]":
+        """For what is asked again and again: a transaction keeps its answers for as long as it does
+        not change a table that is named here."""
+        self.kept = True
+        return self
+
+    def names_any(self, tables: frozenset[str]) -> bool:
+        """Whether any of these tables is in its text, which was compiled before."""
+        return not self._named.isdisjoint(tables)
+
+
+def _written_by(statement: ClauseElement, named: frozenset[str]) -> frozenset[str]:
+    """The tables that a statement changes; of one that is only text, whatever it names."""
+    if isinstance(statement, SelectBase):
+        return frozenset()
+    if isinstance(statement, UpdateBase):
+        return frozenset({typing.cast(Table, statement.table).name})
+    return named
 
 
 def change(statement: ClauseElement, *, sqlite: ClauseElement | None = None) -> Statement[None]:

@@ -27,7 +27,7 @@ _is_probed = or_(
 )
 
 #: One account or set-up.
-ACCOUNT = _ACCOUNTS.one(_one)
+ACCOUNT = _ACCOUNTS.one(_one).keep()
 #: All of a company, by their names.
 ACCOUNTS = _ACCOUNTS.find(
     company_id="company", order=[accounts.c.name, accounts.c.id], limit=bind("limit")

@@ -69,14 +69,14 @@ ACCOUNTS_ABOVE = Statement(
     .join(_chain, _chain.c.id == budget_accounts.c.agent_id)
     .order_by(_chain.c.depth),
     into(Account),
-)
+).keep()
 _RESERVATIONS = Rows(Reservation)
 #: Amounts set aside for an agent and for those above it, nearest first, the oldest first.
 RESERVATIONS_ABOVE = _RESERVATIONS.find(
     _open,
     join=(_chain, _chain.c.id == reservations.c.agent_id),
     order=[_chain.c.depth, reservations.c.id],
-)
+).keep()
 #: The open reservations for an outcome.
 OPEN_OF_OUTCOME = _RESERVATIONS.find(_open, outcome_id="outcome", order=())
 #: The open reservations that an agent spends from.

@@ -30,18 +30,33 @@ _was_spared = sa.and_(
 )
 
 
+#: Something is due to an agent, and it can be started for it or is at work already.
+_can_be_woken = sa.and_(
+    sa.exists().where(
+        agents.c.id == bind("agent"),
+        agents.c.status.in_([sa.literal("idle"), sa.literal("running")]),
+        agents.c.adapter_type != sa.literal("human"),
+    ),
+    IS_DUE,
+)
+_first_wake = {
+    agent_leases.c.agent_id: bind("agent"),
+    agent_leases.c.company_id: bind("company"),
+    agent_leases.c.due_at: bind("due"),
+    agent_leases.c.why: bind("why"),
+    agent_leases.c.wake_seq: sa.literal(1),
+    agent_leases.c.done_seq: sa.literal(0),
+    agent_leases.c.epoch: sa.literal(0),
+    agent_leases.c.idle_runs: sa.literal(0),
+    agent_leases.c.failures: sa.literal(0),
+    agent_leases.c.spared: sa.literal(0),
+}
+
+
 def _wake(dialect: object) -> object:
-    new = dialect.insert(agent_leases).values(  # type: ignore[attr-defined]
-        agent_id=bind("agent"),
-        company_id=bind("company"),
-        wake_seq=1,
-        done_seq=0,
-        epoch=0,
-        due_at=bind("due"),
-        why=bind("why"),
-        idle_runs=0,
-        failures=0,
-        spared=0,
+    typed = (sa.type_coerce(value, column.type) for column, value in _first_wake.items())
+    new = dialect.insert(agent_leases).from_select(  # type: ignore[attr-defined]
+        list(_first_wake), sa.select(*typed).where(_can_be_woken)
     )
     return new.on_conflict_do_update(
         index_elements=[agent_leases.c.agent_id],
@@ -59,7 +74,8 @@ def _wake(dialect: object) -> object:
     )
 
 
-#: Something is to do for an agent: a row of its own, or a higher count in it.
+#: Something is to do for an agent: a row of its own, or a higher count in it; no row changes when
+#: it cannot be woken.
 WAKE = change(_wake(postgresql), sqlite=_wake(sqlite))  # type: ignore[arg-type]
 QUEUE = LeasedQueue(
     Lease,
@@ -70,7 +86,7 @@ QUEUE = LeasedQueue(
     held_by=sa.null(),
 )
 #: The lease of an agent.
-LEASE = QUEUE.row
+LEASE = QUEUE.row.keep()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +95,11 @@ class Ready:
     company_id: CompanyId
     adapter_type: str
     due_at: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Startable:
+    held_by: str | None
 
 
 _may_start = sa.and_(
@@ -114,6 +135,18 @@ _startable = (
         _may_start,
         sa.not_(stopped(agent_leases)),
     )
+)
+#: What holds an agent that has work, runs nothing and may be started now, as far as its own row,
+#: its lease and halts say; no row when they keep it.
+STARTABLE = Statement(
+    _startable.with_only_columns(agent_leases.c.held_by).where(
+        agent_leases.c.agent_id == bind("agent"),
+        IS_DUE,
+        ~sa.exists().where(
+            runs.c.agent_id == bind("agent"), runs.c.status == sa.literal_column("'running'")
+        ),
+    ),
+    Startable,
 )
 _awaited = (
     _startable.add_columns(sa.func.coalesce(_pressing, 3).label("rank"))
@@ -227,19 +260,7 @@ CALM = QUEUE.change(
 )
 
 #: Whether something is due to an agent.
-HAS_WORK = Statement(sa.select(sa.literal(1)).where(IS_DUE), scalar)
-#: The same, if it can be started for it or is at work already.
-CAN_BE_WOKEN = Statement(
-    sa.select(sa.literal(1)).where(
-        sa.exists().where(
-            agents.c.id == bind("agent"),
-            agents.c.status.in_([sa.literal("idle"), sa.literal("running")]),
-            agents.c.adapter_type != sa.literal("human"),
-        ),
-        IS_DUE,
-    ),
-    scalar,
-)
+HAS_WORK = Statement(sa.select(sa.literal(1)).where(IS_DUE), scalar).keep()
 #: Agents for a person to see to, as long as nothing works with them; looked at now and then.
 IN_ERROR = Statement(
     sa.select(agents.c.id)

@@ -32,7 +32,7 @@ _running = runs.c.status == sa.literal("running")
 _OF_OTHERS = [sa.literal(fault) for fault, one in CONSEQUENCES.items() if one.holds is not None]
 
 #: One run.
-RUN = _RUNS.one(_one)
+RUN = _RUNS.one(_one).keep()
 #: Runs whose id begins with some digits.
 RUNS_BY_PREFIX = _RUNS.between(company_id="company", limit=1000, order=None)
 #: A run that was stopped from outside did not end badly.
@@ -41,7 +41,7 @@ BADLY = sa.and_(
     sa.func.coalesce(runs.c.exit_reason, sa.literal("")) != sa.literal("stopped"),
 )
 #: The run of an agent that is not over.
-LIVE_RUN_OF = _RUNS.one(_running, agent_id="agent")
+LIVE_RUN_OF = _RUNS.one(_running, agent_id="agent").keep()
 #: All that are not over.
 LIVE_RUNS = _RUNS.find(_running, order=())
 #: Runs of a company, newest first; of one agent, and only live ones, if asked.

@@ -26,7 +26,7 @@ MOST_MATCHES = 1000
 
 _MESSAGES = Rows(Message)
 #: One message by id, of any company.
-MESSAGE_ANYWHERE = _MESSAGES.one(id="message")
+MESSAGE_ANYWHERE = _MESSAGES.one(id="message").keep()
 #: The receiver of a delivery. It has no index, so that a narrower one is used: by message, by time.
 _receiver = sa.func.coalesce(deliveries.c.agent_id, deliveries.c.user_id)
 #: One's own mail and that of one's reports, or anybody's.

@@ -16,7 +16,7 @@ _one = agents.c.id == bind("agent")
 _not_terminated = agents.c.status != literal("terminated")
 
 #: The company's agent of that id.
-AGENT = _AGENTS.one(company_id="company", id="agent")
+AGENT = _AGENTS.one(company_id="company", id="agent").keep()
 #: One agent by id, of any company.
 AGENT_ANYWHERE = _AGENTS.one(id="agent")
 #: The company's agent of that name that is not terminated.
@@ -52,7 +52,7 @@ BOSSES_OF = _start.union_all(
     )
 )
 #: An agent and all bosses above it, itself first. Longer than allowed means: do not trust it.
-CHAIN_OF_BOSSES = Statement(select(BOSSES_OF.c.id).order_by(BOSSES_OF.c.depth), scalar)
+CHAIN_OF_BOSSES = Statement(select(BOSSES_OF.c.id).order_by(BOSSES_OF.c.depth), scalar).keep()
 
 _seed = (
     select(agents.c.id, literal(0).label("depth"))

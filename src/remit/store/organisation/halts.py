@@ -41,7 +41,7 @@ COVERING = Statement(
     .outerjoin(BOSSES_OF, BOSSES_OF.c.id == halts.c.agent_id)
     .order_by(halts.c.agent_id.is_not(None), BOSSES_OF.c.depth.desc()),
     into(Halt),
-)
+).keep()
 
 _live = runs.c.status == literal("running")
 #: Running runs of a company.

@@ -46,7 +46,7 @@ CHANGE_COMPANY = _COMPANIES.update(
     **new(*(one.name for one in fields(Company) if one.name not in ("id", "created_at"))),
 )
 #: One company by id.
-COMPANY = _COMPANIES.one(id="company")
+COMPANY = _COMPANIES.one(id="company").keep()
 #: One company by name.
 COMPANY_BY_NAME = _COMPANIES.one(name_key="name_key")
 #: The companies a user has a part in.
@@ -84,7 +84,11 @@ ANY_USER = _USERS.any()
 #: Ends a person's part in a company.
 DELETE_MEMBERSHIP = _MEMBERSHIPS.delete(company_id="company", user_id="user")
 #: A person's part in a company.
-MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user")
+MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user").keep()
+#: A person's parts in companies.
+MEMBERSHIPS_OF_USER = _MEMBERSHIPS.find(
+    user_id="user", order=[memberships.c.company_id], limit=bind("limit")
+)
 #: Other board members over the whole company, so that the last one cannot be removed.
 OTHER_BOARD_MEMBERS = _MEMBERSHIPS.any(
     memberships.c.user_id != bind("user"),

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from sqlalchemy import and_, func, insert, literal, select, true
 from sqlalchemy import bindparam as bind
 
+from remit.errors import NotFound
 from remit.model.event import GENESIS, Event, event_hash
-from remit.store.engine.database import Transaction
+from remit.store.engine.database import Delayed, Transaction
 from remit.store.engine.statement import Rows, Statement, change, into, new, row, scalar, unless
 from remit.store.tables import answers, event_heads, events
 
@@ -130,13 +131,34 @@ ANSWER = _ANSWERS.one(actor="actor", key="key")
 FORGET_ANSWERS = _ANSWERS.delete(answers.c.created_at < bind("before"))
 
 
-def append(transaction: Transaction, head: Head, event: Event) -> Head:
-    """Chain the event to the head; answers the new head."""
-    linked = replace(event, seq=head.seq + 1, prev_hash=head.hash, hash="")
-    linked = replace(linked, hash=event_hash(linked))
-    transaction.run(INSERT_EVENT, **row(linked))
-    transaction.run(MOVE_HEAD, company=linked.company_id, new_seq=linked.seq, new_hash=linked.hash)
-    return Head(linked.seq, linked.hash)
+class Chain(Delayed):
+    """A company's chain of events, locked, as one transaction makes it longer."""
+
+    tables = frozenset({events.name, event_heads.name})
+
+    def __init__(self, transaction: Transaction, company: str) -> None:
+        head = transaction.one(LOCK_HEAD, company=company)
+        if head is None:
+            raise NotFound("There is no such company.")
+        transaction.undisturbed = True
+        self._transaction = transaction
+        self._company = company
+        self.head = head
+        self._new: list[Event] = []
+
+    def append(self, event: Event) -> None:
+        """Chain the event to the head."""
+        linked = replace(event, seq=self.head.seq + 1, prev_hash=self.head.hash, hash="")
+        linked = replace(linked, hash=event_hash(linked))
+        self.head = Head(linked.seq, linked.hash)
+        self._new.append(linked)
+        self._transaction.delay(self)
+
+    def store(self, transaction: Transaction) -> None:
+        new, self._new = self._new, []
+        transaction.run_for_each(INSERT_EVENT, [row(event) for event in new])
+        head = {"new_seq": self.head.seq, "new_hash": self.head.hash}
+        transaction.run(MOVE_HEAD, company=self._company, **head)
 
 
 @dataclass(frozen=True, slots=True)

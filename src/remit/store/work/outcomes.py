@@ -130,6 +130,16 @@ DELETE_BLOCKER = delete_from(outcome_blockers, outcome_id="outcome", blocker_id=
 COUNT_PREREQS = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
 )
+#: Adds one to it where the outcome is open; changes nothing where it is not.
+COUNT_PREREQ_IF_OPEN = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"),
+    outcomes.c.status == sa.literal("open"),
+    open_prereqs=outcomes.c.open_prereqs + 1,
+)
+#: The same for a new part, by which it moved; standing still begins anew.
+COUNT_NEW_PART = _OUTCOMES.update(
+    outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + 1, reviews=0
+)
 #: The parents of an outcome, for conditions of other statements.
 PARENT_IDS = sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id == bind("outcome"))
 #: The outcomes that wait for an outcome, for conditions of other statements.

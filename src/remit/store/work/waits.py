@@ -14,9 +14,12 @@ _SUBMISSIONS = Rows(Submission)
 
 #: Lets an outcome rest while a wait is open.
 INSERT_WAIT_OUTCOME = change(insert(wait_outcomes))
-#: Adds to the number of open waits of an outcome.
+#: Adds to the number of open waits of the outcomes that rest for a wait.
 COUNT_WAITS = _OUTCOMES.update(
-    outcomes.c.id == bind("outcome"), open_waits=outcomes.c.open_waits + bind("step")
+    outcomes.c.id.in_(
+        select(wait_outcomes.c.outcome_id).where(wait_outcomes.c.wait_id == bind("wait"))
+    ),
+    open_waits=outcomes.c.open_waits + bind("step"),
 )
 #: The wait for one question, approval, request or submission.
 WAIT = _WAITS.one(kind="kind", subject_id="subject")

@@ -40,7 +40,7 @@ class Announcer:
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._attached: Counter[str] = Counter()
         self.poll = POLL_SECONDS if app.database.dialect.name == "postgresql" else None
-        app.gate.listeners.append(self._announce)
+        self._listeners = app.gate.listeners
 
     @property
     def open_streams(self) -> int:
@@ -50,6 +50,8 @@ class Announcer:
     def subscribe(self, company: str) -> Iterator[asyncio.Event]:
         self._loop = asyncio.get_running_loop()
         grown = asyncio.Event()
+        if not self._waiting:
+            self._listeners.append(self._announce)
         waiting = self._waiting.setdefault(company, set())
         waiting.add(grown)
         try:
@@ -58,6 +60,8 @@ class Announcer:
             waiting.discard(grown)
             if not waiting:
                 self._waiting.pop(company, None)
+            if not self._waiting:
+                self._listeners.remove(self._announce)
 
     @contextlib.contextmanager
     def attend(self, company: str, present: bool) -> Iterator[None]:
