@@ -156,7 +156,7 @@ def _page(here: Office) -> Callable[[], object]:
 
 
 async def _of_run(here: Office) -> Counter[str]:
-    """What a run takes that the letter of a person started, and whatever its worker looks for until
+    """Count a run that the letter of a person started, and whatever its worker looks for until
     it waits for the next."""
     await program(here, "true", "/bin/true")
     worker = Worker(here.app, NOWHERE)

@@ -104,7 +104,6 @@ def take(
         for delivery in new:
             ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
         _keep_taken(ctx, run, [delivery.message_id for delivery in new])
-        ctx.tx.run(run_statements.SHOW, run=run, place=ctx.place_in_record)
     return {
         "messages": [_shown(ctx, delivery) for delivery in waiting],
         "waiting": ctx.tx.one(statements.COUNT_WAITING, agent=me) or 0,
@@ -131,12 +130,12 @@ def _is_suspect(delivery: Delivery) -> bool:
 
 
 def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
-    """The record of a run names all that it took up."""
-    found = ctx.tx.existing(run_statements.RUN, run=run)
-    taken = json.loads(found.message_ids)
-    if any(message not in taken for message in messages):
-        taken += [message for message in messages if message not in taken]
-        ctx.tx.run(run_statements.TOOK_UP, run=run, new_message_ids=json.dumps(taken))
+    """The record of a run names all that it took up, and up to where it was shown what happened."""
+    before = json.loads(ctx.tx.existing(run_statements.RUN, run=run).message_ids)
+    taken = json.dumps(list(dict.fromkeys([*before, *messages])))
+    ctx.tx.run(
+        run_statements.TOOK_UP, run=run, new_message_ids=taken, new_shown=ctx.place_in_record
+    )
 
 
 class Turn(NamedTuple):

@@ -81,7 +81,7 @@ def reason(ctx: Context, agent: Agent) -> Reason:
 
 
 def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
-    """What keeps an agent from being started that could be otherwise."""
+    """The obstacle that keeps an agent from being started although it has work, if there is one."""
     over = ledger.used_up(ctx, agent.id)
     if over is not None:
         return "budget", f"{budgets.sentence(ctx, over)} It goes on when there is some again."

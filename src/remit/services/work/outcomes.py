@@ -125,7 +125,7 @@ def create(
     )
     write_document(ctx, outcome, description, new_stored)
     for reason in above:
-        # What is new depends on nothing, so no cycle can come of it.
+        # No cycle: a new outcome depends on nothing yet.
         _insert_edge(ctx, reason, outcome)
         ctx.tx.run(statements.COUNT_NEW_PART, outcome=reason.id)
     waits_for = _each([lookup.find(ctx, OUTCOME, other) for other in _unique(blocked_by)])

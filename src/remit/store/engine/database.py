@@ -104,8 +104,10 @@ class Transaction(ABC):
         """The answer to the same question, if nothing changed meanwhile that it rests on."""
         if not self.undisturbed:
             return self._rows(statement, parameters)
+        statement.compiled(self.dialect)
+        given = {**self.given, **parameters}
+        question = tuple(given.get(name) for name in statement.parameters)
         answers = self._answers.setdefault(statement, {})
-        question = tuple(sorted({**self.given, **parameters}.items()))
         if question not in answers:
             answers[question] = tuple(self._rows(statement, parameters))
         return answers[question]

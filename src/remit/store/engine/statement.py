@@ -73,6 +73,7 @@ class Statement(Generic[T]):
         "kept",
         "make",
         "optional",
+        "parameters",
         "writes",
     )
 
@@ -87,6 +88,8 @@ class Statement(Generic[T]):
         self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
         self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
         self._named: frozenset[str] = frozenset()
+        #: The names of what it is given; known once it is compiled.
+        self.parameters: tuple[str, ...] = ()
         #: The tables whose rows it changes; known once it is compiled.
         self.writes: frozenset[str] = frozenset()
         #: Whether a transaction keeps its answers.
@@ -106,6 +109,7 @@ class Statement(Generic[T]):
             self._named = frozenset(re.findall(r"\w+", str(compiled)))
             self.writes = _written_by(statement, self._named)
             self._compiled[dialect.name] = (str(compiled), constants)
+            self.parameters = tuple(compiled.params)
             self.optional = tuple(
                 (key, key.removeprefix("any_")) for key in compiled.params if key.startswith("any_")
             )

@@ -136,8 +136,8 @@ _startable = (
         sa.not_(stopped(agent_leases)),
     )
 )
-#: What holds an agent that has work, runs nothing and may be started now, as far as its own row,
-#: its lease and halts say; no row when they keep it.
+#: An agent that has work, runs nothing and may be started now, as far as its own row, its lease and
+#: halts say; no row when they keep it.
 STARTABLE = Statement(
     _startable.with_only_columns(agent_leases.c.held_by).where(
         agent_leases.c.agent_id == bind("agent"),

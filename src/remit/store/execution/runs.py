@@ -180,8 +180,8 @@ _newest = sa.select(
 PRICE_OF_AGENT = _price(_newest.where(runs.c.agent_id == bind("agent")).limit(100))
 #: The cost of the newest runs of everybody in a company.
 PRICE_IN_COMPANY = _price(_newest.where(runs.c.company_id == bind("company")).limit(500))
-#: The messages that a run took up.
-TOOK_UP = _RUNS.update(_one, **new("message_ids"))
+#: The messages that a run took up, and up to where in the record it was shown what happened.
+TOOK_UP = _RUNS.update(_one, **new("message_ids", "shown"))
 #: Files that an agent keeps for itself: its state document and its daily notes.
 _own_memory = (
     sa.select(sa.literal("kb_file:").concat(agents.c.state_file_id))
@@ -216,8 +216,6 @@ MADE_BY = _done(
 _ends = ("complete", "close", "submit", "return", "delegate")
 #: Whether a run brought something to an end, or to somebody else.
 FINISHED_SOMETHING = _done(events.c.action.in_([sa.literal(f"outcome.{verb}") for verb in _ends]))
-#: Up to where in the record a run was shown what happened.
-SHOW = _RUNS.update(_one, shown=bind("place"))
 #: It has more to do.
 GO_ON = _RUNS.update(_one, goes_on=sa.true())
 

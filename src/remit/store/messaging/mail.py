@@ -106,7 +106,7 @@ NEXT_POSITION = Statement(
 #: Adds a delivery: one message for one recipient.
 INSERT_DELIVERY = _DELIVERIES.insert_without("id", "faults", "alone_run_id")
 #: All deliveries of a message.
-DELIVERIES_OF = _DELIVERIES.find(message_id="message")
+DELIVERIES_OF = _DELIVERIES.find(message_id="message").keep()
 #: Mail that waits for an agent, in the order it came.
 WAITING_FOR_AGENT = _DELIVERIES.find(
     _waiting,

@@ -34,7 +34,7 @@ _open = wishes.c.status == literal_column("'open'")
 _one = wishes.c.message_id == bind("message")
 
 #: One wish by its message.
-WISH = _WISHES.one(_one)
+WISH = _WISHES.one(_one).keep()
 #: When an open wish is looked at next.
 LOOK_AT = _WISHES.update(_one, _open, look_at=bind("at"))
 #: Not later than this; what is looked at sooner stays so.
@@ -86,7 +86,7 @@ UNREAD_OF = _DELIVERIES.find(
     join=(messages, messages.c.id == deliveries.c.message_id),
 )
 #: Outcomes that came of a wish.
-OUTCOMES_OF = _OUTCOMES.find(origin_id="message")
+OUTCOMES_OF = _OUTCOMES.find(origin_id="message").keep()
 #: Questions that were asked because of a wish.
 QUESTIONS_OF = _QUESTIONS.find(
     questions.c.id.in_(
@@ -108,7 +108,7 @@ RUNS_OF = _RUNS.find(
         .join(messages, messages.c.id == deliveries.c.message_id)
         .where(_of_wish, deliveries.c.run_id.is_not(None))
     )
-)
+).keep()
 #: Runs of the receiver that took it up and gave it back.
 TRIED_BY = _RUNS.find(
     runs.c.ended_at >= bind("since"),
@@ -137,7 +137,7 @@ ANSWERS_TO = _MESSAGES.after(
     _from_agent,
     _to_person,
     company_id="company",
-)
+).keep()
 #: The last that the person said which belongs to the wish.
 LAST_SAID = values_of(
     func.max(messages.c.id), _of_wish, messages.c.sender_kind == literal_column("'user'")
