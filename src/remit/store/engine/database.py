@@ -1,8 +1,8 @@
-"""Database interface for the services: transactions, and a place to run them.
+"""Database interface for the services: transactions, and the threads that run them.
 
-Two implementations behind it: `sqlite.py` (one writer, group commit) and `postgres.py` (threads
-with a connection each). A write sees everything committed before it, and what it did is durable
-when it returns.
+Two implementations: `sqlite.py` (one writer, group commit) and `postgres.py` (threads with a
+connection each). A write sees everything committed before it, and its changes are durable when it
+returns.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 class Transaction(ABC):
-    """One unit of work. Leaving it well commits it, an exception undoes it."""
+    """One unit of work: committed when it returns, rolled back by an exception."""
 
     dialect: Dialect
-    #: Whether writes come one after the other, so that none ever waits in the middle for another.
+    #: Whether writes run one after the other, so that none waits for another's locks.
     one_by_one: bool
     writable: bool
-    #: Parameters of every statement that is not given others: the time and the company of the call.
+    #: Default parameters of every statement: the time and the company of the call.
     given: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
@@ -36,14 +36,14 @@ class Transaction(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Undo what this transaction did so far and go on."""
+        """Roll back the changes so far, and continue the transaction."""
 
     def one(self, statement: Statement[T], **parameters: Any) -> T | None:
         found: Row | None = self._run(statement, parameters).fetchone()
         return None if found is None else statement.make(*found)
 
     def existing(self, statement: Statement[T], **parameters: Any) -> T:
-        """The one row that has to be there; that it is not would be a defect of Remit."""
+        """Return the one row; its absence would be a defect of Remit."""
         found = self.one(statement, **parameters)
         assert found is not None
         return found
@@ -53,11 +53,11 @@ class Transaction(ABC):
         return [make(*one) for one in self._run(statement, parameters).fetchall()]
 
     def run(self, statement: Statement[Any], **parameters: Any) -> int:
-        """How many rows it changed."""
+        """Execute a statement; return the number of rows that it changed."""
         return int(self._run(statement, parameters).rowcount)
 
     def add(self, value: object, **more: Any) -> None:
-        """Store a value as a new row, with the columns that the value itself does not know."""
+        """Insert a value as a new row; `more` are columns that are no fields of the value."""
         kind = type(value)
         if kind not in _INSERTIONS:
             _INSERTIONS[kind] = change(insert(STORED[kind]))
@@ -71,14 +71,14 @@ class Transaction(ABC):
         return self.execute(sql, values)
 
 
-#: Compiled once for each kind of value.
+#: Insert statements, compiled once for each type of value.
 _INSERTIONS: dict[type[object], Statement[None]] = {}
-#: Commits that have to reach the disk: the same number again, and a number for a transaction.
+#: Statements whose commit has to reach the disk, although they change no row.
 _TOUCH = {SQLITE: "PRAGMA user_version = 0", POSTGRESQL: "SELECT txid_current()"}
 
 
 class Database(ABC):
-    """Runs units of work in threads of its own."""
+    """A database that runs units of work in its own threads."""
 
     dialect: Dialect
 
@@ -98,17 +98,17 @@ class Database(ABC):
         return await asyncio.wrap_future(self.submit_read(work))
 
     def version(self) -> int | None:
-        """Another number after each commit, of whatever process; None where nobody counts them.
-        Answers at once."""
+        """A number that changes with every commit of any process; None where there is none.
+        Returns without waiting."""
         return None
 
     async def check(self) -> None:
-        """Write something that changes nothing, to the disk; raises what that fails with."""
+        """Commit to the disk without changing a row; raises the error of a failed write."""
         await self.write(lambda tx: tx.execute(_TOUCH[self.dialect], {}).close())
 
 
 def open_database(url: str) -> Database:
-    """`sqlite:///path` or `postgresql://…`. The schema must be there already."""
+    """Open `sqlite:///path` or `postgresql://…`, whose schema must be in place."""
     from remit.store.engine import migrate
 
     if migrate.is_sqlite(url):

@@ -1,4 +1,4 @@
-"""Statements that take out what an agent left, and leave that it was there."""
+"""Statements that purge the contents an agent left, and keep the record of its existence."""
 
 from sqlalchemy import BindParameter, delete, func, literal, null, or_, select, update
 from sqlalchemy import bindparam as bind
@@ -29,7 +29,7 @@ FORGET_TOKENS = change(delete(tokens).where(tokens.c.agent_id == _it))
 FORGET_ANSWERS = change(delete(answers).where(answers.c.actor == bind("actor")))
 #: Deletes the logs of an agent's runs.
 FORGET_LOGS = change(delete(run_logs).where(run_logs.c.run_id.in_(_its_runs)))
-#: Removes a run's words; that it ran, how it ended and what it cost stays.
+#: Clears the texts of an agent's runs; their existence, end and cost remain.
 SILENCE_RUNS = change(
     update(runs)
     .where(runs.c.agent_id == _it)
@@ -57,7 +57,7 @@ REPLACE_SETTINGS = change(
         updated_at=bind("now"),
     )
 )
-#: Somebody got the file, or something was judged by it.
+#: Whether a file is in use: sent with a message, or quoted in the verdict of an outcome.
 RELIED_UPON = Statement(
     select(func.count()).where(
         or_(
@@ -79,7 +79,7 @@ RELIED_UPON = Statement(
     ),
     scalar,
 )
-#: Empties versions: author and time stay, the content does not.
+#: Empties all versions of a file; their authors and times remain.
 BLANK_VERSIONS = change(
     update(file_versions)
     .where(file_versions.c.file_id == bind("file"))

@@ -1,4 +1,4 @@
-"""Statements that go through a whole company, page after page, in the order of its ids."""
+"""Statements that read a whole company, page by page, in the order of ids."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ SCHEDULES = _page(Schedule)
 APPROVALS = _page(Approval)
 #: A page of all configurations.
 CONFIGURATIONS = _page(ConfigRevision)
-#: Agents with mail once no run has any of it: a letter that is tried only once has been tried.
+#: Agents that will have queued mail when their runs are gone: leased mail returns to the queue,
+#: unless it is delivered at most once.
 AGENTS_WITH_MAIL = Statement(
     select(deliveries.c.agent_id)
     .distinct()
@@ -88,7 +89,7 @@ def _named(others: Column[str], this: Column[str]) -> Statement[Named]:
 
 #: Ids and titles of an outcome's parents.
 PARENTS = _named(outcome_edges.c.parent_id, outcome_edges.c.child_id)
-#: Ids and titles of what an outcome waits for.
+#: Ids and titles of the blockers of an outcome.
 BLOCKERS = _named(outcome_blockers.c.blocker_id, outcome_blockers.c.outcome_id)
 
 
@@ -98,12 +99,12 @@ _top = (
     .cte("below", recursive=True)
 )
 _below = _top.union(select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == _top.c.id))
-#: An outcome and all that is below it, however deep.
+#: A page of an outcome and all its descendants, at any depth.
 OUTCOMES_BELOW = Rows(Outcome).after(outcomes.c.id.in_(select(_below.c.id)))
 
 
 def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -> Iterator[T]:
-    """Everything that a paged statement finds, a page in memory at a time."""
+    """Yield all rows of a paged statement, with one page in memory at a time."""
     after = ""
     while page := transaction.all(statement, after=after, limit=PAGE, **parameters):
         yield from page
@@ -111,5 +112,5 @@ def each(transaction: Transaction, statement: Statement[T], **parameters: Any) -
 
 
 def taken(kind: type[object]) -> Statement[Any]:
-    """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
+    """A statement: whether any company of the instance has a row of this type with an id."""
     return Rows(kind).any(id="id")

@@ -1,4 +1,4 @@
-"""Statements about what each agent cost and when it worked, for many at once."""
+"""Statements about the costs and last runs of many agents at once."""
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
@@ -9,7 +9,7 @@ from remit.store.tables import agents, runs, spending
 
 
 def _scoped(agent: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    """Of everybody, or of one agent and those below it."""
+    """A condition: any agent, or one agent and those below it."""
     return unless("everybody", agent.in_(sa.select(BELOW_AGENT.c.id)))
 
 
@@ -34,7 +34,7 @@ _last = (
     .where(agents.c.company_id == bind("company"), _scoped(agents.c.id))
     .subquery("last")
 )
-#: When the last run of each began.
+#: The start of each agent's last run.
 LAST_RUNS = Statement(
     sa.select(runs.c.agent_id, runs.c.started_at).join(_last, _last.c.id == runs.c.id), counted
 )

@@ -1,4 +1,4 @@
-"""Ids by the short id that lists show, or by its first digits."""
+"""Look-up of ids by the short id that lists show, or by a prefix of it."""
 
 from sqlalchemy import Table, func, literal_column, select
 from sqlalchemy import bindparam as bind
@@ -7,7 +7,7 @@ from remit.store import tables
 from remit.store.engine.statement import Statement, scalar
 from remit.store.tables.base import SHORT_BEGINS
 
-#: More than this many are as good as none: somebody typed too little.
+#: Most matches that are read; a prefix with more is too short to be useful.
 _MOST = 20
 
 
@@ -34,7 +34,7 @@ def _by_short_id(table: Table) -> Statement[str]:
         .where(
             short >= bind("low"),
             short < bind("high"),
-            # Not as a column: few ids begin so, and an index by company would lead through all.
+            # As an expression, so that no index by company is used: few ids begin like this.
             table.c.company_id.concat("") == bind("company"),
         )
         .order_by(table.c.id)
@@ -58,5 +58,5 @@ def _by_beginning(table: Table) -> Statement[str]:
 
 #: The ids of a company whose short ids lie between two, by table.
 BY_SHORT_ID = {what: _by_short_id(table) for what, table in _TABLES.items()}
-#: Whether a company has something whose whole id begins so.
+#: Whether a company has a row whose full id has a prefix, by table.
 BY_BEGINNING = {what: _by_beginning(table) for what, table in _TABLES.items()}
