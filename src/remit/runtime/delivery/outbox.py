@@ -1,4 +1,4 @@
-"""Hands what agents say to channels, and what Remit shows there, to the outside, a few at once."""
+"""Loops that send agents' messages and Remit's posts through channels, a few at once."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 Claimed = TypeVar("Claimed", ClaimedMessageShape, ClaimedPostShape)
 
-#: More than a channel of ours takes; plugins get no longer.
+#: Time limit of an attempt; longer than any built-in channel takes, and enforced on plugins.
 ATTEMPT_SECONDS = 45.0
 AT_ONCE = 8
-#: Much happens that is not about channels; it is looked at together.
+#: Shortest time between two rounds, which batches the many changes that do not concern channels.
 SHORTEST_SLEEP = 0.05
 _UNFIT = re.compile(r"[^\w .()+-]+")
 _LONGEST_NAME = 80
@@ -43,11 +43,11 @@ class Contents(TypedDict, total=False):
 
 
 class ToChannels(Deliveries, Generic[Claimed]):
-    """Deliveries through a channel, whoever they are from."""
+    """Deliveries through channels: the part that messages and posts share."""
 
     at_once_each = 2
     renewed = True
-    #: The verb by which a stopped process gives back what it had begun.
+    #: The verb with which a stopping process requeues an attempt.
     _put_back: Verb[..., Any]
 
     def __init__(
@@ -60,11 +60,11 @@ class ToChannels(Deliveries, Generic[Claimed]):
     async def _hand_over(
         self, channel: Channel, parcel: Parcel, claimed: Claimed
     ) -> dict[str, Any]:
-        """Give it to the channel; answers what is kept of it."""
+        """Send a parcel through the channel; returns arguments for the verb that records it."""
 
     @abstractmethod
     async def _more(self, claimed: Claimed) -> Contents:
-        """Load what goes with the text."""
+        """Load the contents of the parcel besides its text."""
 
     async def _interrupted(self, held: Held) -> None:
         await self._say(self._put_back, held)
@@ -87,7 +87,7 @@ class ToChannels(Deliveries, Generic[Claimed]):
         except TimeoutError:
             raise Undelivered("it took too long", unsure=True) from None
         except Exception as error:
-            # A plugin's own; its text may hold what it was given.
+            # An exception of a plugin; its text may contain secrets, so only the type is shown.
             kind = claimed["adapter_type"]
             log.warning("the channel %s failed (%s)", kind, type(error).__name__)
             raise Undelivered(
@@ -129,7 +129,7 @@ class Outbox(ToChannels[ClaimedMessageShape]):
 
 
 class Posts(ToChannels[ClaimedPostShape]):
-    """Posts of Remit itself: delivered, edited in place, or taken back."""
+    """Deliveries of Remit's posts: sent, edited in place, or withdrawn."""
 
     _put_back = posts.put_back
 
@@ -161,7 +161,7 @@ class Posts(ToChannels[ClaimedPostShape]):
 
 
 def _read(blobs: BlobStore, files: Sequence[CarriedFileShape]) -> list[Attachment]:
-    """The files of a message, as they were when it was sent."""
+    """Return the files of a message, in the versions that were sent."""
     found = []
     for one in files:
         with blobs.open(one["id"], one["sha256"]) as stream:
@@ -171,7 +171,7 @@ def _read(blobs: BlobStore, files: Sequence[CarriedFileShape]) -> list[Attachmen
 
 
 def _named(description: str, is_text: bool) -> tuple[str, str]:
-    """A file has a description and no name; what people see outside is made of that."""
+    """Return a file name, derived from the description, and a media type."""
     first = next(iter(description.strip().splitlines()), "") or "file"
     name = _UNFIT.sub("-", first)[:_LONGEST_NAME].strip(" .-") or "file"
     if "." not in name:

@@ -1,7 +1,7 @@
-"""Carries out background jobs, so many at once, beside the agents that run.
+"""Executor of background jobs, with a limit of its own beside the runs of agents.
 
-A job is one program, started like an agent's but told nothing of Remit: a text goes in, an answer
-comes out, and nothing is kept.
+A job is one program, started like an agent's but without access to Remit: a text goes in, an answer
+comes out, and nothing else is kept.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from remit.services.verbs import Verb
 
 log = logging.getLogger(__name__)
 
-#: Much happens that is not about jobs; it is looked at together.
+#: Shortest time between two rounds, which batches the many changes that do not concern jobs.
 SHORTEST_SLEEP = 0.03
 
 
 class Jobs(Loop[None]):
-    """Carries jobs out in the process of a worker; how many at once is a setting."""
+    """Executes jobs in the process of a worker; a setting limits how many at once."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Jobs(Loop[None]):
         except Conflict:
             pass  # it was cancelled, or another worker took over
         except Exception:
-            # It is not renewed any more, so it will be found and done again.
+            # Its lease is not renewed any more, so another attempt will follow.
             log.exception("what became of background job %s could not be kept", job)
 
     async def _held_elsewhere(self) -> dict[Held, Micros]:
