@@ -1,8 +1,7 @@
-"""Reader of a run's output: entries, as `remit.model.execution.transcript` has them.
+"""Readers of a run's output: parsers into entries of `remit.model.execution.transcript`.
 
-Each adapter knows what a line of its program means (`Adapter.reader`). Lines may be cut, huge,
-half of one kind and half of another, or made to mislead: whatever has no meaning is shown as text.
-Each character is looked at a few times at most, however long a line is.
+Each adapter has a reader for its program (`Adapter.reader`). Lines may be cut, huge, mixed or made
+to mislead: unrecognised ones are shown as text. The time is linear in the length of a line.
 """
 
 import json
@@ -16,10 +15,10 @@ from remit.clock import Micros
 from remit.model.execution.transcript import Entry, EntryKind, entry_of, harmless
 from remit.model.organisation.decision import REFUSALS
 
-#: How Remit says that a part of the log is missing.
+#: Remit's note in a log whose middle is left out.
 _GAP = re.compile(r"^\[… \d{1,20} characters are left out …\]$")
 _REFUSAL = re.compile(r"(?:Error: )?([a-z][a-z_]{1,40}): ")
-#: The same for programs.
+#: The code of a refusal in an answer for programs.
 _CODE = re.compile(r'\{?"?code"?[=:] ?"([a-z][a-z_]{1,40})"')
 _DENIED = re.compile(r'"effect": ?"deny"')
 _PROGRAM_DENIES = re.compile(
@@ -27,18 +26,18 @@ _PROGRAM_DENIES = re.compile(
     r"|Claude requested permissions? to |The user doesn't want to proceed with this tool use"
     r"|user (?:cancelled|rejected) MCP tool call|[^\n]{0,200} requires approval, but )"
 )
-#: Of JSON: a text and whether it ends, a bracket, or what is between.
+#: A token of JSON: a string and whether it is closed, a bracket, or other characters.
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[\[\]{}]|[^"\[\]{}]++', re.DOTALL)
 _HALF = re.compile(r"\\u[0-9a-fA-F]{0,3}$")
-#: Of calls that nobody answered.
+#: Most unanswered calls that are remembered.
 _MOST_KNOWN = 1000
 _DEEPEST = 100
 
 
 class Reader:
-    """Reads lines that mean nothing but themselves; others derive from it."""
+    """Reader that shows each line as printed; the base of all others."""
 
-    #: Whether lines are to be looked at while a run goes on, to see what it is denied.
+    #: Whether the output shows denials, which are then counted while the run lasts.
     sees_denials = False
 
     def read(self, line: str) -> Iterable[Entry]:
@@ -46,7 +45,7 @@ class Reader:
 
 
 class JsonReader(Reader, ABC):
-    """Reads lines of which each is a JSON object."""
+    """Reader of output with one JSON object in each line."""
 
     def read(self, line: str) -> Iterable[Entry]:
         found = parsed(line)
@@ -56,11 +55,11 @@ class JsonReader(Reader, ABC):
 
     @abstractmethod
     def meaning(self, event: Mapping[str, Any]) -> Iterable[Entry]:
-        """One of them, in words for a person."""
+        """Return the entries for one object."""
 
 
 class Known:
-    """Something about calls that are not answered yet; the oldest are forgotten first."""
+    """Bounded map of calls to a text; the oldest are forgotten first."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -75,12 +74,12 @@ class Known:
 
 
 class Transcript:
-    """Takes the pieces of a log one after the other, and gives the entries in them."""
+    """Incremental parser of the pieces of a log into entries."""
 
     def __init__(self, reader: Reader, began: Micros | None = None) -> None:
         self._reader = reader
         self._since = began
-        #: Of each stream, the line that did not end yet.
+        #: The parts of the unfinished line of each stream.
         self._open: dict[str, list[str]] = {}
         #: Whether the next line of the program may lack its beginning.
         self._torn = False
@@ -97,7 +96,7 @@ class Transcript:
         return self._finished(self._meanings(stream, lines, at), at)
 
     def end(self, at: Micros | None = None) -> list[Entry]:
-        """Entries that were held back until the end of the output."""
+        """Return the entries of unfinished lines at the end of the output."""
         left, self._open = self._open, {}
         found: list[Entry] = []
         for stream, parts in left.items():
@@ -121,11 +120,11 @@ class Transcript:
             return (Entry(EntryKind.PRINTED, line, stream=stream),)
         torn, self._torn = self._torn, False
         if torn and isinstance(self._reader, JsonReader) and parsed(line) is None:
-            return ()  # the end of a line whose beginning is left out
+            return ()  # the rest of a line whose beginning was left out
         try:
             found = list(self._reader.read(line))
         except Exception:
-            # A line that its reader cannot bear is shown, whoever wrote the reader.
+            # A line on which the reader fails, which may be a plugin's, is shown as it is.
             found = [Entry(EntryKind.PRINTED, line)]
         return found
 
@@ -140,7 +139,7 @@ class Transcript:
 
 
 def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Printed lines that follow each other are one entry."""
+    """Merge successive printed lines into one entry."""
     lines: list[str] = []
     last: Entry | None = None
     for entry in entries:
@@ -159,7 +158,7 @@ def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def parsed(line: str) -> dict[str, Any] | None:
-    """The JSON object in a line, also if the end of the line is missing."""
+    """Parse the JSON object in a line, also if the end of the line is missing."""
     if not line.startswith("{"):
         return None
     for candidate in _candidates(line):
@@ -172,7 +171,8 @@ def parsed(line: str) -> dict[str, Any] | None:
 
 
 def _candidates(line: str) -> Iterator[str]:
-    """The line; or ended in the text in which it was cut, or behind the last that is whole."""
+    """Yield repairs of a cut line: as it is, closed within its last string, or closed after the
+    last complete value."""
     yield line
     open_: list[str] = []
     whole: tuple[int, str] | None = None
@@ -210,7 +210,7 @@ def _without_half_of_a_character(text: str) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """A JSON object, or an empty one where something else stands."""
+    """Return a JSON object; an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -219,14 +219,14 @@ def sequence(value: object) -> list[Any]:
 
 
 def number(value: object) -> int | None:
-    """A count or a time that can be shown."""
+    """Return a count or a time if it is a reasonable number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value <= 1e15 else None
 
 
 def words(content: object) -> str:
-    """The text of what a tool answered: text, or parts of which some are text."""
+    """Return the text of a tool's answer, which is a text or a list of parts."""
     if isinstance(content, str):
         return content
     parts = []
@@ -238,7 +238,7 @@ def words(content: object) -> str:
 
 
 def denies(text: str) -> bool:
-    """Whether the answer of a tool that failed is a refusal: of the program, or of Remit."""
+    """Whether the answer of a failed tool is a denial, by the program or by Remit."""
     if _PROGRAM_DENIES.match(text):
         return True
     said, known = _REFUSAL.match(text), _CODE.match(text)
@@ -247,9 +247,9 @@ def denies(text: str) -> bool:
 
 
 def answered(tool: str, call: str | None, text: str, *, failed: bool) -> Entry:
-    """The result of a call, or that it was denied."""
+    """Return the entry for an answered call: its result, or its denial."""
     if failed and denies(text):
-        # The rest is the decision, for programs.
+        # The JSON after the sentence is for programs.
         said = text.partition('\n{"')[0].removeprefix("Error: ")
         return Entry(EntryKind.DENIED, said, tool, call)
     return Entry(EntryKind.RESULT, text, tool, call, failed)

@@ -1,4 +1,4 @@
-"""An adapter's settings, checked by its own model; an error names the place, never the value."""
+"""Validation of an adapter's settings by its model; errors name the field, never the value."""
 
 import json
 import re
@@ -14,12 +14,12 @@ LARGEST = 64 * 1024
 DEEPEST = 32
 
 _REPORTED_AT_ONCE = 3
-#: For a form that shows each where it is.
+#: Most problems in the details, for a form that shows each at its field.
 _MOST_REPORTED = 20
 _LONGEST_MESSAGE = 200
-# A name that was made up by whoever sent it may be a secret that slipped into the wrong place.
+# Names of fields that may be repeated in an error; others might be misplaced secrets.
 _TELLABLE = re.compile(r"[A-Za-z]{1,20}(?:[_-]?[A-Za-z]{1,20}){0,3}|[A-Z][A-Z0-9_]{0,40}")
-# Their messages are ours or list what would be right.
+# Kinds of problems whose messages never contain the value.
 _SAFE = frozenset(
     {"missing", "extra_forbidden", "literal_error", "enum", "string_pattern_mismatch"}
 )
@@ -27,7 +27,7 @@ _NEXT = "Read the adapter's documentation with adapter_docs, or `remit adapter s
 
 
 def plain(config: object) -> dict[str, Any]:
-    """A copy of the settings as JSON holds them, or BadInput."""
+    """Return a copy of the settings as plain JSON values; raises BadInput."""
     if not isinstance(config, Mapping):
         raise BadInput(f"{ROOT}: must be an object.", _NEXT)
     try:
@@ -48,19 +48,19 @@ def plain(config: object) -> dict[str, Any]:
 
 
 def read(model: type[BaseModel], config: object) -> BaseModel:
-    """The settings as the adapter's model, or BadInput that names the field."""
+    """Parse the settings with the adapter's model; raises BadInput that names the field."""
     given = plain(config)
     try:
         return model.model_validate(given)
     except ValidationError as wrong:
         raise _bad_input(model, wrong, given) from None
     except Exception as error:
-        # A plugin's own validator; its text may hold what it was given.
+        # An exception of a plugin's validator, whose text may contain the value.
         raise _wrong(ROOT, f"is refused by the adapter ({type(error).__name__})") from None
 
 
 def validate(model: type[BaseModel], config: object) -> dict[str, Any]:
-    """The settings as they were given, if the model takes them; defaults are not written in."""
+    """Validate the settings and return them as given, without the defaults."""
     read(model, config)
     return plain(config)
 
@@ -96,7 +96,7 @@ def _what(
 
 
 def _path(location: tuple[str | int, ...], given: Any, model: type[BaseModel]) -> str:
-    """Where it is, without the names that pydantic gives to the branches of a union."""
+    """Return the path of a problem, without pydantic's names for the branches of a union."""
     known = {field.alias or name for name, field in model.model_fields.items()}
     path, here = ROOT, given
     for position, part in enumerate(location):
@@ -112,7 +112,7 @@ def _path(location: tuple[str | int, ...], given: Any, model: type[BaseModel]) -
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Everything in the settings that a message could give away."""
+    """Yield all texts in the settings that a message must not repeat."""
     pending = [value]
     while pending:
         one = pending.pop()
