@@ -24,7 +24,7 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
-    #: In millionths of a dollar.
+    #: The cost in millionths of a dollar.
     cost_micros: int = 0
 
     def priced_at(self, prices: Prices | None) -> Usage:

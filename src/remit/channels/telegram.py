@@ -437,7 +437,7 @@ def _incoming(update: Update, me: User, hear: str) -> Incoming | None:
     text = message.text or message.caption or ""
     files = _files(message)
     if not text and not files:
-        return None  # somebody joined, a poll, a place on a map
+        return None  # such as a join, a poll or a location
     id_ = _id(message)
     addressed = hear == "all" or message.chat.type == "private" or _names(message, text, me)
     # A forwarded or edited message is not what its sender says now, so it is no command.

@@ -57,7 +57,7 @@ class Clockwork(Loop[None]):
             else:
                 done += 1
         for approval in due.approvals:
-            with contextlib.suppress(Conflict):  # somebody decided it just now
+            with contextlib.suppress(Conflict):  # it was decided just now
                 await self._do(approvals.expire, approval=approval)
                 done += 1
         if done:

@@ -16,7 +16,7 @@ from pathlib import Path
 from remit.errors import BadInput, Unavailable
 from remit.ids import is_id, random_name
 
-#: In the home folder of the instance.
+#: Name of the file in the home folder of the instance.
 NOTIFY_FILE = "notify.json"
 #: Placeholder in the words of a command, replaced by the text of the notice.
 TEXT = "{text}"

@@ -58,7 +58,7 @@ class Statement(Generic[T]):
         self._statement = statement
         self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
         self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
-        #: Optional filters: each switch `any_…` with the parameter without which it turns off.
+        #: Optional filters: each switch `any_…` with the parameter whose absence turns it on.
         self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
 

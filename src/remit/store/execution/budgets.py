@@ -20,7 +20,7 @@ from remit.store.tables import (
 )
 
 _open = reservations.c.closed_at.is_(None)
-#: The part of a reservation that counts in the month: less what was spent in other months.
+#: The part of a reservation that counts in the month: its amount less earlier months' spending.
 _this_month = reservations.c.amount - case(
     (reservations.c.month == bind("month"), reservations.c.spent_before), else_=reservations.c.spent
 )

@@ -101,7 +101,7 @@ LOOK_NOW = _OUTCOMES.update(
     look_at=bind("now"),
     look_for=sa.literal("review"),
 )
-#: The next time at which the clock makes any outcome due, waits aside.
+#: The next time at which the clock makes any outcome due; waits end without the clock.
 NEXT_LOOK = Statement(
     sa.select(outcomes.c.look_at)
     .where(_open, outcomes.c.look_at.is_not(None), outcomes.c.look_at > bind("now"))

@@ -48,7 +48,7 @@ MESSAGES = _MESSAGES.before(company_id="company")
 LETTER_OF_QUESTION = _MESSAGES.find(
     messages.c.id > bind("question"), company_id="company", question_id="question", limit=1
 )
-#: All messages that carry a question, also those to later receivers of it.
+#: All messages that carry a question, also those to its later receivers.
 LETTERS_OF_QUESTION = _MESSAGES.find(question_id="question")
 #: Settles the request of a message, once.
 SETTLE_REQUEST = _MESSAGES.update(

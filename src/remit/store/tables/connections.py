@@ -31,7 +31,7 @@ repos = schema.table_of(
     defaults={"people": "[]"},
 )
 
-#: Folders of workers' machines that are mounted into runs.
+#: Folders of workers' machines that are visible to runs.
 folders = schema.table_of(
     *(Folder, "folders"),
     schema.check("place", "(path IS NULL) <> (repo_id IS NULL)"),
