@@ -1,4 +1,4 @@
-"""The only place where the parts are put together."""
+"""Composition root: the only module that wires the parts together."""
 
 import asyncio
 import contextlib
@@ -57,9 +57,9 @@ log = logging.getLogger(__name__)
 
 HOUSEKEEPING_EVERY = HOUR
 KEEP_ANSWERS = 30 * DAY
-#: For each step of closing.
+#: Time limit of each step of closing.
 CLOSE_SECONDS = 5.0
-#: How often a lock is tried whose holder is gone.
+#: Attempts at a lock whose holder is gone.
 _PATIENCE = 200
 
 
@@ -76,7 +76,7 @@ class App:
         database: Database | None = None,
         blobs: BlobStore | None = None,
     ) -> None:
-        """`database` is one that is open already, with its schema in place; so are `blobs`."""
+        """`database` is an open one with its schema in place, and `blobs` an open store."""
         self.settings = settings
         self.clock = clock or SystemClock()
         self.ids = ids or Ids(self.clock)
@@ -143,7 +143,7 @@ class App:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """In a bounded time: what hangs is left behind, and found by the next start."""
+        """Close in a bounded time; tasks that hang are abandoned, and the next start recovers."""
         stopping = [loop.stop() for loop in self.loops]
         await within(
             CLOSE_SECONDS,
@@ -162,10 +162,11 @@ class App:
         self.database.close()
 
     async def first_start(self, *, alone: bool = True) -> bool:
-        """Set up an empty instance; in another, see to the board's token and to the root of each
-        company. Tells whether it was empty.
+        """Set up an empty instance, or restore a missing board token and missing roots of companies
+        in another; returns whether it was empty.
 
-        Unless others work on the same database, whatever seems to be running is not.
+        `alone` means that no other process uses the database, so that everything that seems to be
+        running there is recovered.
         """
         empty = await self.gate(as_system(), bootstrap.is_empty)
         token = _read_token(self.settings.board_token_file)
@@ -199,8 +200,8 @@ class App:
                 log.warning("%s", restored["sentence"])
 
     async def _renew_board_token(self) -> None:
-        """Its file gets its name when the token opens something, so no crash leaves one that does
-        not; what a crash did leave beside it is used."""
+        """Renew the board's token. Its file is renamed into place after the token is valid, so that
+        a crash never leaves an invalid one there; a leftover new file is used."""
         place = self.settings.board_token_file
         beside = place.with_name(f"{place.name}.new")
         token = _read_token(beside) or _write_token(beside)
@@ -216,17 +217,17 @@ class App:
         return True
 
     def start_housekeeping(self) -> None:
-        """Starts the loops of the instance: timed mail, mail to channels, and tidying up."""
+        """Start the background loops of the instance and the hourly tidying."""
         self._housekeeping = asyncio.create_task(self._keep_house())
         for loop in self.loops:
             loop.start()
 
     def start_tidying(self) -> None:
-        """For a process beside others: only what lies on this machine."""
+        """Start the hourly tidying of this machine alone, for a process beside others."""
         self._housekeeping = asyncio.create_task(self._keep_house(only_here=True))
 
     async def tidy(self, *, only_here: bool = False) -> None:
-        """Take away what nobody needs any more, such as what a crash left behind."""
+        """Remove expired and orphaned files and rows, such as those that a crash left."""
         await self.kept.tidy()
         await self.repos.tidy()
         await conditions.tidy(self.gate, self.settings.home)
@@ -247,7 +248,7 @@ class App:
 
 
 class InstanceLock:
-    """One process per home folder; the lock dies with the process that holds it."""
+    """Lock for one process per home folder, released by the system when the process dies."""
 
     def __init__(self, settings: Settings) -> None:
         prepare_home(settings)
@@ -263,7 +264,7 @@ class InstanceLock:
                 holder = os.pread(file, 1000, 0).decode(errors="replace").partition("\n")[0]
                 if not _is_gone(holder):
                     break
-                # It was killed while it started a program, which lets go in a moment.
+                # A killed holder was starting a program, which inherited the lock for a moment.
                 threading.Event().wait(0.05)
             else:
                 self._file = file
@@ -275,8 +276,8 @@ class InstanceLock:
         )
 
     def describe(self, url: str, restored: Sequence[str] = ()) -> None:
-        """Say who holds the lock, where it listens and what its start put right, for `remit up`,
-        `remit status` and `remit down`."""
+        """Write the process id, address and repairs of the start into the lock file, for `remit
+        up`, `remit status` and `remit down`."""
         assert self._file is not None
         try:
             os.ftruncate(self._file, 0)

@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 
 from remit.errors import BadInput
 
-#: Microseconds need more than 32 bits, which tables have to know.
+#: A time in microseconds; annotated, so that tables use 64-bit columns.
 Micros = Annotated[int, "64 bits"]
 
 SECOND: Micros = 1_000_000
@@ -22,7 +22,7 @@ _EPOCH_IN_UTC = _EPOCH.replace(tzinfo=None)
 
 
 class Clock(Protocol):
-    """Where "now" comes from; tests bring a clock of their own."""
+    """Source of the present time; tests supply their own."""
 
     def now(self) -> Micros: ...
 
@@ -35,7 +35,7 @@ class SystemClock:
 
 
 def to_iso(at: Micros) -> str:
-    # All times are UTC, so its offset need not be worked out each time; every view has times.
+    # The offset is a constant, because formatting it costs time, and every view has times.
     return (_EPOCH_IN_UTC + timedelta(0, 0, at)).isoformat("T", "microseconds") + "+00:00"
 
 
@@ -57,21 +57,21 @@ def from_iso(text: str) -> Micros:
 
 
 def given_time(text: object, name: str) -> Micros:
-    """A time that a caller gave as `name`."""
+    """Parse a caller's argument `name` as a time."""
     if not isinstance(text, str):
         raise BadInput(f"{name} must be a time.", "Write it like 2026-05-01T09:00:00Z.")
     return from_iso(text)
 
 
 def month_of(at: Micros) -> Micros:
-    """When the calendar month of a time began, in UTC."""
+    """Return the start of a time's calendar month, in UTC."""
     moment = _EPOCH + timedelta(microseconds=at)
     first = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (first - _EPOCH) // timedelta(microseconds=1)
 
 
 def day_of(at: Micros) -> Micros:
-    """When the day of a time began, in UTC."""
+    """Return the start of a time's day, in UTC."""
     return at - at % DAY
 
 
@@ -80,5 +80,5 @@ def next_day(at: Micros) -> Micros:
 
 
 def next_month(at: Micros) -> Micros:
-    """When the calendar month after that of a time begins."""
+    """Return the start of the calendar month after that of a time."""
     return month_of(month_of(at) + 32 * DAY)

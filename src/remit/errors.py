@@ -1,4 +1,4 @@
-"""Everything that can go wrong, in one tree.
+"""All errors that a caller may see, in one tree.
 
 RemitError                code                what the caller should think
 ├── BadInput              invalid             fix the arguments
@@ -47,7 +47,7 @@ class RemitError(Exception):
         self.reason = code or self.code
         #: Facts a program can act on, such as the current version after a conflict.
         self.details: dict[str, Any] = dict(details or {})
-        #: The kind of thing that was looked for by an id, such as `outcome`.
+        #: The kind of resource that was not found by its id, such as `outcome`.
         self.what = ""
 
     def as_text(self) -> str:
@@ -81,7 +81,7 @@ class Unauthenticated(RemitError):
 
 
 class NoToken(Unauthenticated):
-    """None came along, or nothing that could be one."""
+    """The request has no token, or no text that could be one."""
 
 
 class TooMany(RemitError):
@@ -93,7 +93,7 @@ class TooMany(RemitError):
 
 
 class Refused(RemitError):
-    """A decision said no. `details["decision"]` holds reason, sentence and basis."""
+    """A decision denied the call. `details["decision"]` has its reason, sentence and basis."""
 
     code = "refused"
     status = 403
@@ -101,14 +101,14 @@ class Refused(RemitError):
 
 
 class AwaitsApproval(Refused):
-    """Nothing was done. `details["approval_id"]` is what a person was asked."""
+    """The call awaits approval and had no effect. `details["approval_id"]` names the approval."""
 
     code = "pending_approval"
     next_step = "Go on with other work; you will get mail when it is decided."
 
 
 class Stopped(Refused):
-    """The caller's token is good and held: a halt covers the agent that it belongs to."""
+    """The caller's token is valid, but a halt covers its agent."""
 
     code = "stopped"
     next_step = "End your run; you are started again when your work goes on."
@@ -123,7 +123,7 @@ class NotFound(RemitError):
 
     @classmethod
     def of(cls, what: str) -> NotFound:
-        """Identical for what is absent and for what is hidden."""
+        """Return an error that is identical for absent and hidden resources."""
         error = cls(f"There is no such {what}.")
         error.what = what
         return error
@@ -136,7 +136,7 @@ class Conflict(RemitError):
 
 
 def stale(sentence: str, **details: int | str) -> Conflict:
-    """Something is not any more as the caller saw it."""
+    """Return a conflict for a resource that changed since the caller read it."""
     return Conflict(sentence, "Look at it again.", code="stale_revision", details=details)
 
 

@@ -9,7 +9,8 @@ _EXTRA = re.compile(r"^(?P<what>[^;]{1,200}); *extra *== *['\"](?P<extra>[a-z0-9
 
 
 def how_to_install(extra: str) -> str:
-    """With a command for this very Python; Remit itself need not be on a package index for it."""
+    """Return a hint with the pip command for this Python; it names the packages of the extra, so
+    that Remit itself need not be on a package index."""
     try:
         declared = requires("remit") or []
     except PackageNotFoundError:

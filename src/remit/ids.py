@@ -1,8 +1,8 @@
-"""Ids and randomness: the only module that makes either.
+"""Ids and randomness: the only module that generates either.
 
-Ids are UUIDv7, so they sort by the time they were made. Each kind of id is its own type. People
-see the last twelve digits, which are random. The first ones are the time, and the same in all that
-was made together.
+Ids are UUIDv7, so they sort by their time of creation. Each kind of id is its own type. People see
+the last twelve digits, which are random; the first digits are the time, and so the same in ids that
+were made together.
 """
 
 import hashlib
@@ -44,34 +44,35 @@ BindingId = NewType("BindingId", str)
 WaitId = NewType("WaitId", str)
 SubmissionId = NewType("SubmissionId", str)
 
-#: So many digits of an id, or of its short id, may stand for the whole.
+#: Fewest digits of an id, or of its short id, that may stand for the whole.
 SHORTEST_PART = 8
-#: So many digits at the end of an id are shown in lists: 48 random bits, which no two share.
+#: Digits of a short id, at the end of an id: 48 random bits, practically unique.
 SHORT = 12
-#: Sorts after every id, and after every id that begins with what stands before it.
+#: Sorts after every id; appended to a prefix, after every id with that prefix.
 END_OF_IDS = "g"
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HEX = re.compile(r"[0-9a-f]+")
 _COUNTER_BITS = 12
-#: So many candidates are named when there are several.
+#: Most candidates that an error for an ambiguous name lists.
 _MOST_SHOWN = 5
 
 
-#: So many random bits.
+#: Returns the given number of random bits.
 Bits = Callable[[int], int]
 
 
 def earliest_id(at: int) -> str:
-    """Sorts before every id that is made from a time on, in microseconds, and after the others."""
+    """Return a text that sorts before every id made from a time (in microseconds) on, and after all
+    earlier ones."""
     digits = f"{max(0, at) // 1000:012x}"
     return f"{digits[:8]}-{digits[8:]}"
 
 
 class Ids:
-    """Makes ids that never go backwards, even when the clock does.
+    """Generator of monotonic ids, even when the clock is set back.
 
-    Simulated companies bring a chance of their own, so that the same one can be had again.
+    Simulations supply their own random source, so that a run can be reproduced.
     """
 
     def __init__(self, clock: Clock | None = None, chance: Bits = secrets.randbits) -> None:
@@ -106,7 +107,7 @@ def looks_like_id(text: str) -> bool:
 
 
 def normalise(text: str) -> str:
-    """A whole id or a part of one, written as if it were the beginning."""
+    """Return an id or a part of one in lower case, with hyphens placed as in a prefix."""
     bare = text.strip().lower().replace("-", "")
     if not SHORTEST_PART <= len(bare) <= 32 or not _HEX.fullmatch(bare):
         raise NotAnId(
@@ -118,24 +119,24 @@ def normalise(text: str) -> str:
 
 
 def short(id_: str) -> str:
-    """An id as people see and type it: always the same, wherever it is shown."""
+    """Return the short id, the form in which people see and type an id everywhere."""
     return id_[-SHORT:]
 
 
 def short_part(text: str) -> str | None:
-    """The short id, or the first digits of one, that a text can be."""
+    """Return the text as a short id or a prefix of one; None if it is too long for that."""
     bare = normalise(text).replace("-", "")
     return bare if len(bare) <= SHORT else None
 
 
 def is_part_of(id_: str, text: str) -> bool:
-    """Whether a text that `normalise` takes is the beginning of an id or of its short id."""
+    """Whether a text that `normalise` accepts is a prefix of an id or of its short id."""
     part = short_part(text)
     return id_.startswith(normalise(text)) or (part is not None and short(id_).startswith(part))
 
 
 def several(sentence: str, candidates: Sequence[str]) -> BadInput:
-    """Error for a name that can be any of these."""
+    """Return an error for an ambiguous name, with its candidates."""
     shown = ", ".join(candidates[:_MOST_SHOWN])
     left = len(candidates) - _MOST_SHOWN
     return BadInput(
@@ -146,27 +147,28 @@ def several(sentence: str, candidates: Sequence[str]) -> BadInput:
     )
 
 
-#: A CHANNEL token opens nothing but the inbox of one agent, to mail from outside.
+#: Kinds of tokens. A CHANNEL token only lets the outside send mail to one agent.
 TokenKind = StrEnum("TokenKind", "AGENT RUN USER SESSION LOGIN CHANNEL")
 
 
 def new_token(kind: TokenKind) -> str:
-    """256 random bits behind a prefix that says what they open."""
+    """Return a token: 256 random bits after a prefix that names its kind."""
     return f"rmt_{kind.value}_{secrets.token_urlsafe(32)}"
 
 
 def new_reference() -> str:
-    """144 random bits that stand for one act, in a button; short enough for any chat."""
+    """Return a reference for one act of a button: 144 random bits, short enough for any chat."""
     return secrets.token_urlsafe(18)
 
 
 def new_code() -> str:
-    """Code to type on another device within minutes: 49 random bits, nothing alike."""
+    """Return a short-lived code for typing on another device: 49 random bits, without similar
+    characters."""
     return "".join(secrets.choice("ABCDEFGHJKMNPQRSTUVWXYZ23456789") for _ in range(10))
 
 
 def token_digest(token: str) -> str:
-    """Digest of a token, as stored. A lookup by digest leaks nothing through its timing."""
+    """Return the digest of a token, as stored. A look-up by digest has no timing side channel."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -174,7 +176,7 @@ def looks_like_token(token: str) -> bool:
     return token.startswith("rmt_") and len(token) <= 128
 
 
-#: The beginning of a run's token.
+#: The prefix of a run's token.
 RUN_TOKEN: Final = f"rmt_{TokenKind.RUN.value}_"
 
 
@@ -183,5 +185,5 @@ def is_run_token(token: str) -> bool:
 
 
 def random_name() -> str:
-    """A file name nobody else picks."""
+    """Return a random, unique file name."""
     return secrets.token_hex(16)

@@ -21,15 +21,15 @@ class Settings:
     home: Path
     database_url: str
     blob_url: str
-    #: Where the instance is reached; None means this machine's default address.
+    #: The address of the instance; None means this machine's default address.
     url: str | None = None
     token: str | None = None
     company: str | None = None
-    #: Of an archive that is imported, in MiB; None means Remit's own limit.
+    #: Largest archive that may be imported, in MiB; None means Remit's own limit.
     largest_import: int | None = None
-    #: How many background jobs a worker carries out at once.
+    #: Most background jobs that a worker executes at once.
     background_jobs: int = DEFAULT_JOBS
-    #: For how many hours the workspace of a run that went wrong stays; 0 means not at all.
+    #: For how many hours the workspace of a failed run is retained; 0 means not at all.
     keep_failed_workspaces: int = KEEP_FAILED_WORKSPACES
     #: Whether channels may call addresses in private networks, this machine's among them.
     private_channels: bool = False
@@ -50,7 +50,7 @@ class Settings:
 
     @property
     def secrets(self) -> Path:
-        """Values that were given to us to keep, one file each."""
+        """Folder of the secret values that Remit stores itself, one file each."""
         return self.home / "secrets"
 
     @property
@@ -108,7 +108,7 @@ def _number(name: str, what: str, usual: str, digits: int) -> Callable[[str], in
 
 
 def _jobs(text: str) -> int:
-    """At least one and at most 32, whatever was asked for."""
+    """Parse a number of jobs, clamped to 1 to 32."""
     try:
         wanted = int(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Threads for what blocks, one kind of work beside the other.
+"""Thread pools for blocking work, one for each kind.
 
-What is stuck in one kind keeps no other waiting, and none of them keeps the process from ending.
-The event loop's own pool is left to what cannot get stuck, such as imports.
+Stuck work of one kind does not delay other kinds, and daemon threads do not keep the process from
+ending. The event loop's own pool is left to work that cannot get stuck, such as imports.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ T = TypeVar("T")
 
 
 async def alone(work: Callable[..., T], *given: Any) -> T:
-    """Do it in a thread of its own: for what somebody else can keep waiting for as long as they
-    like, such as a script that calls tools."""
+    """Run work in a thread of its own, for work that others can delay without limit, such as a
+    script that calls tools."""
     future: Future[T] = Future()
     threading.Thread(target=_do, args=(future, work, given), name="alone", daemon=True).start()
     return await asyncio.wrap_future(future)
 
 
 class Threads:
-    """A few threads for one kind of work, begun when they are needed."""
+    """A pool of daemon threads for one kind of work, started on demand."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name = name
@@ -34,11 +34,11 @@ class Threads:
         )
         self._lock = threading.Lock()
         self._count = 0
-        #: How many wait for work; not exact, which costs a thread at most.
+        #: Number of idle threads; approximate, which costs at most one thread too many.
         self._idle = 0
 
     async def run(self, work: Callable[..., T], *given: Any) -> T:
-        """Run work in a thread; a caller that is cancelled before it began cancels it."""
+        """Run work in a thread; cancelling the caller before the work began cancels the work."""
         future: Future[T] = Future()
         self._jobs.put((future, work, given))
         with self._lock:
@@ -56,7 +56,7 @@ class Threads:
             with self._lock:
                 self._idle -= 1
             _do(*job)
-            del job  # nothing of it is kept while there is nothing to do
+            del job  # so that an idle thread keeps no reference to it
 
 
 def _do(future: Future[T], work: Callable[..., T], given: tuple[Any, ...]) -> None:
@@ -72,9 +72,9 @@ def _do(future: Future[T], work: Callable[..., T], given: tuple[Any, ...]) -> No
             future.set_result(result)
 
 
-#: Folders of runs and repositories, which may be large.
+#: For folders of runs and repositories, which may be large.
 FILES = Threads("files", 8)
-#: Ending what runs left behind.
+#: For ending the leftover processes of runs.
 ENDINGS = Threads("endings", 4)
-#: Checks of adapters; those of plugins are somebody else's code.
+#: For checks of adapters, which may be plugins' code.
 CHECKS = Threads("checks", 4)

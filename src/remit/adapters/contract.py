@@ -1,8 +1,8 @@
 """The adapter contract.
 
 A plugin names its class under the entry point group `remit.adapters`. The class has a `type`, a
-pydantic model `Config` whose fields are its documentation, and `check()`; it may derive from
-`Adapter`, which supplies the rest, or be taken in by `adopt`.
+pydantic model `Config` whose fields document it, `check()` and `run()`. It may derive from
+`Adapter`, which supplies the rest; otherwise `adopt` adds `Adapter` as a base.
 """
 
 import asyncio
@@ -23,18 +23,18 @@ from remit.adapters.setup.probe import Tried
 
 _TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LONGEST_SENTENCE = 300
-#: More than any of ours takes.
+#: Time limit of a trial; more than any built-in adapter takes.
 _LONGEST_TRIAL = 6.0
 
 Environment = Mapping[str, str]
 
-#: Inside the class, `type` is something else.
+#: Aliases, because inside the class `type` is an attribute.
 _Reader = type[Reader]
 
 
 @dataclass(frozen=True)
 class Check:
-    """Result of an adapter's look whether it can work here."""
+    """The result of an adapter's check whether it can work here."""
 
     usable: bool
     sentence: str
@@ -44,68 +44,68 @@ class Check:
 
 
 class Adapter(Described, ABC):
-    """One way to run an agent. It keeps no state: what a run needs comes with the run."""
+    """One way to run an agent. It is stateless: a run gets everything from its context."""
 
-    #: Variables of the worker's own environment that a run may be lent: keys for the model.
+    #: Variables of the worker's environment that a run may be lent: keys for the model.
     lends: ClassVar[Sequence[str]] = ()
 
-    #: Whether it can carry out a background job: see `RunContext.background`.
+    #: Whether it can execute background jobs: see `RunContext.background`.
     background: ClassVar[bool] = False
-    #: Whether its agents are elsewhere, and call back from there with the token of their run. The
-    #: token of any other run is good only in this process and in the programs that it started.
+    #: Whether its agents run elsewhere and call back from there with the token of their run. The
+    #: tokens of other runs are accepted only from this process and from programs that it started.
     remote: ClassVar[bool] = False
-    #: The reader that makes a transcript for people of the lines that its program prints.
+    #: The reader that turns its program's output into a transcript for people.
     reads_with: ClassVar[_Reader] = Reader
-    #: Where, in the workspace, its program looks for skills; None when it knows none.
+    #: The folder of the workspace in which its program looks for skills; None without skills.
     skills_folder: ClassVar[str | None] = None
 
     @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:
-        """Look whether it can work, with this `Config` and this environment; may take seconds."""
+        """Check whether it can work with this `Config` and environment; may take seconds."""
 
     def lending(self, config: Any, environment: Environment) -> Lent:
-        """Variables of the worker's environment that a run with this `Config` is lent."""
+        """Return the variables of the worker's environment that are lent to a run."""
         del config  # of no consequence here
         return Lent(pick(environment, self.lends))
 
     async def try_out(self, config: Any, lent: Lent, secret: str | None) -> Tried | None:
-        """Ask whoever serves the model, with what a run would have; within a few seconds.
+        """Send a trial request to the model's server, with a run's credentials; takes seconds.
 
-        `secret` is the value of the secret that `secretRef` names. None: there is nobody to ask.
+        `secret` is the value of the secret that `secretRef` names. None: there is no server.
         """
         del config, lent, secret
         return None
 
     @abstractmethod
     async def run(self, context: RunContext) -> RunResult:
-        """Carry out one run. It is cancelled when the run is over for another reason."""
+        """Execute one run. The call is cancelled when the run ends for another reason."""
 
     @classmethod
     def reader(cls) -> Reader:
-        """Parser of the program's output lines into a transcript for people. A new one for each
-        run, and for each reading of it; it may remember what it read."""
+        """Return a new, stateful parser of the program's output into a transcript for people; each
+        reading of a run gets its own."""
         return cls.reads_with()
 
     @classmethod
     def agent_configuration_doc(cls) -> str:
-        """Documentation for an agent that configures another one."""
+        """Return the documentation for an agent that configures another one."""
         return cls.documented()
 
 
 def adopt(candidate: object) -> Adapter:
-    """An adapter of a class that has what an adapter needs, or Unfit."""
+    """Return an adapter of a class that has the shape of one; raises Unfit otherwise."""
     return fitting(candidate, Adapter, _TYPE, ("check", "run"))()  # type: ignore[type-abstract]
 
 
 async def tried(
     adapter: Adapter, config: BaseModel, environment: Environment, secret: str | None
 ) -> Tried | None:
-    """Call `try_out()` of something that we may not have written."""
+    """Call `try_out()` of an adapter, guarded against a plugin's failures."""
     try:
         async with asyncio.timeout(_LONGEST_TRIAL):
             return await adapter.try_out(config, adapter.lending(config, environment), secret)
     except Exception as error:
-        # Only the kind: the text may hold the key.
+        # Only the type, because the text may contain the key.
         return Tried(False, f"Trying it failed ({type(error).__name__}).", "Look at its settings.")
 
 
@@ -117,7 +117,7 @@ class Checking(Protocol):
 
 
 def looked(adapter: Checking, config: BaseModel | None, environment: Environment) -> Check:
-    """Call `check()` of something that we may not have written."""
+    """Call `check()` of an adapter or channel, guarded against a plugin's failures and shape."""
     try:
         taken = inspect.signature(adapter.check).parameters
         everything = any(one.kind is one.VAR_KEYWORD for one in taken.values())
@@ -126,7 +126,7 @@ def looked(adapter: Checking, config: BaseModel | None, environment: Environment
             **{name: one for name, one in given.items() if everything or name in taken}
         )
     except Exception as error:
-        # Only the kind: the text may hold what the adapter was looking at.
+        # Only the type, because the text may contain the settings.
         sentence = f"It failed to check itself ({type(error).__name__})."
         return Check(False, sentence, "Look at the plugin, or choose another.")
     if isinstance(answer, Check):

@@ -1,4 +1,4 @@
-"""The text about an adapter's settings, made from its model and nothing else."""
+"""Documentation of an adapter's settings, generated from its pydantic model."""
 
 import json
 import textwrap
@@ -25,7 +25,7 @@ def configuration_doc(
 ) -> str:
     """Keys, defaults, bounds, descriptions, safety notes and examples as plain text.
 
-    `around` is what an example has besides: a new agent, unless told otherwise.
+    `around` are the other fields of an example; by default those of a new agent.
     """
     lines = [f"# {type_}", "", *_wrapped(summary, ""), *([""] if summary else [])]
     lines += [f'adapterType: "{type_}". The keys below are the keys of adapterConfig.']
@@ -78,7 +78,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _shape(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """The type and the bounds in words."""
+    """Return the type and the bounds of a value in words."""
     if "$ref" in schema:
         return _shape(definitions.get(schema["$ref"].rpartition("/")[2], {}), definitions)
     if "const" in schema:
@@ -140,7 +140,7 @@ def _range(schema: Mapping[str, Any]) -> str:
 
 
 def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, str]:
-    """The model inside an annotation, and what stands between its key and the keys inside."""
+    """Return the model inside an annotation, and the mark after its key: "[]" for a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, ""
     for argument in get_args(annotation):
@@ -152,7 +152,7 @@ def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, str]:
 
 
 def _smallest(model: type[BaseModel]) -> dict[str, Any]:
-    """A place for every required key, for an adapter that gives no example."""
+    """Return an example with placeholders for all required keys, for an adapter without any."""
     return {
         field.alias or name: f"<{field.description or name}>"
         for name, field in model.model_fields.items()

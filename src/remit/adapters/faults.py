@@ -1,8 +1,7 @@
-"""Recognising faults: what status codes, headers and the words of programs say about whose fault it
-was that a run did not end well, and until when that lasts.
+"""Classification of faults: from the status codes, headers and messages of providers and their
+programs to the cause of a failed run, and the time until which it lasts.
 
-The one place where messages of providers and of their programs are read. What is not recognised
-here is the agent's.
+The only place that interprets such messages. An unrecognised failure counts as the agent's.
 """
 
 import re
@@ -16,18 +15,18 @@ from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, SystemClock, from_iso
 from remit.errors import BadInput
 from remit.model.execution.fault import Fault
 
-#: More than this of what somebody printed is not read.
+#: Most characters of a message that are read.
 _LONGEST = 4000
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A fault as an adapter saw it."""
+    """A fault that an adapter recognised."""
 
     fault: Fault
-    #: Until when it lasts, if somebody said so.
+    #: Until when it lasts, if the message names a time.
     until: Micros | None = None
-    #: The one word that goes into the result.
+    #: The reason for the result, in one word.
     reason: str = ""
 
 
@@ -43,7 +42,7 @@ _REASONS = {
 }
 _STATUSES = {401: Fault.AUTH, 402: Fault.BILLING, 403: Fault.AUTH, 429: Fault.RATE}
 
-#: In this order: what is said more exactly comes first.
+#: Patterns of messages, the more specific ones first.
 _WORDS: dict[Fault, re.Pattern[str]] = {
     Fault.CONTEXT: re.compile(
         r"prompt is too long|context window|maximum context|context length exceeded",
@@ -88,7 +87,7 @@ _WORDS: dict[Fault, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
 }
-#: A status where programs write one; a number alone may be anything.
+#: A status in the forms in which programs print it; a number alone could mean anything.
 _STATUS = re.compile(
     r"(?:\bAPI Error:? \(?(?:Repeated )?|\bstatus(?:_code|code| code)?[:= ] ?"
     r"|\bHTTP(?:/[\d.]{1,3})? )"
@@ -100,7 +99,7 @@ _STATUS = re.compile(
 def by_status(
     status: int, text: str = "", headers: Mapping[str, str] | None = None, now: Micros | None = None
 ) -> Seen | None:
-    """The fault that a server's status stands for; None if it does not stand for one."""
+    """Return the fault that a server's status stands for; None if it is no fault."""
     at = SystemClock().now() if now is None else now
     words = _by_words(text)
     fault = _STATUSES.get(status) or (Fault.OVERLOAD if status >= 500 else None)
@@ -113,7 +112,7 @@ def by_status(
 
 
 def in_words(text: str, now: Micros | None = None) -> Seen | None:
-    """The fault that a message speaks of; None if it speaks of none that is known."""
+    """Return the fault that a message describes; None if it is not recognised."""
     said = text[-_LONGEST:]
     at = SystemClock().now() if now is None else now
     status = _STATUS.search(said)
@@ -173,7 +172,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def _retry_after(headers: Mapping[str, str], now: Micros) -> Micros | None:
-    """Parses `Retry-After`: seconds, or a date."""
+    """Parse `Retry-After`, as seconds or as a date."""
     named = {name.lower(): value for name, value in headers.items()}
     if given := named.get("retry-after-ms", "").strip():
         return now + int(float(given) * 1000) if _is_number(given) else None
@@ -194,7 +193,7 @@ def _is_number(text: str) -> bool:
 
 
 def _until(text: str, now: Micros) -> Micros | None:
-    """The time that a message names, if it lies ahead."""
+    """Return the time that a message names, if it is in the future."""
     said = text[-_LONGEST:]
     times = (_by_epoch(said), _by_moment(said), _by_length(said, now), _by_clock(said, now))
     for found in times:
@@ -239,7 +238,7 @@ def _unit(word: str) -> Micros:
 
 
 def _by_clock(text: str, now: Micros) -> Micros | None:
-    """A time of the day, as the program's clock shows it unless it names a zone."""
+    """Parse a time of day, in the zone that it names or else in this machine's zone."""
     found = _CLOCK.search(text)
     if found is None or (found["half"] is None and found["minute"] is None):
         return None
@@ -263,7 +262,7 @@ def _by_clock(text: str, now: Micros) -> Micros | None:
 
 
 def _zone(name: str | None) -> tzinfo | None:
-    """The named zone; None is the one of this machine."""
+    """Return the named zone; None for that of this machine, UTC for an unknown name."""
     if not name:
         return None
     try:

@@ -1,9 +1,9 @@
-"""Requests to addresses that somebody configured: to that address and nowhere else.
+"""HTTP requests to configured addresses, protected against server-side request forgery.
 
-No redirect is followed and no proxy of the environment is taken. The name is looked up once, what
-it stands for is checked, and exactly that is connected to, so that nobody can answer differently
-the second time. Addresses of machines' own services, such as those that hand out credentials in a
-cloud, are never called.
+No redirect is followed and no proxy of the environment is used. A name is resolved once, its
+addresses are checked, and exactly these are connected to, so that DNS cannot answer differently the
+second time. Addresses of machines' own services, such as a cloud's credential service, are never
+called.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 CONNECT_SECONDS = 10.0
 
 _ADDRESS = IPv4Address | IPv6Address
-#: Services that some clouds have for their machines, outside of what is link-local.
+#: Metadata services of some clouds, outside the link-local range.
 _METADATA = tuple(
     ip_network(text)
     for text in ("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::/32")
@@ -28,11 +28,11 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 
 
 class NotAllowed(OSError):
-    """An address that is not called, whoever asks; trying again does not help."""
+    """A forbidden address; a retry does not help."""
 
 
 class BadAnswer(OSError):
-    """Somebody answered, and that is no answer to take."""
+    """A server answered in a way that is not acceptable."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Answer:
 
 
 def refusal(address: _ADDRESS, *, private: bool) -> str | None:
-    """Why an address is not called; `private` lets those of one's own networks be."""
+    """Return why an address is forbidden, or None; `private` allows private networks."""
     inner = _inner(address)
     if inner is not None and (why := refusal(inner, private=private)) is not None:
         return why
@@ -57,7 +57,7 @@ def refusal(address: _ADDRESS, *, private: bool) -> str | None:
 
 
 def _inner(address: _ADDRESS) -> IPv4Address | None:
-    """The address that another one stands for."""
+    """Return the IPv4 address that an IPv6 address embeds or translates to, if any."""
     if isinstance(address, IPv4Address):
         return None
     found = address.ipv4_mapped or address.sixtofour
@@ -75,7 +75,7 @@ def _is_broadcast(address: _ADDRESS) -> bool:
 
 
 def literal(host: str) -> _ADDRESS | None:
-    """The address that a host is written as, if it is one."""
+    """Parse a host as an IP address; None for a name."""
     try:
         return ip_address(host.partition("%")[0])
     except ValueError:
@@ -83,7 +83,7 @@ def literal(host: str) -> _ADDRESS | None:
 
 
 async def addresses(host: str, port: int, *, private: bool) -> list[str]:
-    """Addresses of a host, if all of them may be called."""
+    """Resolve a host; raises `NotAllowed` if one of its addresses is forbidden."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -114,8 +114,8 @@ async def request(
     trusts: ssl.SSLContext | None = None,
     tail: bool = False,
 ) -> Answer:
-    """Send it and take the answer; OSError says why there is none, NotAllowed that there will be
-    none. With `tail` the end of an answer that is too large is enough."""
+    """Send a request and return the answer; raises OSError, or NotAllowed for a forbidden address.
+    With `tail`, an answer that is too large is cut to its end."""
     import httpx2
 
     parts = urlsplit(url)

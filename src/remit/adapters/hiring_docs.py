@@ -10,12 +10,12 @@ def address_of(type_: str) -> str:
 
 
 def adapter_text(type_: str) -> str:
-    """Settings of one adapter in its own words; NotFound when it is not installed."""
+    """Return the documentation of one adapter's settings; raises NotFound without the adapter."""
     return registry.get(type_).agent_configuration_doc()
 
 
 def index_text() -> str:
-    """Which adapters there are, where each is documented, and how a hire goes."""
+    """Return the list of adapters with the addresses of their documentation, and a hiring guide."""
     lines = ["# Configuring and hiring agents", "", "## Installed adapters", ""]
     for adapter in registry.all():
         lines += [f"- {adapter.type}: {adapter.summary}", f"  GET {address_of(adapter.type)}"]

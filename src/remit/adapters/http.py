@@ -17,7 +17,7 @@ from remit.adapters.settings import Config, Seconds, SecretName, Text, optional
 from remit.model.execution.transcript import Entry, EntryKind
 
 _PATIENCE_SECONDS = 5
-#: For telling a remote agent that its run is over; it is waited for, whoever stops Remit.
+#: Time limit for telling a remote agent that its run is over, which also delays a shutdown.
 _END_SECONDS = 2.0
 _LARGEST_ANSWER = 1 << 20
 _LONGEST_COMPLAINT = 4000
@@ -46,7 +46,7 @@ def _address(text: str) -> str:
 
 
 def _not_the_protocols(name: str) -> str:
-    """With these a request could be made to end elsewhere than it does, or to be another's."""
+    """Refuse headers of the protocol, which could redirect a request or smuggle another one."""
     if name.lower() in _OWN_HEADERS:
         raise ValueError("is set by HTTP itself; leave it out")
     return name
@@ -173,7 +173,7 @@ class Http(Adapter):
 
 
 def _told(context: RunContext, result: RunResult) -> RunResult:
-    """The same; nothing is printed here, so its answer is what there is to read."""
+    """Log the answer of a result, which is the only output of a remote agent; return the result."""
     if result.text:
         context.tell(Entry(EntryKind.SAID, result.text[:_LONGEST_SAID]))
     return result
@@ -194,7 +194,7 @@ def _announcement(context: RunContext) -> dict[str, Any]:
 async def _post(
     config: HttpConfig, url: str, document: dict[str, Any], key: str | None
 ) -> tuple[int, str, Mapping[str, str]]:
-    """To the configured address and nowhere else."""
+    """Send a POST to the configured address, without redirects."""
     headers = {**config.headers, "Accept": "application/json", "Content-Type": "application/json"}
     if key:
         headers["Authorization"] = f"Bearer {key}"

@@ -1,6 +1,6 @@
 """Counters of a run: turns of the model, and identical calls in a row.
 
-An adapter that sees turns and calls says so; a run that goes beyond its limits ends.
+Adapters report the turns and calls that they see; a run that exceeds a limit ends.
 """
 
 import json
@@ -10,9 +10,9 @@ from typing import Any
 from remit.model.execution.limit import MAX_TURNS, REPETITION
 from remit.model.organisation.decision import deny
 
-#: Of a long text only so much at its beginning and its end is compared, and its length.
+#: Of a longer text, only the length and so many characters of both ends are compared.
 _COMPARED = 1_000
-#: A key makes one request repeatable; it says nothing about what is asked for.
+#: Argument that is ignored: it identifies a request, and is no part of its meaning.
 _KEY = "idempotency_key"
 _STEP = "Look at its log; a company has limits for this, which its board can raise."
 
@@ -20,13 +20,13 @@ Call = tuple[str, str]
 
 
 def same_call(tool: str, arguments: Any) -> Call:
-    """Digest of a call, the same for identical ones."""
+    """Return a comparable form of a call, equal for identical calls."""
     if isinstance(arguments, Mapping):
         arguments = {name: _short(one) for name, one in arguments.items() if name != _KEY}
     try:
         return tool, json.dumps(_short(arguments), sort_keys=True, default=str)
     except (ValueError, TypeError, RecursionError):
-        return tool, ""  # whatever cannot be written down is taken for the same
+        return tool, ""  # arguments that cannot be encoded count as equal
 
 
 def _short(value: Any) -> Any:
@@ -40,7 +40,7 @@ def said_again(tool: str, times: int) -> str:
 
 
 class Pace:
-    """Of one run. Without limits it only looks on."""
+    """Counters and limits of one run; without limits it never raises."""
 
     def __init__(
         self,
@@ -49,21 +49,20 @@ class Pace:
         repeats: int | None = None,
         elsewhere: Callable[[], None] = lambda: None,
     ) -> None:
-        """`elsewhere` is told when the run called something that is not a tool of Remit."""
+        """`elsewhere` is called for each call of a tool that is not Remit's."""
         self._most_turns = turns
         self._most_repeats = repeats
         self._elsewhere = elsewhere
-        #: The last call and how often in a row it was made, by who made it: an agent may let
-        #: others work for it at the same time.
+        #: The last call and its count in a row, by caller: subagents may work at the same time.
         self._last: dict[str, tuple[Call, int]] = {}
 
     def turn(self, number: int) -> None:
-        """The model was asked so often; raises when that is too often."""
+        """Report the number of turns so far; raises beyond the limit."""
         if self._most_turns is not None and number > self._most_turns:
             deny(MAX_TURNS, f"It took {self._most_turns} turns.").enforce(_STEP)
 
     def call(self, tool: str, arguments: Any, *, by: str = "", ours: bool = False) -> None:
-        """The model called a tool, of Remit or of its own; raises when it did so too often."""
+        """Report a call, of Remit's tools or others; raises after too many identical ones."""
         if not ours:
             self._elsewhere()
         if self._most_repeats is None:

@@ -1,4 +1,4 @@
-"""Structural check of a plugin's class, whatever it derives from."""
+"""Structural check of a plugin's class, which need not derive from Remit's."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ B = TypeVar("B")
 
 
 class Unfit(Exception):
-    """Why a class cannot be used."""
+    """A class that cannot be used as a plugin, with the reason."""
 
 
 #: Inside the class, `type` is something else.
@@ -50,7 +50,8 @@ class Described:
 def fitting(
     candidate: object, base: type[B], types: re.Pattern[str], parts: Sequence[str]
 ) -> type[B]:
-    """A class with a `type`, a `Config` and all of `parts`, which is a `base` from now on."""
+    """Check that a class has a `type`, a `Config` and all of `parts`; return it as a subclass of
+    `base`."""
     if not isinstance(candidate, type):
         raise Unfit("is not a class")
     name = getattr(candidate, "type", None)

@@ -1,8 +1,8 @@
 """Registry of one kind of plugin, ours and what others bring along, and how settings of one are
 checked: by its own model. An error names the place, never the value.
 
-Nothing is imported before it is asked for, because most commands ask for nothing. A plugin that
-cannot be loaded is reported by `problems()` and leaves the others alone.
+Plugins are imported lazily, because most commands need none. A plugin that cannot be loaded is
+reported by `problems()` and does not affect the others.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Plugins(ABC, Generic[P]):
     #: The word for one plugin of this kind.
     noun: ClassVar[str]
     group: ClassVar[str]
-    #: Where each of ours is.
+    #: Import path of each built-in plugin, by type.
     built_in: ClassVar[Mapping[str, str]]
-    #: The error for a name that is not there.
+    #: The error for an unknown type.
     missing: ClassVar[type[RemitError]] = NotFound
 
     def __init__(self) -> None:
@@ -74,11 +74,11 @@ class Plugins(ABC, Generic[P]):
 
     @abstractmethod
     def adopt(self, candidate: object) -> P:
-        """One of a class that has what it needs; raises with a reason, also if it cannot be
-        described."""
+        """Return an instance of a plugin's class; raises with a reason if it has not the right
+        shape or cannot be documented."""
 
     def types(self) -> list[str]:
-        """Ours first, then plugins by name."""
+        """List the types: built-in ones first, then plugins by name."""
         return [*self.built_in, *sorted(self._found())]
 
     def get(self, type_: str) -> P:
@@ -93,21 +93,21 @@ class Plugins(ABC, Generic[P]):
         return found
 
     def read(self, type_: str, config: object) -> BaseModel:
-        """The settings as its own model, with its defaults; BadInput names the wrong field."""
+        """Parse settings with the plugin's model; raises BadInput that names the wrong field."""
         return read(self.get(type_).Config, config)
 
     def all(self) -> list[P]:
         return [self.get(type_) for type_ in self.types()]
 
     def problems(self) -> dict[str, str]:
-        """Plugins that cannot be used, and why, in one sentence each."""
+        """Return the plugins that cannot be used, each with a reason."""
         self._found()
         return dict(self._problems)
 
     def check(
         self, type_: str, config: object = None, environment: Mapping[str, str] | None = None
     ) -> Check:
-        """Look whether one can work here; may take seconds, so call it in a thread."""
+        """Check whether a plugin can work here; may take seconds, so call it in a thread."""
         from remit.adapters.contract import looked
 
         one: Any = self.get(type_)
@@ -135,7 +135,7 @@ class Plugins(ABC, Generic[P]):
             if one.type in self.built_in or one.type in found:
                 raise ValueError(f"calls itself {one.type}, as another {self.noun} does")
         except (Exception, SystemExit) as error:
-            # An error of a plugin while it is imported is its own; the rest has to go on.
+            # A plugin may raise anything during its import; the others must still load.
             reason = f"{entry.value} cannot be used: {type(error).__name__}: {error}"
             self._problems[entry.name] = " ".join(reason.split())[:300]
             log.warning("%s plugin %s: %s", self.noun, entry.name, self._problems[entry.name])

@@ -35,7 +35,7 @@ class ProcessConfig(RunSettings):
 
 
 class AnswerReader(Reader):
-    """The answer is a JSON object; what people want to read is its text."""
+    """Reader that shows the text of a JSON answer."""
 
     def read(self, line: str) -> Iterable[Entry]:
         said = program_answer.parse(line).get("text") if line.startswith("{") else None
@@ -130,7 +130,7 @@ class Process(Adapter):
 
 
 def _was_not_started(command: str, complaint: str) -> bool:
-    """Whether the sandbox says that it could not start the program."""
+    """Whether the sandbox reported that it could not start the program."""
     return any(
         f"{command}: {why}" in complaint
         for why in ("No such file or directory", "Permission denied", "Exec format error")

@@ -3,9 +3,9 @@
     {"ok": true, "text": "…", "error": "…", "session": "…", "fault": "rate", "until": "2026-…",
      "usage": {"tokens_in": 0, "tokens_out": 0, "tokens_cached": 0, "cost_micros": 0}}
 
-All of it is optional; camelCase names are taken as well. What is of another kind is passed over.
-`fault` is one of `remit.model.execution.fault.Fault`, if it did not end well and the agent is not
-to blame; `until` says how long that lasts, in ISO 8601 or in seconds since 1970.
+All fields are optional; camelCase names are accepted as well. Values of a wrong type are ignored.
+`fault` is one of `remit.model.execution.fault.Fault`, for a failure that is not the agent's;
+`until` is the time until which it lasts, in ISO 8601 or in seconds since 1970.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _MOST = 1 << 53
 
 
 def parse(text: str) -> Mapping[str, Any]:
-    """A JSON object, or just its text."""
+    """Parse a JSON object; other output becomes the `text` of one."""
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def usage_of(said: Mapping[str, Any]) -> Usage:
 
 
 def result_of(said: Mapping[str, Any], *, failure: str | None = None) -> RunResult:
-    """`failure` is why it did not end well, whatever it says."""
+    """Make a result of an answer; `failure` is a reason of failure that overrides its `ok`."""
     ok = failure is None and said.get("ok", True) is not False
     session = said.get("session")
     text = said.get("text")
@@ -66,7 +66,7 @@ def result_of(said: Mapping[str, Any], *, failure: str | None = None) -> RunResu
 
 
 def fault_of(said: Mapping[str, Any]) -> tuple[str | None, Micros | None]:
-    """The fault that it names itself, if there is such a one, and until when that lasts."""
+    """Return the fault that an answer names, if it is a known one, and until when it lasts."""
     named, until = said.get("fault"), said.get("until")
     if not isinstance(named, str) or named not in frozenset(Fault):
         return None, None

@@ -1,8 +1,7 @@
-"""Reader of a run's output: entries, as `remit.model.execution.transcript` has them.
+"""Readers of a run's output: parsers into entries of `remit.model.execution.transcript`.
 
-Each adapter knows what a line of its program means (`Adapter.reader`). Lines may be cut, huge,
-half of one kind and half of another, or made to mislead: whatever has no meaning is shown as text.
-Each character is looked at a few times at most, however long a line is.
+Each adapter has a reader for its program (`Adapter.reader`). Lines may be cut, huge, mixed or made
+to mislead: unrecognised ones are shown as text. The time is linear in the length of a line.
 """
 
 import json
@@ -18,10 +17,10 @@ from remit.clock import Micros
 from remit.model.execution.transcript import Entry, EntryKind, entry_of, harmless
 from remit.model.organisation.decision import REFUSALS
 
-#: How Remit says that a part of the log is missing.
+#: Remit's note in a log whose middle is left out.
 _GAP = re.compile(r"^\[… \d{1,20} characters are left out …\]$")
 _REFUSAL = re.compile(r"(?:Error: )?([a-z][a-z_]{1,40}): ")
-#: The same for programs.
+#: The code of a refusal in an answer for programs.
 _CODE = re.compile(r'\{?"?code"?[=:] ?"([a-z][a-z_]{1,40})"')
 _DENIED = re.compile(r'"effect": ?"deny"')
 _PROGRAM_DENIES = re.compile(
@@ -29,14 +28,14 @@ _PROGRAM_DENIES = re.compile(
     r"|Claude requested permissions? to |The user doesn't want to proceed with this tool use"
     r"|user (?:cancelled|rejected) MCP tool call|[^\n]{0,200} requires approval, but )"
 )
-#: Of calls that nobody answered.
+#: Most unanswered calls that are remembered.
 _MOST_KNOWN = 1000
 
 
 class Reader:
-    """Reads lines that mean nothing but themselves; others derive from it."""
+    """Reader that shows each line as printed; the base of all others."""
 
-    #: Whether lines are to be looked at while a run goes on, to see what it is denied.
+    #: Whether the output shows denials, which are then counted while the run lasts.
     sees_denials = False
 
     def read(self, line: str) -> Iterable[Entry]:
@@ -44,7 +43,7 @@ class Reader:
 
 
 class JsonReader(Reader, ABC):
-    """Reads lines of which each is a JSON object."""
+    """Reader of output with one JSON object in each line."""
 
     def read(self, line: str) -> Iterable[Entry]:
         found = parsed(line)
@@ -54,11 +53,11 @@ class JsonReader(Reader, ABC):
 
     @abstractmethod
     def meaning(self, event: Mapping[str, Any]) -> Iterable[Entry]:
-        """One of them, in words for a person."""
+        """Return the entries for one object."""
 
 
 class Known:
-    """Something about calls that are not answered yet; the oldest are forgotten first."""
+    """Bounded map of calls to a text; the oldest are forgotten first."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -73,12 +72,12 @@ class Known:
 
 
 class Transcript:
-    """Takes the pieces of a log one after the other, and gives the entries in them."""
+    """Incremental parser of the pieces of a log into entries."""
 
     def __init__(self, reader: Reader, began: Micros | None = None) -> None:
         self._reader = reader
         self._since = began
-        #: Of each stream, the line that did not end yet.
+        #: The parts of the unfinished line of each stream.
         self._open: dict[str, list[str]] = {}
         #: Whether the next line of the program may lack its beginning.
         self._torn = False
@@ -95,7 +94,7 @@ class Transcript:
         return self._finished(self._meanings(stream, lines, at), at)
 
     def end(self, at: Micros | None = None) -> list[Entry]:
-        """Entries that were held back until the end of the output."""
+        """Return the entries of unfinished lines at the end of the output."""
         left, self._open = self._open, {}
         found: list[Entry] = []
         for stream, parts in left.items():
@@ -119,11 +118,11 @@ class Transcript:
             return (Entry(EntryKind.PRINTED, line, stream=stream),)
         torn, self._torn = self._torn, False
         if torn and isinstance(self._reader, JsonReader) and parsed(line) is None:
-            return ()  # the end of a line whose beginning is left out
+            return ()  # the rest of a line whose beginning was left out
         try:
             found = list(self._reader.read(line))
         except Exception:
-            # A line that its reader cannot bear is shown, whoever wrote the reader.
+            # A line on which the reader fails, which may be a plugin's, is shown as it is.
             found = [Entry(EntryKind.PRINTED, line)]
         return found
 
@@ -138,7 +137,7 @@ class Transcript:
 
 
 def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Printed lines that follow each other are one entry."""
+    """Merge successive printed lines into one entry."""
     lines: list[str] = []
     last: Entry | None = None
     for entry in entries:
@@ -157,7 +156,7 @@ def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def parsed(line: str) -> dict[str, Any] | None:
-    """The JSON object in a line, also if the end of the line is missing."""
+    """Parse the JSON object in a line, also if the end of the line is missing."""
     if not line.startswith("{"):
         return None
     try:
@@ -171,7 +170,7 @@ def parsed(line: str) -> dict[str, Any] | None:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """A JSON object, or an empty one where something else stands."""
+    """Return a JSON object; an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -180,14 +179,14 @@ def sequence(value: object) -> list[Any]:
 
 
 def number(value: object) -> int | None:
-    """A count or a time that can be shown."""
+    """Return a count or a time if it is a reasonable number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value <= 1e15 else None
 
 
 def words(content: object) -> str:
-    """The text of what a tool answered: text, or parts of which some are text."""
+    """Return the text of a tool's answer, which is a text or a list of parts."""
     if isinstance(content, str):
         return content
     parts = []
@@ -199,7 +198,7 @@ def words(content: object) -> str:
 
 
 def denies(text: str) -> bool:
-    """Whether the answer of a tool that failed is a refusal: of the program, or of Remit."""
+    """Whether the answer of a failed tool is a denial, by the program or by Remit."""
     if _PROGRAM_DENIES.match(text):
         return True
     said, known = _REFUSAL.match(text), _CODE.match(text)
@@ -208,9 +207,9 @@ def denies(text: str) -> bool:
 
 
 def answered(tool: str, call: str | None, text: str, *, failed: bool) -> Entry:
-    """The result of a call, or that it was denied."""
+    """Return the entry for an answered call: its result, or its denial."""
     if failed and denies(text):
-        # The rest is the decision, for programs.
+        # The JSON after the sentence is for programs.
         said = text.partition('\n{"')[0].removeprefix("Error: ")
         return Entry(EntryKind.DENIED, said, tool, call)
     return Entry(EntryKind.RESULT, text, tool, call, failed)

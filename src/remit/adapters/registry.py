@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.adapters.reading import Reader
     from remit.adapters.setup.probe import Tried
 
-#: Where each of ours is.
+#: Import path of each built-in adapter, by type.
 BUILT_IN = {
     "claude": "remit.adapters.claude.adapter:Claude",
     "codex": "remit.adapters.codex.adapter:Codex",
@@ -29,7 +29,7 @@ BUILT_IN = {
 
 
 class Registry(Plugins["Adapter"]):
-    """Adapters by their type: what `adapterType` can be."""
+    """Adapters by type, the possible values of `adapterType`."""
 
     noun = "adapter"
     group = "remit.adapters"
@@ -43,7 +43,7 @@ class Registry(Plugins["Adapter"]):
         return adapter
 
     def usable(self, type_: str, config: object) -> BaseModel:
-        """The settings of an agent that is to run now; says why it cannot, if so."""
+        """Parse the settings of an agent that is to run now; raises if it cannot run."""
         if type_ not in self.types():
             raise Unsupported(
                 f"There is no adapter {type_!r} here.",
@@ -56,12 +56,12 @@ class Registry(Plugins["Adapter"]):
             raise BadInput(error.sentence, error.step, code="bad_configuration") from None
 
     def validate(self, type_: str, config: object) -> dict[str, Any]:
-        """The settings as given, if the adapter takes them; BadInput names the wrong field."""
+        """Validate settings and return them as given; BadInput names the wrong field."""
         return plugins.validate(self.get(type_).Config, config)
 
     def reader(self, type_: str | None) -> Reader:
-        """Parser of a run's log into a transcript for people; of an adapter that is gone, or that
-        fails at it, the log is shown as it is."""
+        """Return the parser of a run's log into a transcript; for a removed or failing adapter, one
+        that shows the log as it is."""
         from remit.adapters.reading import Reader
 
         if type_ is None or type_ not in self.types():
@@ -73,13 +73,13 @@ class Registry(Plugins["Adapter"]):
         return found if isinstance(found, Reader) else Reader()
 
     async def try_out(self, type_: str, config: object, secret: str | None = None) -> Tried | None:
-        """Ask whoever serves the model of an adapter; None if there is nobody to ask."""
+        """Send a trial request to the model's server; None if the adapter has none."""
         from remit.adapters.contract import tried
 
         return await tried(self.get(type_), self.read(type_, config), os.environ, secret)
 
 
-#: The one of this process.
+#: The registry of this process.
 installed = Registry()
 
 types = installed.types

@@ -1,4 +1,4 @@
-"""The run contract: what a run gives an adapter and wants back, also a plugin."""
+"""The run contract: the context that a run gives an adapter, and the result that it expects."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
-    #: In millionths of a dollar.
+    #: The cost in millionths of a dollar.
     cost_micros: int = 0
 
     def priced_at(self, prices: Prices | None) -> Usage:
-        """The same with what it cost; a dollar for a million tokens is a millionth for each."""
+        """Add the cost; a price in dollars per million tokens is one in millionths per token."""
         if prices is None:
             return self
         cached = prices.input if prices.cached is None else prices.cached
@@ -39,30 +39,30 @@ class Usage:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended, as its adapter saw it."""
+    """The end of a run, as its adapter reports it."""
 
     ok: bool
-    #: The last words of the agent.
+    #: The final answer of the agent.
     text: str = ""
     #: One word: completed, api_error, auth, rate_limited, max_turns, budget, timeout, crashed…
     reason: str = "completed"
-    #: One sentence for a person, when it did not end well.
+    #: One sentence for a person about a failure.
     error: str | None = None
     usage: Usage = field(default_factory=Usage)
     #: The session to resume next time, if the adapter can.
     session: str | None = None
-    #: How long the conversation has become.
+    #: The length of the conversation in tokens.
     context_tokens: int | None = None
-    #: The fault of a run that did not end well: one of `remit.model.execution.fault.Fault`.
-    #: None: what `reason` stands for, if it is one of the words above, and the agent's otherwise.
-    #: It decides whether the agent, everybody on this worker or everybody with this account waits.
+    #: The fault of a failed run, one of `remit.model.execution.fault.Fault`. None: the one that
+    #: `reason` implies, if it is one of the words above, and the agent's otherwise. It decides
+    #: whether the agent, all agents on this worker or all agents with this account wait.
     fault: str | None = None
-    #: Until when that lasts, if the provider said so, in microseconds since 1970. It is believed
-    #: for a day at most.
+    #: Until when the fault lasts, if the provider named a time, in microseconds since 1970. Times
+    #: more than a day ahead are not believed.
     until: int | None = None
 
 
-#: At the end of the address of Remit's tools: a small model is told of the most important alone.
+#: Suffix of the address of Remit's tools that limits them to the most important, for small models.
 FEW_TOOLS = "?tools=few"
 
 
@@ -73,29 +73,29 @@ class Child(ABC):
 
     @abstractmethod
     def lines(self) -> AsyncIterator[str]:
-        """Standard output, line by line; it is in the log as well."""
+        """Yield the lines of its standard output, which is logged as well."""
 
     @abstractmethod
     async def wait(self) -> int:
-        """Its exit code; negative for a signal."""
+        """Wait for its end; return its exit code, negative for a signal."""
 
     @abstractmethod
     async def end(self) -> None:
-        """End it before its time, with everything it started."""
+        """End it early, with all processes that it started."""
 
 
 @dataclass(kw_only=True)
 class RunContext(ABC):
     """One run of one agent, or one background job of it."""
 
-    #: A job has a text and gives an answer: no address and token of Remit, no instructions, no
-    #: conversation, and a home that goes with it.
+    #: Whether this is a background job, which gets a text and returns an answer: without address
+    #: and token of Remit, without instructions and conversation, with a temporary home.
     background: bool = False
-    #: As the adapter's own `Config`.
+    #: The settings, as the adapter's own `Config`.
     config: Any
     agent: Mapping[str, Any]
     run_id: str
-    #: Where Remit is reached, and the token that lives as long as the run.
+    #: The address of Remit, and the token that is valid as long as the run.
     url: str
     token: str
     workspace: Path
@@ -105,7 +105,7 @@ class RunContext(ABC):
     instructions: str
     #: The part of the prompt about this run.
     turn: str
-    #: The conversation to go on with; None begins a new one.
+    #: The conversation to resume; None begins a new one.
     session: str | None
     #: The key for the model, lent by the worker, by variable.
     credentials: Mapping[str, str]
@@ -117,11 +117,11 @@ class RunContext(ABC):
     spent: Usage = Usage()
     #: The agent's money left, in millionths of a dollar; None without a limit.
     money_left: int | None = None
-    #: The last that its programs printed on their standard error.
+    #: The end of what its programs printed on standard error.
     complaint: str = ""
     #: How many turns of the model a run may take; None without a limit.
     most_turns: int | None = None
-    #: Counts turns and calls, for those who see them; raises when the run is to end.
+    #: Counters to which the adapter reports turns and calls; they raise when the run is to end.
     pace: Pace = field(default_factory=Pace)
 
     @abstractmethod
@@ -138,46 +138,46 @@ class RunContext(ABC):
     ) -> Child:
         """Start a program in the run's sandbox, with this environment and nothing else.
 
-        `lent` are files of the worker, each with the place at which the program finds it. Lines of
-        its standard output that begin with `unlogged` are not kept.
+        `lent` are files of the worker, each with its path in the sandbox. Lines of standard output
+        that begin with `unlogged` are not logged.
         """
 
     async def forget(self, name: str, keep: Sequence[str] = ()) -> None:
-        """Take away what earlier runs left in a folder of the home that its program reads
-        instructions and settings from, except for files that match these patterns; make it if it
-        is missing."""
-        del keep  # only a run of Remit has a home that outlives it
+        """Empty a folder of the home from which its program reads instructions and settings, which
+        earlier runs may have left, except for files that match these patterns; make it if it is
+        missing."""
+        del keep  # only a real run has a lasting home
         (self.home / name).mkdir(mode=0o700, exist_ok=True)
 
     async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
-        """Say what the run has taken so far, after each turn of the model; or after several, if
-        `turns` says how many there were in all.
+        """Report the usage of the run so far, after each turn of the model; or after several turns,
+        with their total number in `turns`.
 
-        Raises when nothing is left to spend, which ends the run; not if the model is not going to
-        be asked again, because this was the `last` turn.
+        Raises when the budget is used up, which ends the run; except after the `last` turn, when
+        the model is not asked again.
         """
-        del last, turns  # only a run of Remit knows of budgets
+        del last, turns  # only a real run has a budget
         self.spent = spent
 
     @abstractmethod
     def log(self, text: str, stream: str = "remit") -> None:
-        """Keep a line in the log of the run."""
+        """Add a line to the log of the run."""
 
     def tell(self, entry: Entry) -> None:
-        """Keep something in the log that no program prints: what the model said, a call, a result,
-        a denial. People read it as such."""
+        """Add an entry to the log that no program printed: a text of the model, a call, a result or
+        a denial."""
         self.log(line_of(entry))
 
     @abstractmethod
     async def reported(self) -> RunResult:
-        """Wait until whoever has the token says how the run ended; for agents elsewhere."""
+        """Wait for the report of an agent elsewhere about the end of the run."""
 
     def fewest_turns(self, own: int | None) -> int | None:
-        """The company's limit, or that of the run's own configuration if it is less."""
+        """Return the lower of the company's limit and the configuration's own."""
         return min((one for one in (own, self.most_turns) if one is not None), default=None)
 
     def key(self) -> str | None:
-        """The key for a model or a remote agent, if the configuration names a secret."""
+        """Return the key for a model or a remote agent, if the configuration names a secret."""
         name = getattr(self.config, "secret_ref", None)
         if name is not None and self.secret is None:
             raise Unsupported(
@@ -188,7 +188,7 @@ class RunContext(ABC):
         return self.secret
 
     def task(self) -> dict[str, Any]:
-        """Description of a run, for programs and agents elsewhere that take it as JSON."""
+        """Return a description of the run as JSON, for programs and agents elsewhere."""
         if self.background:
             return {"job": self.run_id, "turn": self.turn}
         return {
@@ -200,7 +200,7 @@ class RunContext(ABC):
         }
 
     def environment(self) -> dict[str, str]:
-        """Variables of every program of a run; one of a job is told nothing of Remit."""
+        """Return the variables of every program of a run; those of a job have none about Remit."""
         return {
             **({} if self.background else self._about_remit()),
             "HOME": str(self.home),
@@ -230,8 +230,8 @@ async def start_program(
     place: tuple[str, str],
     **more: Any,
 ) -> Child:
-    """Start an agent's program with a login of the worker, if there is one: without a sandbox
-    where it lies, which a variable tells; in it, lent to the folder of the home."""
+    """Start an agent's program, with the worker's login file if there is one: mounted into the home
+    in a sandbox, or named by a variable without one."""
     variable, folder = place
     full, lent = context.config.sandbox == "full", {}
     if login is not None and full:

@@ -1,4 +1,4 @@
-"""An agent without a model: it does what its script says, each time the same."""
+"""An agent without a model: it executes the same script in each run."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Scripted(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         if context.background:
-            return RunResult(True, text=context.turn)  # there is nothing that it could call
+            return RunResult(True, text=context.turn)  # a job has no tools
         over = threading.Event()
         try:
             return await threads.alone(_follow, context, over)
@@ -119,9 +119,9 @@ def _refused(tool: str, refusal: ToolRefused) -> Entry:
 
 
 def _own_up(context: RunContext, agent: ScriptedAgent, mail: Sequence[Mapping[str, Any]]) -> None:
-    """Say to people, once for each letter of theirs, that nothing will come of it.
+    """Answer each message of a person once, saying that nothing will result from it.
 
-    Only to people: two agents of this kind would go on telling each other.
+    Only people are answered: two agents of this kind would answer each other for ever.
     """
     from remit.testing import ToolRefused
 

@@ -1,4 +1,4 @@
-"""Settings that several adapters share. Each description is what an agent reads about the key."""
+"""Settings that several adapters share; the descriptions of fields are documentation for agents."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-#: Of one value; a whole configuration is bounded too.
+#: Longest value; a whole configuration has a limit of its own.
 LONGEST_VALUE = 8192
-#: A run has these from Remit; nobody else sets them.
+#: Prefix of variables that only Remit sets.
 RESERVED = "REMIT_"
 
 
@@ -34,7 +34,7 @@ Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
 ToolName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
 #: How long a run may take, at most a day.
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
-#: Of a run, unless somebody says otherwise.
+#: The time limit of a run.
 TIMEOUT: Any = Field(default=3600, description="A run that takes longer is stopped.")
 Effort = Literal["none", "low", "medium", "high", "xhigh"]
 
@@ -52,7 +52,7 @@ class Config(BaseModel):
 
 
 def optional(description: str, **limits: Any) -> Any:
-    """A setting that may be null, which is its default; the description says what null means."""
+    """A setting whose default is null; its description explains null."""
     return Field(default=None, description=description, **limits)
 
 

@@ -1,4 +1,4 @@
 """Channels: outside chat systems that agents can be bound to.
 
-`contract.py` says what a channel is, `registry.py` finds ours and those of plugins.
+`contract.py` defines a channel, `registry.py` finds the built-in ones and those of plugins.
 """

@@ -1,19 +1,19 @@
-"""The contract of a channel: both halves, and the calls that it answers.
+"""The contract of a channel: sending, receiving, and the calls of its server.
 
 A plugin names its class under the entry point group `remit.channels`. The class has a `type`, a
-pydantic model `Config` whose fields are its documentation, `check()` and `async def deliver()`; it
-may derive from `Channel`, which supplies the rest, or be taken in by `adopt`.
+pydantic model `Config` whose fields document it, `check()` and `async def deliver()`. It may derive
+from `Channel`, which supplies the rest; otherwise `adopt` adds `Channel` as a base.
 
-    deliver    hand one message to the outside; answers what the outside calls it
-    receive    yield what comes; whatever was yielded is stored when more is asked for
-    accept     read what the outside posted to us, if it proves who it is
-    fetch      the bytes of a file that came with a message
-    edit, withdraw    change or take back what was delivered
-    show_state   tell a conversation that somebody works for it
-    probe      ask the outside whether it knows us
+    deliver    send one message; returns its id in the chat system
+    receive    yield incoming messages; each is stored before the generator is resumed
+    accept     read a post of the chat system to Remit, after `prove` has verified it
+    fetch      download a file that came with a message
+    edit, withdraw    change or delete a delivered message
+    show_state   show a conversation that an agent works on its message
+    probe      check the credentials with the server
 
-A channel keeps no state between calls: what it needs comes with each.
-`remit.testing.channels` has the suite that ours and those of plugins pass.
+A channel is stateless: each call brings everything it needs.
+`remit.testing.channels` has the conformance tests for built-in channels and plugins.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
 
 class Undelivered(Exception):
-    """Why a message did not get through, in words that may be shown to people.
+    """A message could not be delivered; the sentence is shown to people.
 
-    It is tried again unless it is `for_good`. With `retry_after` the outside asked for patience:
-    it is tried again after so many seconds, and that attempt does not count. `unsure` says that the
-    outside may have it for all that is known. The text must not hold a secret.
+    The delivery is retried unless the failure is `for_good`. With `retry_after` the server asked to
+    wait: the retry follows after so many seconds, and the attempt does not count. `unsure` means
+    that the message may have arrived. The sentence must not contain a secret.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Undelivered(Exception):
 
 
 class Unreachable(Exception):
-    """Why nothing can be received now, in words that may be shown to people. It is tried again."""
+    """Nothing can be received now; the sentence is shown to people, and receiving is retried."""
 
     def __init__(self, sentence: str, *, retry_after: float | None = None) -> None:
         super().__init__(sentence)
@@ -65,12 +65,12 @@ class Unreachable(Exception):
 
 
 class Unproven(Exception):
-    """A post without proof that it comes from the outside of a binding."""
+    """A post without proof that it comes from the binding's server."""
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file on its way out."""
+    """A file of an outgoing message."""
 
     name: str
     media_type: str
@@ -79,7 +79,7 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Button:
-    """A button to tap. Its reference stands for one act, once, and is no authority."""
+    """A button. Its reference identifies one act, is used once, and grants no rights by itself."""
 
     label: str
     reference: str
@@ -87,28 +87,28 @@ class Button:
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """A binding, as its channel needs it."""
+    """The settings and credentials of a binding, for its channel."""
 
-    #: Which binding it is.
+    #: The id of the binding.
     binding: str
     #: The settings of the binding, read by the channel's own model.
     config: Any
     #: The secret that the settings name; without one, the digest of the binding's token.
     key: bytes
-    #: Whether the operator lets channels call addresses in private networks.
+    #: Whether the operator allows channels to call addresses in private networks.
     private: bool = False
-    #: The server that the operator named for this kind, in place of the public one.
+    #: The server that the operator configured for this kind, in place of the public one.
     server: str | None = None
-    #: Commands to Remit itself, each with a word on what it does.
+    #: Commands to Remit itself, each with a description.
     commands: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parcel(Connection):
-    """A message on its way out, and what is needed to deliver it.
+    """An outgoing message with its connection.
 
-    It may come more than once, with the same `id`: after a failure, or when a process was killed
-    and nobody knows whether it got through. Then `again` is true.
+    It may be delivered again with the same `id`: after a failure, or when a process was killed
+    during the delivery. Then `again` is true.
     """
 
     id: str
@@ -120,34 +120,34 @@ class Parcel(Connection):
     subject: str
     body: str
     thread: str
-    #: The message that this answers, as Remit and as the outside calls it.
+    #: The message that this one answers, by Remit's id and by the chat system's.
     reply_to: str | None
     reply_to_outside: str | None
     created_at: Micros
     now: Micros
     attempt: int
-    #: It may be there already, for all that is known.
+    #: Whether an earlier attempt may have arrived.
     again: bool = False
     files: Sequence[Attachment] = ()
-    #: In rows.
+    #: Buttons, in rows.
     buttons: Sequence[Sequence[Button]] = ()
 
 
 @dataclass(frozen=True)
 class Sender:
-    """The speaker, as the outside knows them."""
+    """The sender of a message, by their account of the chat system."""
 
-    #: Stays the same when they change their name; unique in the channel's `realm`.
+    #: Stable when the person changes their name; unique in the channel's `realm`.
     id: str
-    #: As people read it, such as `Alice (@alice)`.
+    #: The name for people, such as `Alice (@alice)`.
     name: str
-    #: Whether the outside is sure that it was them.
+    #: Whether the chat system has verified the sender.
     sure: bool = True
 
 
 @dataclass(frozen=True)
 class IncomingFile:
-    """A file that came with a message; `fetch` gets its bytes by the reference."""
+    """A file of an incoming message; `fetch` downloads it by the reference."""
 
     reference: str
     name: str
@@ -157,98 +157,98 @@ class IncomingFile:
 
 @dataclass(frozen=True)
 class Incoming:
-    """Something that was said outside, or a button that was tapped."""
+    """An incoming message, or a tapped button."""
 
-    #: The outside's own, the same whenever this is received again.
+    #: The chat system's id, the same for duplicates.
     id: str
-    #: Where an answer goes: a room, a person, a thread in a room.
+    #: The place for an answer: a room, a person, a thread in a room.
     conversation: str
     sender: Sender
     text: str = ""
     subject: str = ""
-    #: The message that it answers, as `deliver` called it.
+    #: The message that it answers, by the id that `deliver` returned.
     reply_to: str | None = None
     files: Sequence[IncomingFile] = ()
     #: The reference of the button that was tapped.
     tapped: str | None = None
-    #: Whether nobody but the sender reads this conversation.
+    #: Whether the sender is the conversation's only reader.
     direct: bool = False
-    #: Whether it is meant for the agent: in a room with others, that it was named or answered.
+    #: Whether it is meant for the agent: in a room, whether it mentions or answers the agent.
     addressed: bool = True
-    #: Whether somebody may say this whose account is not linked.
+    #: Whether it is accepted from a sender whose account is not linked.
     heard: bool = True
 
 
 @dataclass(frozen=True)
 class Posted:
-    """A post of the outside to us, and the answer once it is stored."""
+    """The messages in a post of the chat system, and the answer after they are stored."""
 
     said: Sequence[Incoming]
     answer: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Channel(Described, ABC):
-    """One kind of outside chat system. It keeps no state: what it needs comes with a message."""
+    """One kind of chat system. It is stateless: each call brings everything it needs."""
 
-    #: Whether `receive` is there: some process listens for each binding.
+    #: Whether it has `receive`, so that one process listens for each binding.
     receives: ClassVar[bool] = False
-    #: Whether the outside proves who spoke, so that people can link their accounts.
+    #: Whether the chat system authenticates senders, so that people can link their accounts.
     vouches: ClassVar[bool] = False
-    #: Whether it shows buttons; otherwise people are told what to write.
+    #: Whether it shows buttons; otherwise people get commands to write.
     taps: ClassVar[bool] = False
-    #: How many files a message may carry, and how large they may be together.
+    #: Most files of a message, and most bytes of them together.
     most_files: ClassVar[int] = 0
     largest_files: ClassVar[int] = 10 * 1024 * 1024
 
     @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:
-        """Look whether it can work, with this `Config`; may take seconds."""
+        """Check whether it can work with this `Config`; may take seconds."""
 
     @abstractmethod
     async def deliver(self, parcel: Parcel) -> str | None:
-        """Hand one message to the outside; returning means that it has it, and answers what the
-        outside calls it. Raises `Undelivered`."""
+        """Send one message; returns its id in the chat system once the server has accepted it.
+        Raises `Undelivered`."""
 
     def receive(self, connection: Connection) -> AsyncGenerator[Sequence[Incoming], None]:
-        """Yield what comes, a few at a time, for as long as it is asked.
+        """Yield incoming messages in small batches, for as long as the caller iterates.
 
-        Whatever was yielded is stored when the generator is resumed; only then may the outside be
-        told that it was taken. An empty list says that all is well. Raises `Unreachable`.
+        A batch is stored when the generator is resumed; only then may it be acknowledged to the
+        server. An empty list is a sign of life. Raises `Unreachable`.
         """
         del connection
         raise Unreachable("the channel only delivers")
 
     def prove(self, connection: Connection, headers: Mapping[str, str]) -> None:
-        """Whether a post comes from the outside, by its headers, before its body is read. Raises
-        `Unproven`; compares in constant time."""
+        """Verify by its headers that a post comes from the chat system, before its body is read.
+        Raises `Unproven`; compares in constant time."""
         del connection, headers
         raise Unproven
 
     async def accept(self, connection: Connection, body: bytes) -> Posted:
-        """Reads a post of the outside. Raises `Undelivered` when it cannot be read now."""
+        """Read a post of the chat system. Raises `Undelivered` when it cannot be read now."""
         del connection, body
         raise Undelivered("the channel takes no posts", for_good=True)
 
     async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
-        """The bytes of a file that came, at most so many. Raises `Undelivered`."""
+        """Download an incoming file of at most `most` bytes. Raises `Undelivered`."""
         del connection, reference, most
         raise Undelivered("the channel has no files", for_good=True)
 
     async def edit(self, parcel: Parcel, outside: str) -> None:
-        """Put this in place of what was delivered as `outside`. Raises `Undelivered`."""
+        """Replace the delivered message with the id `outside`. Raises `Undelivered`."""
         del parcel, outside
         raise Undelivered("the channel cannot change what it delivered", for_good=True)
 
     async def withdraw(self, connection: Connection, conversation: str, outside: str) -> None:
-        """Take back what was delivered; also when it is gone already. Raises `Undelivered`."""
+        """Delete a delivered message; succeeds if it is gone already. Raises `Undelivered`."""
         del connection, conversation, outside
         raise Undelivered("the channel cannot take back what it delivered", for_good=True)
 
     async def show_state(self, connection: Connection, conversation: str) -> None:
-        """Tell a conversation that somebody works for it now; nothing depends on it."""
+        """Show a conversation that an agent is working on its message; nothing depends on it."""
 
     async def probe(self, connection: Connection) -> Check:
-        """Ask the outside whether it knows us, and changes nothing."""
+        """Check the credentials with the server, without changing anything."""
         return self.check(connection.config)
 
     def sends(self, config: Any) -> bool:
@@ -257,24 +257,25 @@ class Channel(Described, ABC):
         return True
 
     def place(self, config: Any) -> str | None:
-        """Where one binding of a company listens and no other, such as a bot: of two, each would
-        get a part of what comes."""
+        """Return a name of the account that only one binding of a company may listen to, such as a
+        bot: of two listeners, each would get only a part of the messages."""
         return getattr(config, "secret_ref", None) if self.receives else None
 
     def realm(self, config: Any) -> str:
-        """Authority that vouches for senders. A person linked in one realm is nobody in another, so
-        it has to name whatever the maker of a binding chooses that could lie about who spoke."""
+        """Return the authority that authenticates senders; links of accounts are valid within one
+        realm. It must name every part of the settings whose choice could forge senders, such as a
+        server."""
         del config
         return ""
 
     @classmethod
     def configuration_doc(cls) -> str:
-        """Documentation for a person who binds an agent to it."""
+        """Return the documentation for a person who binds an agent to it."""
         return cls.documented({"agent": "ada"})
 
 
 def adopt(candidate: object) -> Channel:
-    """A channel of a class that has what a channel needs, or Unfit."""
+    """Return a channel of a class that has the shape of one; raises Unfit otherwise."""
     found = fitting(candidate, Channel, _TYPE, ("check", "deliver"))  # type: ignore[type-abstract]
     if not inspect.iscoroutinefunction(found.deliver):
         raise Unfit("has a `deliver()` that is not asynchronous")

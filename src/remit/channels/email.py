@@ -1,7 +1,7 @@
-"""E-mail: a mailbox that is listened to (IMAP IDLE), and a server that sends (SMTP).
+"""E-mail: a mailbox for receiving (IMAP IDLE), and a server for sending (SMTP).
 
-Each agent has an address of its own in the mailbox, by plus-addressing. What was stored is marked
-in the mailbox, so nothing is kept here, and a process that was killed finds what it had not stored.
+Each agent has an address of its own in the mailbox, by plus-addressing. Stored e-mails are marked
+in the mailbox, so the channel needs no state, and after a crash the unmarked ones are read again.
 """
 
 import asyncio
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Begins the word that is set on what was stored, where the mailbox takes words of ours.
+#: Prefix of the IMAP keyword on stored e-mails, where the mailbox accepts keywords.
 TAKEN = "RemitTaken"
 _SEEN = "\\Seen"
-#: Older mail in the mailbox was not meant for an agent.
+#: Older e-mails in the mailbox are ignored.
 OLDEST_DAYS = 30
 SECONDS = 30.0
-#: An idle connection is looked at so often, which is also how long a mailbox without IDLE waits.
+#: Longest time in IDLE, and the polling interval of a mailbox without IDLE.
 IDLE_SECONDS = 45.0
 MOST_AT_ONCE = 20
 LARGEST = 25 * 1024 * 1024
-#: A server that is busy is asked again after this.
+#: Pause after a busy server.
 BUSY_SECONDS = 60.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -147,14 +147,14 @@ class Email(Channel):
         return Check(True, f"{config.address}, in the mailbox at {config.imap_host}.")
 
     def place(self, config: EmailConfig) -> str:
-        """Agents share a mailbox, and none has another's address."""
+        """Return the agent's address, because agents share a mailbox but no address."""
         return config.address.casefold()
 
     def realm(self, config: EmailConfig) -> str:
         return f"{config.imap_host}:{config.imap_port}/{config.authserv_id}".lower()
 
     async def probe(self, connection: Connection) -> Check:
-        """Sign in to both, and leave."""
+        """Sign in to both servers, and disconnect."""
         try:
             client = await _opened(connection)
             await alone(_close, client)
@@ -194,7 +194,7 @@ class Email(Channel):
         config: EmailConfig = connection.config
         client = await _opened(connection)
         try:
-            passed: set[int] = set()  # of somebody else; they stay as they are
+            passed: set[int] = set()  # e-mails to other addresses, which stay unmarked
             while True:
                 found = await _guarded(_new, client, config, passed)
                 yield [said for _, said in found if said is not None]
@@ -227,7 +227,7 @@ _STEP = "See `remit bind channels email`."
 
 
 def composed(parcel: Parcel) -> EmailMessage:
-    """The e-mail: to one address, which wrote before or which the board allowed, and no other."""
+    """Compose the e-mail to one address, which must have written before or be in `allow`."""
     config: EmailConfig = parcel.config
     to = mail_text.plain_address(parcel.conversation)
     if to is None:
@@ -248,11 +248,11 @@ def composed(parcel: Parcel) -> EmailMessage:
         subject if not answered or subject[:3].lower() == "re:" else f"Re: {subject}"
     )
     message["Date"] = _EPOCH + timedelta(microseconds=parcel.created_at)
-    # The same for every attempt, so that whoever gets it twice can tell.
+    # The same for every attempt, so that receivers can deduplicate.
     message["Message-ID"] = f"<{parcel.id}.remit@{domain}>"
     if answered:
         message["In-Reply-To"] = message["References"] = answered
-    # No program is to answer a program (RFC 3834).
+    # Prevents automatic answers (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
     message.set_content(parcel.body)
@@ -273,10 +273,10 @@ def is_allowed(address: str, allow: Sequence[str]) -> bool:
 
 
 def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
-    """An e-mail as a message to the agent; None for what is not to be heard by anybody.
+    """Convert an e-mail to a message for the agent; None for one that must be ignored.
 
-    A signed e-mail can be sent again by whoever has it. So it has to be younger than what is
-    remembered, and with its author's authority it speaks to those whom the author named.
+    A signed e-mail can be replayed by anyone who has it. So it has to be younger than the memory of
+    duplicates, and carries its author's authority only to addresses that the author named.
     """
     head = mail_text.head(raw)
     author = mail_text.sender(head)
@@ -289,7 +289,7 @@ def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
         or not mail_text.is_recent(head, _now(), timedelta(days=OLDEST_DAYS))
     ):
         return None
-    message = mail_text.parse(raw)  # strangers are sent away before this
+    message = mail_text.parse(raw)  # only after the checks, which need the headers alone
     domain = config.address.rpartition("@")[2]
     ours = [one for one in mail_text.ids_answered(message) if one.endswith(f".remit@{domain}>")]
     return Incoming(
@@ -312,7 +312,7 @@ def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
     )
 
 
-# ── the mailbox; these block ────────────────────────────────────────────────────────────────────
+# ── the mailbox; blocking ───────────────────────────────────────────────────────────────────────
 
 
 async def _opened(connection: Connection) -> "IMAPClient":
@@ -346,7 +346,7 @@ def _close(client: "IMAPClient") -> None:
 
 
 async def _guarded(work: Any, *given: Any) -> Any:
-    """In a thread of its own; what goes wrong is said without what the server may repeat."""
+    """Run some work in a thread; errors are translated without text of the server."""
     from imapclient.exceptions import IMAPClientError, LoginError
 
     try:
@@ -362,7 +362,7 @@ async def _guarded(work: Any, *given: Any) -> Any:
 def _new(
     client: "IMAPClient", config: EmailConfig, passed: set[int]
 ) -> list[tuple[int, Incoming | None]]:
-    """New e-mails at the agent's address, the oldest first."""
+    """Return new e-mails to the agent's address, oldest first, with None for ignored ones."""
     since = (_now() - timedelta(days=OLDEST_DAYS)).date()
     mark = _mark(client, config)
     fresh = ["UNSEEN"] if mark == _SEEN else ["UNKEYWORD", mark]
@@ -381,7 +381,7 @@ def _new(
                 continue
             said = incoming(raw, config, f"{validity}.{number}") if raw else None
         except Exception as error:
-            # Of the parser, or of ours: one e-mail must not keep the others from being read.
+            # One malformed e-mail must not block the others.
             log.warning("an e-mail cannot be read (%s)", type(error).__name__)
             said = None
         found.append((number, said))
@@ -399,7 +399,7 @@ def _raw(client: "IMAPClient", number: int) -> bytes:
 
 
 def _message(client: "IMAPClient", config: EmailConfig, validity: int, number: int) -> EmailMessage:
-    """The e-mail that a reference was made of; the mailbox may have been made anew since."""
+    """Return the e-mail of a reference; empty if the mailbox was recreated since (UIDVALIDITY)."""
     there = _raw(client, number) if _validity(client, config) == validity else b""
     return mail_text.parse(there)
 
@@ -413,19 +413,19 @@ def _take(client: "IMAPClient", config: EmailConfig, numbers: Sequence[int]) -> 
 
 
 def taken_by(address: str) -> str:
-    """The word for what an agent took: an e-mail to two agents is for each of them."""
+    """Return an agent's IMAP keyword; its own, because an e-mail may be to several agents."""
     return f"{TAKEN}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
 
 
 def _mark(client: "IMAPClient", config: EmailConfig) -> str:
-    """A word of ours, or that it was seen where the mailbox takes no words."""
+    """Return the agent's keyword, or the flag `Seen` where the mailbox accepts no keywords."""
     flags = client.select_folder(config.folder).get(b"PERMANENTFLAGS", ())
     word = taken_by(config.address)
     return word if b"\\*" in flags or word.encode() in flags else _SEEN
 
 
 def _idle(client: "IMAPClient") -> bool:
-    """Wait until something came; whether the mailbox tells."""
+    """Wait for new e-mail with IDLE; returns False if the server does not support that."""
     if not client.has_capability("IDLE"):
         return False
     client.idle()
@@ -435,7 +435,7 @@ def _idle(client: "IMAPClient") -> bool:
 
 
 async def _smtp(connection: Connection) -> Any:
-    """Signed in."""
+    """Connect to the SMTP server and sign in."""
     import aiosmtplib
 
     config: EmailConfig = connection.config
@@ -470,15 +470,14 @@ async def _smtp(connection: Connection) -> Any:
 async def _leave(smtp: Any) -> None:
     import aiosmtplib
 
-    transport = smtp.transport  # afterwards it does not know it any more
+    transport = smtp.transport  # `quit` forgets it
     with contextlib.suppress(aiosmtplib.SMTPException, OSError):
         await smtp.quit()
     await _hang_up(smtp, transport)
 
 
 async def _hang_up(smtp: Any, transport: Any = None) -> None:
-    """Close its connection now; a farewell of TLS would be waited for, beyond the end of the loop
-    if that ends soon."""
+    """Abort the connection: the closing handshake of TLS could outlast the event loop."""
     transport = transport or smtp.transport
     smtp.close()
     if transport is not None:
@@ -487,7 +486,7 @@ async def _hang_up(smtp: Any, transport: Any = None) -> None:
 
 
 def _refused(error: Any) -> Undelivered:
-    """Refusal without the server's own words, which may quote what it was given."""
+    """Translate a refusal without the server's text, which may quote the message."""
     if error.code < 500:
         return Undelivered(f"the server is busy ({error.code})", retry_after=BUSY_SECONDS)
     return Undelivered(f"the server refused it ({error.code})", for_good=True)

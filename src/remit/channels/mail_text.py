@@ -1,4 +1,4 @@
-"""E-mail parser: its sender and how sure that is, whether a program wrote it, its text and files.
+"""Parser of e-mails: sender, authentication, signs of automatic mail, text and files.
 Pure: bytes in, values out."""
 
 import hashlib
@@ -14,7 +14,7 @@ from email.parser import BytesHeaderParser, BytesParser
 from email.utils import getaddresses
 from html.parser import HTMLParser
 
-#: Where the address of an agent may stand; the last two are written by the receiving server.
+#: Headers with the address of an agent; the last two are written by the receiving server.
 ADDRESSED_BY = ("To", "Cc", "Delivered-To", "X-Original-To")
 #: Headers that every signature of an e-mail covers.
 _SIGNED = ("from", "date", "subject", "message-id")
@@ -22,14 +22,14 @@ _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _IDS = re.compile(r"<[^<>\s]{3,180}>")
 _COMMENT = re.compile(r"\([^()]*\)")
 _SIGNATURE = re.compile(r"^-- ?$", re.MULTILINE)
-#: The line that mail programs put above the text that they quote.
+#: The line that mail programs put above quoted text.
 _ATTRIBUTION = re.compile(r"\n[^\n>]{0,200}:[ \t]*\n+(?=>)")
-#: Reading a head or nested parts takes longer than they are long, so both are bounded.
+#: Limits of a head and of nested parts, whose parsing takes more than linear time.
 LARGEST_HEAD = 64 * 1024
 MOST_BOUNDARIES = 200
-#: Lines that may begin a part; those of a long patch do not reach it.
+#: Most lines that may begin a part; a long patch stays below it.
 MOST_DASHES = 20_000
-#: Of a text as HTML; more of it than an agent is given.
+#: Most characters of HTML that are converted to text.
 _LARGEST_HTML = 256 * 1024
 _LONGEST_RESULTS = 4096
 _SKIPPED = frozenset({"script", "style", "head", "title"})
@@ -37,11 +37,11 @@ _BREAKS = frozenset({"p", "div", "br", "li", "tr", "h1", "h2", "h3", "blockquote
 
 
 class Unreadable(ValueError):
-    """An e-mail that nobody wrote with a program for mail."""
+    """An e-mail with an abnormal structure, which is not parsed."""
 
 
 def parse(raw: bytes) -> EmailMessage:
-    """The whole of it. Raises `Unreadable`."""
+    """Parse a whole e-mail. Raises `Unreadable`."""
     head(raw)
     if raw.lower().count(b"boundary") > MOST_BOUNDARIES or raw.count(b"\n--") > MOST_DASHES:
         raise Unreadable("it has too many parts")
@@ -49,7 +49,7 @@ def parse(raw: bytes) -> EmailMessage:
 
 
 def head(raw: bytes) -> EmailMessage:
-    """Its headers alone, which do not take long. Raises `Unreadable`."""
+    """Parse the headers alone, which is fast. Raises `Unreadable`."""
     end = _HEAD_ENDS.search(raw)
     above = raw if end is None else raw[: end.start()]
     if len(above) > LARGEST_HEAD:
@@ -68,10 +68,10 @@ class From:
 
 
 def sender(message: EmailMessage) -> From | None:
-    """The claimed author; None unless that is one person with one address, however it is read.
+    """Return the claimed author; None unless all ways of parsing find the same single address.
 
-    Programs read what is badly written in different ways, and the receiving server may have
-    vouched for somebody else than we would see.
+    Parsers differ on malformed headers, so the receiving server may have authenticated another
+    address than the one found here.
     """
     raw = [str(value) for name, value in message.raw_items() if name.lower() == "from"]
     found = _addresses(message, "From")
@@ -89,21 +89,21 @@ def is_for(message: EmailMessage, address: str) -> bool:
 
 
 def is_written_to(message: EmailMessage, address: str) -> bool:
-    """Whether its author named the address; who passes it on can name it elsewhere."""
+    """Whether the author named the address in To or Cc, and not only a forwarder elsewhere."""
     return any(found == address for name in ("To", "Cc") for _, found in _addresses(message, name))
 
 
 def has_other_readers(message: EmailMessage, address: str) -> bool:
-    """Whether somebody else got it, too."""
+    """Whether the e-mail was also sent to other addresses."""
     named = {found for header in ("To", "Cc") for _, found in _addresses(message, header)}
     return bool(named - {address})
 
 
 def is_authentic(message: EmailMessage, server: str) -> bool:
-    """Whether the server that took it in says that its domain sent it (RFC 8601).
+    """Whether the receiving server authenticated the author's domain (RFC 8601).
 
-    What others say counts for nothing. Of several headers in its name the topmost counts, which it
-    wrote itself: those further down came with the e-mail, and not every server takes them out.
+    Headers of other servers are ignored. Of several headers in its name the topmost counts, which
+    it wrote itself: those further down came with the e-mail, and not every server removes them.
     """
     author = sender(message)
     if author is None:
@@ -131,8 +131,7 @@ def is_authentic(message: EmailMessage, server: str) -> bool:
 
 
 def why_automatic(message: EmailMessage) -> str | None:
-    """Why an e-mail was not written by a person to this address: answering it could go on for
-    ever (RFC 3834)."""
+    """Return why an e-mail is automatic, or None. Answering one could start a loop (RFC 3834)."""
     submitted = str(message.get("Auto-Submitted", "no")).partition(";")[0].strip().lower()
     if submitted != "no":
         return "it says that a program wrote it"
@@ -153,21 +152,21 @@ def why_automatic(message: EmailMessage) -> str | None:
 
 
 def ids_answered(message: EmailMessage) -> list[str]:
-    """The messages that it answers, the nearest first."""
+    """Return the ids of the messages that it answers, nearest first."""
     nearest = _IDS.findall(str(message.get("In-Reply-To", "")))
     return [*nearest, *reversed(_IDS.findall(str(message.get("References", ""))))]
 
 
 def id_of(message: EmailMessage, raw: bytes) -> str:
-    """The same whenever the same e-mail comes. Its own id alone is whatever its sender says."""
+    """Return an id that is the same for duplicates: the claimed id with a digest of the content."""
     digest = hashlib.sha256(signed_content(message, raw)).hexdigest()[:16]
     named = _IDS.search(str(message.get("Message-ID", "")))
     return f"{named[0]}#{digest}" if named else f"#{digest}"
 
 
 def signed_content(message: EmailMessage, raw: bytes) -> bytes:
-    """Parts that a signature covers, without what may change under it (RFC 6376, 3.4: blanks, line
-    ends and folds): who sends an e-mail of somebody else anew can change that, and no more."""
+    """Return the signed parts in canonical form, without differences that a signature tolerates
+    (RFC 6376, 3.4: blanks, line ends and folds), so that a replayed e-mail has the same digest."""
     named = ((name.lower(), " ".join(str(value).split())) for name, value in message.raw_items())
     lines = sorted(f"{name}:{value}" for name, value in named if name in _SIGNED)
     end = _HEAD_ENDS.search(raw)
@@ -177,7 +176,7 @@ def signed_content(message: EmailMessage, raw: bytes) -> bytes:
 
 
 def is_recent(message: EmailMessage, now: datetime, most: timedelta) -> bool:
-    """Whether it says that it was written lately; that is signed, and when it came is not."""
+    """Whether its Date header is recent; unlike the time of receipt, the header is signed."""
     said: datetime | None = getattr(message.get("Date"), "datetime", None)
     if said is None:
         return False
@@ -186,7 +185,7 @@ def is_recent(message: EmailMessage, now: datetime, most: timedelta) -> bool:
 
 
 def text(message: EmailMessage, *, answers: bool) -> str:
-    """The text without the signature; of an answer also without what it quotes."""
+    """Return the text without the signature; for an answer, also without the quoted text."""
     try:
         part = message.get_body(("plain", "html"))
         content = part.get_content() if part is not None else ""
@@ -201,7 +200,7 @@ def text(message: EmailMessage, *, answers: bool) -> str:
 
 
 def files(message: EmailMessage) -> Iterator[tuple[int, str, str, bytes]]:
-    """Each file with its number, name, type and bytes."""
+    """Yield the number, name, media type and bytes of each file."""
     for number, part in enumerate(message.iter_attachments()):
         name = (part.get_filename() or f"file-{number + 1}").replace("\\", "/")
         name = "".join(char for char in name.rpartition("/")[2] if char.isprintable())[:120]
@@ -214,7 +213,7 @@ def files(message: EmailMessage) -> Iterator[tuple[int, str, str, bytes]]:
 
 
 def plain_address(text: str) -> str | None:
-    """An address as it is compared, if it is one and nothing else."""
+    """Return an address in its canonical form; None if the text is not exactly one address."""
     try:
         found = Address(addr_spec=text)
     except (MessageError, ValueError, IndexError):
@@ -225,8 +224,8 @@ def plain_address(text: str) -> str | None:
 
 
 def _addresses(message: EmailMessage, header: str) -> list[tuple[str, str]]:
-    """Each name and address. Names are decoded after they were told from the addresses, or who
-    encodes an address as a name would have two."""
+    """Return the names and addresses of a header. Names are decoded after the split, so that an
+    address encoded within a name is not counted."""
     found: list[tuple[str, str]] = []
     for value in message.get_all(header, []):
         if isinstance(value, AddressHeader):
@@ -244,12 +243,12 @@ class _Result:
 
 
 def _results(header: str) -> tuple[str, list[_Result]] | None:
-    """Results of an authentication header, with who says so: `server; dkim=pass
+    """Parse an authentication header into its server and results: `server; dkim=pass
     header.d=example.org; …`."""
     plain, before = " ".join(header.split()), ""
     if len(plain) > _LONGEST_RESULTS:
         return None
-    while plain != before:  # comments may stand within comments
+    while plain != before:  # comments may be nested
         plain, before = _COMMENT.sub(" ", plain), plain
     if "(" in plain or ")" in plain or '"' in plain:
         return None
@@ -266,7 +265,7 @@ def _results(header: str) -> tuple[str, list[_Result]] | None:
 
 
 def _without_quote(written: str) -> str:
-    """The text above the quotation at the end, if there is any."""
+    """Return the text without a quotation at its end."""
     lines = written.rstrip().split("\n")
     end = len(lines)
     while end and (lines[end - 1].startswith(">") or not lines[end - 1].strip()):

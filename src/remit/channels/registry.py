@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from remit.channels.contract import Channel
 
-#: Where each of ours is.
+#: Import path of each built-in channel, by type.
 BUILT_IN = {
     "webhook": "remit.channels.webhook:Webhook",
     "telegram": "remit.channels.telegram:Telegram",
@@ -29,7 +29,7 @@ class Registry(Plugins["Channel"]):
     noun = "channel"
     group = "remit.channels"
     built_in = BUILT_IN
-    missing = BadInput  # whoever binds names one that is there
+    missing = BadInput  # the type is an argument of the caller
 
     def adopt(self, candidate: object) -> Channel:
         from remit.channels.contract import adopt
@@ -46,12 +46,12 @@ class Registry(Plugins["Channel"]):
             raise BadInput(wrong.sentence, step, details=wrong.details) from None
 
     def validate(self, type_: str, config: object) -> str:
-        """The settings as they are kept: JSON, as they were given, if the channel takes them."""
+        """Validate settings; return them as given, as JSON for storage."""
         self.read(type_, config)
         return json.dumps(plain(config), sort_keys=True)
 
 
-#: The one of this process.
+#: The registry of this process.
 installed = Registry()
 
 
@@ -60,7 +60,7 @@ def get(type_: str) -> Channel:
 
 
 def validate_url(url: str) -> None:
-    """Refuse an address that must not be called, as a webhook's is refused."""
+    """Refuse a forbidden address, by the rules for webhooks."""
     try:
         installed.read("webhook", {"url": url})
     except BadInput as wrong:
@@ -68,6 +68,6 @@ def validate_url(url: str) -> None:
 
 
 def secret_of(config: Mapping[str, Any]) -> str | None:
-    """The secret of the company that a binding names, to sign with."""
+    """Return the name of the secret in a binding's settings, or None."""
     name = config.get("secretRef")
     return name if isinstance(name, str) else None

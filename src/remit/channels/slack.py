@@ -1,8 +1,8 @@
-"""Slack, through Socket Mode: no address of ours has to be reachable, and no request is believed
-that Slack did not send over our own connection.
+"""Slack, through Socket Mode: Remit opens the connection, so that no address of it has to be
+reachable, and requests are trusted only on that connection.
 
-The secret has two tokens: of the bot (`xoxb-…`), which speaks, and of the app (`xapp-…`), which
-listens.
+The secret has two tokens: of the bot (`xoxb-…`), for sending, and of the app (`xapp-…`), for
+receiving.
 """
 
 import asyncio
@@ -36,24 +36,24 @@ from remit.extras import how_to_install
 T = TypeVar("T")
 
 SECONDS = 20
-#: Slack cuts a text that is longer, after what has to be escaped in it was.
+#: Longest text after escaping; Slack truncates longer ones.
 LONGEST_TEXT = 38_000
-#: So much of what goes as a file is seen at once.
+#: Characters of a long text that are shown beside its file.
 _EXCERPT = 1000
-#: In every address that Slack makes a link of.
+#: Part of every address that Slack turns into a link.
 _LINKS = "://"
-#: Of one part of a message with buttons.
+#: Longest text of one block, in a message with buttons.
 _LONGEST_PART = 2_900
 _MOST_PARTS = 40
-#: Nothing that came is said so often: all is well.
+#: How often an idle receiver yields a sign of life.
 _QUIET_SECONDS = 20.0
 _MOST_AT_ONCE = 50
 _MOST_NAMES = 10_000
 _EVENT = "remit_message"
-#: Looked through for what may be there already: so many at once, in so many requests.
+#: Messages per request, and most requests, in the search for an earlier delivery.
 _LOOK_BACK = 200
 _MOST_PAGES = 20
-#: Errors that will not get better by themselves.
+#: Errors for which a retry is useless.
 _FOR_GOOD = frozenset(
     {
         *("channel_not_found", "not_in_channel", "is_archived", "msg_too_long", "no_text"),
@@ -126,7 +126,7 @@ class Slack(Channel):
     # ── out ─────────────────────────────────────────────────────────────────────────────────────
 
     async def deliver(self, parcel: Parcel) -> str | None:
-        """One message, which is there whole or not at all; with files it cannot be edited."""
+        """Send one message, atomically; one with files has no id and cannot be edited."""
         web, _ = _clients(parcel)
         channel, thread = _place(parcel)
         text, files = _written(parcel)
@@ -208,7 +208,7 @@ class Slack(Channel):
                 )
                 yield await _named(web, names, [one for one in found if one is not None], bot)
                 for request in requests:
-                    # Slack sends again what is not acknowledged; stored it is by now.
+                    # The message is stored by now; Slack resends unacknowledged ones.
                     await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
                 if requests:
                     yield []
@@ -251,7 +251,7 @@ class Slack(Channel):
 def understood(
     kind: str, payload: Mapping[str, Any], config: SlackConfig, bot: Any
 ) -> Incoming | None:
-    """A message or a tap, if it is for the agent."""
+    """Convert a request to a message or a tap; None if it is not for the agent."""
     if kind == "interactive":
         return _tap(payload, config, bot)
     event = payload.get("event") or {}
@@ -267,7 +267,7 @@ def understood(
     if not direct and config.rooms and channel not in config.rooms:
         return None
     thread = str(event.get("thread_ts") or "")
-    # In a room an answer goes to a thread, so that it keeps to those whom it concerns.
+    # In a room, answers go to a thread, so that others are not disturbed.
     conversation = channel if direct else f"{channel}/{thread or stamp}"
     answers = thread and thread != stamp
     return Incoming(
@@ -315,11 +315,10 @@ def _tap(payload: Mapping[str, Any], config: SlackConfig, bot: Any) -> Incoming 
 def _sender(
     payload: Mapping[str, Any], user: str, homes: Sequence[Any], of_message: Any, bot: Any
 ) -> Sender:
-    """Sender by workspace and user, because a user's id is unique in its workspace alone.
+    """Return the sender by workspace and user, because a user's id is unique only in a workspace.
 
-    Other workspaces may share a room with ours, so the workspace is the one that Slack says is the
-    user's, not the one of the event; if several are named, one that is not ours. Where none is
-    named in a shared room, nobody knows who it is.
+    Rooms may be shared with other workspaces, so the workspace is the user's and not the event's;
+    if several are named, a foreign one. If none is named in a shared room, the sender is unknown.
     """
     known = [str(one) for one in homes if one]
     foreign = [one for one in known if one != bot.get("team_id", one)]
@@ -330,7 +329,7 @@ def _sender(
 
 
 def plain(text: str, bot: str) -> str:
-    """The text without the marks of Slack, and without the mention that called."""
+    """Return the text without Slack's markup, and without the leading mention of the bot."""
     called = _CALLED.match(text)
     text = text[called.end() :] if called and called[1] == bot else text
     text = _MENTION.sub(lambda found: "@" + found[0][2:-1].partition("|")[0], text)
@@ -338,14 +337,14 @@ def plain(text: str, bot: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """As Slack shows it: what would mean something to it does not."""
+    """Escape Slack's markup in a text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
-    """The text as Slack takes it, and the files. What is too long goes as a file, and so does a
-    link beside files: there Slack calls what it previews, and so would tell a stranger what an
-    agent put into the address. Without files it is told not to."""
+    """Return the escaped text and the files. A text that is too long becomes a file, and so does
+    one with a link beside files: Slack would fetch a preview, which could leak data that an agent
+    put into the address, and only messages without files can turn previews off."""
     text, files = escaped(parcel.body), list(parcel.files)
     if len(text) <= LONGEST_TEXT and not (files and _LINKS in text):
         return text, files
@@ -355,7 +354,7 @@ def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
 
 
 def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
-    """Only a message with buttons has any."""
+    """Return the blocks of a message with buttons; others have none."""
     if not parcel.buttons:
         return []
     parts = [
@@ -381,7 +380,7 @@ def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
 
 
 def _place(parcel: Parcel) -> tuple[str, str | None]:
-    """The channel, and the thread in it: the one of the room, or of what is answered."""
+    """Return the channel and the thread: that of the conversation, or of the answered message."""
     found = _PLACE.fullmatch(parcel.conversation)
     if found is None:
         raise Undelivered("that is no place in Slack", for_good=True)
@@ -400,8 +399,8 @@ async def _found(
     text: str,
     files: Sequence[Attachment],
 ) -> str | None:
-    """Stamp of the message if it got there before: found by the id that it carries, or with files,
-    which carry none, by its text, and their names and sizes."""
+    """Return the timestamp of an earlier delivery of the message, if there is one: found by the id
+    in its metadata, or, with files, by its text and the files' names and sizes."""
     sent = [(one.name, len(one.content)) for one in files]
     asked: dict[str, Any] = {"channel": channel, "limit": _LOOK_BACK, "include_all_metadata": True}
     asked["oldest"] = f"{max(parcel.created_at // SECOND - 60, 0)}.000000"
@@ -423,7 +422,7 @@ async def _found(
 
 
 def _clients(connection: Connection, failure: type[Exception] = Undelivered) -> tuple[Any, str]:
-    """Client that speaks with the bot's token, and the token that listens."""
+    """Return a client with the bot's token, and the app's token."""
     from slack_sdk.web.async_client import AsyncWebClient
 
     words = connection.key.decode("utf-8", "replace").split()
@@ -437,7 +436,7 @@ def _clients(connection: Connection, failure: type[Exception] = Undelivered) -> 
 
 
 async def _asked(request: Awaitable[T]) -> T:
-    """Slack's answer; what went wrong is told apart."""
+    """Await Slack's answer; errors are classified for retries."""
     import aiohttp
     from slack_sdk.errors import SlackApiError, SlackClientError
 
@@ -460,7 +459,7 @@ async def _asked(request: Awaitable[T]) -> T:
 
 
 async def _batch(coming: asyncio.Queue[Any]) -> list[Any]:
-    """The next messages, or none after a while."""
+    """Return the next messages, or none after a time."""
     try:
         found = [await asyncio.wait_for(coming.get(), _QUIET_SECONDS)]
     except TimeoutError:
@@ -473,10 +472,9 @@ async def _batch(coming: asyncio.Queue[Any]) -> list[Any]:
 async def _named(
     web: Any, names: dict[str, str | None], said: Sequence[Incoming], bot: Any
 ) -> list[Incoming]:
-    """With the names of who spoke, and the workspace of who is not of ours. Each is asked for once,
-    together with the others, so that a crowd is not waited for one by one; who Slack does not tell
-    of is called by their id. `names` has None for whom Slack tells of as somebody of another
-    workspace than the message did; nobody knows who that is."""
+    """Add the senders' names, with the workspace of foreign ones. Each name is looked up once, all
+    concurrently; a failed look-up leaves the id. `names` caches them, with None for a user whom
+    Slack assigns to another workspace than the message did, so that the sender is unknown."""
 
     async def ask(sender: str) -> None:
         team, _, user = sender.partition(":")
@@ -503,7 +501,7 @@ async def _named(
 
 
 def _is_slacks(url: str, server: str | None) -> bool:
-    """Our token goes to Slack and to nobody else."""
+    """Whether an address belongs to Slack, so that the token may be sent there."""
     parts = urlsplit(url)
     if server is not None:
         return url.startswith(f"{server}/")

@@ -1,10 +1,9 @@
 """Telegram: a bot of its own for each agent, through the Bot API. Needs the extra `telegram`.
 
-Remit asks for news, or with `webhookUrl` Telegram posts them; what came twice is known by its id.
+Remit polls for messages, or with `webhookUrl` Telegram posts them; duplicates have the same id.
 
-A message is one call, so that it is there whole or not at all: a text that is too long for a
-message goes as a file. The Bot API has no keys that make a call repeatable, so what may be there
-already says so when it is sent again.
+A message is one call, so that it is sent atomically: a text that is too long becomes a file. The
+Bot API has no idempotency keys, so a message that may have arrived says so when it is resent.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ if TYPE_CHECKING:
 
 _MOST_TEXT = 4096
 _MOST_CAPTION = 1024
-#: For one call that is not a long poll.
+#: Time limit of a call that is not a long poll.
 _SECONDS = 30
-#: Between two looks whether Telegram still posts to us.
+#: Between two checks whether Telegram still posts to this instance.
 _LOOK_SECONDS = 10.0
 _MOST_KNOWN = 1000
 _INSTALL = "Install Remit with the extra `telegram`: pip install 'remit[telegram]'."
@@ -149,7 +148,7 @@ class Telegram(Channel):
                 sent = await bot.send_document(document=documents[0], caption=text or None, **to)
                 return _id(sent)
             group: list[Any] = [
-                # The words stand below the last, where people look for them.
+                # The caption belongs to the last file, so that it is shown below all.
                 InputMediaDocument(media=one, caption=text if number == len(documents) else None)
                 for number, one in enumerate(documents, 1)
             ]
@@ -194,7 +193,7 @@ class Telegram(Channel):
                         async for nothing in posted:
                             yield nothing
                 await bot.delete_webhook()
-                yield []  # all is well, however long nothing comes
+                yield []  # a sign of life before the first long poll
                 offset: int | None = None
                 while True:
                     updates = await bot.get_updates(
@@ -205,7 +204,7 @@ class Telegram(Channel):
                     )
                     said = [_incoming(one, me, config.hear) for one in updates]
                     yield [one for one in said if one is not None]
-                    # Asking for what comes after tells Telegram that we have these.
+                    # The next offset acknowledges these updates to Telegram.
                     for update in updates:
                         offset = update.update_id + 1
                         if update.callback_query is not None:
@@ -231,7 +230,7 @@ class Telegram(Channel):
                 raise Undelivered("it is no update of Telegram", for_good=True) from None
             said = _incoming(update, await _me(bot, connection), connection.config.hear)
         tapped = update.callback_query
-        # The answer may be a call, so that the button stops turning.
+        # The answer to the post is a call that stops the button's progress indicator.
         answer = {"method": "answerCallbackQuery", "callback_query_id": tapped and tapped.id}
         return Posted([] if said is None else [said], answer if tapped else {})
 
@@ -246,11 +245,11 @@ class Telegram(Channel):
 
 
 def _proof(connection: Connection) -> str:
-    """Proof that Telegram shows with each post; only who has the bot's token could make it."""
+    """Return the secret that Telegram sends with each post, derived from the bot's token."""
     return hmac.new(connection.key, connection.binding.encode(), hashlib.sha256).hexdigest()
 
 
-#: The bot of each binding: Telegram's webhook calls do not name it.
+#: Cache of each binding's bot account, which Telegram's posts do not name.
 _known: dict[str, User] = {}
 
 
@@ -266,11 +265,11 @@ async def _me(bot: Bot, connection: Connection) -> User:
 async def _posted_to_us(
     bot: Bot, connection: Connection
 ) -> AsyncGenerator[Sequence[Incoming], None]:
-    """Have Telegram post what comes, for as long as it is asked. Somebody else may have said
-    otherwise meanwhile, such as a process that was stopped late; so that is looked at.
+    """Register the webhook, and keep it registered while the caller iterates. It is checked
+    regularly, because another process may remove it, such as one that was stopped late.
 
-    It is told anew at the start even if it knows: it posts ever more rarely to who did not answer,
-    such as a process that was killed. What failed before that is no trouble now.
+    It is always registered anew at the start, which resets Telegram's backoff after failed posts,
+    such as those to a killed process. Failures before that are ignored.
     """
     url = f"{connection.config.webhook_url}/api/channels/telegram/{connection.binding}"
     post: dict[str, Any] = {"url": url, "secret_token": _proof(connection)}
@@ -295,7 +294,7 @@ async def _posted_to_us(
 
 
 class _Bounded(io.BytesIO):
-    """Takes so many bytes, whatever was said before about how many come."""
+    """Buffer with a limit, which a download may exceed despite its announced size."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -313,10 +312,11 @@ def _too_large(most: int) -> Undelivered:
 
 @asynccontextmanager
 async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> AsyncIterator[Bot]:
-    """A bot for a few calls. What goes wrong is said without what was sent: it has the token."""
+    """Context manager: a bot for a few calls. Errors are translated without the request, which
+    contains the token."""
     try:
         if "aiogram" not in sys.modules:
-            # It takes seconds, and whoever else is served here must not wait for it.
+            # In a thread, because the import takes seconds.
             await asyncio.to_thread(import_module, "aiogram")
         from aiogram import Bot, exceptions
         from aiogram.client.session.aiohttp import AiohttpSession
@@ -361,7 +361,7 @@ def _text(parcel: Parcel) -> str:
 
 
 def _to(conversation: str) -> dict[str, Any]:
-    """A chat, and the topic in it: `-1001234` or `-1001234/5`."""
+    """Parse a chat and the topic in it: `-1001234` or `-1001234/5`."""
     chat, _, topic = conversation.partition("/")
     try:
         return {"chat_id": int(chat), "message_thread_id": int(topic) if topic else None}
@@ -393,15 +393,15 @@ def _keyboard(parcel: Parcel) -> Any:
 
 
 def _without_previews() -> dict[str, Any]:
-    """Telegram calls an address that it previews, so whoever has an agent write one would be told
-    what stands in it although nobody opened it. Captions have no previews."""
+    """Turn off link previews: Telegram would fetch the address, and so leak data that an agent was
+    made to write into it. Captions have no previews."""
     from aiogram.types import LinkPreviewOptions
 
     return {"link_preview_options": LinkPreviewOptions(is_disabled=True)}
 
 
 async def _offer(bot: Bot, connection: Connection) -> None:
-    """Have Telegram list the commands beside the field where people write."""
+    """Register the commands that Telegram suggests to people."""
     from aiogram.exceptions import TelegramAPIError
     from aiogram.types import BotCommand
 
@@ -412,7 +412,7 @@ async def _offer(bot: Bot, connection: Connection) -> None:
 
 
 async def _quiet(bot: Bot, tapped: CallbackQuery) -> None:
-    """Have the button stop turning; too late is no harm."""
+    """Stop the button's progress indicator; failures are ignored."""
     from aiogram.exceptions import TelegramAPIError
 
     with suppress(TelegramAPIError):
@@ -437,7 +437,7 @@ def _incoming(update: Update, me: User, hear: str) -> Incoming | None:
     text = message.text or message.caption or ""
     files = _files(message)
     if not text and not files:
-        return None  # somebody joined, a poll, a place on a map
+        return None  # such as a join, a poll or a location
     id_ = _id(message)
     addressed = hear == "all" or message.chat.type == "private" or _names(message, text, me)
     # A forwarded or edited message is not what its sender says now, so it is no command.
@@ -471,7 +471,7 @@ def _tap(tapped: CallbackQuery) -> Incoming | None:
 
 
 def _sender(message: Message) -> Sender:
-    """Sender of a message; one who hides behind a group or a channel stays unknown."""
+    """Return the sender of a message; one who writes as a group or a channel is unverified."""
     if message.sender_chat is not None or message.from_user is None:
         chat = message.sender_chat or message.chat
         return Sender(f"chat:{chat.id}", chat.title or "a group", sure=False)
@@ -484,7 +484,7 @@ def _person(user: User) -> Sender:
 
 
 def _names(message: Message, text: str, me: User) -> bool:
-    """Whether something said in a group is for the bot."""
+    """Whether a message in a group is for the bot: a reply, a command or a mention."""
     answered = message.reply_to_message
     if answered is not None and answered.from_user is not None and answered.from_user.id == me.id:
         return True

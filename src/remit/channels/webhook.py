@@ -1,4 +1,4 @@
-"""A channel to anything that speaks HTTP: messages are posted there, and posted back."""
+"""A channel to any HTTP server: messages are posted there, and posted back to Remit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from remit.clock import SECOND, Micros, to_iso
 _LARGEST_ANSWER = 64 * 1024
 _GONE, _TOO_MANY, _UNAVAILABLE = 410, 429, 503
 _BUSY = (_TOO_MANY, _UNAVAILABLE)
-#: In seconds, where none are said, and at most.
+#: Default and longest wait after a busy server, in seconds.
 _USUAL_PATIENCE = 30.0
 _LONGEST_PATIENCE = 3600
 
@@ -45,7 +45,7 @@ class WebhookConfig(Config):
         if url is not None and not url.isprintable():
             raise ValueError("must not have characters that cannot be seen")
         address = None if url is None else guarded_http.literal(urlsplit(url).hostname or "")
-        # Private ones are the operator's to allow, which is known when a message is sent.
+        # Private addresses are checked at sending, because the operator may allow them.
         why = None if address is None else guarded_http.refusal(address, private=True)
         if why is not None:
             raise ValueError(f"must not be called: the address {why}")
@@ -148,7 +148,7 @@ async def post(
 
 
 def _patience(answer: guarded_http.Answer) -> float | None:
-    """The seconds that whoever asks for patience wants."""
+    """Return the seconds that a busy server asks to wait; None if it does not."""
     asked = answer.headers.get("retry-after", "").strip()
     if answer.status not in _BUSY or not (asked.isdecimal() or answer.status == _TOO_MANY):
         return None
@@ -156,7 +156,7 @@ def _patience(answer: guarded_http.Answer) -> float | None:
 
 
 def document(parcel: Parcel) -> bytes:
-    """The body that is sent: the same bytes for the same message, however often."""
+    """Return the body to send, the same bytes for every attempt at a message."""
     return json.dumps(
         {
             "id": parcel.id,
@@ -176,5 +176,5 @@ def document(parcel: Parcel) -> bytes:
 
 
 def signature(key: bytes, stamp: str, content: bytes) -> str:
-    """HMAC-SHA256 of the time, a dot, and the body as it is sent."""
+    """Return the HMAC-SHA256 of the time, a dot, and the body."""
     return hmac.new(key, stamp.encode() + b"." + content, hashlib.sha256).hexdigest()

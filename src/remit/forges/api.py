@@ -1,8 +1,7 @@
-"""Requests to the API of a forge: bounded, to that host alone, and patient when asked to be.
+"""Requests to the API of a forge: bounded, to that host alone, with respect for rate limits.
 
-Answers are somebody else's: each is limited in size and time, and what is taken from it is looked
-at for what it is. The token goes into a header of these requests and nowhere else; a forge that
-repeats it in an error, however it writes it, does not get it into one of ours.
+Answers are untrusted: each is limited in size and time, and every value is validated. The token
+goes into a header of these requests only; it is redacted from errors, if a forge repeats it there.
 """
 
 import asyncio
@@ -22,17 +21,17 @@ from remit.adapters.guarded_http import Answer
 
 SECONDS = 30.0
 LARGEST = 8 << 20
-#: Of a log, from its end.
+#: Most bytes of a log, from its end.
 TAIL = 64 << 10
 MOST_PAGES = 10
-#: Fewer requests than this are left for others who use the same token.
+#: Requests of a rate limit that are left for other users of the token.
 _SPARE = 100
 _LONGEST_SAID = 200
 _NEXT = re.compile(r'rel="?next"?')
 
 
 class ForgeFailed(Exception):
-    """Why a forge did not do it, in words for people; without the token."""
+    """A failed request to a forge; the sentence is for people, without the token."""
 
     def __init__(self, sentence: str, *, status: int = 0, retry_after: float | None = None) -> None:
         super().__init__(sentence)
@@ -51,28 +50,29 @@ class Api:
         tags: Mapping[str, str] | None = None,
         private: bool = False,
     ) -> None:
-        """`tags` are from `kept` of the last time; `private` lets logs lie in private networks."""
+        """`tags` are the entity tags from `kept` of an earlier instance; `private` allows logs in
+        private networks."""
         self._base = base
         self._headers = {"User-Agent": "Remit", "Accept": "application/json", **headers}
         self._without_token = without_token
         self._tags = tags or {}
         self._private = private
         self.kept: dict[str, str] = {}
-        #: So many seconds the forge wants to be left alone.
+        #: Seconds for which the forge wants no further requests.
         self.pause = 0.0
 
     async def get(self, path: str, **query: Any) -> Any:
         return self._json(await self._ask("GET", path, query), path)
 
     async def fresh(self, path: str, **query: Any) -> Any | None:
-        """None when it is as it was the last time."""
+        """Get a document; None if it is unchanged, by its entity tag."""
         place = _place(path, query)
         answer = await self._ask("GET", path, query, tag=self._tags.get(place))
         self._keep(place, answer)
         return None if answer.status == 304 else self._json(answer, path)
 
     async def pages(self, path: str, *, known: bool = False, **query: Any) -> list[Any]:
-        """All entries of a list, as far as it is read; nothing if it is `known` and as it was."""
+        """Get the entries of a list, within a limit; with `known`, none if it is unchanged."""
         found: list[Any] = []
         for page in range(1, MOST_PAGES + 1):
             place = _place(path, asked := {**query, "page": page})
@@ -83,7 +83,7 @@ class Api:
             if answer.status == 304:
                 break
             found += many(self._json(answer, path))
-            # Where the next page is, we know ourselves.
+            # The link only shows whether there is a next page; its address is not used.
             if not _NEXT.search(answer.headers.get("link", "")):
                 break
         return found
@@ -93,7 +93,8 @@ class Api:
         return self._json(answer, path) if answer.body.strip() else None
 
     async def tail(self, path: str) -> str:
-        """The end of a text. One redirect is followed, without the token: logs lie elsewhere."""
+        """Get the end of a text. One redirect is followed, without the token, because logs are
+        stored on other hosts."""
         answer = await self._ask("GET", path, {}, tail=True)
         if answer.status in (301, 302, 303, 307, 308):
             there = answer.headers.get("location", "")
@@ -143,7 +144,7 @@ class Api:
         tail: bool = False,
     ) -> Answer:
         try:
-            # Also for those who answer a byte at a time.
+            # A limit for the whole answer, also of a server that sends one byte at a time.
             async with asyncio.timeout(2 * SECONDS):
                 return await guarded_http.request(
                     method,
@@ -213,7 +214,7 @@ class Api:
 
 @lru_cache(maxsize=4)
 def _trusted(authorities: str | None) -> ssl.SSLContext:
-    """The API is trusted by what git is told to trust."""
+    """Return a TLS context with the certificate authorities that git is configured to trust."""
     return ssl.create_default_context(cafile=authorities)
 
 
@@ -229,7 +230,7 @@ def _number(answer: Answer, *names: str) -> int | None:
     return None
 
 
-# ── what is taken from answers ──────────────────────────────────────────────────────────────────
+# ── validated values of answers ─────────────────────────────────────────────────────────────────
 
 
 def many(value: Any) -> Sequence[Any]:
@@ -239,14 +240,14 @@ def many(value: Any) -> Sequence[Any]:
 
 
 def at(value: Any, *path: str) -> Any:
-    """Value at a path; None where there is none."""
+    """Return the value at a path of keys; None without one."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def text(value: Any, *path: str, most: int = 200) -> str:
-    """A text, cut; nothing where there is none."""
+    """Return a text, truncated; empty without one."""
     found = at(value, *path)
     if found is None:
         return ""
@@ -267,12 +268,12 @@ def maybe_number(value: Any, *path: str) -> int | None:
 
 
 def amount(value: Any, *path: str) -> int:
-    """A number that may be nothing; whatever is below that, or missing, is nothing."""
+    """Return a positive number; 0 for any other value."""
     found = at(value, *path)
     return found if isinstance(found, int) and found > 0 else 0
 
 
 def link(value: Any, *path: str) -> str:
-    """An address for people to follow, or nothing."""
+    """Return an http address for people to follow; empty for any other value."""
     found = text(value, *path, most=2000)
     return found if found.startswith(("https://", "http://")) and found.isprintable() else ""

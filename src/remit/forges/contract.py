@@ -1,16 +1,16 @@
-"""The contract of a forge, whichever it is.
+"""The contract of a forge.
 
-    probe          who we are for it: one request
+    probe          check the token with one request
     find, open, update, close     the one request for a change
     request        what is known of it by now; None if it is as it was
     said, checks   what people and programs say about it; of checks None if they are as they were
     log            the end of a check's log
-    merge          take in exactly this head
-    comments, comment             what is said about a request or an issue
-    may_push       whether somebody works on the repository
-    issues, labelled_by           issues with a label, and who set it
+    merge          merge exactly the given head
+    comments, comment             comments on a request or an issue
+    may_push       whether a person may push to the repository
+    issues, labelled_by           issues with a label, and the person who set it
 
-Nothing is remembered between calls but what `Api.tags` has.
+A forge is stateless, except for the entity tags of its `Api`.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,13 +45,13 @@ def forge_of(
     *,
     private: bool = False,
 ) -> tuple[Forge, Api]:
-    """The forge around a repository, opened with a token; `without_token` takes that out of what
-    the forge says."""
+    """Return the forge of a repository, with a token; `without_token` redacts the token from texts
+    of the forge."""
     kind = ForgeKind(repo.forge or ForgeKind.NONE)
     made = _KINDS[kind]
     base = repo.api or usual_api(kind, repo.url)
     _, project = host_and_path(repo.url)
-    # A forge that lies below a folder of its host has its repositories there.
+    # A forge under a path of its host has its repositories under the same path.
     below = urlsplit(base).path.partition("/api/")[0].strip("/")
     api = Api(base, made.headers(token), without_token, tags=tags, private=private)
     return made(api, project.removeprefix(f"{below}/") if below else project), api

@@ -1,4 +1,4 @@
-"""Gitea and Forgejo, by their API (v1): GitHub's in much, and where not, it is said here."""
+"""Gitea and Forgejo, by their API (v1): overrides where it differs from GitHub's."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -48,7 +48,7 @@ class Gitea(GitHub):
         return [*found, *map(comment, talk)]
 
     def _of_line(self, one: Any) -> Said:
-        # The place in the file as it is, or else as it was.
+        # The line in the new version of the file, or else in the old one.
         line, old = _line(one, "position"), _line(one, "original_position")
         return Said(
             id=f"placed-{_id(one)}",
@@ -79,7 +79,7 @@ class Gitea(GitHub):
         by = None
         for one in await self.api.pages(f"{self.at}/issues/{number}/timeline", **self.per_page):
             if text(one, "type") == "label" and text(one, "label", "name").lower() == label.lower():
-                # A label that was taken away has an empty body.
+                # The event of a removed label has an empty body.
                 by = text(one, "user", "login") if text(one, "body") else None
         return by or None
 
@@ -89,6 +89,6 @@ def _id(one: Any) -> int:
 
 
 def _line(one: Any, name: str) -> int | None:
-    """Zero is none."""
+    """Return a line number; None for zero."""
     found = at(one, name)
     return None if not found else number(one, name)

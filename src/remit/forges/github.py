@@ -23,7 +23,7 @@ _HUNDRED = 100
 
 
 class GitHub:
-    #: How a page's size is asked for, and what it is.
+    #: The query parameter for the size of a page.
     per_page: ClassVar[Mapping[str, Any]] = {"per_page": _HUNDRED}
     verdicts: ClassVar[Mapping[str, Verdict]] = {
         "APPROVED": Verdict.APPROVED,
@@ -117,7 +117,7 @@ class GitHub:
         }
         await self.api.send("PUT", f"{self.at}/pulls/{number}/merge", asked)
 
-    # ── what is said ────────────────────────────────────────────────────────────────────────
+    # ── comments ────────────────────────────────────────────────────────────────────────────
 
     async def said(self, number: int) -> Sequence[Said]:
         place = f"{self.at}/pulls/{number}"
@@ -134,7 +134,7 @@ class GitHub:
         verdict = self.verdicts.get(text(one, "state"))
         body = text(one, "body", most=LONGEST_BODY)
         if verdict is None or (verdict is Verdict.NONE and not body.strip()):
-            return None  # not submitted, or only the cover of its comments
+            return None  # not submitted, or only the container of line comments
         return Said(
             id=f"review-{number(one, 'id')}",
             by=person(one, "user"),
@@ -185,7 +185,7 @@ class GitHub:
         states = await self.api.fresh(f"{place}/status", **self.per_page)
         if runs is None and states is None:
             return None
-        # An answer that is unchanged has to be fetched in full beside one that is not.
+        # If one of the two lists changed, the unchanged one is fetched in full as well.
         if runs is None:
             runs = await self.api.get(f"{place}/check-runs", **self.per_page)
         if states is None:
@@ -202,7 +202,7 @@ class GitHub:
             state = CheckState.PASSED if good else CheckState.FAILED
         id_ = number(one, "id")
         said = [text(one, "output", key, most=4000) for key in ("title", "summary", "text")]
-        # The jobs of its own runner have logs, under the same number.
+        # Only jobs of GitHub Actions have logs, under the same number.
         own = text(one, "app", "slug") == "github-actions"
         return ForgeCheck(
             id=f"run-{id_}",
@@ -224,7 +224,7 @@ class GitHub:
         return [issue(one) for one in found if at(one, "pull_request") is None]
 
     async def labelled_by(self, number: int, label: str) -> str | None:
-        """Person who set a label that is there now."""
+        """Return the person who set a label that is present now."""
         by = None
         for one in await self.api.pages(f"{self.at}/issues/{number}/events", **self.per_page):
             if text(one, "label", "name").lower() == label.lower():
@@ -247,7 +247,7 @@ def maybe_commit(one: Any, *path: str) -> str | None:
 
 
 def person(one: Any, *path: str) -> Person:
-    """The account; removed ones are nobody."""
+    """Return the account of a person; removed accounts become `nobody`."""
     found = at(one, *path)
     login = text(found, "login") or text(found, "username")
     return Person(login or "nobody", amount(found, "id"))
@@ -273,7 +273,7 @@ def issue(one: Any) -> Issue:
 
 
 def status_check(one: Any) -> ForgeCheck:
-    """Commit status of another program, as GitHub and Gitea have it."""
+    """Parse a commit status of another program, in the format of GitHub and Gitea."""
     said = text(one, "state") or text(one, "status")
     known = {"success": CheckState.PASSED, "warning": CheckState.PASSED}
     known |= {"pending": CheckState.PENDING}

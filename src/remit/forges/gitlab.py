@@ -86,7 +86,7 @@ class GitLab:
     def _place(self, number: int) -> str:
         return f"{self.at}/merge_requests/{number}"
 
-    # ── what is said ────────────────────────────────────────────────────────────────────────
+    # ── comments ────────────────────────────────────────────────────────────────────────────
 
     async def said(self, number: int) -> Sequence[Said]:
         verdicts = {"approved": Verdict.APPROVED, "requested_changes": Verdict.CHANGES}
@@ -94,7 +94,7 @@ class GitLab:
         for one in await self.api.pages(f"{self._place(number)}/reviewers", **_PAGE):
             if (verdict := verdicts.get(text(one, "state"))) is not None:
                 by = person(one, "user")
-                # It has no id: the same verdict at another time is another one.
+                # Verdicts have no id, so their time distinguishes them.
                 at_ = text(one, "updated_at") or text(one, "created_at")
                 found.append(Said(f"review-{by.id}-{verdict.name}-{at_}", by, "", verdict))
         return [*found, *await self._notes(self._place(number), known=True)]
@@ -147,7 +147,7 @@ class GitLab:
             return await self.api.tail(check.log)
         except ForgeFailed as failed:
             if failed.status == 404:
-                return ""  # somebody else's check, and no job
+                return ""  # a check of another program, which is no job
             raise
 
     # ── issues ──────────────────────────────────────────────────────────────────────────────
@@ -194,7 +194,7 @@ def _request(one: Any) -> Request:
         target=text(one, "target_branch"),
         state=state,
         body=text(one, "description", most=LONGEST_BODY * 4),
-        # Unchecked is not unmergeable; only conflicts are told to the author.
+        # An unchecked request may be mergeable; only conflicts are reported to the author.
         mergeable=False if conflicts else True if status == "mergeable" else None,
         merged_commit=merged,
         merged_by=text(one, "merge_user", "username") or text(one, "merged_by", "username"),

@@ -1,7 +1,7 @@
-"""Backups on this machine: made, listed, taken along and deleted by operators.
+"""Backups on this machine: made, listed, downloaded and deleted by operators.
 
-They lie in one folder of the home, under names that we make; what somebody asks for is looked for
-among those, so no name leads anywhere else.
+They lie in one folder of the home, under generated names. A requested name is looked up among the
+listed files, so no name leads to another path.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from remit.services.people import instance
 from remit.settings import Settings
 from remit.store.blob_store.blobs import BlobStore
 
-#: More of them are moved elsewhere by the operator, where they are safer anyway.
+#: Most backups in the folder; the operator moves others elsewhere, where they are safer anyway.
 MOST: Final = 20
 _PREFIX: Final = "remit-"
 _SUFFIX: Final = ".backup"
-#: So long somebody waits for one before they are told that it goes on.
+#: How long a caller waits for a backup before the answer says that it is still being written.
 PATIENCE_SECONDS: Final = 20.0
 
 
 class Backups:
-    """The copies that this machine keeps; one is written at a time."""
+    """The backups of this machine; one is written at a time."""
 
     def __init__(self, gate: Gate, clock: Clock, settings: Settings, blobs: BlobStore) -> None:
         self._gate = gate
@@ -39,11 +39,11 @@ class Backups:
         self._blobs = blobs
         self.folder = settings.home / "backups"
         self._writing: tuple[str, asyncio.Task[Answer]] | None = None
-        #: The result of the last one, for callers that stopped waiting.
+        #: The failure of the last backup, for callers that stopped waiting.
         self.problem: str | None = None
 
     async def make(self, caller: Caller) -> Answer:
-        """Write one; answers when it is there, or after a while that it is being written."""
+        """Write a backup; returns when it is there, or after a while that it is being written."""
         name = f"{_PREFIX}{to_iso(self._clock.now())[:19].replace(':', '')}Z{_SUFFIX}"
         await self._gate(caller, instance.may_operate, what="backups")
         if self._writing is not None and not self._writing[1].done():
@@ -76,26 +76,26 @@ class Backups:
         return {"name": name, "writing": False, **asdict(found)}
 
     async def listing(self, caller: Caller) -> list[Answer]:
-        """Newest first; also the one that is being written."""
+        """List the backups for an operator, newest first, with one that is being written."""
         await self._gate(caller, instance.may_operate, what="backups")
         return await self.shown()
 
     async def shown(self) -> list[Answer]:
-        """The same, for who was found to be an operator."""
+        """List the backups for a caller who was authorised before."""
         found = await self._found()
         if self._writing is not None and not self._writing[1].done():
             found.insert(0, {"name": self._writing[0], "bytes": None, "created_at": None})
         return found
 
     async def count(self) -> int:
-        """The number of backups; for pages that only show it to operators."""
+        """Count the backups, for a page that shows the number to operators only."""
         return len(await self._found())
 
     async def _found(self) -> list[Answer]:
         return await threads.alone(_listed, self.folder)
 
     async def take(self, caller: Caller, name: str) -> Path:
-        """The path of a backup, for an operator; that it was taken is recorded."""
+        """Return the path of a backup for an operator, and record the download."""
         path = await self._named(caller, name)
         await self._gate(caller, instance.take_backup, name=path.name)
         return path

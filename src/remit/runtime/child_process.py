@@ -1,4 +1,4 @@
-"""Child processes: each starts in a session of its own, and ends with all that it started."""
+"""Child processes: each starts in its own session, and is killed together with it."""
 
 import asyncio
 import contextlib
@@ -20,10 +20,10 @@ async def start_child(
     stderr: int = PIPE,
     held: Sequence[int] = (),
 ) -> asyncio.subprocess.Process:
-    """Start a program whose output is read; `held` are descriptors that it keeps open.
+    """Start a program with its output in pipes; `held` are descriptors that it inherits.
 
-    Input that is known is a file: a pipe is filled when the event loop comes to it, and programs
-    give up on an empty one after a few seconds, which a busy machine may take.
+    Input of known content is a file and not a pipe: the event loop of a busy machine may take
+    seconds to fill a pipe, and some programs give up on an empty one by then.
     """
     with contextlib.ExitStack() as opened:
         if isinstance(stdin, bytes):
@@ -43,7 +43,7 @@ async def start_child(
 
 
 def _new_file() -> int:
-    """A file without a name; in memory, if the system has that."""
+    """Open an anonymous file, in memory where the system supports that."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with tempfile.TemporaryFile() as file:
@@ -56,16 +56,16 @@ def _fill(file: int, whole: bytes) -> None:
         rest = rest[os.write(file, rest) :]
     os.lseek(file, 0, os.SEEK_SET)
     if hasattr(os, "memfd_create"):
-        # Else the program could keep in it whatever fits into the memory of the machine.
+        # Without seals the program could fill the machine's memory through it.
         sealed = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, sealed)
 
 
 async def end_child(process: asyncio.subprocess.Process) -> None:
-    """Kill it with its session, let go of its pipes, and wait for its end.
+    """Kill a child with its session, close its pipes, and wait for its end.
 
-    The event loop calls a child over only when its pipes are closed. Nobody reads them any longer,
-    so they may be full for ever, and what got out of the session may hold them.
+    The event loop reports the end of a child only after its pipes are closed. They may stay full,
+    because their reader is gone, and a process that left the session may hold them open.
     """
     kill_session(process)
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]
@@ -77,6 +77,6 @@ async def end_child(process: asyncio.subprocess.Process) -> None:
 
 
 def kill_session(process: asyncio.subprocess.Process) -> None:
-    """With whatever it started; at once, for later its number may be that of another."""
+    """Kill a child with its session; without delay, because its process id may be reused."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""The loop of work that is claimed: a look, a claim with a lease, a task, and what came of it."""
+"""The loop of a leased queue: find ready rows, claim one with a lease, work on it in a task, and
+record the result."""
 
 import asyncio
 import logging
@@ -26,7 +27,7 @@ class Verbs(Protocol):
 
 
 class Claims(Loop[W], Generic[W, F]):
-    """Works on what it has claimed; `tick` does what can be done now, `start` goes on doing so."""
+    """Works on claimed rows: `tick` does what can be done now, `start` repeats that."""
 
     #: Whether leases last for as long as the work does.
     renewed: ClassVar[bool] = True
@@ -44,7 +45,7 @@ class Claims(Loop[W], Generic[W, F]):
         name: str,
         lease: Micros,
     ) -> None:
-        """`noun` is what the verbs call what is claimed."""
+        """`noun` is the name of the verbs' parameter for the row."""
         super().__init__(gate, title, shortest=shortest)
         self._noun = noun
         self._name = name
@@ -58,18 +59,18 @@ class Claims(Loop[W], Generic[W, F]):
 
     @abstractmethod
     def _found(self, ask: Ask) -> F:
-        """The rows that there is something to do about now."""
+        """Query the rows that are ready."""
 
     @abstractmethod
     async def _take(self, found: F) -> int:
-        """Claim what can be claimed of it; answers how many that were."""
+        """Claim as many of the found rows as possible; returns their number."""
 
     @abstractmethod
     async def _work(self, held: Held, claimed: Any) -> None:
-        """Do what was claimed, and say what came of it. `claimed` is the answer of the verb."""
+        """Work on a claimed row and record the result; `claimed` is the answer of the verb."""
 
     async def tick(self) -> int:
-        """Do what can be done now, and wait for it; answers how many tasks that were."""
+        """Start all tasks that are possible now and wait for their end; returns their number."""
         begun, _ = await self._dispatch()
         await asyncio.gather(*self._tasks.values())
         return begun
@@ -79,7 +80,7 @@ class Claims(Loop[W], Generic[W, F]):
         return due
 
     async def _dispatch(self) -> tuple[int, Micros | None]:
-        """Claim what can be claimed now; answers how many that were, and when more will be due."""
+        """Claim the ready rows; returns their number, and when the next row is due."""
         found, due = await self._ask(lambda ask: (self._found(ask), ask(self._claiming.next_due)))
         return await self._take(found), due
 
@@ -102,11 +103,11 @@ class Claims(Loop[W], Generic[W, F]):
         await self._do(self._claiming.take_over, **{self._noun: item}, epoch=epoch, until=until)
 
     async def _say(self, verb: Verb[..., Any], held: Held, **more: Any) -> None:
-        """Write down what came of it; without that, its lease ends and it is claimed again."""
+        """Record the result of a claim; if that fails, the lease expires and the row is retried."""
         item, epoch = held
         try:
             await self._do(verb, **{self._noun: item}, epoch=epoch, **more)
         except Conflict:
-            pass  # it is over, or somebody took over
+            pass  # it has ended, or another worker took it over
         except Exception:
             log.exception("what became of the %s %s could not be kept", self._noun, item)

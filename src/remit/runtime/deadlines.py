@@ -1,9 +1,9 @@
-"""An end to waiting: whatever hangs, an end comes to its end.
+"""Deadlines: time limits for waits, and for the shutdown of the process.
 
-`within` bounds one wait, `uninterrupted` finishes one. `Deadline` bounds the end of the whole
-process, also when the event loop itself is stuck: it is a thread, and it leaves without asking
-anybody. Nothing that was acknowledged is lost by that, and programs of runs are killed by the
-system when we are gone.
+`within` bounds one wait; `uninterrupted` completes one despite cancellation. `Deadline` bounds the
+shutdown of the whole process, also when the event loop is stuck: a thread exits the process without
+cleanup. That loses nothing that was acknowledged, and the system kills programs of runs when their
+parent is gone.
 """
 
 import asyncio
@@ -18,16 +18,17 @@ from typing import Any, Self, TypeVar
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: From the first signal to the end of the process; what was promised is 10 seconds.
+#: From the first signal to the end of the process; the documented limit is 10 seconds.
 END_SECONDS = 9.0
-#: For what was left behind to end after all, when everything else has.
+#: For abandoned tasks, after everything else has ended.
 LEFT_SECONDS = 0.5
-#: How a process ends that did not come to its end by itself.
+#: Exit code of a process that the deadline ended.
 CUT_OFF = 1
 
 
 async def within(seconds: float, work: Awaitable[T], what: str) -> T | None:
-    """The result, or None if it takes longer: then it is cancelled, left behind, and logged."""
+    """Return the result of an awaitable, or None after the time limit: then the task is cancelled,
+    abandoned and logged."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait([task], timeout=seconds)
@@ -42,7 +43,7 @@ async def within(seconds: float, work: Awaitable[T], what: str) -> T | None:
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Finish it, however often we are cancelled meanwhile; then be cancelled."""
+    """Run a coroutine to its end despite cancellation; raises `CancelledError` afterwards."""
     task = asyncio.ensure_future(work)
     cancelled = False
     while not task.done():
@@ -56,7 +57,7 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
 
 
 def leave_behind(task: asyncio.Future[T]) -> None:
-    """Nobody waits for it any more: it may refuse to be cancelled, and its result is unwanted."""
+    """Cancel a task without waiting for it; its result is ignored and its error logged."""
     task.add_done_callback(_ignored)
     task.cancel()
 
@@ -67,7 +68,7 @@ def _ignored(task: asyncio.Future[T]) -> None:
 
 
 class Deadline:
-    """The time that a process may take to end; enter it while there is something to end."""
+    """Watchdog for the shutdown of the process; a context manager around the work to be ended."""
 
     def __init__(
         self, seconds: float | None = None, leave: Callable[[int], object] = os._exit
@@ -86,17 +87,17 @@ class Deadline:
         self._put_away.set()
 
     def begin(self) -> None:
-        """The process is to end: from now on it has so many seconds. Once."""
+        """Start the countdown; further calls have no effect."""
         if not self._begun:
             self._begun = True
             threading.Thread(target=self._watch, name="deadline", daemon=True).start()
 
     def put_away(self) -> None:
-        """All that has to be is; whatever was left behind and still hangs is not waited for."""
+        """Report that the cleanup is complete; abandoned tasks get only a moment more."""
         self._put_away.set()
 
     def at_once(self, code: int) -> None:
-        """Somebody does not want to wait."""
+        """Exit the process now, without waiting for the cleanup."""
         self._leave(code)
 
     def _watch(self) -> None:
@@ -110,7 +111,7 @@ class Deadline:
 
 
 def _doing() -> str:
-    """The stack of the main thread: places in programs, no data."""
+    """The top of the main thread's stack: places in the code, no data."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     places = traceback.extract_stack(frame)[-4:] if frame is not None else []
     return " > ".join(f"{one.name} ({one.filename}:{one.lineno})" for one in places)

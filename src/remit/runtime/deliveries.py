@@ -1,8 +1,8 @@
-"""Carries messages outside, a few at once: the loop under channels and under notices.
+"""Base loop of outgoing queues: messages, posts, notices, intake, errands, checks; a few at once.
 
-What a process that was killed had claimed is taken over at the next start, if that is alone; beside
-others when its lease stayed as it was for too long by a clock that nobody can set, or, of what is
-claimed for longer than any attempt takes and not renewed, when its lease is over.
+Claims of a killed process are taken over at the next start, if no other process runs. Beside other
+processes, a renewed lease is taken over when it has not changed for too long by a monotonic clock;
+a lease that is never renewed, and is longer than any attempt, when it has expired.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Verbs(claims.Verbs, Protocol):
 
 
 class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
-    """Delivers."""
+    """A loop that delivers the rows of a queue."""
 
-    #: Of one sender, so that a slow receiver keeps no others waiting.
+    #: Most deliveries of one sender at once, so that a slow receiver does not delay others.
     at_once_each: int | None = None
     #: The verb by which a process that is stopped gives back what it has begun.
     put_back: ClassVar[Verb[..., Any] | None] = None
@@ -64,7 +64,7 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
         self._backoff = backoff
 
     def _ready(self, ask: Ask) -> Waiting:
-        """The deliveries that can go out now, each with its sender."""
+        """Query the deliveries that are ready, each with its sender."""
         found: Waiting = ask(self._verbs.ready)
         return found
 
@@ -74,13 +74,13 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
         kept already."""
 
     async def recover(self) -> None:
-        """Take over everything that is under way: there is no other process."""
+        """Take over all deliveries under way, at a start without other processes."""
         await self._take_over(await self._do(self._verbs.under_way), alone=True)
 
     async def _take_over(self, silent: Sequence[Held], *, alone: bool = False) -> None:
-        """Have tried again what was claimed and not ended before the lease was over."""
+        """Requeue deliveries whose holder is gone."""
         for held in silent:
-            if held not in self._tasks:  # by us, and only the clock says that it takes long
+            if held not in self._tasks:  # else it is ours, and its lease expired by the clock alone
                 await self._say(self._verbs.take_over, held, alone=alone)
 
     async def _take_over_from(self, held: Held, until: Micros) -> None:

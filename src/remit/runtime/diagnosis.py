@@ -1,4 +1,4 @@
-"""Diagnosis of this installation: what it can do, tried and not guessed, and the next step."""
+"""Diagnosis of this installation: checks that try each part, with the next step for a problem."""
 
 import asyncio
 import os
@@ -36,12 +36,12 @@ Check = Callable[[Settings], Iterator[Finding]]
 
 
 def look(settings: Settings, checks: tuple[Check, ...] | None = None) -> list[Finding]:
-    """All that is found on this machine; takes seconds, because programs are started."""
+    """Run all checks on this machine; takes seconds, because programs are started."""
     return [one for check in checks or CHECKS for one in guarded(check, settings)]
 
 
 def guarded(check: Check, settings: Settings) -> Iterator[Finding]:
-    """One check that fails in an unforeseen way is a finding and not the end of the others."""
+    """Run one check; an unexpected exception becomes a finding and does not end the others."""
     name = check.__name__.strip("_").replace("_", " ")
     try:
         yield from check(settings)
@@ -115,7 +115,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
 
 
 def _schema(settings: Settings) -> str | None:
-    """The schema's revision, read without changing anything."""
+    """Read the schema's revision without changing the database."""
     from remit.store.engine import database as databases
     from remit.store.engine.database import Transaction
 
@@ -140,7 +140,7 @@ def _blobs(settings: Settings) -> Iterator[Finding]:
 
 
 def forges(settings: Settings) -> Iterator[Finding]:
-    """Whether the token of each forge opens its repository, tried with one request."""
+    """Check the token of each forge with one request for its repository."""
     from remit.clock import SystemClock
     from remit.ids import Ids
     from remit.runtime.repos.forges import Forges
@@ -167,7 +167,7 @@ def forges(settings: Settings) -> Iterator[Finding]:
 
 
 def sandbox(_: Settings) -> Iterator[Finding]:
-    """The sandbox for programs of runs on this machine, tried and not guessed, and its gaps."""
+    """Try the sandbox for programs of runs on this machine, and report its gaps."""
     from remit.runtime.sandbox import sandbox_policy
 
     found = sandbox_policy.look()
@@ -187,7 +187,7 @@ def sandbox(_: Settings) -> Iterator[Finding]:
 
 
 def adapters(_: Settings) -> Iterator[Finding]:
-    """The adapters that a worker with this environment can use."""
+    """Check which adapters a worker with this environment can use."""
     from remit.adapters import registry
 
     for type_ in registry.types():

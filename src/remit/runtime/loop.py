@@ -1,7 +1,7 @@
-"""One loop: rounds that follow a wake or the next due time, and the tasks that they start.
+"""Event loop of a worker: rounds that follow a wake or the next due time, and the tasks they start.
 
-A round that fails is tried again after a pause: a loop that ends quietly is the worst kind. What
-a task works on is held by a lease with an epoch, and both together are its key.
+A round that fails is repeated after a pause, so that a loop never ends silently. A task holds its
+row by a lease with an epoch; the row's id and the epoch together are the key of the task.
 """
 
 import asyncio
@@ -28,27 +28,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: How long to trust that nothing new came due: another process, or a clock that jumped.
+#: Longest sleep without a look at the database: another process may write, or the clock may jump.
 LONGEST_SLEEP = 1.0
-#: How long to trust a database that nobody has written to. Some things come due without being in
-#: the next due time, such as reminders and leases that ended; none of them by the second.
+#: Longest time without a round while the database is unchanged. Some rows become due without being
+#: in the next due time, such as reminders and expired leases; none of them to the second.
 LONGEST_TRUST = 3.0
 #: After a failure, before the next attempt.
 BACKOFF_SECONDS = 1.0
-#: Between two renewals of what is held, unless leases are shorter than three of them.
+#: Between two renewals of leases; a third of the lease, if that is shorter.
 RENEW_SECONDS = 3.0
-#: For the loop itself to end when it is stopped, and then for its tasks.
+#: Time limits of a stop: for the loop itself, and then for its tasks.
 LOOP_SECONDS = 1.5
 TASKS_SECONDS = 5.0
 
 
 class Loop(ABC, Generic[W]):
-    """Repeats `_look` in the process of an instance; one of a kind in each."""
+    """Repeats `_look`; one loop of each kind in a process."""
 
     def __init__(
         self, gate: Gate, title: str, *, shortest: float = 0.0, longest: float = LONGEST_SLEEP
     ) -> None:
-        """Much happens that is not about this; with `shortest` it is looked at together."""
+        """`shortest` is the time between two rounds, which batches unrelated changes."""
         self._gate = gate
         self._title = title
         self._shortest = shortest
@@ -58,15 +58,15 @@ class Loop(ABC, Generic[W]):
         self._woken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
-        #: While they are held: what the tasks work on, and the tasks.
+        #: While a lease is held: the subject of its task, and the task.
         self._held: dict[Held, W] = {}
         self._tasks: dict[Held, asyncio.Task[None]] = {}
-        #: Also those that only put their things away.
+        #: All unfinished tasks, also those that lost their lease and are cleaning up.
         self._unended: set[asyncio.Task[None]] = set()
 
     @abstractmethod
     async def _look(self) -> Micros | None:
-        """Start what can be started, and answer when the next thing is due."""
+        """Start the tasks that are possible now; returns when the next one is due."""
 
     # ── the rounds ──────────────────────────────────────────────────────────────────────────
 
@@ -76,13 +76,13 @@ class Loop(ABC, Generic[W]):
         self._loops += [asyncio.create_task(self._forever(work)) for work in self._works]
 
     def wake(self) -> None:
-        """Begin the next round at once; from any thread."""
-        # A round that is to begin anyway sees what was committed before this.
+        """Start the next round at once; callable from any thread."""
+        # A round that is about to start anyway sees every commit before this call.
         if self._loop is not None and not self._woken.is_set():
             self._loop.call_soon_threadsafe(self._woken.set)
 
     async def stop(self) -> None:
-        """Once, and in a bounded time: what hangs is left behind, and found by the next start."""
+        """Stop once, in a bounded time; the next start recovers tasks that hang."""
         if self._stopping:
             return
         self._stopping = True
@@ -102,7 +102,7 @@ class Loop(ABC, Generic[W]):
         )
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-        """Beside the rounds, do this again and again."""
+        """Repeat some work beside the rounds."""
 
         async def again() -> None:
             await work()
@@ -130,20 +130,20 @@ class Loop(ABC, Generic[W]):
         due = await self._look()
         await asyncio.sleep(self._pause(due))
         while not await self._woken_or_due(due):
-            # To look at what has not changed would cost an idle machine most of what it does.
+            # Rounds over an unchanged database would be most of the work of an idle machine.
             if seen is None or self._gate.version() != seen or time.monotonic() >= trusted:
                 break
 
     def _pause(self, due: Micros | None) -> float:
-        """The shortest time between two rounds: until something is due, if that is sooner. What
-        stays overdue is not tried again and again without a pause."""
+        """Return the pause before the next round: until the due time, and `shortest` at most. Rows
+        that stay overdue get the full pause, so that the loop does not spin."""
         if due is None:
             return self._shortest
         left = self._seconds_until(due)
         return self._shortest if left < -self._shortest else min(max(left, 0.0), self._shortest)
 
     async def _woken_or_due(self, due: Micros | None) -> bool:
-        """Sleep; False when neither a wake nor the due time ended that."""
+        """Sleep; returns whether a wake or the due time ended the sleep."""
         left = _until_next(self._longest)
         if due is not None:
             left = min(max(self._seconds_until(due), 0.001), left)
@@ -156,11 +156,11 @@ class Loop(ABC, Generic[W]):
         return (due - self._gate.clock.now()) / SECOND
 
     async def _do(self, verb: Verb[P, T], *args: P.args, **given: P.kwargs) -> T:
-        """Call a verb of Remit itself."""
+        """Call a verb as the system."""
         return await self._gate(as_system(), verb, *args, **given)
 
     async def _ask(self, questions: Callable[[Ask], T]) -> T:
-        """Ask several queries at once: in one transaction, which costs little more than one."""
+        """Run several queries in one transaction, which costs little more than one query."""
         return await self._gate.together(as_system(), questions)
 
     # ── the tasks ───────────────────────────────────────────────────────────────────────────
@@ -177,13 +177,13 @@ class Loop(ABC, Generic[W]):
         task.add_done_callback(lambda _: self._release(held))
 
     def _release(self, held: Held) -> None:
-        """It is held no more: there is room for another, even while its task puts things away."""
+        """Free the place of a task that lost its lease or ended; it may still be cleaning up."""
         if self._tasks.pop(held, None) is not None:
             del self._held[held]
             self._woken.set()
 
     def _cancel(self, held: Held) -> None:
-        """Once: a task needs its time to put things away."""
+        """Cancel a task once; a second cancellation would interrupt its cleanup."""
         task = self._tasks.get(held)
         if task is not None and not task.cancelling():
             task.cancel()
@@ -191,7 +191,7 @@ class Loop(ABC, Generic[W]):
     # ── leases ──────────────────────────────────────────────────────────────────────────────
 
     def _renew(self, lease: Micros, verb: Verb[..., list[Held]]) -> None:
-        """Go on holding what the tasks work on, and end those whose lease is somebody else's."""
+        """Renew the leases of all tasks, and cancel tasks whose lease another worker took."""
 
         async def renew() -> None:
             if held := list(self._tasks):
@@ -206,7 +206,7 @@ class Loop(ABC, Generic[W]):
         others: Callable[[], Awaitable[Mapping[K, Micros]]],
         take_over: Callable[[K, Micros], Awaitable[None]],
     ) -> None:
-        """Take over from other workers whose leases have stayed as they were for too long."""
+        """Watch the leases of other workers, and take over those not renewed for too long."""
         silence: Silence[K] = Silence(lease / SECOND)
         seen: int | None = None
         held: Mapping[K, Micros] = {}
@@ -217,13 +217,13 @@ class Loop(ABC, Generic[W]):
             if version is None or version != seen:
                 held, seen = await others(), version
             for one in silence.of(held, time.monotonic()):
-                with contextlib.suppress(Conflict):  # it was heard of again
+                with contextlib.suppress(Conflict):  # it was renewed meanwhile
                     await take_over(one, held[one])
 
         self._every(self._longest, watch)
 
 
 def _until_next(seconds: float) -> float:
-    """So long, or less: the loops of a process wake at the same moments, so that an idle processor
-    is woken once for all of them."""
+    """Return at most so many seconds, rounded to a common grid: all loops of a process then wake at
+    the same moments, and an idle processor is woken once for all of them."""
     return max(seconds - time.monotonic() % seconds, seconds / 50)

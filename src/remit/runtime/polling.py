@@ -1,5 +1,5 @@
-"""Polling: one process holds the lease of each channel that is listened to, of each forge that is
-looked at, and goes on with it for as long as it is there."""
+"""Polling: one process holds the lease of each polled channel or forge, and keeps it for as long as
+the process lives."""
 
 from typing import Any, Protocol
 
@@ -21,9 +21,9 @@ class Verbs(claims.Verbs, Protocol):
 
 
 class Polling(Claims[str, list[str]]):
-    """Holds the leases of this process."""
+    """The polling tasks of this process, each with its lease."""
 
-    #: How many are looked after together; None for all.
+    #: Most tasks at once; None for no limit.
     at_once: int | None = None
 
     def __init__(
@@ -33,7 +33,7 @@ class Polling(Claims[str, list[str]]):
         self._verbs = verbs
 
     async def recover(self) -> None:
-        """Take over everything: there is no other process."""
+        """Free all leases, at a start without other processes."""
         await self._do(self._verbs.free)
 
     def _found(self, ask: Ask) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sees to it that what has a time happens at that time, and once."""
+"""Timers: a loop that executes scheduled work at its time, once."""
 
 import contextlib
 import logging
@@ -13,25 +13,25 @@ from remit.services.messaging import reminders, schedules, wishes
 
 log = logging.getLogger(__name__)
 
-#: However much happens, time is not looked at more often than this.
+#: Shortest time between two rounds.
 SHORTEST_SLEEP = 0.02
 
 
 class Due(NamedTuple):
-    """Work whose time has come, and the next time at which there is some."""
+    """Work that is due, by company or approval, and the next time at which some is."""
 
     #: Companies with deferred mail and schedules.
     mail: list[str]
     approvals: list[str]
-    #: Companies in which somebody is awaited, or a wish.
+    #: Companies with due reminders, and with due wishes.
     reminders: list[str]
     wishes: list[str]
     following: Micros | None
 
 
 class Clockwork(Loop[None]):
-    """Delivers deferred mail, fires schedules, reminds who is awaited, answers wishes that nobody
-    answered, gives up what nobody decided; one per instance."""
+    """Delivers deferred mail, fires schedules, sends reminders, checks unanswered wishes and
+    expires undecided approvals; one per instance."""
 
     def __init__(self, gate: Gate) -> None:
         super().__init__(gate, "the clockwork", shortest=SHORTEST_SLEEP)
@@ -43,7 +43,7 @@ class Clockwork(Loop[None]):
                 return due.following
 
     async def tick(self) -> int:
-        """Do what is due now; answers how much was done."""
+        """Do the work that is due now; returns how much was done."""
         return await self._do_due(await self._ask(_due))
 
     async def _do_due(self, due: Due) -> int:
@@ -52,16 +52,16 @@ class Clockwork(Loop[None]):
             try:
                 await self._do(schedules.run_due, company=company)
             except Exception:
-                # One company's trouble is not another's.
+                # A failure in one company does not affect others.
                 log.exception("what is due in company %s will be tried again", company)
             else:
                 done += 1
         for approval in due.approvals:
-            with contextlib.suppress(Conflict):  # somebody decided it just now
+            with contextlib.suppress(Conflict):  # it was decided just now
                 await self._do(approvals.expire, approval=approval)
                 done += 1
         if done:
-            due = await self._ask(_due)  # some of the rest may have ended with that
+            due = await self._ask(_due)  # some of the rest may have been settled by this
         for company in due.reminders:
             await self._do(reminders.remind, company=company)
             done += 1

@@ -1,8 +1,8 @@
 """Statements of a leased queue, built from the columns of its table.
 
-A row waits until it is due, is claimed with a lease for a worker, and goes back or ends. Each
-claim raises the row's epoch: a change by a holder names the epoch of its claim, so that who lost
-the lease to somebody else changes nothing.
+A row waits until it is due, is claimed with a lease for a worker, and is requeued or ends. Each
+claim raises the row's epoch, a fencing token: a holder's change names the epoch of its claim, so
+that a worker which lost its lease changes nothing.
 """
 
 from typing import Any, TypeVar
@@ -16,13 +16,13 @@ from remit.store.tables.base import STORED
 
 T = TypeVar("T")
 
-#: For what failed in a queue whose rows do not wait for a clock that was set back.
+#: Longest pause after a failure, in queues that detect a clock that was set back.
 LONGEST_PAUSE = 30 * MINUTE
 
 
 class LeasedQueue(Rows[T]):
-    """The statements of every queue. `waiting` and `held` are conditions of its rows, `claims` is
-    what a claim writes besides the lease, and `noun` is what statements call the key of a row."""
+    """The statements of every queue. `waiting` and `held` are conditions on its rows, `claims` are
+    values that a claim writes besides the lease, and `noun` names the parameter of a row's key."""
 
     def __init__(
         self,
@@ -42,29 +42,30 @@ class LeasedQueue(Rows[T]):
         lease: dict[str, Any] = {"lease_until": bind("until"), "worker": bind("new_worker")}
         #: The row of a key.
         self.row = self.one(self.by_key)
-        #: Take a waiting row on; for one worker, the others change nothing.
+        #: Claim a waiting row with a lease; of concurrent workers, one succeeds.
         self.claim = self.change(waiting, epoch=table.c.epoch + 1, **lease, **claims)
-        #: The rows that are held, and by whom.
+        #: The rows that workers hold.
         self.claimed = self.find(held)
-        #: Go on holding it.
+        #: Extend the holder's lease.
         self.renew = self.update(self.by_holder, lease_until=bind("until"))
-        #: Take hold of a lease that says what it said before; who renews it meanwhile is too late.
+        #: Lock a row whose lease is unchanged since it was read, before it is taken from its
+        #: holder; a renewal after that comes too late.
         self.seize = self.update(
             self.by_holder, table.c.lease_until == bind("until"), worker=table.c.worker
         )
 
     def next_free(self, *where: ColumnElement[bool]) -> Statement[Any]:
-        """When the first row becomes due that nobody holds and that has to wait for its time."""
+        """Return the next time at which a row that no worker holds becomes due."""
         free, when = self.table.c.lease_until.is_(None), self.table.c.next_at
         return Statement(select(func.min(when)).where(*where, free, when > bind("now")), scalar)
 
     def change(self, *where: ColumnElement[bool], **values: Any) -> Statement[None]:
-        """A change of one row, under some conditions."""
+        """Update one row by its key, if it meets the conditions."""
         return self.update(self.by_key, *where, **values)
 
 
 class StatusQueue(LeasedQueue[T]):
-    """A queue whose rows say in `status` whether they wait, are held or are over."""
+    """A queue whose rows have a `status`: queued, held or ended."""
 
     def __init__(
         self,
@@ -80,19 +81,19 @@ class StatusQueue(LeasedQueue[T]):
         made: ColumnElement[Any] | None = None,
         **claims: Any,
     ) -> None:
-        """`held` is the status of a claimed row; the others name columns: when it is due, how often
-        it was claimed, why it ended, and what is emptied with the end of a lease. Nobody
-        claims a row for which `unless` holds. With `made`, the time when a row was made, a clock
-        that was set back keeps nobody waiting: what was due at once then is due, and so is what was
-        put off for longer than anything is."""
+        """`held` is the status of a claimed row; the others name columns: the time when a row is
+        due, the number of claims, the reason of its end, and the columns that the end of a lease
+        clears. A row for which `unless` holds is not claimed. With `made`, the time of a row's
+        creation, a clock that was set back delays no row: one that was due at its creation is due,
+        and so is a failed one whose next attempt is farther away than the longest pause."""
         table = STORED[value]
-        # Constants are written out so that the partial index is seen to match.
+        # Constants are written out, so that the planner uses the partial index.
         status, when, count = table.c.status, table.c[due], table.c[attempts]
         self.queued = status == literal_column("'queued'")
         self.running = status == literal_column(f"'{held}'")
         self.unfinished = status.in_([literal_column("'queued'"), literal_column(f"'{held}'")])
         self.is_due = when <= bind("now")
-        #: Nothing that failed is put off for longer; None if there is no such time.
+        #: Longest pause after a failure; None if there is no limit.
         self.longest_pause = None if made is None else LONGEST_PAUSE
         if made is not None:
             too_far = when - literal_column(str(LONGEST_PAUSE)) > bind("now")
@@ -105,31 +106,31 @@ class StatusQueue(LeasedQueue[T]):
             held=self.running,
             **{"status": held, attempts: count + 1, **claims},
         )
-        #: The rows that are held, and by whom.
+        #: The rows that workers hold.
         self.claimed = self.find(self.unfinished, self.running)
-        #: Rows whose lease is over, by the clock.
+        #: Rows whose lease has expired.
         over = table.c.lease_until <= bind("now")
         self.expired = self.find(self.unfinished, self.running, over, limit=bind("limit"))
-        #: When the first row becomes due that has to wait for its time.
+        #: The next time at which a waiting row becomes due.
         self.next_due = Statement(
             select(func.min(when)).where(self.unfinished, self.queued, when > bind("now")), scalar
         )
         self._empty = {"lease_until": null(), **dict.fromkeys(resets, null())}
-        #: Back in line, to be tried again when it is due.
+        #: Requeue a row for a retry at a later time.
         self.retry = self.requeue(**{due: bind("due"), why: bind("why")})
-        #: Back in line as if it had not been claimed, because its worker is stopped.
+        #: Requeue a row because its worker stops; the attempt does not count.
         self.put_back = self.requeue(**{attempts: count - 1})
-        #: Back in line because the outside asked for patience; that attempt does not count.
+        #: Requeue a row because the server outside asked to wait; the attempt does not count.
         self.wait = self.requeue(**{due: bind("due"), why: bind("why"), attempts: count - 1})
         end = {**self._empty, "status": bind("new_status"), "ended_at": bind("now")}
-        #: The end of it, from its holder.
+        #: End a row, by its holder.
         self.end = self.update(self.by_holder, **end, **{why: bind("why")})
-        #: The end of it, whoever holds it.
+        #: End an unfinished row, whether a worker holds it or not.
         self.close = self.change(self.unfinished, **end, **{why: bind("why")})
 
     def in_turn(self, *line: str, from_: str | None = None) -> ColumnElement[bool]:
-        """Whether no unfinished row comes before, of those with the same values in these columns;
-        one that waits for a time in the column `from_` holds up nobody."""
+        """A condition for order: no earlier unfinished row has the same values in the columns
+        `line`. Rows before their time in the column `from_` block no others."""
         earlier = self.table.alias("earlier")
         same = [earlier.c[name] == self.table.c[name] for name in line]
         before = earlier.c[self.key.name] < self.key
@@ -139,6 +140,6 @@ class StatusQueue(LeasedQueue[T]):
         return ~found.exists()
 
     def requeue(self, **values: Any) -> Statement[None]:
-        """Back in line, by its holder."""
+        """Requeue a row, by its holder."""
         back = {"status": "queued", "worker": null(), **self._empty, **values}
         return self.update(self.by_holder, **back)

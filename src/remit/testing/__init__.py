@@ -1,9 +1,9 @@
-"""For those who build on Remit: agents without a model, whole companies without a clock.
+"""Test support for programs built on Remit: agents without a model, simulated companies.
 
 `ScriptedAgent` talks to a running instance the way an agent does. `Simulation` is a company in one
 thread, with agents that are functions, a virtual clock and crashes at every commit; `scenario`
 plays stories from files in it, or with real agents; `campaign` looks for stories that break it.
-`linearizability` tells whether what several processes saw of one thing fits together.
+`linearizability` checks whether the observations of concurrent processes are consistent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A simulation takes the whole of Remit along; who needs only an agent does not pay for it."""
+    """Import a name lazily, because a simulation imports all of Remit, and an agent does not."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""An agent without a model: it calls tools over MCP, as the script says."""
+"""An agent without a model, which calls tools over MCP from a script."""
 
 import http.client
 import json
@@ -33,7 +33,7 @@ class ScriptedAgent:
         return [tool["name"] for tool in self._request("tools/list", {})["tools"]]
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool; the structured result, or ToolRefused."""
+        """Call a tool; returns the structured result, or raises ToolRefused."""
         result = self._request("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
             blocks = [block["text"] for block in result["content"]]

@@ -1,6 +1,6 @@
-"""Random companies, random doings, random crashes; checked after every step.
+"""Property-based campaign: random companies, operations and crashes, checked after every step.
 
-A story is a list of `Op`s, each a kind and a few numbers; `World` carries them out.
+A story is a list of `Op`s, each a kind and a few numbers; `World` executes them.
 """
 
 import random
@@ -12,10 +12,10 @@ from remit.testing.invariants import check, check_quiet, check_record
 from remit.testing.simulation import Simulation
 from remit.testing.world import LARGEST_COMPANY, Op, Outcome, World
 
-#: How far a number reaches; it is taken modulo what there is.
+#: Range of an op's numbers, which are taken modulo the number of existing things.
 REACH = 1 << 16
 CHECK_RECORD_EVERY = 250
-#: How many are taken on at the beginning; chance decides.
+#: Possible numbers of agents at the beginning, of which one is drawn.
 SIZES = (4, 4, 8, 20, 60, LARGEST_COMPANY - 1)
 
 
@@ -28,7 +28,7 @@ WEIGHTS = {
 
 
 def story(seed: int, length: int) -> list[Op]:
-    """So many ops, always the same for a seed."""
+    """Return a story of this length, always the same for a seed."""
     chance = random.Random(f"story {seed}")  # noqa: S311
     kinds = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
     begin = [Op("hire", number, number // 3) for number in range(chance.choice(SIZES))]
@@ -36,7 +36,7 @@ def story(seed: int, length: int) -> list[Op]:
 
 
 def play(seed: int, ops: Sequence[Op]) -> Outcome:
-    """Carry out a story, checking after every step; the outcome says whether anything broke."""
+    """Play a story, with a check after every step; the outcome has the broken invariant, if any."""
     with Simulation(seed) as sim:
         world = World(sim)
         out = world.out
@@ -50,7 +50,7 @@ def play(seed: int, ops: Sequence[Op]) -> Outcome:
                     out.refusals += 1
                 except Crash:
                     sim.crash()
-                # Crashes open another database object; what nobody wrote to is as it was.
+                # Crashes open another database object; an unchanged database needs no check.
                 state = (sim.crashes, sim.database.changes)
                 if state != checked:
                     check(sim)
@@ -70,7 +70,7 @@ def play(seed: int, ops: Sequence[Op]) -> Outcome:
 
 
 def shrink(seed: int, ops: Sequence[Op], same: Callable[[Outcome], bool]) -> list[Op]:
-    """A part of a failing story that still fails in the same way: nothing of it can be left out."""
+    """Shrink a failing story to a part that fails in the same way, and that is minimal."""
     kept = list(ops)
     size = max(1, len(kept) // 2)
     while True:
@@ -88,7 +88,7 @@ def shrink(seed: int, ops: Sequence[Op], same: Callable[[Outcome], bool]) -> lis
 
 
 def campaign(seeds: Iterable[int], length: int = 400) -> Iterable[Outcome]:
-    """One outcome for each seed; what broke is cut down to a short story."""
+    """Yield an outcome for each seed; failing stories are shrunk."""
     for seed in seeds:
         out = play(seed, story(seed, length))
         if out.broken is not None:

@@ -1,9 +1,9 @@
-"""Channels without an outside, and the suite that every channel passes.
+"""An in-memory channel, and the conformance suite that every channel passes.
 
-`MemoryChannel` is a channel whose other side is an object in this process, for tests of whatever
-is above channels. `checks` are what a channel promises, one function each; they drive the channel
-against a `Stand`, which plays the other side: for ours a server that speaks the documented
-protocol, for a plugin whatever its author has.
+`MemoryChannel` is a channel whose chat system is an object in this process, for tests of the layers
+above channels. `checks` are the promises of a channel, one function each; they drive the channel
+against a `Stand`, which plays the chat system: for a built-in channel, a server that speaks the
+documented protocol; for a plugin, its author's own.
 
     for check in checks(MyChannel()):
         asyncio.run(check(MyChannel(), my_stand))
@@ -33,13 +33,13 @@ from remit.channels.contract import (
     Unreachable,
 )
 
-#: For something to come through.
+#: How long a message may take to arrive.
 PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A message as somebody outside sees it."""
+    """A message as a person outside sees it."""
 
     id: str
     text: str
@@ -49,11 +49,11 @@ class Shown:
 
 
 class Stand(Protocol):
-    """The other side of a channel. What a channel does not claim to do is not asked of it."""
+    """The other side of a channel; only features that the channel claims are tested."""
 
-    #: How the channel gets there.
+    #: The connection of the channel to this stand.
     connection: Connection
-    #: Where one person talks with the agent, and where several do.
+    #: The conversation of one person with the agent, and that of several.
     direct: str
     room: str
 
@@ -81,7 +81,7 @@ Suite = Callable[[Channel, Stand], Coroutine[Any, Any, None]]
 
 
 def parcel(stand: Stand, id_: str = "p-1", body: str = "Hello.", **more: Any) -> Parcel:
-    """Something to deliver into the direct conversation."""
+    """Return a parcel for the direct conversation."""
     given: dict[str, Any] = {
         **vars(stand.connection),
         "id": id_,
@@ -109,7 +109,7 @@ async def delivers_text(channel: Channel, stand: Stand) -> None:
 
 
 async def delivers_long_text_whole(channel: Channel, stand: Stand) -> None:
-    """A text that the outside does not take as a message still gets there in one piece."""
+    """A text that is too long for a message still arrives in one piece."""
     body = "".join(f"Line {number}.\n" for number in range(5000))
     await channel.deliver(parcel(stand, body=body))
     [one] = stand.shown()
@@ -117,7 +117,7 @@ async def delivers_long_text_whole(channel: Channel, stand: Stand) -> None:
 
 
 async def answers_a_message(channel: Channel, stand: Stand) -> None:
-    """An answer is seen as one to what it answers, by the id under which that came."""
+    """An answer is shown as a reply to the message with the given id."""
     await stand.say("Are you there?")
     [said] = await received(channel, stand, 1)
     await channel.deliver(parcel(stand, reply_to_outside=said.id))
@@ -125,7 +125,7 @@ async def answers_a_message(channel: Channel, stand: Stand) -> None:
 
 
 async def edits_and_withdraws(channel: Channel, stand: Stand) -> None:
-    """A message is changed in place, also to what it is already, and taken back once."""
+    """A message is edited in place, also without a change, and withdrawn; both can be repeated."""
     outside = await channel.deliver(parcel(stand))
     assert outside
     changed = parcel(stand, body="Changed.")
@@ -138,7 +138,7 @@ async def edits_and_withdraws(channel: Channel, stand: Stand) -> None:
 
 
 async def says_what_failed(channel: Channel, stand: Stand) -> None:
-    """A refusal is for good, and who asks for patience says how long."""
+    """A refusal is for good, and a busy server names the time to wait."""
     stand.fail("refused")
     await _fails(channel.deliver(parcel(stand)), lambda error: error.for_good)
     stand.fail("busy")
@@ -171,14 +171,14 @@ async def receives_again_what_was_not_stored(channel: Channel, stand: Stand) -> 
 
 
 async def knows_a_room(channel: Channel, stand: Stand) -> None:
-    """In a room with others, what is said is not direct, and an answer goes there."""
+    """A message in a room is not direct, and its conversation is the room."""
     await stand.say("Everybody?", room=True)
     [said] = await received(channel, stand, 1)
     assert (said.conversation, said.direct) == (stand.room, False)
 
 
 async def carries_files(channel: Channel, stand: Stand) -> None:
-    """Files go both ways with their bytes; what is too large is left out for good."""
+    """Files go both ways with their bytes; one that is too large is refused for good."""
     files = [Attachment("a.txt", "text/plain", b"one"), Attachment("b.txt", "text/plain", b"two")]
     await channel.deliver(parcel(stand, files=files))
     assert set(stand.shown()[-1].files) >= {"one", "two"}
@@ -191,7 +191,7 @@ async def carries_files(channel: Channel, stand: Stand) -> None:
 
 
 async def shows_buttons(channel: Channel, stand: Stand) -> None:
-    """A tap brings the reference of its button, and nothing else of what was shown."""
+    """A tap brings the reference of its button, and an edited message loses its buttons."""
     buttons = [[Button("Yes", "ref-yes"), Button("No", "ref-no")]]
     outside = await channel.deliver(parcel(stand, buttons=buttons))
     assert stand.shown()[-1].buttons == ("Yes", "No")
@@ -203,13 +203,13 @@ async def shows_buttons(channel: Channel, stand: Stand) -> None:
 
 
 async def tells_that_it_works(channel: Channel, stand: Stand) -> None:
-    """It finds out whether the outside knows it, and may show that somebody is at work."""
+    """The probe succeeds, and showing that an agent is working does not fail."""
     assert (await channel.probe(stand.connection)).usable
     await channel.show_state(stand.connection, stand.direct)
 
 
 def checks(channel: Channel) -> list[Suite]:
-    """The checks that a channel has to pass, by what it claims."""
+    """Return the checks that a channel has to pass, by the features that it claims."""
     found: list[Suite] = [delivers_text, delivers_long_text_whole, says_what_failed]
     found += [tells_that_it_works]
     if type(channel).edit is not Channel.edit:
@@ -225,8 +225,8 @@ def checks(channel: Channel) -> list[Suite]:
 async def received(
     channel: Channel, stand: Stand, number: int, *, store: bool = True
 ) -> list[Incoming]:
-    """Messages that come until there are so many. With `store` the channel is told that they are
-    kept."""
+    """Receive the given number of messages. With `store` the generator is resumed afterwards, which
+    tells the channel that they are stored."""
     found: list[Incoming] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         async with aclosing(channel.receive(stand.connection)) as coming:
@@ -250,12 +250,12 @@ async def _fails(asked: Awaitable[object], right: Callable[[Undelivered], bool])
     assert right(failure), (failure.sentence, failure.for_good, failure.retry_after)
 
 
-# ── a channel without an outside ────────────────────────────────────────────────────────────────
+# ── the in-memory channel ───────────────────────────────────────────────────────────────────────
 
 
 @dataclass
 class Outside:
-    """The other side of a `MemoryChannel`: what is seen in each conversation, and what is said."""
+    """The other side of a `MemoryChannel`: the shown messages, and those that people write."""
 
     shown: dict[str, Shown] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
@@ -276,7 +276,7 @@ class Outside:
         return [one for id_, one in self.shown.items() if self.where[id_] == conversation]
 
     def say(self, text: str, who: str = "ann", where: str = "", **more: Any) -> Incoming:
-        """Somebody writes; in a conversation of their own, unless it is said where."""
+        """Write a message as a person, in their direct conversation unless `where` is given."""
         given = {
             "id": f"in-{self.number()}",
             "conversation": where or f"with-{who}",
@@ -304,7 +304,7 @@ class MemoryConfig(BaseModel):
 
 
 class MemoryChannel(Channel):
-    """A channel whose other side is in this process."""
+    """A channel whose chat system is an object in this process."""
 
     type = "memory"
     Config = MemoryConfig

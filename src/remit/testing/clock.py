@@ -1,4 +1,4 @@
-"""Time that passes when it is told to, forwards and, as real clocks sometimes do, backwards."""
+"""Virtual clock: time that tests advance, forwards and, as real clocks sometimes do, backwards."""
 
 from remit.clock import Micros
 
@@ -14,5 +14,5 @@ class VirtualClock:
         return self._at
 
     def advance(self, by: Micros) -> None:
-        """Backwards when `by` is negative, as when somebody sets it."""
+        """Advance the clock; a negative `by` sets it back."""
         self._at += by

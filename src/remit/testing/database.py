@@ -1,9 +1,9 @@
-"""A database in the calling thread, and blobs, that can be made to fail where real ones fail.
+"""A single-threaded database and blob store with crash points.
 
-Every commit is a place where a process may die: just before it, when nothing has happened, or just
-after it, when everything has happened and nobody was told. So is every content that is stored,
-which no transaction takes back. A `Crash` at such a place ends all that the process was doing; the
-rows and contents are as a real crash would leave them.
+A process may die at every commit: just before it, without effect, or just after it, with the effect
+but without an answer. The same holds for every stored content, which no transaction rolls back. A
+`Crash` at such a point ends everything the process was doing, and leaves the rows and contents as a
+real crash would.
 """
 
 from collections.abc import Callable
@@ -28,23 +28,23 @@ class Moment(StrEnum):
 
 
 class Crash(BaseException):
-    """The process died. Not an Exception: nothing that runs in it can carry on."""
+    """The process died. Not an Exception, so that no handler in the process continues."""
 
     def __init__(self, moment: Moment) -> None:
         super().__init__(f"crashed {moment.value}")
         self.moment = moment
 
 
-#: Called at each place where a process may die; raises Crash to let it.
+#: Called at each crash point; raises Crash to let the process die there.
 CrashPoint = Callable[[Moment], None]
 
 
 def _never(_: Moment) -> None:
-    """Nothing happens."""
+    """The crash point that never crashes."""
 
 
 class InlineDatabase(Database):
-    """SQLite without threads: a call is done when it returns, so a seed decides everything."""
+    """SQLite without threads: calls are synchronous, so that a seed determines everything."""
 
     dialect = SQLITE
 
@@ -53,16 +53,16 @@ class InlineDatabase(Database):
         self.crash_point: CrashPoint = _never
         self.commits = 0
         self._connection = connect(path)
-        # The crash points decide what a crash leaves, not the disk.
+        # Without syncs: crashes are simulated at the crash points, not by the disk.
         self._connection.execute("PRAGMA synchronous=OFF")
 
     @property
     def changes(self) -> int:
-        """Grows whenever a row is written."""
+        """A counter that grows whenever a row is written."""
         return self._connection.total_changes
 
     def look(self, statement: str, values: dict[str, Any] | None = None) -> list[Any]:
-        """Rows as they are, for whoever checks what no verb tells."""
+        """Query rows directly, for checks beyond the verbs."""
         return self._connection.execute(statement, values or {}).fetchall()
 
     def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
@@ -106,7 +106,7 @@ class InlineDatabase(Database):
 
 
 class CrashingBlobs(LocalBlobs):
-    """Contents in a folder; what is stored stays, whatever becomes of the transaction."""
+    """Contents in a folder with crash points; a rollback does not remove them."""
 
     def __init__(self, root: Path, crash_point: CrashPoint) -> None:
         super().__init__(root)

@@ -1,7 +1,7 @@
-"""The front door of a simulated company: HTTP and pages, without a network.
+"""HTTP client of a simulated company: routes and pages, without a network.
 
-A request goes through everything a real one goes through, from the guard to the answer. The door
-outlives the crashes of what is behind it, as an address does.
+A request passes the whole ASGI application, from the guard to the answer. The door stays valid
+across crashes of the instance behind it, as an address does.
 """
 
 import json
@@ -28,7 +28,7 @@ class Response:
 
 class Door:
     def __init__(self, current: Callable[[], App]) -> None:
-        """`current` is the instance that would answer now."""
+        """`current` returns the present instance."""
         self._instance = build_asgi(cast(App, _Behind(current)), host=HOST)
 
     async def request(
@@ -90,7 +90,7 @@ class Door:
 
 
 class _Behind:
-    """The instance as it is at the moment it is asked."""
+    """Proxy of the present instance, which changes with each crash."""
 
     def __init__(self, current: Callable[[], App]) -> None:
         self._current = current

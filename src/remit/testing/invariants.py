@@ -1,7 +1,7 @@
-"""Invariants of a company after every step, whatever happened to it.
+"""Invariants that hold in every company after every step.
 
-Each invariant is a question to the database that finds the rows which break it. `check` asks them
-all; `check_record` goes through the whole record, which takes longer.
+Each invariant is a query for the rows that break it. `check` runs all of them; `check_record`
+verifies the whole record, which takes longer.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ class Broken(AssertionError):
         self.name = name
 
 
-#: Each finds rows that should not be there.
+#: Queries by invariant; each finds the rows that break it.
 RULES: dict[str, str] = {
     "an agent has at most one live run": """
         SELECT agent_id, count(*) FROM runs WHERE status = 'running'
@@ -97,7 +97,7 @@ RULES: dict[str, str] = {
 
 
 def check(sim: Simulation) -> None:
-    """Every rule; raises Broken with the rows that break one."""
+    """Check every rule; raises Broken with the rows that break one."""
 
     def look(tx: Transaction) -> tuple[str, list[Any]] | None:
         for name, question in RULES.items():
@@ -111,14 +111,14 @@ def check(sim: Simulation) -> None:
 
 
 def check_record(sim: Simulation) -> None:
-    """The record is whole: nothing was taken out, put in or changed."""
+    """Verify the record: no event was removed, added or changed."""
     verdict = sim.ask(events.verify, company=sim.company)
     if not verdict["ok"]:
         raise Broken("the record is whole", verdict)
 
 
 def check_quiet(sim: Simulation) -> None:
-    """When nobody has anything to do any more, nothing was left undone."""
+    """Check that a company at rest has no mail that waits for an idle agent which was not woken."""
     left = """SELECT d.message_id, a.name FROM deliveries d JOIN agents a ON a.id = d.agent_id
         WHERE d.status IN ('queued', 'leased') AND a.status = 'idle'
           AND a.adapter_type <> 'human'

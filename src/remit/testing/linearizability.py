@@ -1,10 +1,10 @@
-"""Linearizability check: whether what several processes did at once has a sequential order.
+"""Linearizability check: whether concurrent operations are consistent with a sequential order.
 
-A history is what was asked and answered, with the times of both by one clock. It is linearizable if
+A history consists of calls and answers, with the times of both by one clock. It is linearizable if
 there is an order in which each operation takes effect at one moment between its call and its
 answer, and every answer is right in that order. The search is that of Wing and Gong with Lowe's
-memory of where it was before: each set of operations done and each state is looked at once. Keys
-are independent of each other and looked at one by one.
+memoisation: each pair of a set of completed operations and a state is visited once. Keys are
+independent and checked one by one.
 
 An operation without an answer, because its process was killed or its connection lost, may have
 taken effect at any time after its call, or never.
@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 S = TypeVar("S", bound=Hashable)
-#: Far more than a history of thousands needs whose operations mostly have answers.
+#: Limit of the search; far more than a history of thousands needs if most operations have answers.
 MOST_PLACES = 2_000_000
 _LONGEST_LINE = 160
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Something that was asked of one key."""
+    """An operation on one key."""
 
     key: str
     name: str
@@ -51,14 +51,15 @@ class Model(Protocol[S]):
     def initial(self, key: str) -> S: ...
 
     def step(self, state: S, operation: Operation) -> Iterable[S]:
-        """The states it may lead to with its answer; none if that answer is wrong here.
+        """Return the states that an operation may lead to with its answer; none if that answer is
+        wrong here.
 
         Without an answer (`operation.unknown`), the states it may lead to with any answer.
         """
         ...
 
     def observes(self, operation: Operation) -> bool:
-        """Whether it changes nothing with its answer, whatever the state; it is then quicker."""
+        """Whether the operation, with its answer, is read-only in any state; prunes the search."""
         ...
 
 
@@ -68,7 +69,7 @@ class Undecided(Exception):
 
 @dataclass(frozen=True)
 class Violation(Generic[S]):
-    """A short history that no order explains."""
+    """A short history without a valid order."""
 
     key: str
     #: The possible states of the key when this part of the history began.
@@ -89,7 +90,7 @@ class Violation(Generic[S]):
 def check(
     model: Model[S], history: Iterable[Operation], *, most: int = MOST_PLACES
 ) -> list[Violation[S]]:
-    """One violation for each key whose history no order explains; none if all is well."""
+    """Return one violation for each key whose history has no valid order."""
     by_key: dict[str, list[Operation]] = defaultdict(list)
     for operation in history:
         by_key[operation.key].append(operation)
@@ -100,7 +101,7 @@ def check(
     ]
 
 
-#: Which of the operations without an answer took effect, as bits; and the state.
+#: A search state: the unanswered operations that took effect, as bits, and the model's state.
 _Place = tuple[int, Any]
 
 
@@ -113,8 +114,8 @@ class _Search(Generic[S]):
         self.loose = [one for one in ordered if one.ended is None]
 
     def ends(self, starts: Iterable[_Place], *, every: bool = False) -> set[_Place]:
-        """Where it may end with every answer right: one such place, or all of them."""
-        # Done are all before `first`, and those after it whose bit is set.
+        """Return a reachable end with every answer right, if there is one, or `every` such end."""
+        # Completed are all operations before `first`, and later ones whose bit is set in `done`.
         stack = [(0, 0, *start) for start in starts]
         seen = set(stack)
         found: set[_Place] = set()
@@ -133,7 +134,7 @@ class _Search(Generic[S]):
         return found
 
     def _next(self, first: int, done: int, taken: int, state: S) -> list[tuple[int, int, int, Any]]:
-        """Calls that may come next: those that began before the first of the others ended."""
+        """Return the successors: operations that began before any other pending one ended."""
         candidates, end = [], None
         for index in range(first, len(self.known)):
             began, ended, operation = self.known[index]
@@ -151,12 +152,12 @@ class _Search(Generic[S]):
                     (first, done, taken | 1 << number, new)
                     for new in set(self._model.step(state, operation)) - {state}
                 ]
-        # The last is looked at first, and what ends first most likely came first.
+        # The stack visits the last one first, and the operation that ended first is most likely.
         for _, index, operation in sorted(candidates, key=lambda one: one[:2], reverse=True):
             states = set(self._model.step(state, operation))
             moved = _moved(first, done | 1 << (index - first))
             if states and self._model.observes(operation):
-                # It is right here and changes nothing anywhere, so whatever works, works after it.
+                # A read-only operation that is right here can be taken first without loss.
                 return [(*moved, taken, state)]
             places += [(*moved, taken, new) for new in states]
         return places
@@ -171,7 +172,7 @@ def _moved(first: int, done: int) -> tuple[int, int]:
 def _shortest(
     model: Model[S], key: str, operations: Sequence[Operation], most: int
 ) -> Violation[S]:
-    """Up to the first answer that cannot be, and from the last moment when nothing was going on."""
+    """Cut a violation to the part from the last idle moment to the first impossible answer."""
     answers = sorted(one.ended for one in operations if one.ended is not None)
     starts: set[_Place] = {(0, model.initial(key))}
 
@@ -193,7 +194,7 @@ def _shortest(
         busy_until = max(busy_until, ended)
     quiet = search.known[cut][0]
     earlier = [one for _, _, one in search.known[:cut]]
-    # Unanswered calls that had begun by then may have happened before or may come after.
+    # Unanswered calls begun by then may have taken effect before, or may do so later.
     early = [one for one in search.loose if one.began < quiet]
     places = _Search(model, [*earlier, *early], most).ends(starts, every=True)
     open_still = [
@@ -208,7 +209,7 @@ def _shortest(
 
 
 class Recorder:
-    """Writes what a process asks and is answered, so that it is known also when it is killed.
+    """Log of a process's calls and answers, which survives its being killed.
 
     `now` is a clock that all processes share, such as `time.monotonic_ns` on one machine.
     """
@@ -235,12 +236,12 @@ class Recorder:
 
 
 def recorded(paths: Iterable[Path]) -> list[Operation]:
-    """The history that recorders wrote."""
+    """Read the history that recorders wrote."""
     found: list[Operation] = []
     for path in paths:
         here: dict[int, Operation] = {}
         for line in path.read_bytes().splitlines():
-            with suppress(ValueError):  # cut off when its process was killed
+            with suppress(ValueError):  # a line cut off by the end of its process
                 number, at, *rest = json.loads(line)
                 if len(rest) == 1:
                     here[number] = replace(here[number], answer=rest[0], ended=at)

@@ -1,7 +1,6 @@
-"""People at the front door of a random company: they ask over HTTP and look at pages.
+"""HTTP users of a random company: they call routes and open pages.
 
-Whatever they ask, in whatever state the company is, they get an answer or a reason; never the news
-that something went wrong inside.
+Every request, in every state of the company, gets an answer or a refusal; never an internal error.
 """
 
 from typing import Any
@@ -17,7 +16,7 @@ from remit.testing.door import Response
 from remit.testing.invariants import Broken
 from remit.testing.simulation import Simulation
 
-#: Seen as they are, whoever is there.
+#: Pages that always exist.
 PAGES = ("/", "/org", "/outcomes", "/approvals", "/inbox", "/events", "/hire", "/account")
 
 
@@ -25,11 +24,11 @@ class Outside:
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
         self._session: str | None = None
-        #: Of those who can be written to from outside, by name.
+        #: Channel tokens of agents, by the agent's name.
         self.tokens: dict[str, str] = {}
 
     def ask(self, number: int, agent: str, other: str) -> None:
-        """One of many requests, sometimes twice with the same key."""
+        """Send one of many requests, sometimes twice with the same idempotency key."""
         wanted = self._requests(agent, other)
         method, address, body = wanted[number % len(wanted)]
         key = {"Idempotency-Key": random_name()} if method == "POST" else {}
@@ -42,7 +41,7 @@ class Outside:
                 raise Broken("a repeated request has the first answer", (address, again.body[:500]))
 
     def write(self, number: int, words: int) -> str | None:
-        """A message by a channel, sometimes again; its id, unless it is not taken any more."""
+        """Send a message through a channel, sometimes twice; returns its id, or None if refused."""
         if not self.tokens:
             return None
         name = min(self.tokens, key=lambda one: crc32(f"{number} {one}".encode()))
@@ -70,7 +69,7 @@ class Outside:
         page = pages[number % len(pages)]
         answer = self._visit(page)
         if answer.status == 401:
-            self._session = None  # it ran out, as sessions do
+            self._session = None  # the session expired
             answer = self._visit(page)
         if answer.status not in (200, 404):
             raise Broken("every page is there, or is not", (page, answer.status))
@@ -109,7 +108,7 @@ class Outside:
         return found
 
     def _some_pages(self) -> list[str]:
-        """Of what there is just now."""
+        """Return pages of things that exist at present."""
         found = self.sim.ask(runs.listing, company=self.sim.company, limit=1)
         return [f"/runs/{one['id']}" for one in found] + [
             f"/outcomes/{one['id']}" for one in self.sim.outcomes(status="open")[:1]

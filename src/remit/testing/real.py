@@ -1,4 +1,4 @@
-"""A stage with real agents: an instance of its own, a worker, whatever an adapter runs."""
+"""A stage with real agents: a separate instance with a worker and a real adapter."""
 
 import asyncio
 import contextlib
@@ -21,14 +21,14 @@ from remit.services.people import companies
 from remit.settings import load
 from remit.testing.scenario import Part
 
-#: Between two looks whether everybody rests.
+#: Between two checks whether all agents are idle.
 _LOOK_SECONDS = 0.2
-#: How long somebody must have been quiet to be resting: an answer may be on its way.
+#: Number of successive idle checks after which agents are at rest, because mail may be on its way.
 _QUIET_LOOKS = 5
 
 
 class RealStage:
-    """Played in a home of its own, which is removed afterwards."""
+    """A stage in a temporary home."""
 
     def __init__(
         self,

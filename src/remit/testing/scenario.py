@@ -1,4 +1,4 @@
-"""A story in a file: who is there, what people do, and what must have come of it.
+"""Scenarios: stories in files, with agents, the board's actions and the expected results.
 
     name: A landing page
     agents:
@@ -18,9 +18,8 @@
       - mail: {to: board, contains: done}
       - outcome: {title: Landing page, status: completed}
 
-Played in a simulation, agents do what their scripts say. Played with a real adapter, the scripts
-are left aside and the agents decide by themselves; people do the same, and the same must come of
-it.
+In a simulation, agents follow their scripts. With a real adapter, the scripts are ignored and the
+agents decide by themselves; the board's actions and the expected results are the same.
 """
 
 import re
@@ -46,12 +45,12 @@ _SPAN = re.compile(r"(\d+)\s*(s|m|h|d)")
 _UNITS: Mapping[str, Micros] = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _REFERENCE = re.compile(r"\$(\w+)(?:\.(\w+))?")
 LARGEST_FILE = 1024 * 1024
-#: Nothing in a story is nested deeper.
+#: Deepest nesting of a file.
 DEEPEST = 64
 
 
 class Failed(AssertionError):
-    """Something that was expected did not come about."""
+    """An expected result is missing."""
 
 
 @dataclass(frozen=True)
@@ -85,18 +84,18 @@ class Scenario:
 
 
 class Stage(Protocol):
-    """Where a scenario is played."""
+    """The environment in which a scenario is played."""
 
     company: str
 
     def do(self, verb: Verb[..., Any], **given: Any) -> Any:
-        """As the board."""
+        """Call a verb as the board."""
 
     def cast(self, part: Part) -> None:
-        """Have an agent that plays this part."""
+        """Set up the agent of a part."""
 
     def rest(self) -> None:
-        """Until nobody has anything to do."""
+        """Wait until no agent has anything to do."""
 
     def wait(self, time: Micros) -> None:
         """Let time pass."""
@@ -113,7 +112,7 @@ def read(path: Path) -> Scenario:
 
 
 def load(path: Path) -> object:
-    """Contents of a scenario file, not interpreted yet."""
+    """Load the YAML of a scenario file."""
     import yaml
 
     try:
@@ -130,7 +129,7 @@ def load(path: Path) -> object:
 
 
 def _check_plain(tokens: Iterable[Any], path: Path) -> None:
-    """Before anything is made of it: a few lines can stand for more than any memory holds."""
+    """Refuse aliases and deep nesting before parsing: few lines can expand beyond all memory."""
     depth = 0
     for token in tokens:
         kind = type(token).__name__
@@ -167,7 +166,7 @@ def _part(document: object, at: str) -> Part:
 
 def _reaction(document: object, at: str) -> Reaction:
     found = _mapping(document, at, {"on", "matching", "do"})
-    # YAML takes the bare word for a truth.
+    # YAML reads the bare word `on` as true.
     on = found.get("on", found.get(True, "mail"))  # type: ignore[call-overload]
     if on not in ("mail", "start"):
         raise BadInput(f"{at}.on: must be mail or start.", "Choose one of these.")
@@ -209,7 +208,7 @@ class Simulated:
         self.sim = sim
         self.company = sim.company
         self._parts: dict[str, Part] = {}
-        #: Values saved by the steps of an agent, for all its runs; a model has its memory for that.
+        #: Values that the steps of each agent saved, across its runs, in place of a model's memory.
         self._saved: dict[str, dict[str, Any]] = {}
         self._started: set[str] = set()
 
@@ -275,7 +274,7 @@ def _react(turn: Turn, reaction: Reaction, letter: Letter | None, saved: dict[st
 
 
 def _resolved(value: Any, saved: Mapping[str, Any]) -> Any:
-    """`$name` and `$name.field` stand for what a step before answered."""
+    """Replace `$name` and `$name.field` by the saved answers of earlier steps."""
     if isinstance(value, Mapping):
         return {key: _resolved(one, saved) for key, one in value.items()}
     if isinstance(value, list):
@@ -289,7 +288,7 @@ def _resolved(value: Any, saved: Mapping[str, Any]) -> Any:
 
 
 def play(scenario: Scenario, stage: Stage) -> list[str]:
-    """Play it; answers what came about as expected, or raises Failed."""
+    """Play a scenario; returns the expected results, or raises Failed."""
     for part in scenario.parts:
         stage.cast(part)
     for step in scenario.board:
@@ -357,7 +356,7 @@ def _expected(stage: Stage, step: Mapping[str, Any]) -> str:
 
 
 def _matching(rows: Iterable[Mapping[str, Any]], wanted: Mapping[str, Any], *names: str) -> int:
-    """How many rows have these values; texts are compared without case."""
+    """Count the rows that have these values; texts are compared without case."""
     asked = {key: str(value).lower() for key, value in wanted.items() if key in names}
     return sum(
         all(str(one.get(key, "")).lower() == value for key, value in asked.items()) for one in rows

@@ -1,4 +1,4 @@
-"""A whole company in one thread: real services, a virtual clock, agents that are functions.
+"""Simulation of a company in one thread: real services, a virtual clock, agents as functions.
 
     with Simulation(seed=1) as sim:
         ceo = sim.agent("ceo", lambda turn: [turn.reply(one, "Done.") for one in turn.mail])
@@ -6,9 +6,9 @@
         sim.run()
         assert [letter.body for letter in sim.mail()] == ["Done."]
 
-Everything goes the way it goes in production, from the token to the event; only the disk, the clock
-and the programs of the agents are played. Crashes are real for whatever they interrupt: the object
-that was the process is thrown away, and another is opened on what was committed.
+All calls take the same path as in production, from the token to the event; only the disk, the clock
+and the agents' programs are simulated. A crash discards the object that represents the process, and
+opens another one on the committed data.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from remit.testing.door import Door, Response
 
 R = TypeVar("R")
 
-#: Memory where there is some that looks like a disk; fsync costs nothing there.
+#: A file system in memory, where there is one: syncs cost nothing there.
 _MEMORY = Path("/dev/shm")  # noqa: S108  # folders below it are made by tempfile
-#: So many turns without an end are a loop.
+#: Most turns of a run; more count as an endless loop.
 MOST_TURNS = 10_000
 
 
@@ -72,13 +72,13 @@ class Turn:
     agent: Member
     run: str
     token: str
-    #: Mail to be dealt with; the end of a good run counts it as dealt with.
+    #: Mail of the run, which a successful end marks as handled.
     mail: list[Letter] = field(default_factory=list)
-    #: Its last words.
+    #: Its final answer.
     words: str = ""
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool as a model would; ToolRefused with its code when it is refused."""
+        """Call a tool as a model would; raises ToolRefused with the code of a refusal."""
         return self.sim.call_tool(self.token, tool, arguments)
 
     def send(self, to: str | Member, body: str, subject: str = "") -> dict[str, Any]:
@@ -93,7 +93,7 @@ Script = Callable[[Turn], object]
 
 @dataclass
 class Member:
-    """An agent of the simulated company, and what it does when it runs."""
+    """An agent of the simulated company, with the script of its runs."""
 
     id: str
     name: str
@@ -107,7 +107,7 @@ class Member:
 
 
 def idle(_: Turn) -> None:
-    """Does nothing; the mail that it was given counts as dealt with."""
+    """The script that does nothing; its mail counts as handled."""
 
 
 class Simulation:
@@ -116,7 +116,7 @@ class Simulation:
         self.chance = random.Random(seed)  # noqa: S311  # a seed must give the same company again
         self.clock = VirtualClock()
         self.members: dict[str, Member] = {}
-        #: The events in sentences; a failure prints them.
+        #: The events as sentences, which a failure prints.
         self.story: list[str] = []
         self.crashes = 0
         self._loop = asyncio.new_event_loop()
@@ -125,7 +125,7 @@ class Simulation:
         self._settings = _settings(self._folder)
         self._folder.chmod(0o700)
         _fresh_database(self._folder / "remit.db")
-        # Ids never go backwards, whatever happens to a process: their maker outlives it here.
+        # Kept across crashes, so that ids stay monotonic.
         self._ids = Ids(self.clock, self.chance.getrandbits)
         self.crash_point: CrashPoint | None = None
         self._open()
@@ -172,7 +172,7 @@ class Simulation:
             self.crash_point(moment)
 
     def crash(self) -> None:
-        """The instance dies as it stands, and is started again."""
+        """Kill the instance and start it again."""
         self.crashes += 1
         self.say("The instance is killed and started again.")
         point, self.crash_point = self.crash_point, None
@@ -184,7 +184,7 @@ class Simulation:
 
     @contextlib.contextmanager
     def crashing(self, point: CrashPoint) -> Iterator[None]:
-        """Let `point` decide at every commit whether the process dies there."""
+        """Context manager: set a function that decides at each crash point whether to crash."""
         before, self.crash_point = self.crash_point, point
         try:
             yield
@@ -199,7 +199,7 @@ class Simulation:
     def agent(
         self, name: str, script: Script = idle, *, boss: Member | None = None, **post: Any
     ) -> Member:
-        """Somebody new, taken on by the board; the first named like the root agent is that one."""
+        """Create an agent as the board; the root agent's name returns the root agent."""
         if boss is None and name == self.root.name:
             self.root.script = script
             return self.root
@@ -221,18 +221,18 @@ class Simulation:
         return member
 
     def adopt(self, agent: str, script: Script = idle) -> Member:
-        """An agent that came about in another way, such as by a hire."""
+        """Add an agent that was created in another way, such as by a hire."""
         return self._member(self.ask(agents.show, agent=agent), script)
 
     # ── doing ───────────────────────────────────────────────────────────────────────────────
 
     def do(self, verb: Verb[..., R], caller: Caller | None = None, **given: Any) -> R:
-        """As the board, unless somebody else is named."""
+        """Call a verb, as the board unless another caller is given."""
         answer: R = self.do_async(self.app.gate(caller or self.board, verb, **given))
         return answer
 
     def ask(self, verb: Verb[..., R], caller: Caller | None = None, **given: Any) -> R:
-        """The same, for what changes nothing."""
+        """Call a query, as `do` does."""
         return self.do(verb, caller, **given)
 
     def do_async(self, work: Any) -> Any:
@@ -251,7 +251,7 @@ class Simulation:
     def request(
         self, method: str, address: str, *, caller: Caller | None = None, **more: Any
     ) -> Response:
-        """The same over HTTP: as the board, unless somebody else is named. See `Door.request`."""
+        """Send an HTTP request, as the board unless another caller is given; see `Door.request`."""
         token = (caller or self.board).token
         answer: Response = self.do_async(self.door.request(method, address, token=token, **more))
         return answer
@@ -261,7 +261,7 @@ class Simulation:
         return Door(lambda: self.app)
 
     def send(self, to: str | Member, body: str, subject: str = "", **more: Any) -> dict[str, Any]:
-        """Mail from the board."""
+        """Send mail from the board."""
         self.say(f"The board writes to {to.name if isinstance(to, Member) else to}: {body[:60]!r}")
         sent: dict[str, Any] = self.do(
             mail.send, to=_address(to), company=self.company, body=body, subject=subject, **more
@@ -271,11 +271,11 @@ class Simulation:
     # ── working ─────────────────────────────────────────────────────────────────────────────
 
     def ready(self) -> list[str]:
-        """Agents that would be started now."""
+        """Return the agents that a worker would start now."""
         return [one.agent_id for one in self.ask(run_queue.ready, caller=as_system())]
 
     def turn(self, agent: str) -> bool:
-        """Start an agent and let it do what its script says; tells whether it had work."""
+        """Run an agent's script once; returns whether the agent had work."""
         run = self._ids.new()
         try:
             claimed = self.do(
@@ -307,7 +307,7 @@ class Simulation:
             status, report = "failed", {"error": error.sentence, "exit_reason": error.reason}
         if report.get("error"):
             self.say(f"The run of {member.name} {status}: {report['error']}")
-        with contextlib.suppress(Conflict, NotFound):  # somebody ended it meanwhile
+        with contextlib.suppress(Conflict, NotFound):  # it was ended meanwhile
             self.do(
                 runs.end,
                 caller=as_system(),
@@ -319,7 +319,7 @@ class Simulation:
         return True
 
     def refused(self, agent: str, refusal: RemitError) -> None:
-        """Refusal of a start, as a worker handles it."""
+        """Handle the refusal of a start as a worker does."""
         with contextlib.suppress(RemitError):
             if refusal.reason == limits.REACHED:
                 self.do(limits.hold, caller=as_system(), agent=agent)
@@ -329,19 +329,19 @@ class Simulation:
                 self.do(run_queue.settle, caller=as_system(), agent=agent)
 
     def step(self) -> bool:
-        """Let one of those that are ready work; whom, is chance."""
+        """Run one of the ready agents, chosen at random; returns whether one had work."""
         self.tick()
         ready = sorted(self.ready())
         self.chance.shuffle(ready)
         return any(self.turn(agent) for agent in ready)
 
     def tick(self) -> None:
-        """Timers that are due: deferred mail, schedules, expired approvals."""
+        """Run due timers: deferred mail, schedules, expired approvals."""
         self.do_async(self.app.clockwork.tick())
 
     def sweep(self) -> None:
-        """Run the repairs: leases of the dead, wrong times, agents that nobody woke."""
-        # Nobody works between two turns, so whoever holds something then is gone.
+        """Run the repairs: leases of dead workers, wrong times, agents that were not woken."""
+        # No agent works between two turns, so the holder of any lease is gone.
         for run, until in self.ask(run_queue.held, caller=as_system()).items():
             with contextlib.suppress(Conflict):
                 self.do(run_queue.take_over, caller=as_system(), run=run, until=until)
@@ -351,7 +351,7 @@ class Simulation:
             self.do(run_queue.sweep, caller=as_system(), company=company)
 
     def run(self, most: int = MOST_TURNS, *, patience: Micros = HOUR) -> int:
-        """Until nobody has anything to do, also after waiting for `patience`; answers the turns."""
+        """Run agents until none has anything to do within `patience`; returns the turns."""
         turns = 0
         until = self.clock.now() + patience
         while turns < most:
@@ -378,7 +378,7 @@ class Simulation:
     # ── looking ─────────────────────────────────────────────────────────────────────────────
 
     def mail(self, to: Member | None = None) -> list[Letter]:
-        """All that came to the board, or to an agent, oldest first."""
+        """Return all mail of the board or of an agent, oldest first."""
         if to is None:
             found = self.ask(threads.own_inbox, company=self.company, everything=True, limit=1000)
         else:
@@ -386,7 +386,7 @@ class Simulation:
         return [_letter(one) for one in found]
 
     def reports(self, member: Member) -> list[Member]:
-        """Direct reports that the simulation knows."""
+        """Return the direct reports that the simulation knows."""
         found = self.ask(agents.listing, company=self.company, limit=1000)
         below = [one["id"] for one in found if one["reports_to"] == member.id]
         return [self.members[one] for one in below if one in self.members]
@@ -398,14 +398,14 @@ class Simulation:
         return str(self.ask(agents.show, agent=member.id)["status"])
 
     def person(self, name: str, role: str = "board") -> Caller:
-        """Another person, who calls by themselves."""
+        """Add a person; returns their caller."""
         made = self.do(users.add, company=self.company, name=name, role=role)
         key = self.do(users.create_token, company=self.company, user=made["id"], expires_at=None)
         return Caller(key["token"])
 
 
 class AgentDied(Exception):
-    """The program of an agent ended before it was done; scripts raise it to play that."""
+    """Raised by a script to simulate that the agent's program died."""
 
 
 def _letter(view: dict[str, Any]) -> Letter:
@@ -428,7 +428,7 @@ def _settings(folder: Path) -> Settings:
 
 @functools.cache
 def _schema() -> bytes:
-    """An empty database with its schema: made once, copied for every company."""
+    """Return an empty database file with the schema, made once and copied for every company."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "remit.db"
         migrate(f"sqlite:///{path}")

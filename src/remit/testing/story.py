@@ -1,4 +1,4 @@
-"""A scenario that is told step by step: somebody does something, and it is said what came of it.
+"""Stories: scenarios that are narrated step by step, each with an action and its checks.
 
     story:
       - title: A file, and who may read it
@@ -10,11 +10,11 @@
         refused: no_capability
 
 A step is a call by the board or by an agent whose run was begun; a name with a dot is a verb, any
-other a tool, called over MCP. `$facts.id` stands for a value that was saved, `{facts.id}` for its
-text within a text; in such a path `*` takes something of each in a list, and `#` counts. A step is
-checked by `expect` (these values), `contains`, `lacks` (this text, in a text or in one of a list),
-`only` (a list of one), `refused` (with this code) and `cut_off`. What it says is told only if all
-of that is true; `patiently` repeats the call until it is. `if` and `unless` leave a step out.
+other a tool, called over MCP. `$facts.id` stands for a saved value, `{facts.id}` for its text in
+another text; in such a path `*` maps over a list, and `#` counts it. A step is checked by `expect`
+(these values), `contains`, `lacks` (this text, in a text or in one of a list), `only` (a list of
+one), `refused` (with this code) and `cut_off`. Its `say` is narrated only if all checks pass;
+`patiently` repeats the call until they do. `if` and `unless` skip a step.
 """
 
 import asyncio
@@ -46,11 +46,11 @@ Step = Mapping[str, Any]
 
 
 class WentWrong(Exception):
-    """The story cannot go on, because something is not as it has to be."""
+    """The story cannot continue after an unexpected result."""
 
 
 class Teller(Protocol):
-    """Narrator of a story for people."""
+    """Narrator of a story, for people."""
 
     def title(self, text: str) -> None: ...
 
@@ -62,7 +62,7 @@ class Teller(Protocol):
 
 
 class Player:
-    """Plays a story in an instance that is running."""
+    """Plays a story in a running instance."""
 
     def __init__(
         self, app: App, url: str, board: Caller, teller: Teller, known: Mapping[str, Any]
@@ -77,11 +77,11 @@ class Player:
         self._worker: Worker | None = None
 
     async def play(self, steps: Sequence[Step]) -> bool:
-        """Whether everything came out as the story has it."""
+        """Play the steps; returns whether all checks passed."""
         try:
             outcomes = [await self._step(step) for step in steps]
         except (RemitError, ToolRefused, ConnectionError, WentWrong) as wrong:
-            # A story that cannot go on has not come out right.
+            # A story that cannot continue has failed.
             self._teller.refused(str(wrong))
             return False
         finally:
@@ -148,7 +148,7 @@ class Player:
         try:
             if "." in what:
                 return await self._app.gate(self._callers[who], verb_named(what), **arguments)
-            # Agents are other programs; their calls must not hold up the instance in this one.
+            # In a thread, because the call blocks, and the instance runs in this process.
             call: Callable[..., Any] = self._agents[who].call
             answer = await asyncio.to_thread(call, what, **arguments)
         except ToolRefused as refused:
@@ -175,7 +175,7 @@ class Player:
         return True
 
     def _wrong(self, step: Step) -> str:
-        """The first difference from what the step expects; empty when there is none."""
+        """Return the first failed check of the step; empty if all pass."""
         if "only" in step and (count := len(self._at(step["only"]))) != 1:
             return f"There should be one {step['only']}, and there are {count}."
         for path, wanted in step.get("expect", {}).items():
@@ -220,7 +220,7 @@ def _part(value: Any, path: Sequence[str]) -> Any:
 
 
 def read(path: Path) -> Sequence[Step]:
-    """The steps of a story, each with one thing that is done."""
+    """Read the steps of a story, each with one action."""
     document = load(path)
     steps = document.get("story") if isinstance(document, Mapping) else None
     if not isinstance(steps, list):

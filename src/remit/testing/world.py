@@ -1,8 +1,7 @@
-"""A random company: what its agents do by chance, and what people and the world do to it.
+"""A random company: random actions of its agents, of people and of the environment.
 
-What the numbers of an `Op` mean is decided when it is carried out (somebody of those who are
-there), so any part of a story is a story as well: that is what lets a long one that fails be cut
-down to a short one.
+The numbers of an `Op` are interpreted when it is executed (as one of the existing agents, for
+example), so any part of a story is a valid story: that makes it possible to shrink a failing one.
 """
 
 import random
@@ -59,7 +58,7 @@ class Outcome:
     story: list[str] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the outcome as JSON, for programs."""
         counts = ("seed", "steps", "turns", "deliveries", "crashes", "refusals")
         return {
             **{name: getattr(self, name) for name in counts},
@@ -80,23 +79,23 @@ class Outcome:
 
 
 class World:
-    """A company that things happen to, and what is known about it from outside."""
+    """A company to which ops are applied, and the facts that are known about it from outside."""
 
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
         self.out = Outcome(sim.seed, [])
-        #: Messages that were acknowledged as sent; none must be lost.
+        #: Ids of messages that were acknowledged as sent; none may be lost.
         self.sent: set[str] = set()
         self.handled: set[str] = set()
         self.outside = Outside(sim)
-        #: Each op has a chance of its own, so that leaving out another does not change it.
+        #: Seeded anew for each op, so that removing another op does not change it.
         self.chance = random.Random()  # noqa: S311
         sim.root.script = self._play
 
     # ── agents ──────────────────────────────────────────────────────────────────────────────
 
     def _play(self, turn: Turn) -> None:
-        """Random actions of an agent in a run, from all that agents can do."""
+        """Perform random actions of an agent in a run, from all that agents can do."""
         chance = self.chance
         self._receive(turn)
         for _ in range(chance.randint(0, 3)):
@@ -107,7 +106,7 @@ class World:
             self._finish_with(turn)
 
     def settle(self) -> None:
-        """Let everybody come to rest, doing nothing but what is left to do."""
+        """Let all agents only handle their remaining mail, until all are idle."""
         for member in self.sim.members.values():
             member.script = self._just_read
         self.out.turns += self.sim.run(patience=2 * HOUR)
@@ -170,7 +169,7 @@ class World:
             self.sent.add(turn.reply(letter, "Yes.")["id"])
 
     def _agent_tells_all(self, turn: Turn) -> None:
-        """To those below it, as bosses do."""
+        """Send mail to all reports, as bosses do."""
         for member in self.sim.reports(turn.agent)[:10]:
             self.sent.add(turn.send(member, "To all of you.")["id"])
 
@@ -221,7 +220,7 @@ class World:
         self.sent.add(self.sim.send(to, f"Message {op.b}", **later)["id"])
 
     def op_post(self, op: Op) -> None:
-        """A day's post, to one after the other."""
+        """Send a batch of mail, to one agent after the other."""
         for number in range(op.b % 24 + 1):
             self.sent.add(self.sim.send(self._member(op.a + number // 4), "Post.")["id"])
 
@@ -232,7 +231,7 @@ class World:
         self.outside.look(op.a, self._member(op.b).id)
 
     def op_bind(self, op: Op) -> None:
-        """Let somebody be reached from outside, or no more."""
+        """Bind an agent to a channel, or remove a binding."""
         bound = self.sim.ask(bindings.listing, company=self.sim.company)
         if bound and op.b % 3 == 0:
             gone = bound[op.a % len(bound)]["id"]
@@ -270,7 +269,7 @@ class World:
                 case 1:
                     self.sim.do(outbox.put_back, system, **given)
                 case 2:
-                    pass  # whoever carries it is not heard of any more
+                    pass  # the worker is gone, without a report
                 case _:
                     self.sim.do(outbox.delivered, system, **given)
 
@@ -357,13 +356,13 @@ class World:
         self.sim.say(f"{op.a % 600 + 1} seconds pass.")
 
     def op_jump(self, op: Op) -> None:
-        """A clock that is set, an hour at most, in either direction."""
+        """Set the clock, by an hour at most, in either direction."""
         by = (op.a % 120 - 60) * MINUTE
         self.sim.clock.advance(max(-HOUR, min(HOUR, by)))
         self.sim.say(f"The clock jumps by {by // MINUTE} minutes.")
 
     def op_crash(self, op: Op) -> None:
-        """Let the process die before or after one of the next commits, or effects."""
+        """Crash the process before or after one of the next commits or stored contents."""
         moment = tuple(Moment)[op.a % len(Moment)]
         left = op.b % 12
 
@@ -387,7 +386,7 @@ class World:
         return self._one_of(number, self.sim.members)
 
     def _one_of(self, number: int, ids: Iterable[str]) -> Member:
-        """The one that a number means, which stays the same when others come or go."""
+        """Return the agent that a number means; stable when other agents come or go."""
         among = (self.sim.members.get(one) or self.sim.adopt(one, self._play) for one in ids)
         return min(among, key=lambda one: (crc32(f"{number} {one.name}".encode()), one.id))
 
@@ -395,7 +394,7 @@ class World:
         return self.sim.do(verb, Caller(self.sim.board.token, key), **given)
 
     def check_sent(self) -> None:
-        """Check that each message that was sent is stored, and each that arrived was seen."""
+        """Check that each message that was acknowledged as sent is stored."""
 
         def look(tx: Transaction) -> set[str]:
             return {row[0] for row in tx.execute("SELECT id FROM messages", {}).fetchall()}

@@ -15,7 +15,7 @@ from remit.adapters.setup.lending import Lent
 
 _VARIABLES = (*(cloud.flag for cloud in claude_lending.CLOUDS), *claude_lending.KEYS)
 _ADDRESS = "https://api.anthropic.com"
-#: Claude's names for the newest model of a family; its API does not know them.
+#: Aliases of Claude Code for the newest model of a family, which its API does not accept.
 _ALIASES = ("default", "sonnet", "opus", "haiku", "opusplan")
 _FILES = {"CLAUDE_CONFIG_DIR": ".credentials.json", "HOME": ".claude/.credentials.json"}
 _PROGRAM = CommandLineAgent(
@@ -30,8 +30,8 @@ _PROGRAM = CommandLineAgent(
 )
 
 
-#: For work in a workspace. Claude's others cost thousands of tokens in each request, and several of
-#: them rival Remit's: agents, messages, tasks, timers.
+#: Tools for work in a workspace. Claude's other tools cost thousands of tokens in each request, and
+#: several of them duplicate Remit's: agents, messages, tasks, timers.
 WORKING_TOOLS = ("Read", "Edit", "Write", "Bash", "Skill")
 
 
@@ -112,7 +112,7 @@ class Claude(Adapter):
         },
     }
 
-    # Claude looks there only when it reads the settings of the project too.
+    # Claude reads this folder only together with the settings of the project.
     reads_with = ClaudeReader
     skills_folder: ClassVar[str | None] = ".claude/skills"
 

@@ -1,4 +1,4 @@
-"""Claude Code's command line: how a run is put to it, and how its events are read."""
+"""Claude Code's command line: arguments and environment of a run, and the parser of its events."""
 
 import json
 from collections.abc import Mapping
@@ -19,22 +19,22 @@ _REASONS = {
     "error_max_budget_usd": "budget",
     "prompt_too_long": "context_full",
 }
-#: After these the model is not asked again.
+#: Stop reasons after which the model is not asked again.
 _FINAL = frozenset({"end_turn", "stop_sequence", "refusal"})
-#: Lines that stream while the model writes: for counting, not for the log.
+#: Prefix of streamed partial messages, which are counted but not logged.
 _STREAMED = '{"type":"stream_event"'
-#: Trying again does not make a key right, nor pay for it.
+#: Status codes of a refused or unpaid key, for which a retry is useless.
 _HOPELESS = (401, 402, 403)
-#: A run that is told to wait longer than this ends; whoever waits for the account waits better.
+#: A run that has to wait longer than this ends; the hold on its account then waits instead.
 _LONGEST_WAIT_MS = 60_000
 #: Of an answer whose end is missing.
 _LONGEST_CUT = 50_000
-#: Of what Claude keeps in its home, all that a conversation goes on from.
+#: The only files in Claude's home that are kept for a resumed conversation.
 CONVERSATIONS = ("projects/*.jsonl",)
 _CUT_OFF = "The answer of the model was cut off in the middle."
 
 
-#: Without these it would not even begin.
+#: Options without which Claude Code cannot be used.
 OPTIONS = (
     *("--output-format", "--verbose", "--include-partial-messages", "--mcp-config"),
     *("--strict-mcp-config", "--setting-sources", "--permission-mode", "--append-system-prompt"),
@@ -47,10 +47,10 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
     config = context.config
     command = [
         *(program, "-p", "--output-format", "stream-json", "--verbose"),
-        # Otherwise what a turn took is known only when the run is over.
+        # Otherwise the usage of a turn is known only at the end of the run.
         "--include-partial-messages",
         *("--mcp-config", json.dumps({"mcpServers": _servers(context)}), "--strict-mcp-config"),
-        # Of the project, for the skills that we put there; the workspace is new, so that is all.
+        # Project settings are read for Remit's skills; the new workspace has no others.
         *("--setting-sources", "project", "--permission-mode", _mode(config)),
     ]
     if context.background:
@@ -85,13 +85,13 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
 
 
 def _mode(config: Any) -> str:
-    """In the sandbox that is there for it, Claude may use its workspace."""
+    """Return the permission mode; the default lets Claude act freely inside the sandbox."""
     given: str | None = config.permission_mode
     return given or ("dontAsk" if config.sandbox == "full" else "bypassPermissions")
 
 
 def _limit(context: RunContext) -> str | None:
-    """Cost limit of the run: its own, or the rest of the agent's budget, if that is less."""
+    """Return the cost limit of the run: its own, or the rest of the agent's budget, if less."""
     own, left = context.config.max_budget_usd, context.money_left
     if left is None or (own is not None and own <= left / 1_000_000):
         return None if own is None else str(own)
@@ -99,7 +99,7 @@ def _limit(context: RunContext) -> str | None:
 
 
 def _servers(context: RunContext) -> dict[str, Any]:
-    """Remit, where a run finds its tools; a background job has none."""
+    """Return Remit as an MCP server for a run; nothing for a background job."""
     if context.background:
         return {}
     server = {
@@ -123,7 +123,7 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
         "DISABLE_AUTOUPDATER": "1",
         # An agent's memory is in the knowledge base, where its boss can read it.
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
-        # They are for a person at a terminal, and their list is longer than all that we say.
+        # They are for a person at a terminal, and their list is longer than Remit's prompt.
         "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
         # A line that differs from run to run at the very top spoils the cache of other providers.
         "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
@@ -144,13 +144,13 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
 
 
 class Events:
-    """Reads the stream of events; the last word is the result."""
+    """Parser of the event stream; the last event is the result."""
 
     def __init__(self, *, with_tools: bool = True) -> None:
         self._with_tools = with_tools
         self.session: str | None = None
         self.result: Mapping[str, Any] | None = None
-        #: Why it makes no sense to wait for a result: a reason and a sentence.
+        #: Why no result can be expected: a reason and a sentence.
         self.hopeless: tuple[str, str] | None = None
         #: The answer to the last failed request to the model's server, and the wait after it.
         self._seen: faults.Seen | None = None
@@ -160,19 +160,19 @@ class Events:
         self.context_tokens = 0
         self._messages: dict[str, Mapping[str, Any]] = {}
         self._streams = False
-        #: Whether the model will be asked again, as far as its last turn tells.
+        #: Whether the model will be asked again, according to its last turn.
         self.goes_on = True
-        #: How often it was asked; those that it asks for help itself are not counted.
+        #: Number of turns of the model, without those of its subagents.
         self.turns = 0
-        #: Calls since the last look: the tool, its arguments, and in whose name.
+        #: Calls not yet counted: the tool, its arguments, and the subagent's call or "".
         self.calls: list[tuple[str, Any, str]] = []
 
     def read(self, line: str) -> bool:
-        """Whether a turn of the model is over with this."""
+        """Read a line; return whether it ends a turn of the model."""
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
-            event = _cut_result(line)  # or something else that is printed; it is in the log
+            event = _cut_result(line)  # None for other output, which is in the log
         if not isinstance(event, dict):
             return False
         match event.get("type"), event.get("subtype"):
@@ -233,12 +233,12 @@ class Events:
                 self.calls.append((str(part.get("name")), part.get("input"), by))
 
     def _retries(self, event: Mapping[str, Any]) -> None:
-        """It asks the model again after a while; how long says until when the limit lasts."""
+        """Note a retry of Claude Code; give up if the key is refused or the wait is too long."""
         status, delay = event.get("error_status"), event.get("retry_delay_ms")
         said = str(event.get("error") or "")
         seen = faults.by_status(status, said) if isinstance(status, int) else None
         self._seen = seen or faults.in_words(said) or self._seen
-        # It waits a little longer each time; only what the server itself wants is a time.
+        # Claude's own backoff tells nothing; only the server's delay dates the end of a limit.
         wants = status == 429 and isinstance(delay, int | float)
         self._delay_ms = float(delay) if wants and isinstance(delay, int | float) else 0.0
         if status in _HOPELESS:
@@ -260,7 +260,7 @@ class Events:
 
     @property
     def spent(self) -> Usage:
-        """Of this run: the total of a resumed session is that of all its runs."""
+        """The usage of this run; the totals of a resumed session include its earlier runs."""
         usage = (self.result or {}).get("usage") or {}
         # Without a sum it was cut off before it could say one.
         each = [usage] if _input(usage) else list(self._messages.values())
@@ -272,10 +272,10 @@ class Events:
         )
 
     def outcome(self, code: int, complaint: str = "") -> RunResult:
-        """`complaint` is what it printed beside its events."""
+        """Return the result of the run; `complaint` is the end of the error output."""
         if self.result is not None and not self.result.get("is_error") and not self.hopeless:
             if self._answering:
-                # It tried to go on, and then took what it had for the answer.
+                # It retried after a lost connection, and then took the partial text as the answer.
                 return self._ended(False, "", "cut_off", _CUT_OFF)
             text = str(self.result.get("result") or "")
             return self._ended(True, text, "completed", None)
@@ -296,7 +296,7 @@ class Events:
         return self._ended(False, "", seen.reason if seen else "crashed", error[:500], seen=seen)
 
     def _reason(self, result: Mapping[str, Any], said: str) -> tuple[str, faults.Seen | None]:
-        """In one word why it failed, and whose fault that is."""
+        """Return the reason of a failure in one word, and its fault."""
         if _NO_SUCH_SESSION in said:
             return "session_lost", None
         for name in ("subtype", "terminal_reason"):
@@ -312,7 +312,7 @@ class Events:
         return seen.reason, self._dated(seen)
 
     def _dated(self, seen: faults.Seen | None) -> faults.Seen | None:
-        """How long it was told to wait says until when the limit lasts."""
+        """Add the end of the limit to a fault, from the delay that the server named."""
         if seen is None or seen.until is not None or not self._delay_ms:
             return seen
         return faults.by_status(429, headers={"retry-after-ms": str(int(self._delay_ms))})
@@ -337,7 +337,7 @@ class Events:
 
 
 def _cut_result(line: str) -> dict[str, Any] | None:
-    """The result in a line that was so long that its end is missing; the run did end."""
+    """Recover the result from a line that was cut because of its length."""
     found = parsed(line) or {}
     if "duration_api_ms" not in found or "result" not in found:
         return None
@@ -391,7 +391,7 @@ async def attempt(
                 break
         return events.outcome(await child.wait(), context.complaint)
     finally:
-        context.spent = events.spent  # also of the turn in which it was cut off
+        context.spent = events.spent  # including a turn that was cut off
 
 
 def _keep_pace(context: RunContext, events: Events) -> None:

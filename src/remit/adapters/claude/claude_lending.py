@@ -1,4 +1,4 @@
-"""Credentials lent to Claude Code: a key of Anthropic or of a gateway, or what a cloud needs."""
+"""Credentials lent to Claude Code: a key of Anthropic or a gateway, or the variables of a cloud."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from remit.adapters.setup.lending import Environment, Lent, is_on, missing_file,
 
 KEYS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 ADDRESS: Final = "ANTHROPIC_BASE_URL"
-#: Gateways and clouds have names of their own for the models.
+#: Variables with the names of models, which differ at gateways and clouds.
 _MODELS: Final = (
     "ANTHROPIC_MODEL",
     "ANTHROPIC_SMALL_FAST_MODEL",
@@ -27,9 +27,9 @@ class Cloud:
     flag: str
     keys: Sequence[str]
     beside: Sequence[str]
-    #: Each of these has to be there: one of the variables in it, or all of a pair.
+    #: Requirements, all of which must be met: each by one of its alternatives, a set of variables.
     needed: Sequence[Sequence[tuple[str, ...]]]
-    #: With this a gateway brings the credential, and no key is needed.
+    #: Variable with which a gateway supplies the credential, so that no key is needed.
     without_key: str
     advice: str
 
@@ -97,7 +97,8 @@ EVERY_KEY: Final = (*KEYS, *(name for cloud in CLOUDS for name in cloud.keys), _
 
 
 def lending(settings: Any, environment: Environment) -> Lent:
-    """A run with a key or an address of its own gets neither the worker's address nor its cloud."""
+    """Return what a run is lent; one with its own key or address gets neither the worker's address
+    nor its cloud."""
     beside = network(environment)
     problem = _broken_file(environment)
     if settings.secret_ref:
@@ -147,6 +148,6 @@ def _has(around: Environment, names: Sequence[str]) -> bool:
 
 
 def counted(environment: Environment, lent: Lent) -> dict[str, str]:
-    """An environment without the clouds that are not used."""
+    """Return the environment without the flags of unused clouds."""
     unused = {cloud.flag for cloud in CLOUDS} - set(lent.beside)
     return {name: value for name, value in environment.items() if name not in unused}

@@ -65,7 +65,7 @@ class ClaudeReader(reading.JsonReader):
                 continue
             call = name(part.get("tool_use_id"))
             if self._denied.get(call) is not None:
-                continue  # the same again, for the model
+                continue  # repeats the denial for the model
             text = _unwrapped(words(part.get("content")))
             failed = part.get("is_error") is True
             entry = reading.answered(self._tools.get(call) or "?", call, text, failed=failed)
@@ -82,7 +82,7 @@ class ClaudeReader(reading.JsonReader):
             yield Entry(EntryKind.DENIED, text, tool_name(event.get("tool_name")), call)
 
     def _result(self, event: Mapping[str, Any]) -> Iterator[Entry]:
-        """Denials, which the last line lists; its text was said before and its end is known."""
+        """Yield the denials that the result lists; its other contents are known already."""
         for one in map(mapping, sequence(event.get("permission_denials"))):
             yield from self._denies(one, "")
 
@@ -100,7 +100,7 @@ def _retry(event: Mapping[str, Any]) -> Entry:
 
 
 def tool_name(given: object) -> str:
-    """As people know it: Remit's tools by their own name, those of others with their server."""
+    """Return a tool's name for people: Remit's by their own name, others as server/tool."""
     known = name(given)
     if known.startswith(_OURS):
         return known.removeprefix(_OURS) or known

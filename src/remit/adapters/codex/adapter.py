@@ -31,7 +31,7 @@ _PROGRAM = CommandLineAgent(
 Feature = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
-#: Agents, goals and timers of its own, and what only a person at a screen can use.
+#: Features that duplicate Remit's agents, goals and timers, or need a person at a screen.
 RIVAL_FEATURES = (
     "multi_agent",
     "multi_agent_v2",

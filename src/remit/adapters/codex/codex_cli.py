@@ -1,4 +1,4 @@
-"""Codex' command line: how a run is put to it, and how its events are read."""
+"""Codex' command line: arguments and environment of a run, and the parser of its events."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from remit.adapters.settings import Prices
 from remit.adapters.setup.detect import path_with
 
 _KEY = "OPENAI_API_KEY"
-#: Codex lists a server's tools to few models; to others only that there is a server named remit.
+#: Note for models to which Codex does not list a server's tools, only its name.
 _HOW_TO_CALL = (
     "The tools of remit may not be listed to you. In `exec` call them like `text(await "
     "tools.mcp__remit__mail_inbox({}))`, and `ALL_TOOLS` describes them; where there is "
     "`tool_search`, search for remit."
 )
-#: Settings against agents of its own in its newest models, which are no features to `--disable`.
+#: Settings that disable Codex' own agents for its newest models; `--disable` does not cover them.
 _AGENTS = "multi_agent_v2"
 _NO_AGENTS = {
     f"features.{_AGENTS}.disable_native_tools": True,
     f"features.{_AGENTS}.root_agent_usage_hint_text": "",
     f"features.{_AGENTS}.multi_agent_mode_hint_text": "",
 }
-#: Of the worker's environment; Codex itself is told by a setting.
+#: Variable of the worker with the address; Codex gets the address as a setting.
 ADDRESS = "OPENAI_BASE_URL"
-#: Without these `codex exec` would not even begin.
+#: Options without which `codex exec` cannot be used.
 OPTIONS = ("--json", "--skip-git-repo-check", "--disable", "--config", "--model")
 _OWN_KEY = "CODEX_API_KEY"
-#: Of what Codex keeps in its home, all that a conversation goes on from.
+#: The only files in Codex' home that are kept for a resumed conversation.
 CONVERSATIONS = ("sessions/*.jsonl",)
 _REFUSED_KEY = re.compile(r"status (401|402|403)\b")
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
@@ -54,7 +54,7 @@ _REMIT = "remit/"
 
 @dataclass(frozen=True)
 class Session:
-    """A thread, and what it has taken so far: Codex counts a thread, we count runs."""
+    """A thread and its usage so far, to subtract: Codex counts by thread, Remit by run."""
 
     thread: str
     taken: Usage = field(default_factory=Usage)
@@ -74,7 +74,7 @@ class Session:
 
 def command_line(context: RunContext, program: str, session: Session | None) -> list[str]:
     config = context.config
-    # Our own sandbox is around it; a second one inside needs what the first one takes away.
+    # Remit's sandbox surrounds it; a nested one would need rights that the outer one removes.
     inner = "danger-full-access" if config.sandbox == "workspace" else config.codex_sandbox
     settings: dict[str, Any] = {
         "analytics.enabled": False,
@@ -83,7 +83,7 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         "sandbox_mode": inner,
         **({} if context.background else _remit(context)),
         "web_search": "live" if config.web_search else "disabled",
-        # They are about a person at the screen.
+        # These instructions assume a person at the screen.
         "include_collaboration_mode_instructions": False,
         **(_NO_AGENTS if _AGENTS in config.disabled_features else {}),
     }
@@ -109,7 +109,7 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
         command += ["resume", session.thread]
     command += ["--json", "--skip-git-repo-check", "--disable", "plugins"]
     if context.background:
-        # With full access the home is a shared one, which is to keep nothing of it.
+        # With full access the home is shared, so nothing of the job may be stored there.
         command += ["--ephemeral", "--output-last-message", str(_last_message(context))]
     if config.model:
         command += ["-m", config.model]
@@ -121,12 +121,12 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
 
 
 def _remit(context: RunContext) -> dict[str, Any]:
-    """Variables that tell a run of Remit; a background job gets none."""
+    """Return the settings that connect a run to Remit; a background job gets none."""
     return {
         "mcp_servers.remit.url": f"{context.url}/mcp",
         "mcp_servers.remit.bearer_token_env_var": "REMIT_TOKEN",
         "mcp_servers.remit.required": True,
-        # Tools of other servers come through ours: a server has to be started, and may be slow.
+        # Generous, because Remit proxies other servers, which have to be started and may be slow.
         "mcp_servers.remit.startup_timeout_sec": 30,
         "mcp_servers.remit.tool_timeout_sec": 180,
         "mcp_servers.remit.default_tools_approval_mode": "approve",
@@ -135,7 +135,7 @@ def _remit(context: RunContext) -> dict[str, Any]:
 
 
 def _last_message(context: RunContext) -> Path:
-    """Where Codex leaves the answer of a background job."""
+    """Return the file in which Codex stores the answer of a background job."""
     return context.home / ".codex" / "last-message.md"
 
 
@@ -151,12 +151,12 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
     if key := context.key():
         told[_KEY] = key
     if told.get(_KEY):
-        told.setdefault(_OWN_KEY, told[_KEY])  # the only one it takes for OpenAI itself
+        told.setdefault(_OWN_KEY, told[_KEY])  # the only variable it accepts for OpenAI itself
     return told
 
 
 class Events:
-    """Reads the stream of events; a turn that completed is the result."""
+    """Parser of the event stream; a completed turn is the result."""
 
     def __init__(self, session: Session | None = None, prices: Prices | None = None) -> None:
         self._prices = prices
@@ -164,11 +164,11 @@ class Events:
         self.before = session.taken if session else Usage()
         self.text = ""
         self.usage: Mapping[str, Any] | None = None
-        #: The usage of the thread so far, by Codex's own record.
+        #: The usage of the thread so far, from Codex' own record.
         self.counted: Usage | None = None
         self.error: str | None = None
         self.hopeless = False
-        #: Calls since the last look: the tool, and its arguments.
+        #: Calls not yet counted: the tool and its arguments.
         self.calls: list[tuple[str, Any]] = []
         self._called: set[str] = set()
 
@@ -200,7 +200,7 @@ class Events:
                 pass
 
     def _look_at_call(self, item: Mapping[str, Any]) -> None:
-        """Each once, although it is told of when it begins and when it ends."""
+        """Note a call once, although both its beginning and its end are reported."""
         name = str(item.get("id"))
         if name in self._called:
             return
@@ -214,14 +214,14 @@ class Events:
 
     @property
     def taken(self) -> Usage:
-        """By the whole thread."""
+        """The usage of the whole thread."""
         if self.usage is None:
             return self.counted or self.before
         return _usage(self.usage)
 
     @property
     def spent(self) -> Usage:
-        """By this run."""
+        """The usage of this run."""
         return Usage(
             tokens_in=max(0, self.taken.tokens_in - self.before.tokens_in),
             tokens_out=max(0, self.taken.tokens_out - self.before.tokens_out),
@@ -229,7 +229,7 @@ class Events:
         ).priced_at(self._prices)
 
     def outcome(self, code: int, complaint: str = "") -> RunResult:
-        """`complaint` is what it printed beside its events; before a turn there is nothing else."""
+        """Return the result of the run; `complaint` is the end of the error output."""
         session = str(Session(self.thread, self.taken)) if self.thread else None
         if self.usage is not None and self.error is None and code == 0:
             return RunResult(True, self.text, "completed", None, self.spent, session)
@@ -248,7 +248,7 @@ class Events:
 
 
 def _reason(error: str) -> tuple[str, faults.Seen | None]:
-    """In one word why it failed, and whose fault that is."""
+    """Return the reason of a failure in one word, and its fault."""
     if _NO_SUCH_SESSION.search(error):
         return "session_lost", None
     if _NO_TOOLS.search(error):
@@ -273,7 +273,7 @@ async def attempt(
     try:
         await asyncio.wait([reading, watching], return_when=asyncio.FIRST_COMPLETED)
         if watching.done():
-            # Nothing is left to spend, or it took too many turns: the program ends with the run.
+            # Raises when the budget or the turns are used up, which ends the run and its program.
             watching.result()
         code = await reading
     finally:
@@ -281,11 +281,11 @@ async def attempt(
             task.cancel()
         await asyncio.gather(reading, watching, return_exceptions=True)
         if events.usage is None and events.thread is not None:
-            last = _progress(home, events.thread)  # the turn in which it was cut off counts, too
+            last = _progress(home, events.thread)  # includes a turn that was cut off
             events.counted = last.taken if last else events.counted
         context.spent = events.spent
         if session is not None:
-            # Also if it fails, the next run is not to count what this one took.
+            # Also after a failure, so that the next run does not count this run's usage again.
             context.session = str(Session(session.thread, events.taken))
     result = events.outcome(code, context.complaint)
     if context.background and result.ok:
@@ -309,7 +309,7 @@ async def _read(child: Child, events: Events, context: RunContext) -> int:
 
 
 async def _watch(context: RunContext, events: Events, home: Path, turns: _Turns) -> None:
-    """Codex says what it took when it is done; its own record says so after each turn."""
+    """Report the usage after each turn, from Codex' record; its events have it only at the end."""
     counted = None
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
@@ -324,7 +324,7 @@ async def _watch(context: RunContext, events: Events, home: Path, turns: _Turns)
 
 
 class _Turns:
-    """Counts the turns of this run in Codex' own record, which it goes on with in a later run."""
+    """Counts the turns of this run in Codex' record, to which each run of a thread appends."""
 
     def __init__(self, home: Path, session: Session | None) -> None:
         self._home = home
@@ -339,9 +339,9 @@ class _Turns:
         new = _part(record, self._read, _LONGEST_TAIL)
         whole = new[: new.rfind(b"\n") + 1]
         if not whole and len(new) == _LONGEST_TAIL:
-            whole = new  # a line that is longer than anything that counts
+            whole = new  # a line too long to be a count
         self._read += len(whole)
-        # It is told of once without numbers when a conversation begins.
+        # A conversation begins with a count without numbers, which is no turn.
         self._counted += sum(
             b'"token_count"' in line and b'"total_token_usage"' in line
             for line in whole.splitlines()
@@ -351,10 +351,10 @@ class _Turns:
 
 @dataclass(frozen=True)
 class _Progress:
-    """Of a thread, as Codex' own record has it."""
+    """The progress of a thread, from Codex' own record."""
 
     taken: Usage
-    #: How long the conversation has become.
+    #: The length of the conversation in tokens.
     context: int
     #: Whether the model answered with words, and not with a call.
     over: bool
@@ -368,7 +368,7 @@ def _progress(home: Path, thread: str) -> _Progress | None:
         counts = '"token_count"' in line
         if not counts and '"response_item"' not in line:
             continue
-        # Nothing in a file that the agent can write is a reason to fail.
+        # The agent can write this file, so bad lines are skipped.
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
             payload = json.loads(line)["payload"]
             if not counts:
@@ -400,8 +400,8 @@ def _tail(record: Path, longest: int = _LONGEST_TAIL) -> str:
 
 
 def _part(record: Path, start: int, longest: int) -> bytes:
-    """Of a file that the agent can write: it may be anything, and lead anywhere. A negative start
-    is counted from the end."""
+    """Read a part of a file that the agent can write: links and special files are refused. A
+    negative start counts from the end."""
     try:
         opened = os.open(record, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

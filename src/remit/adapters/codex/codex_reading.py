@@ -31,7 +31,7 @@ class CodexReader(reading.JsonReader):
             case "thread.started" | "turn.started" | "item.updated":
                 return ()
             case "turn.completed" | "turn.failed":
-                return ()  # how the run ended is known
+                return ()  # the end of the run is known from its result
             case _:
                 return (Entry(EntryKind.PRINTED, arguments(dict(event))),)
 

@@ -27,7 +27,7 @@ Provider = Literal[
     "anthropic", "openai", "google", "groq", "mistral", "openrouter", "ollama", "compatible"
 ]
 PROVIDERS: Final = get_args(Provider)
-#: Where each provider's key is expected, in the order in which they are tried.
+#: Variables with each provider's key, in the order in which providers are tried.
 _VARIABLES: dict[Provider, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "openai": ("OPENAI_API_KEY",),
@@ -38,7 +38,7 @@ _VARIABLES: dict[Provider, tuple[str, ...]] = {
 }
 
 
-#: Where each answers, for those who name no address; two of them without a version.
+#: Default address of each provider; two of them without a version.
 _ADDRESSES: dict[Provider, str] = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com/v1",
@@ -48,12 +48,12 @@ _ADDRESSES: dict[Provider, str] = {
     "openrouter": "https://openrouter.ai/api/v1",
     "ollama": local_models.OLLAMA,
 }
-#: The worker's own address for a provider, such as that of a gateway.
+#: Variables of the worker with a provider's address, such as that of a gateway.
 _ADDRESS_VARIABLES: dict[Provider, str] = {
     "anthropic": "ANTHROPIC_BASE_URL",
     "openai": "OPENAI_BASE_URL",
 }
-#: For those who name none.
+#: Default model of each provider.
 _MODELS: dict[Provider, str] = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5.5"}
 
 
@@ -161,7 +161,7 @@ class Llm(Adapter):
 
     @staticmethod
     def _local(settings: LlmConfig) -> str | None:
-        """Models of a server on its usual port, for those who chose nothing else."""
+        """Return the models of a local server on its usual port, if no provider was chosen."""
         return local_models.look() if settings.provider is None else None
 
     async def try_out(self, config: LlmConfig, lent: Lent, secret: str | None) -> probe.Tried:
@@ -180,7 +180,7 @@ class Llm(Adapter):
             return await probe.ask(probe.to_google(base, model, key, **more))
         if key:
             return await probe.ask(probe.to_openai(base, model, key, chat=True, **more))
-        # Asking it for an answer could have it load gigabytes first.
+        # Lists the models instead: for an answer, the server might have to load gigabytes first.
         pull = f"Get it with `ollama pull {model}`, or set another model."
         get = pull if provider == "ollama" else ""
         listed = probe.to_openai(base, None, key, chat=True, get_model=get, **more)
@@ -188,7 +188,7 @@ class Llm(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         try:
-            # It takes seconds, in which others are not to wait.
+            # In a thread, because the import takes seconds.
             loop = await asyncio.to_thread(importlib.import_module, "remit.adapters.llm.llm_loop")
         except ImportError as error:
             raise Unsupported(
@@ -233,18 +233,18 @@ def _chosen(config: LlmConfig, keys: Mapping[str, str]) -> Provider | None:
 
 
 def _address(config: LlmConfig, provider: Provider, beside: Mapping[str, str]) -> str | None:
-    """Where it is asked; None: at the address that the library knows."""
+    """Return the address of the model's server; None for the library's default."""
     if config.base_url:
         return config.base_url
     if given := beside.get(_ADDRESS_VARIABLES.get(provider, "")):
         return given
-    # A library would take the worker's own, which goes with the worker's key alone.
+    # Explicit, because the library would take the worker's address, which belongs to its key alone.
     said = provider == "ollama" or (config.secret_ref and provider in _ADDRESS_VARIABLES)
     return _ADDRESSES[provider] if said else None
 
 
 def has_few_tools(config: LlmConfig) -> bool:
-    """Whether its model is told of a few tools only; one of one's own is likely to be small."""
+    """Whether its model gets only a few tools; by default a local one, which is likely small."""
     if config.tools is not None:
         return config.tools == "few"
     if config.provider == "ollama":

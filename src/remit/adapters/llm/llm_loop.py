@@ -31,7 +31,7 @@ _FEW = (
     "You have the tools that are listed to you and no others. What is said above about other tools "
     "does not concern you."
 )
-#: From the narrow to the wide.
+#: Reasons by exception, subclasses before their bases.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (errors.ModelAuthenticationError, "auth"),
     (errors.ModelQuotaExceededError, "billing"),
@@ -96,7 +96,7 @@ async def run(
 
 
 def _instructions(context: RunContext, few: bool) -> str | None:
-    """They speak of all tools, of which a small model has a few."""
+    """Return the instructions, with a note for a small model that has only a few of the tools."""
     if few and context.instructions:
         return f"{context.instructions}\n\n{_FEW}"
     return context.instructions or None
@@ -107,7 +107,7 @@ def _remit(context: RunContext, few: bool) -> Any:
         f"{context.url}/mcp{FEW_TOOLS if few else ''}",
         id="remit",
         headers={"Authorization": f"Bearer {context.token}"},
-        # A refusal is something to read and to act on, not the end.
+        # A refused call is a result for the model, not the end of the run.
         tool_error_behavior="failed",
     )
 
@@ -125,7 +125,7 @@ async def _talk(context: RunContext, agent: Any, tools: list[Any]) -> RunResult:
                 longest = max(longest, int(answer.usage.input_tokens or 0))
                 _note(context, answer)
                 calls = any(hasattr(part, "tool_name") for part in answer.parts)
-                # Before its tools are called, so that nothing more is asked of the model.
+                # Before its tools are called, so that a used-up budget ends the run at once.
                 await context.spend(
                     _usage(talk.usage).priced_at(context.config.prices), last=not calls
                 )
@@ -153,8 +153,8 @@ def _model(
     base_url: str | None = None,
     heard: Callable[[Any], Awaitable[None]] | None = None,
 ) -> Any:
-    """The model as the library has it; what is opened for it is closed with `clients`. `heard` is
-    told of every answer of its server."""
+    """Return the library's model; its HTTP clients are closed with `clients`. `heard` is called for
+    every response of the server."""
     hooks = {"response": [] if heard is None else [heard]}
 
     def factory(name: str) -> Any:
@@ -164,7 +164,7 @@ def _model(
         if name.startswith("openai"):
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-            # To the address that was configured: a redirect would take the key and the talk along.
+            # A redirect would take the key and the conversation to another address.
             plain = DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks)
             client = AsyncOpenAI(max_retries=config.max_retries, http_client=plain, **given)
             clients.push_async_callback(client.close)
@@ -185,7 +185,7 @@ def _model(
 
 
 def _retries(context: RunContext, most: int) -> Callable[[Any], Awaitable[None]]:
-    """Tells of answers after which the library asks once more; it does not do so itself."""
+    """Return a hook that logs failed requests which the library is going to retry."""
     failures = 0
 
     async def heard(answer: Any) -> None:
@@ -211,7 +211,7 @@ def _retries(context: RunContext, most: int) -> Callable[[Any], Awaitable[None]]
 
 
 def _note(context: RunContext, answer: Any) -> None:
-    """Logs the words and calls of the model."""
+    """Log the texts and calls of the model."""
     for part in answer.parts:
         said = getattr(part, "content", None)
         if hasattr(part, "tool_name"):
@@ -224,7 +224,7 @@ def _note(context: RunContext, answer: Any) -> None:
 
 
 def _note_results(context: RunContext, request: Any) -> None:
-    """Logs the results that the model is given for its calls."""
+    """Log the results of the model's calls."""
     for part in getattr(request, "parts", None) or ():
         if part.part_kind not in ("tool-return", "retry-prompt") or not part.tool_name:
             continue
@@ -235,7 +235,7 @@ def _note_results(context: RunContext, request: Any) -> None:
 
 
 def _arguments(part: Any) -> Any:
-    """Of a call; some models write them as text."""
+    """Return the arguments of a call, decoded where the model wrote them as text."""
     given = getattr(part, "args", None)
     if isinstance(given, str):
         with contextlib.suppress(ValueError):
@@ -244,7 +244,7 @@ def _arguments(part: Any) -> Any:
 
 
 def _usage(taken: Any) -> Usage:
-    """The library knows the prices of many models."""
+    """Convert the library's usage; it knows the prices of many models."""
     cost = getattr(taken, "cost", None)
     return Usage(
         tokens_in=int(taken.input_tokens or 0),
@@ -269,7 +269,7 @@ def _failed(context: RunContext, error: Exception) -> RunResult:
 
 
 def _seen(error: Exception) -> faults.Seen | None:
-    """The provider's answer, which the library keeps as the cause of its own error."""
+    """Return the fault in the provider's answer, which the library keeps as the error's cause."""
     status = getattr(error, "status_code", None)
     answer = getattr(error.__cause__, "response", None)
     headers = dict(getattr(answer, "headers", None) or {})
@@ -280,7 +280,7 @@ def _seen(error: Exception) -> faults.Seen | None:
 
 
 def _history(context: RunContext) -> Any:
-    """The conversation so far; a damaged or missing one is begun anew."""
+    """Load the conversation so far; None begins a new one, as for a missing or damaged file."""
     if context.session is None:
         return None
     place = context.home / _FOLDER / f"{Path(context.session).name}.json"

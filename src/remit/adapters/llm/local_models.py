@@ -1,4 +1,4 @@
-"""A server of models on this machine, at the port where one usually is."""
+"""Detection of a model server on this machine, at Ollama's usual port."""
 
 import http.client
 import json
@@ -7,15 +7,15 @@ from urllib.parse import urlsplit
 
 from remit.adapters.setup.probe import models_in, named
 
-#: Where Ollama answers unless it was told otherwise.
+#: Ollama's default address.
 OLLAMA: Final = "http://127.0.0.1:11434/v1"
-#: On the same machine it answers at once, or is not there.
+#: Short time limit, because a server on the same machine answers at once.
 _SECONDS: Final = 0.5
 _LARGEST: Final = 1 << 20
 
 
 def look() -> str | None:
-    """The names of the models that it has, for a sentence; None if nobody answers."""
+    """Return the names of the server's models, for a sentence; None without a server."""
     place = urlsplit(OLLAMA)
     asked = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_SECONDS)
     try:
@@ -31,11 +31,11 @@ def look() -> str | None:
 
 
 def first(local: str) -> str:
-    """One of the names that `look` gave."""
+    """Return the first of the names from `look`."""
     return local.partition(",")[0].partition(" and ")[0]
 
 
 def offer(local: str) -> str:
-    """The settings that take the first of its models."""
+    """Return the settings for the first of the models, for a sentence."""
     model = first(local)
     return f'provider "ollama", model "{model}" (of {local})'

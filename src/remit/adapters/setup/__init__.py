@@ -1,1 +1,1 @@
-"""Whether an adapter can work here: programs, credentials, one small request."""
+"""Checks whether an adapter can work here: programs, credentials, one small request."""

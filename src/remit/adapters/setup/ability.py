@@ -1,14 +1,14 @@
-"""Default adapter: for an agent of whom nobody said how it runs."""
+"""Default adapter, for an agent that is created without one."""
 
 from typing import Final
 
-#: Adapters that bring a model, the preferred first.
+#: Adapters with a model, in order of preference.
 WITH_MODEL: Final = ("claude", "codex", "llm")
 WITHOUT_MODEL: Final = "scripted"
 
 
 def best_adapter() -> str:
-    """The first that is usable here, or the one that needs nothing; may take seconds."""
+    """Return the preferred adapter that is usable here, else the scripted one; may take seconds."""
     from remit.adapters import registry
     from remit.adapters.contract import Adapter
 

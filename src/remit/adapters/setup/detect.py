@@ -1,7 +1,7 @@
 """Detection for adapters: a program, its version, and whether a credential is configured.
 
-Only the names of variables and files are looked for, and whether they are there. No value of a
-credential is read, and nothing else is searched.
+Only the existence of variables and files is checked. No value of a credential is read, and nothing
+else is searched.
 """
 
 import contextlib
@@ -29,19 +29,19 @@ from remit.errors import Unsupported
 S = TypeVar("S")
 _PATIENCE_SECONDS = 10
 _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][A-Za-z0-9-]{1,60}")
-#: Programs change rarely; what is kept of them has an end all the same.
+#: Most programs whose answers are cached.
 _MOST_KNOWN = 100
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,3}[A-Za-z0-9.+-]{0,20}")
 
 
-#: Makes of a command and its environment one that runs in a sandbox, with this folder as its home.
+#: Wraps a command and its environment so that it runs in a sandbox, with a folder as its home.
 Hold = Callable[[Sequence[str], Mapping[str, str], Path], tuple[Sequence[str], Mapping[str, str]]]
 _hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
 
 
 @contextmanager
 def held(hold: Hold) -> Iterator[None]:
-    """Programs are asked in a sandbox meanwhile: settings that an agent wrote may name a program
+    """Context manager: run programs in a sandbox, because an agent's settings may name a program
     that an agent wrote."""
     before = _hold.set(hold)
     try:
@@ -51,19 +51,19 @@ def held(hold: Hold) -> Iterator[None]:
 
 
 def find_program(command: str, environment: Environment) -> str | None:
-    """Where a program is, given the environment's PATH."""
+    """Return the path of a program on the environment's PATH."""
     return shutil.which(command, path=environment.get("PATH", os.defpath))
 
 
 def version_of(program: str, environment: Environment) -> str | None:
-    """The program's answer to --version; None when it does not answer like that."""
+    """Return the program's version from --version; None without one."""
     said = said_by(program, ["--version"], environment)
     found = _VERSION.search(said[:2000]) if said is not None else None
     return found[0] if found else None
 
 
 def said_by(program: str, arguments: Sequence[str], environment: Environment) -> str | None:
-    """Output of a program that is started like this; None unless it ends well and in time.
+    """Return the output of a program; None unless it succeeds in time.
 
     It is started with an empty folder as its home and without the environment's secrets.
     """
@@ -97,10 +97,10 @@ def said_by(program: str, arguments: Sequence[str], environment: Environment) ->
 
 @dataclass(frozen=True)
 class Found:
-    """A program as it answered."""
+    """The version and options of a program."""
 
     version: str
-    #: Options that we need and that its help does not have.
+    #: Required options that its help does not list.
     lacking: tuple[str, ...]
 
 
@@ -127,7 +127,7 @@ def _fingerprint(program: str) -> tuple[str, int, int]:
 
 
 def _lacking(text: str, needed: Sequence[str]) -> tuple[str, ...]:
-    """Options that are not in a help; a text that has none of them is not the program's help."""
+    """Return the options that a help text lacks; none if it has none of them, as it is no help."""
     known = set(_OPTION.findall(text))
     lacking = tuple(one for one in needed if one not in known)
     return lacking if len(lacking) < len(needed) else ()
@@ -136,7 +136,7 @@ def _lacking(text: str, needed: Sequence[str]) -> tuple[str, ...]:
 def credential(
     environment: Environment, variables: Sequence[str], files: Mapping[str, str]
 ) -> str | None:
-    """The name of the first source of a credential that is configured.
+    """Return the name of the first configured source of a credential.
 
     `files` maps a variable that holds a folder to the file expected in it.
     """
@@ -150,7 +150,7 @@ def credential(
 
 
 def login_file(environment: Environment, files: Mapping[str, str]) -> Path | None:
-    """Where a program keeps its login, if somebody logged in with it; the file is not read."""
+    """Return the file with a program's login, if it exists; the file is not read."""
     for folder, file in files.items():
         place = Path(environment.get(folder) or "/nowhere") / file
         if place.is_file():
@@ -159,14 +159,14 @@ def login_file(environment: Environment, files: Mapping[str, str]) -> Path | Non
 
 
 def path_with(program: str, path: str) -> str:
-    """A PATH that also finds what lies beside a program, such as the node that it needs."""
+    """Return a PATH with the folder of a program, which may have its interpreter, such as node."""
     folder = str(Path(program).parent)
     return path if folder in path.split(":") else f"{folder}:{path}"
 
 
 @dataclass(frozen=True)
 class CommandLineAgent:
-    """A program that talks to a model: how it is called, and where its key may come from."""
+    """A program that talks to a model: its command, and the sources of its key."""
 
     name: str
     command: str
@@ -175,12 +175,12 @@ class CommandLineAgent:
     files: Mapping[str, str]
     install: str
     log_in: str
-    #: How it prints the help in which our options are, and which ones it must have.
+    #: Arguments that print its help, and the options that the help must list.
     helps: Sequence[str] = ()
     options: Sequence[str] = ()
 
     def check(self, settings: Any, environment: Environment, lent: Lent) -> Check:
-        """Whether it is there, takes our options, and has a key."""
+        """Check that it is installed, has the required options, and has a key."""
         program = find_program(settings.command, environment)
         if program is None:
             return Check(
@@ -253,7 +253,7 @@ class CommandLineAgent:
             return result
 
     def _login(self, settings: Any, lent: Mapping[str, str]) -> Path | None:
-        """The worker's own login, for a run that has no key."""
+        """Return the worker's login file, for a run without a key."""
         if settings.secret_ref or lent or set(self.variables).intersection(settings.env):
             return None
         return login_file(os.environ, self.files)

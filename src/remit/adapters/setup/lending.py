@@ -1,8 +1,8 @@
-"""The worker's own environment, as far as a run is lent it: keys, and what belongs to them.
+"""Lending: the variables of the worker's environment that a run gets, keys and related settings.
 
-A key is of little use without its address, its region, the proxy on the way there and the
-certificate of whoever answers. What goes together is lent together, or the adapter says what is
-missing. Nothing else of the environment is.
+A key is of little use without its address, its region, the proxy on the way and the certificate of
+the server. Related variables are lent together, or the adapter reports which are missing. No other
+variables are lent.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ Environment = Mapping[str, str]
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _WITHOUT_PROXY: Final = "NO_PROXY"
-#: Remit itself is reached here.
+#: Hosts under which Remit itself is reached.
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 CERTIFICATES: Final = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CODEX_CA_CERTIFICATE")
-#: Variables that name a file, which the program has to be shown.
+#: Variables that name a file, which has to be visible in the sandbox.
 FILES: Final = (*CERTIFICATES, "GOOGLE_APPLICATION_CREDENTIALS")
 _LARGEST_FILE: Final = 4 << 20
 
@@ -31,11 +31,11 @@ _LARGEST_FILE: Final = 4 << 20
 class Lent:
     """Variables of the worker's environment that a run gets."""
 
-    #: Secrets: nobody sees them in a log.
+    #: Secrets, which are redacted from logs.
     keys: Mapping[str, str] = field(default_factory=dict)
     #: Settings that belong to the keys: addresses, regions, models, proxies, certificates.
     beside: Mapping[str, str] = field(default_factory=dict)
-    #: Why that is not enough, in a sentence, and what to do about it.
+    #: Why that is not enough, in a sentence, and the next step.
     problem: str = ""
     step: str = ""
 
@@ -55,7 +55,7 @@ def _passwords(values: Iterable[str]) -> list[str]:
 
 
 def pick(environment: Environment, names: Sequence[str]) -> dict[str, str]:
-    """The variables that are set."""
+    """Return those of the variables that are set."""
     return {name: environment[name] for name in names if environment.get(name)}
 
 
@@ -64,7 +64,7 @@ def is_on(environment: Environment, flag: str) -> bool:
 
 
 def network(environment: Environment) -> dict[str, str]:
-    """Proxies and certificates; Remit is never behind a proxy."""
+    """Return the variables of proxies and certificates, with an exception for Remit's own host."""
     found = pick(environment, CERTIFICATES)
     proxies = pick(environment, [*_PROXIES, *(name.lower() for name in _PROXIES)])
     if not proxies:
@@ -76,14 +76,13 @@ def network(environment: Environment) -> dict[str, str]:
 
 
 def spare_loopback(environment: MutableMapping[str, str]) -> None:
-    """For libraries that read a proxy from the process itself: what is on this machine is reached
-    without it."""
+    """Exclude this machine from the proxies, for libraries that read the process's environment."""
     found = network(environment)
     environment.update(pick(found, [_WITHOUT_PROXY, _WITHOUT_PROXY.lower()]))
 
 
 def missing_file(environment: Environment) -> str | None:
-    """The first variable that names a file which is not there."""
+    """Return the first variable that names a missing file."""
     for name in FILES:
         if environment.get(name) and not Path(environment[name]).is_file():
             return name
@@ -92,8 +91,8 @@ def missing_file(environment: Environment) -> str | None:
 
 @contextlib.contextmanager
 def shown(beside: Mapping[str, str], folder: Path, *, full: bool) -> Iterator[dict[str, str]]:
-    """The variables as a program in a sandbox gets them: files are copied into a folder of the run,
-    where it can read them and not change the worker's."""
+    """Context manager: the variables for a program in a sandbox, with their files copied into a
+    folder of the run, so that the program cannot change the worker's."""
     told = dict(beside)
     copies: list[Path] = []
     try:

@@ -1,7 +1,7 @@
-"""One small request to whoever serves a model, and in a sentence what came of it.
+"""Trial request to a model's server, with the result in a sentence.
 
-It shows what looking cannot: whether the key is taken, the model is known and the address answers.
-The key is in no sentence.
+It shows whether the address answers, the key is accepted and the model exists. No sentence contains
+the key.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from remit.adapters.guarded_http import literal, refusal
 from remit.adapters.setup.lending import CERTIFICATES
 from remit.model.execution.fault import Fault
 
-#: Somebody waits for it.
+#: Short time limit, because a person waits for the result.
 SECONDS: Final = 4.0
 _LARGEST: Final = 4 << 20
 _LONGEST_QUOTE: Final = 200
@@ -29,9 +29,9 @@ _TOO_SHORT: Final = "output limit"
 
 @dataclass(frozen=True)
 class Tried:
-    """Result of a trial request."""
+    """The result of a trial request."""
 
-    #: None: it was not tried, and the sentence says why.
+    #: None: it was not tried, for the reason in the sentence.
     ok: bool | None
     sentence: str
     next_step: str = ""
@@ -46,19 +46,19 @@ class Request:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
-    #: The model that has to be there; None: any.
+    #: The model that must exist; None for any.
     model: str | None = None
-    #: How the key is called, and what it is.
+    #: The name of the key, and its value.
     key_name: str = ""
     key: str = ""
-    #: Advice for when there is no such model.
+    #: The next step if the model does not exist.
     get_model: str = ""
-    #: Variables that the program would get: certificates.
+    #: Lent variables, of which the certificates are used.
     beside: Mapping[str, str] = field(default_factory=dict)
 
 
 def to_anthropic(base: str, model: str | None, bearer: bool, key: str, **more: Any) -> Request:
-    """Anthropic's API, or a gateway that speaks it."""
+    """Return a request for Anthropic's API, or a compatible gateway."""
     headers = {"anthropic-version": "2023-06-01"}
     headers |= {"authorization": f"Bearer {key}"} if bearer else {"x-api-key": key}
     root = base.rstrip("/")
@@ -69,7 +69,7 @@ def to_anthropic(base: str, model: str | None, bearer: bool, key: str, **more: A
 
 
 def to_openai(base: str, model: str | None, key: str, *, chat: bool, **more: Any) -> Request:
-    """OpenAI's API, or a server that is compatible with it."""
+    """Return a request for OpenAI's API, or a compatible server."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     root = base.rstrip("/")
     if model is None:
@@ -89,7 +89,7 @@ def to_google(base: str, model: str, key: str, **more: Any) -> Request:
 
 
 async def ask(request: Request, seconds: float = SECONDS) -> Tried:
-    """Send it; whatever happens is an answer."""
+    """Send a trial request; failures become results."""
     import httpx2
 
     parts = urlsplit(request.url)
@@ -104,7 +104,7 @@ async def ask(request: Request, seconds: float = SECONDS) -> Tried:
     try:
         async with httpx2.AsyncClient(
             follow_redirects=False,
-            # The proxies of the worker, as a run is lent them.
+            # Uses the worker's proxies, as a run does.
             trust_env=not here,
             verify=_trusted(parts.scheme, request.beside),
             timeout=httpx2.Timeout(seconds),
@@ -144,9 +144,9 @@ async def _exchange(
 
 
 def _trusted(scheme: str, beside: Mapping[str, str]) -> ssl.SSLContext | bool:
-    """TLS context with the certificates that the programs trust, or the system's own."""
+    """Return a TLS context with the lent certificates; True for the system's own."""
     if scheme == "http":
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and takes no time to load
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # unused and empty, so it loads at once
     files = [beside[name] for name in CERTIFICATES if name in beside]
     if not files:
         return True
@@ -251,7 +251,7 @@ def _strange(host: str, facts: Mapping[str, str | int | None]) -> Tried:
 
 
 def models_in(said: Any) -> list[str] | None:
-    """The names in a list of models; None if it is none."""
+    """Return the names in a list of models; None for any other document."""
     rows = said.get("data") if isinstance(said, Mapping) else None
     if not isinstance(rows, list):
         return None
@@ -260,7 +260,7 @@ def models_in(said: Any) -> list[str] | None:
 
 
 def has(names: list[str], model: str) -> bool:
-    """Whether a model is among them; Ollama calls what has no tag `latest`."""
+    """Whether a model is in the list; Ollama adds the tag `latest` to a name without one."""
     return model in names or f"{model}:latest" in names
 
 
@@ -277,7 +277,7 @@ def _json(body: bytes) -> Any:
 
 
 def _quote(said: Any, key: str) -> str:
-    """The server's message, in one line and without the key."""
+    """Return the server's error message, in one line and without the key."""
     error = said.get("error") if isinstance(said, Mapping) else None
     text = error.get("message") if isinstance(error, Mapping) else error
     if not isinstance(text, str):

@@ -1,7 +1,7 @@
-"""The skills that ship with Remit, given to an agent where its program looks for them.
+"""Skills that ship with Remit, written into the folder in which an agent's program looks for them.
 
-A skill is a folder with a SKILL.md, which is read when it is needed, so it costs an agent little
-until then. Where a program looks is said by its adapter (`Adapter.skills_folder`).
+A skill is a folder with a SKILL.md, which a program loads only when it is needed, so that it costs
+few tokens until then. The adapter names the folder (`Adapter.skills_folder`).
 """
 
 from importlib.resources import files
@@ -14,12 +14,12 @@ _FOLDER = "skills"
 
 
 def names() -> list[str]:
-    """The skills that there are."""
+    """Return the names of all skills."""
     return sorted({path.parts[0] for path in _contents()})
 
 
 def give(workspace: Path, adapter_type: str) -> list[Path]:
-    """Write the skills into a new workspace; answers the folders, none when it knows no skills."""
+    """Write the skills into a new workspace; returns their folders, if the adapter has any."""
     folder = registry.get(adapter_type).skills_folder
     if folder is None:
         return []
@@ -27,7 +27,7 @@ def give(workspace: Path, adapter_type: str) -> list[Path]:
     for path, content in _contents().items():
         place = given / path
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with place.open("xb") as file:  # never through something that is there already
+        with place.open("xb") as file:  # never through an existing file or link
             file.write(content)
     return [given / name for name in names()]
 

@@ -23,7 +23,7 @@ PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Connector:
-    """Makes connections of bindings; shared by all that speak with the outside."""
+    """Factory of connections for bindings; shared by the loops that talk to channels."""
 
     secret: SecretOf
     #: Whether channels may call addresses in private networks.
@@ -47,7 +47,7 @@ class Connector:
         )
 
     async def probe(self, claimed: ConnectionShape) -> Check:
-        """Ask the outside whether it knows us."""
+        """Check the binding's credentials with the server of the channel."""
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 return await self.channel(claimed).probe(await self.connection(claimed))
@@ -56,11 +56,11 @@ class Connector:
         except TimeoutError:
             return Check(False, "It does not answer.", "Try again, or look at its settings.")
         except Exception as error:
-            # A plugin's own; its text may hold what it was given.
+            # An exception of a plugin; its text may contain secrets, so only the type is shown.
             return Check(False, f"The channel failed ({type(error).__name__}).", "")
 
     async def _key(self, claimed: ConnectionShape) -> bytes:
-        """A secret of the company, or what is kept of the binding's token."""
+        """Return the value of the binding's secret, or the digest of its token without one."""
         name = registry.secret_of(claimed["adapter_config"])
         if name is None:
             return str(claimed["adapter_token"]).encode()

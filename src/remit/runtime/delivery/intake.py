@@ -1,4 +1,4 @@
-"""Deals with what came from chats: fetches its files, then has it handled as who sent it."""
+"""Intake of messages from chats: fetches their files, then handles each as its sender."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ Taken = shapes.StoredFileShape | shapes.LeftOutFileShape
 AT_ONCE = 8
 SHORTEST_SLEEP = 0.02
 FETCH_SECONDS = 45.0
-#: Until it is looked again, by why it was not taken: no room in the agent's inbox, or no runs left
-#: in this hour for people who are not known. Somebody may raise that limit meanwhile.
+#: Seconds until a retry, by the reason of the refusal: the agent's inbox is full, or the runs for
+#: unknown people are used up in this hour; that limit may be raised meanwhile.
 PATIENCE = {"inbox_full": 5.0, limits.REACHED: 60.0}
 
 
 class IntakeLoop(Deliveries):
-    """Deals with incoming messages: those of one place in order, different places and people who
-    are known side by side."""
+    """Handles incoming messages: those of one lane in order, different lanes at the same time."""
 
     put_back = intake.put_back
 
     def __init__(self, gate: Gate, ids: Ids, connector: Connector, **more: Any) -> None:
         more = {"backoff": intake.BACKOFF, **more}
-        verbs: Any = intake  # what ends it is `handling`, in the transaction that deals with it
+        verbs: Any = intake  # `handling` ends the row, in the transaction that handles the message
         super().__init__(gate, verbs, "intake", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
         self._connector = connector
         self._ids = ids
@@ -53,7 +52,7 @@ class IntakeLoop(Deliveries):
             raise Undelivered(f"it failed ({type(error).__name__})") from error
 
     async def _handle(self, claimed: shapes.ClaimedIntakeShape) -> None:
-        """Handle it and keep that it is handled, in one transaction."""
+        """Handle a message and end its row, in one transaction."""
         account = claimed["account"]
         about: dict[str, Any] = {"intake_id": claimed["id"], "epoch": claimed["epoch"]}
         try:
@@ -78,7 +77,7 @@ class IntakeLoop(Deliveries):
         await self._do(handling.refused, **about, sentence=sentence)
 
     async def _files(self, claimed: shapes.ClaimedIntakeShape) -> list[Taken]:
-        """Each file stored, or why it was left out."""
+        """Store the files of a message; return each one, or the reason why it was left out."""
         found: list[Taken] = []
         for number, one in enumerate(claimed["document"]["files"]):
             why = refusal(one["name"], one["media_type"], one["size"])

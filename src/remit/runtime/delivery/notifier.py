@@ -1,6 +1,6 @@
-"""Tells people outside what needs them: by a command on this machine, or a signed webhook.
+"""Notifier: sends notices to people outside, by a command on this machine or a signed webhook.
 
-When something happened in a company, it is looked at whether somebody there needs to know.
+After a change in a company, the notices for its people are planned anew.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from remit.services.connections.shapes import ClaimedNoticeShape, NoticeDocument
 
 log = logging.getLogger(__name__)
 
-#: A command that takes longer is ended.
+#: Time limit of a command, which is then killed.
 COMMAND_SECONDS = 30.0
 AT_ONCE = 4
-#: Unannounced changes, such as a letter that has waited for long, are found after this.
+#: How often all companies are planned, for changes without an event, such as mail that waits long.
 LONGEST_SLEEP = 30.0
-#: Much happens that needs nobody; it is looked at together.
+#: Shortest time between two rounds, which batches the many changes that need no notice.
 SHORTEST_SLEEP = 0.5
 LONGEST_TEXT = 500
 _LARGEST_OUTPUT = 16 * 1024
-#: Variables of the instance's environment for a command: none that Remit or a model needs.
+#: Variables that a command gets from the instance's environment; none with secrets of Remit or of
+#: models.
 _PASSED = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"),
     *("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
@@ -47,23 +48,23 @@ _PASSED = (
 
 class Notifier(Deliveries):
     def __init__(self, gate: Gate, commands: Path, *, private: bool = False, **more: Any) -> None:
-        """`commands` is the file that names a command for each user who has one."""
+        """`commands` is the file with the commands of users."""
         super().__init__(gate, notices, "notice", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
         self._longest = LONGEST_SLEEP
         self._file = commands
         self._private = private
-        #: The companies in which something happened; None is for all.
+        #: Companies with changes since the last round; None means all companies.
         self._grown: set[CompanyId] | None = None
         self._warned = ""
         self._every(LONGEST_SLEEP, self._look_everywhere)
 
     def command_of(self, user: str) -> str | None:
-        """The command by which a user is told; raises `Unavailable` if the file is not to be
-        believed."""
+        """Return the command that notifies a user; raises `Unavailable` if the file is not
+        trustworthy."""
         return notify_commands.read(self._file).get(user)
 
     async def tick(self) -> int:
-        """Look everywhere, and tell what is new; answers how many attempts were made."""
+        """Plan all companies and send what is due; returns the number of attempts."""
         self._grown = None
         return await super().tick()
 
@@ -90,7 +91,7 @@ class Notifier(Deliveries):
         self._woken.set()
 
     async def _plan(self) -> None:
-        """Put into the queue what people are to be told of."""
+        """Plan the notices of changed companies, and queue them."""
         commands = [*self._commands()]
         grown, self._grown = self._grown, set()
         for company in await self._do(notice_planning.companies, commands=commands):
@@ -131,7 +132,7 @@ class Notifier(Deliveries):
         )
 
     async def _run_command(self, claimed: ClaimedNoticeShape) -> None:
-        """Without a shell: what agents wrote is one argument, or on standard input."""
+        """Run a user's command without a shell: texts of agents are one argument, or on stdin."""
         command = self._commands().get(claimed["user_id"])
         if command is None:
             raise Undelivered("the command is gone", for_good=True)
@@ -163,7 +164,7 @@ class Notifier(Deliveries):
 
 
 def text_of(document: NoticeDocumentShape) -> str:
-    """One line; it begins with a word of ours, so that no program takes it for an option."""
+    """Return a notice as one line; it begins with its kind, so that no program reads an option."""
     who = f" from {document['agent']}" if document["agent"] else ""
     text = f"{document['kind'].replace('_', ' ')}{who}: {document['title']}"
     if document["cause"]:

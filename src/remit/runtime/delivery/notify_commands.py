@@ -1,7 +1,7 @@
-"""The commands that notify people: a file of the instance, which no verb and no route writes.
+"""Commands that notify people: a file of the instance, which no verb and no route writes.
 
-Write access to this file is the right to run programs as the instance. So a file that others could
-have written is not believed.
+Write access to this file is the right to run programs as the instance. So a file that other users
+could have written is refused.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pathlib import Path
 from remit.errors import BadInput, Unavailable
 from remit.ids import is_id, random_name
 
-#: In the home folder of the instance.
+#: Name of the file in the home folder of the instance.
 NOTIFY_FILE = "notify.json"
-#: In the words of a command, replaced by what it is about.
+#: Placeholder in the words of a command, replaced by the text of the notice.
 TEXT = "{text}"
 _LARGEST = 1 << 20
 
 
 def read(file: Path) -> dict[str, str]:
-    """The command of each user, by id; none when there is no file. Raises `Unavailable`."""
+    """Return the command of each user, by id; empty without a file. Raises `Unavailable`."""
     try:
         with file.open("rb") as stream:
             found = os.fstat(stream.fileno())
@@ -45,7 +45,7 @@ def read(file: Path) -> dict[str, str]:
 
 
 def write(file: Path, user: str, command: str | None) -> None:
-    """Give a user a command, or none; all of the file or nothing."""
+    """Set or remove the command of a user; the file is replaced atomically."""
     known = read(file)
     known.pop(user, None)
     if command is not None:
@@ -61,7 +61,7 @@ def write(file: Path, user: str, command: str | None) -> None:
 
 
 def words(command: str) -> list[str]:
-    """A command as it is run, without a shell; refuses one that cannot be."""
+    """Return the words of a command, which runs without a shell; refuses one that cannot run."""
     try:
         found = shlex.split(command)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Hands what agents say to channels, and what Remit shows there, to the outside, a few at once."""
+"""Loops that send agents' messages and Remit's posts through channels, a few at once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 Claimed = TypeVar("Claimed", ClaimedMessageShape, ClaimedPostShape)
 
-#: More than a channel of ours takes; plugins get no longer.
+#: Time limit of an attempt; longer than any built-in channel takes, and enforced on plugins.
 ATTEMPT_SECONDS = 45.0
 AT_ONCE = 8
-#: Much happens that is not about channels; it is looked at together.
+#: Shortest time between two rounds, which batches the many changes that do not concern channels.
 SHORTEST_SLEEP = 0.05
 _UNFIT = re.compile(r"[^\w .()+-]+")
 _LONGEST_NAME = 80
@@ -41,7 +41,7 @@ class Contents(TypedDict, total=False):
 
 
 class ToChannels(Deliveries, Generic[Claimed]):
-    """Deliveries through a channel, whoever they are from."""
+    """Deliveries through channels: the part that messages and posts share."""
 
     at_once_each = 2
 
@@ -55,11 +55,11 @@ class ToChannels(Deliveries, Generic[Claimed]):
     async def _hand_over(
         self, channel: Channel, parcel: Parcel, claimed: Claimed
     ) -> dict[str, Any]:
-        """Give it to the channel; answers what is kept of it."""
+        """Send a parcel through the channel; returns arguments for the verb that records it."""
 
     @abstractmethod
     async def _more(self, claimed: Claimed) -> Contents:
-        """Load what goes with the text."""
+        """Load the contents of the parcel besides its text."""
 
     async def _attempt(self, claimed: Claimed) -> dict[str, Any]:
         try:
@@ -77,7 +77,7 @@ class ToChannels(Deliveries, Generic[Claimed]):
         except TimeoutError:
             raise Undelivered("it took too long", unsure=True) from None
         except Exception as error:
-            # A plugin's own; its text may hold what it was given.
+            # An exception of a plugin; its text may contain secrets, so only the type is shown.
             kind = claimed["adapter_type"]
             log.warning("the channel %s failed (%s)", kind, type(error).__name__)
             raise Undelivered(
@@ -104,7 +104,7 @@ class Outbox(ToChannels[ClaimedMessageShape]):
 
 
 class Posts(ToChannels[ClaimedPostShape]):
-    """Posts of Remit itself: delivered, edited in place, or taken back."""
+    """Deliveries of Remit's posts: sent, edited in place, or withdrawn."""
 
     put_back = posts.put_back
 
@@ -133,7 +133,7 @@ class Posts(ToChannels[ClaimedPostShape]):
 
 
 def _read(blobs: BlobStore, files: Sequence[CarriedFileShape]) -> list[Attachment]:
-    """The files of a message, as they were when it was sent."""
+    """Return the files of a message, in the versions that were sent."""
     found = []
     for one in files:
         with blobs.open(one["id"], one["sha256"]) as stream:
@@ -143,7 +143,7 @@ def _read(blobs: BlobStore, files: Sequence[CarriedFileShape]) -> list[Attachmen
 
 
 def _named(description: str, is_text: bool) -> tuple[str, str]:
-    """A file has a description and no name; what people see outside is made of that."""
+    """Return a file name, derived from the description, and a media type."""
     first = next(iter(description.strip().splitlines()), "") or "file"
     name = _UNFIT.sub("-", first)[:_LONGEST_NAME].strip(" .-") or "file"
     if "." not in name:

@@ -1,4 +1,4 @@
-"""Listens to channels: one process for each binding, by a lease; what comes is stored at once."""
+"""Receivers of channels: by a lease, one process listens for each binding and stores messages."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from remit.services.queues import Held
 
 log = logging.getLogger(__name__)
 
-#: That all is well is written down this often when nothing comes; as often it is looked whether the
-#: secret is still the same.
+#: How often a receiver without messages records that it is well, and how often it checks whether
+#: its secret has changed.
 HEARD_SECONDS = 10.0
-#: A conversation is told this often that somebody works for it.
+#: How often a conversation is shown that an agent works on its message.
 STATE_SECONDS = 4.0
 _MOST_STATES = 50
 
 
 class Receivers(Polling):
-    """Holds the receivers of this process."""
+    """The receivers of this process."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Receivers(Polling):
             gate, receivers, "binding", "the loop of receivers", name=name, lease=lease
         )
         self._connector = connector
-        #: By kind and secret, the binding for which it is listened to.
+        #: The binding that listens with each bot account, by kind and digest of the secret.
         self._bots: dict[tuple[str, bytes], str] = {}
         self._every(STATE_SECONDS, self._show_states)
 
@@ -60,7 +60,7 @@ class Receivers(Polling):
             await uninterrupted(self._ended(held))
             raise
         except Conflict:
-            return  # somebody else listens, or nobody should
+            return  # another process listens, or the binding was removed
         except Unreachable as error:
             more["problem"] = error.sentence
             if error.retry_after is not None:
@@ -68,7 +68,7 @@ class Receivers(Polling):
         except RemitError as error:
             more["problem"] = error.sentence
         except Exception as error:
-            # A plugin's own; its text may hold what it was given.
+            # An exception of a plugin; its text may contain secrets, so only the type is shown.
             kind = claimed["adapter_type"]
             log.warning("listening to %s failed (%s)", kind, type(error).__name__)
             more["problem"] = f"the channel failed ({type(error).__name__})"
@@ -79,7 +79,7 @@ class Receivers(Polling):
             log.info("listening to %s begins anew: its secret changed", claimed["adapter_type"])
 
     async def _listen(self, held: Held, claimed: ReceivingShape) -> bool:
-        """Listen until the channel stops; True if that is because the secret is another by now."""
+        """Listen until the channel stops; True if it stopped because the secret has changed."""
         binding, epoch = held
         channel = self._connector.channel(claimed)
         connection = await self._connector.connection(claimed)
@@ -87,7 +87,7 @@ class Receivers(Polling):
         heard, looked = float("-inf"), clock()
         with self._alone(claimed, connection):
             async with aclosing(channel.receive(connection)) as coming:
-                # A yielded message is stored before the channel goes on and tells the outside so.
+                # A message is stored before the channel resumes and acknowledges it to the server.
                 async for said in coming:
                     kept = [one for one in map(intake.kept, said) if one is not None]
                     for begin in range(0, len(kept), intake.MOST_STORED):
@@ -105,12 +105,13 @@ class Receivers(Polling):
 
     @contextmanager
     def _alone(self, claimed: ConnectionShape, connection: Connection) -> Iterator[None]:
-        """Keep other bindings of this process from the same bot, whatever its secret is called, in
-        whichever company: of two who listen, each gets a part of what comes."""
+        """Context manager: reserve a bot account for one binding of this process. The account is
+        compared by its secret's value, across companies: of two listeners each would get only a
+        part of the messages."""
         kind, binding = claimed["adapter_type"], connection.binding
         place = self._connector.channel(claimed).place(connection.config)
         if place is None or place != registry.secret_of(claimed["adapter_config"]):
-            yield  # such as mailboxes, which several share
+            yield  # such as mailboxes, which several bindings may share
             return
         bot = (kind, hashlib.sha256(connection.key.strip()).digest())
         if self._bots.setdefault(bot, binding) != binding:
@@ -121,7 +122,7 @@ class Receivers(Polling):
             self._bots.pop(bot, None)
 
     async def _show_states(self) -> None:
-        """Nothing depends on it, so whatever goes wrong is left."""
+        """Show "typing" states in conversations; failures are ignored, nothing depends on them."""
         for claimed, conversation in await self._do(receivers.worked_for, limit=_MOST_STATES):
             try:
                 async with asyncio.timeout(STATE_SECONDS):

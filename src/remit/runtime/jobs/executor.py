@@ -1,7 +1,7 @@
-"""Carries out background jobs, so many at once, beside the agents that run.
+"""Executor of background jobs, with a limit of its own beside the runs of agents.
 
-A job is one program, started like an agent's but told nothing of Remit: a text goes in, an answer
-comes out, and nothing is kept.
+A job is one program, started like an agent's but without access to Remit: a text goes in, an answer
+comes out, and nothing else is kept.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from remit.services.command import Ask
 from remit.services.execution import admission, job_queue, run_queue
 from remit.services.queues import Held
 
-#: Much happens that is not about jobs; it is looked at together.
+#: Shortest time between two rounds, which batches the many changes that do not concern jobs.
 SHORTEST_SLEEP = 0.03
 
 
@@ -30,7 +30,7 @@ Found = tuple[list[Held], list[str]]
 
 
 class Jobs(Claims[None, Found]):
-    """Carries jobs out in the process of a worker; how many at once is a setting."""
+    """Executes jobs in the process of a worker; a setting limits how many at once."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One background job, from the claim to its answer.
 
-It works where its sender works: in the folder that the board bound to it, with its tool chains, or
-in a folder of its own.
+A job works where its sender works: in the folder that the board bound to the sender, with the
+sender's tool chains, or else in a folder of its own.
 """
 
 import os
@@ -31,12 +31,12 @@ from remit.services.queues import Held
 from remit.services.redaction import Known
 from remit.services.spending.budgets import OVER
 
-#: Of what an attachment is about.
+#: Longest title of an attachment.
 _TITLE = 200
 
 
 class Unkept(Journal):
-    """A journal that keeps nothing: of a job only the answer is kept."""
+    """A journal that drops its entries: only the answer of a job is kept."""
 
     def __init__(self) -> None:
         pass
@@ -53,7 +53,7 @@ class Unkept(Journal):
 
 @dataclass
 class JobContext(Context):
-    """A run without Remit."""
+    """The context of a job: a run without access to Remit."""
 
     background: bool = True
     folder: JobFolder | None = None
@@ -61,7 +61,7 @@ class JobContext(Context):
     tokens_left: int | None = None
 
     async def spend(self, spent: Usage, *, last: bool = False, turns: int | None = None) -> None:
-        """Its sender pays when it is over; what the sender does not have is not spent."""
+        """Note the usage, which the sender pays at the end; stop a job that uses up the budget."""
         self.signs.note(self.run_id)
         self.spent = spent
         self.turns = turns or self.turns + 1
@@ -74,7 +74,7 @@ class JobContext(Context):
         raise Unsupported("A background job has nobody elsewhere to wait for.")
 
     async def close(self) -> None:
-        """Nothing of the job stays alive."""
+        """End all processes of the job."""
         await self._end_children()
         if self.folder is not None and any(not child.sandboxed for child in self.children):
             leftovers = threads.ENDINGS.run(end_leftovers_of_jobs, self.folder.path)
@@ -84,7 +84,7 @@ class JobContext(Context):
 
 @dataclass
 class Spent:
-    """The usage of a job so far, for when it is cut off."""
+    """Holder of a job's usage so far, for a job that is cut off."""
 
     context: JobContext | None = None
 
@@ -94,7 +94,7 @@ class Spent:
 
 
 async def execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -> RunResult:
-    """Carry a job out and say how it ended."""
+    """Execute a job; returns its result, also for a failure."""
     return await ended(_execute(app, held, folder, spent), f"background job {held[0]}")
 
 
@@ -103,7 +103,7 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
     known = await app.gate(as_system(), job_queue.material, job=job, epoch=epoch)
     adapter = registry.get(known.adapter_type)
     if not adapter.background:
-        # No set-up is to blame for that.
+        # Not a fault of the set-up.
         error = f"The adapter {adapter.type} cannot do background jobs."
         return RunResult(False, reason="unsupported", error=error, fault=Fault.AGENT)
     await threads.FILES.run(folder.make)
@@ -146,7 +146,7 @@ async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -
 
 
 def _text(app: Instance, workspace: Path, known: job_queue.Material) -> str:
-    """The text that was sent, and the list of its attachments, each a read-only file."""
+    """Write the attachments as read-only files; return the sent text with a list of them."""
     blobs = app.library.blobs
     with blobs.open(*known.body) as stream:
         text = stream.read().decode(errors="replace")

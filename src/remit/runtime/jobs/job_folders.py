@@ -1,5 +1,4 @@
-"""The folder of one background job: a workspace and a home that nobody had before, and that go
-with it."""
+"""Folders of background jobs: a fresh workspace and home for each attempt, deleted at its end."""
 
 import logging
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JobFolder:
-    """Of one attempt, so that two never meet in one."""
+    """The folder of one attempt at a job, so that two attempts never share one."""
 
     root: Path
     job: str
@@ -50,19 +49,19 @@ class JobFolder:
             raise storage_error(error) from error
 
     def remove(self) -> None:
-        """Remove it with all that is in it; one that resists is left, and said."""
+        """Remove the folder; one that cannot be removed is left and logged."""
         _remove(self.path)
 
     def clear(self) -> None:
-        """The same, after whoever used it died without putting things away."""
+        """Kill the leftover processes of a dead worker's attempt, and remove its folder."""
         end_leftovers_of_jobs(self.path)
         _remove(self.path)
 
 
 async def recover(gate: Gate, root: Path, *, alone: bool) -> None:
-    """After a start: what an instance that is gone left behind is ended, and its jobs go on.
+    """After a start, kill leftover programs of a former instance, and requeue its jobs.
 
-    When others work on the same database, their jobs are left to them and to their leases.
+    Beside other workers on the same database, their jobs are left to them and to their leases.
     """
     held = await gate(as_system(), job_queue.running)
     living = set() if alone else {JobFolder(root, *one).name for one in held}

@@ -1,17 +1,17 @@
-"""The repository cache: agents get a copy in their workspace without asking the remote each time.
+"""The repository cache: agents get clones in their workspaces without a fetch from the remote each.
 
-One copy per machine is kept (`mirrors.py`) and refreshed when it is a minute old, once for however
-many ask at the same time. What an agent gets is a repository of its own:
+One mirror per machine (`mirrors.py`) is refreshed when it is a minute old; concurrent callers share
+one fetch. An agent gets a repository of its own:
 
-- Its objects are copied, not linked. A hard link would be faster by what copying a pack takes, but
-  agents run as the same user as we do: one that makes its file writable and changes it would
-  change our copy, and with it what every other agent gets. Lending our copy (`--shared`) would
-  need a mount for each repository an agent may have, known before the run begins, and ties the
-  agent's repository to ours for ever. Of 20 000 files and 100 MB it takes most of a second, nearly
-  all of it for writing the files, and about what `cp -r` takes; see `benchmarks/repos.py`.
-- It is made where no agent can reach, and then renamed into the workspace. So nothing that an
-  agent does in its workspace meanwhile can lead git anywhere.
-- It knows the address of its remote, and nothing of how we opened it.
+- Its objects are copied, not linked. Hard links would save copying the pack, but agents run as the
+  same user as Remit: an agent that makes its file writable and changes it would change the mirror,
+  and with it the clones of every other agent. Sharing the mirror's objects (`--shared`) would need
+  a mount for each repository an agent may have, known before the run begins, and would tie the
+  clone to the mirror for ever. A clone of 20 000 files and 100 MB takes most of a second, nearly
+  all of it for writing the files, and about as long as `cp -r`; see `benchmarks/repos.py`.
+- It is made in a folder that no agent can reach, and then renamed into the workspace. So nothing
+  that an agent does in its workspace meanwhile can redirect git.
+- It contains the address of its remote, and no credentials.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from remit.services.connections import repos
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge.file_contents import Library
 
-#: A copy that is younger is as good as the remote.
+#: A mirror younger than this counts as up to date.
 FRESH: Micros = MINUTE
-#: How long somebody waits for news when there is a copy to go on with.
+#: How long a caller waits for a fetch before it gets the mirror as it is.
 PATIENCE_SECONDS = 20.0
-#: A remote that just failed is not asked again for each agent that comes.
+#: Pause after a failed fetch, in which other callers get the same failure without a new attempt.
 _AGAIN_SECONDS = 10.0
 _MOST_FETCHES = 4
 _MOST_CLONES = 4
@@ -63,12 +63,12 @@ _REMOTE_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 _IN_SANDBOX = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "LC_ALL": "C"}
 
 
-#: A private key, for as long as ssh needs it.
+#: Prefix of the temporary file with a private key for ssh.
 _KEY = ".key-"
 
 
 class Repos:
-    """The copies on this machine, and what is made of them."""
+    """The mirrors on this machine, and the clones made of them."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class Repos:
         self._failed: dict[Path, tuple[float, RemitError]] = {}
         self._fetches = asyncio.Semaphore(_MOST_FETCHES)
         self._clones = asyncio.Semaphore(_MOST_CLONES)
-        #: A run and the jobs of its agent begin in one copy, which is made once.
+        #: Locks by folder: a run and the jobs of its agent share one copy, which is made once.
         self._lasting: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def clone(
         self, caller: Caller, *, name: str, ref: str | None = None, place: str | None = None
     ) -> Answer:
-        """A copy in the workspace of the calling run, at `place` or at a folder of its name."""
+        """Clone a repository into the workspace of the calling run, at `place` or by its name."""
         repo, workspace = await self._gate(caller, repos.use, name=name, ref=ref, place=place)
         mirror = self._mirror(repo)
         mark, problem = await self._refreshed(mirror)
@@ -120,15 +120,15 @@ class Repos:
         return {**answer, **contents.notes()}
 
     async def lasting(self, repo: Repo, work: Path, who: CommitIdentity | None = None) -> str:
-        """Make the copy that an agent goes on working in, or tell the one that is there what the
-        remote has by now. Answers why there is no news, if there is none."""
+        """Make the lasting clone that an agent works in, or fetch into the existing one. Returns
+        the reason why it could not be updated, or an empty text."""
         mirror = self._mirror(repo)
         _, problem = await self._refreshed(mirror)
         async with self._lasting[work]:
             if not await threads.FILES.run(_is_there, work):
                 await self._placed(mirror, None, str(work.parent), work.name, who=who)
                 return problem or ""
-        # Its contents are the agent's, settings of git among them: git looks at it where it does.
+        # The agent controls the contents, git's settings among them: so git runs in a sandbox.
         quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
         fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force")
         async with mirror.in_use():
@@ -153,7 +153,8 @@ class Repos:
     async def holding(
         self, repo: Repo, change: Change, bundle: shapes.BundleShape
     ) -> AsyncIterator[Mirror]:
-        """Our copy of a repository with a change in it, taken from its bundle if need be."""
+        """Context manager: the locked mirror with a change in it, unpacked from its bundle if it
+        is missing."""
         mirror = self._mirror(repo)
         await self._refreshed(mirror)
         try:
@@ -188,13 +189,13 @@ class Repos:
             await threads.FILES.run(destroy_workspace, stage)
 
     async def newest(self, repo: Repo) -> None:
-        """Ask the remote now, however fresh our copy is."""
+        """Fetch from the remote now, however fresh the mirror is."""
         mirror = self._mirror(repo)
         self._failed.pop(mirror.path, None)
         await self._shared(mirror, since=self._clock.now())
 
     async def sync(self, caller: Caller, *, company: str | None, name: str) -> Answer:
-        """Fetch now, look whether all of it is there, and say what is."""
+        """Fetch now and verify the mirror; returns its branches and time."""
         mirror = self._mirror(await self._gate(caller, repos.sync, company=company, name=name))
         self._failed.pop(mirror.path, None)
         try:
@@ -213,7 +214,7 @@ class Repos:
         }
 
     async def try_out(self, caller: Caller, *, company: str | None, **asked: Any) -> Answer:
-        """Ask a remote whether it answers, before its repository is made known."""
+        """Check that the remote and the forge of a repository answer, before it is added."""
         new = await self._gate(caller, repos.try_out, company=company, asked=asked)
         mirror = self._mirror(new)
         try:
@@ -231,8 +232,8 @@ class Repos:
         return {"name": gone["name"], "revoked": gone["revoked"]}
 
     async def tidy(self) -> None:
-        """Remove what nobody will ask for: copies of what was removed, clones half made, keys of
-        processes that were killed."""
+        """Remove the mirrors of removed repositories, and unfinished clones and keys of killed
+        processes."""
         for folder in await threads.FILES.run(_folders, self._folder):
             if is_id(folder.name):
                 names = [path.name.removesuffix(".git") for path in folder.glob("*.git")]
@@ -250,18 +251,18 @@ class Repos:
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
 
-    # ── for those who propose, and who publish that ─────────────────────────────────────────
+    # ── for proposals and their publication ─────────────────────────────────────────────────
 
     @asynccontextmanager
     async def fresh(self, repo: Repo) -> AsyncIterator[Mirror]:
-        """The copy of a repository, as new as can be had, for as long as somebody reads it."""
+        """Context manager: the mirror of a repository, refreshed if possible, in use meanwhile."""
         mirror = self._mirror(repo)
         await self._refreshed(mirror)
         async with mirror.in_use():
             yield mirror
 
     async def _proposed(self, mirror: Mirror, change: Mapping[str, Any] | None) -> Found | None:
-        """The proposal of the agent itself under the name that it asks for."""
+        """Return the agent's own proposal for a requested branch, taken into the mirror."""
         if change is None:
             return None
         bundle: shapes.BundleShape = {"id": change["bundle_id"], "sha256": change["sha256"]}
@@ -271,14 +272,14 @@ class Repos:
     # ── being up to date ────────────────────────────────────────────────────────────────────
 
     async def _refreshed(self, mirror: Mirror) -> tuple[Mark, str | None]:
-        """The copy, refreshed if need be; and why it could not be, if it is old."""
+        """Refresh the mirror if it is old; return its mark, and the problem if that failed."""
         mark = mirror.mark()
         if mark is not None and self._clock.now() - mark.fetched_at < FRESH:
             return mark, None
         try:
             if mark is None:
                 return await self._shared(mirror), None
-            # A caller that loses patience leaves it to go on.
+            # After the timeout, the fetch goes on for others.
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await self._shared(mirror), None
         except TimeoutError:
@@ -292,7 +293,7 @@ class Repos:
     async def _shared(
         self, mirror: Mirror, *, since: Micros | None = None, thorough: bool = False
     ) -> Mark:
-        """One fetch for all who ask at the same time; it goes on if some of them leave."""
+        """Fetch once for all concurrent callers; it goes on if some of them are cancelled."""
         before = self._failed.get(mirror.path)
         if before is not None and time.monotonic() - before[0] < _AGAIN_SECONDS:
             raise before[1]
@@ -317,7 +318,7 @@ class Repos:
 
     @asynccontextmanager
     async def opened(self, repo: Repo) -> AsyncIterator[git.Credentials]:
-        """The credentials of the remote, for as long as they are needed."""
+        """Context manager: the credentials of the remote; a key file is deleted at the end."""
         if repo.secret is None or is_local(repo.url):
             yield git.NOBODY
             return
@@ -341,7 +342,7 @@ class Repos:
             file.unlink(missing_ok=True)
 
     async def signer(self, repo: Repo, who: CommitIdentity) -> Signer | None:
-        """The key that commits of a company are signed with; without one nothing is signed."""
+        """Return the key that signs the company's commits; None if it has none."""
         if who.signing is None:
             return None
         return Signer.of(who.signing, await self._secret_of(repo.company_id, who.signing))
@@ -356,14 +357,14 @@ class Repos:
         place: str | None,
         **given: Any,
     ) -> tuple[Found, Contents, Path]:
-        """A copy in the workspace. If ours turns out to be broken, it is made again first."""
+        """Place a clone in the workspace; rebuild the mirror first if it turns out to be broken."""
         try:
             return await self._place(mirror, ref, workspace, place, **given)
         except git.GitFailed:
             async with self._fetches:
                 sound = await mirror.is_sound()
         if sound:
-            # Somebody may have replaced it while we looked.
+            # Another process may have replaced the mirror during the check.
             try:
                 return await self._place(mirror, ref, workspace, place, **given)
             except git.GitFailed as error:
@@ -396,12 +397,12 @@ class Repos:
             return found, contents, where
 
     async def _found(self, mirror: Mirror, ref: str | None) -> Found:
-        """The commit of a reference; something that was pushed just now is fetched first."""
+        """Resolve a reference to a commit; an unknown one is fetched first."""
         for _ in range(2):
             try:
                 return await resolve(mirror, ref)
             except NotFound:
-                # A fetch that is under way may have looked before it was pushed.
+                # A fetch under way may have listed the remote before the reference was pushed.
                 joined = mirror.path in self._under_way
             with contextlib.suppress(RemitError, TimeoutError):
                 async with asyncio.timeout(PATIENCE_SECONDS):
@@ -429,7 +430,7 @@ def _unreachable(mirror: Mirror, error: RemitError) -> RemitError:
 
 
 def _is_there(work: Path) -> bool:
-    """Return whether a copy is there; otherwise make the folder that it goes into."""
+    """Return whether a copy exists; make its parent folder."""
     work.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return work.exists()
 
@@ -439,7 +440,7 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _abandoned(place: Path) -> list[Path]:
-    """The unfinished copies of processes that are gone."""
+    """Return the unfinished clones of processes that are gone."""
     return [path for path in _folders(place) if not _is_running(path.name.partition("-")[0])]
 
 

@@ -1,8 +1,8 @@
-"""Runs checks on what is proposed: a copy of its own, in a sandbox, for so long and so much.
+"""Runner of checks on proposals: in a fresh clone and a sandbox, with limits of time and size.
 
-The copy is made where no agent reaches, out of our copy of the repository. What a check protects
-is put in as the base has it before anything of the author runs. There is no secret in it, and no
-network unless the board said so; what it leaves behind goes with it.
+The clone is made from the mirror, in a folder that no agent can reach. Paths that a check protects
+are restored from the base before any code of the author runs. The sandbox has no secrets, and no
+network unless the board allowed it; the clone is deleted afterwards.
 """
 
 from pathlib import Path
@@ -25,10 +25,10 @@ from remit.services.command import Gate
 from remit.services.connections.folders import Shown
 
 AT_ONCE = 2
-#: Much happens that is not about repositories; it is looked at together.
+#: Shortest time between two rounds, which batches the many changes that concern no repository.
 SHORTEST_SLEEP = 0.1
 MOST_MEMORY = 4 << 30
-#: Of all that a check may hold, its copy of the repository among it.
+#: Most disk space of a check, including its clone.
 MOST_DISK = 16 << 30
 _ENV = {"CI": "true", "REMIT_CHECK": "true", "LC_ALL": "C.UTF-8"}
 
@@ -81,14 +81,14 @@ class Checker(Deliveries):
 
 
 async def protect(mirror: Mirror, work: Path, change: Change, wanted: RepoCheck) -> None:
-    """Have what the check protects as the base has it, and nothing beside it."""
+    """Restore the paths that a check protects to their state at the base; remove added ones."""
     base = await _paths(mirror, change.base_commit)
     head = await _paths(mirror, change.head_commit)
     kept = [path for path in base if wanted.protects(path, base)]
     added = [path for path in head - base if wanted.protects(path, base)]
     listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    # No file of the author says how those of the base are written: a script with other ends of
-    # lines is another script.
+    # The author's attributes must not affect how files of the base are written: a script with other
+    # line ends is another script.
     plainly = work / ".git" / "info" / "attributes"
     plainly.parent.mkdir(exist_ok=True)
     plainly.write_text("* -text !eol -ident !filter !working-tree-encoding\n")

@@ -1,4 +1,4 @@
-"""The contents of our copy of a repository, and working copies for runs."""
+"""Contents of a mirror: references, the size of a checkout, and clones for runs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SUBMODULE = b"160000"
 
 @dataclass(frozen=True)
 class Found:
-    """The commit that a reference means."""
+    """The commit to which a reference resolved."""
 
     name: str
     commit: str
     branch: bool
-    #: A branch that only our copy has.
+    #: Name of the local branch, for a proposal that only the mirror has.
     local: str | None = None
 
 
 async def resolve(mirror: Mirror, ref: str | None) -> Found:
-    """A branch of that name, or else a tag, or else a commit."""
+    """Resolve a reference: a branch of that name, or else a tag, or else a commit."""
     if ref is None:
         ref = await mirror.head()
         if ref is None:
@@ -72,7 +72,7 @@ async def resolve(mirror: Mirror, ref: str | None) -> Found:
 
 @dataclass
 class Contents:
-    """The size of a checkout; counted while git lists it, and given up when it is too much."""
+    """The size and special files of a checkout, counted from git's listing; limits are enforced."""
 
     files: int = 0
     size: int = 0
@@ -105,7 +105,7 @@ class Contents:
             )
 
     def notes(self) -> dict[str, Any]:
-        """Warnings about the copy: parts that the agent would otherwise miss."""
+        """Warnings about the clone: parts that are missing in it."""
         notes: dict[str, Any] = {}
         if self.submodules:
             notes["submodules_not_fetched"] = self.submodules
@@ -130,7 +130,7 @@ async def survey(mirror: Mirror, commit: str) -> Contents:
 async def copy(
     mirror: Mirror, found: Found, stage: Path, who: CommitIdentity | None = None
 ) -> None:
-    """A repository of its own at `stage`, with nothing of how ours came about."""
+    """Clone the mirror into an independent repository at `stage`, and check out the commit."""
     options = ("--quiet", "--no-checkout", "--no-hardlinks", "--template=", "--origin", "origin")
     clone = ("clone", *options, "--end-of-options", str(mirror.path), str(stage))
     await mirror.look(*clone, seconds=CLONE_SECONDS)

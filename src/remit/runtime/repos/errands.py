@@ -1,4 +1,4 @@
-"""The loop of errands at remotes, for what publishes and what merges."""
+"""The loop of errands at remotes, shared by the publisher and the merger."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -14,19 +14,19 @@ from remit.services.changes import errands
 from remit.services.command import Ask, Gate
 from remit.services.verbs import Verb
 
-#: Much happens that is not about repositories; it is looked at together.
+#: Shortest time between two rounds, which batches the many changes that concern no repository.
 SHORTEST_SLEEP = 0.1
 
 
 class Errands(Deliveries):
-    """Does errands, one after the other in a repository."""
+    """Does errands, one at a time in each repository."""
 
     at_once_each = 1
     # Their lease is longer than an errand may take.
     renewed = watched = False
     put_back = errands.put_back
     at_once: ClassVar[int]
-    #: The errands that can be done now, each with its repository.
+    #: The query for errands that are ready, each with its repository.
     ready: ClassVar[Verb[..., Any]]
 
     def __init__(self, gate: Gate, repos: Repos, **more: Any) -> None:
@@ -50,4 +50,4 @@ class Errands(Deliveries):
             raise Undelivered(error.said) from error
         except ForgeFailed as failed:
             raise undelivered(failed) from failed
-        return {}  # what became of it was written down with it
+        return {}  # the errand has recorded its result itself

@@ -1,4 +1,4 @@
-"""Forges as the loops use them: opened with the repository's secret, for one errand or one look."""
+"""Access of the loops to forges: opened with the repository's token, for one errand or visit."""
 
 import hmac
 import logging
@@ -20,13 +20,13 @@ from remit.services.connections import repos
 from remit.services.identity import as_system
 from remit.services.redaction import Known, program_text
 
-#: Answers after which trying again does not help, unless somebody mends something first.
+#: Status codes after which a retry does not help before the cause is mended.
 _FINAL = frozenset({400, 405, 409, 410, 422})
-#: Two at once may open it: the second is told that it is there.
+#: Status codes for a request that exists already, such as after a concurrent attempt.
 _THERE_ALREADY = frozenset({409, 422})
 
 
-#: GitLab, and many a program that reads along, does what a line says that begins with a slash.
+#: Lines with a leading slash, which GitLab and many bots execute as commands.
 _ORDERS = re.compile(r"(?m)^((?:[^\S\n]|[>*+-]|\d+[.)])*)/(?=\w)")
 _CALLS = re.compile(r"@(?=[A-Za-z0-9_\[])")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -39,7 +39,7 @@ class Forges:
         self._private = private
 
     async def opened(self, repo: Repo, tags: Mapping[str, str] | None = None) -> tuple[Forge, Api]:
-        """The forge of a repository; its token is in the headers of requests, and nowhere else."""
+        """Open the forge of a repository; its token is only in the headers of requests."""
         token = await self._secret_of(repo.company_id, repo.forge_secret or "")
         token = token.strip()
         if not token.isascii() or not token.isprintable() or not token:
@@ -47,12 +47,12 @@ class Forges:
         return forge_of(repo, token, Known((token,)).out_of, tags, private=self._private)
 
     async def probe(self, repo: Repo) -> str:
-        """Whether the token opens the repository there: one request."""
+        """Check with one request that the token opens the repository at the forge."""
         forge, _ = await self.opened(repo)
         return await forge.probe()
 
     async def problem(self, repo: Repo) -> str | None:
-        """Why the token does not open it, if it does not."""
+        """Return why the token does not open the repository, or None if it does."""
         try:
             await self.probe(repo)
         except ForgeFailed as failed:
@@ -62,17 +62,17 @@ class Forges:
         return None
 
     async def each(self, gate: Gate) -> list[tuple[Repo, str | None]]:
-        """All repositories with a forge, each with its problem."""
+        """Return all repositories with a forge, each with its problem or None."""
         found = await gate(as_system(), repos.forged)
         return [(repo, await self.problem(repo)) for repo in found]
 
     async def rung(self, gate: Gate, repo: str, headers: Mapping[str, str], body: bytes) -> None:
-        """A webhook came: the forge is looked at soon, if it is signed with the secret for that."""
+        """Handle a webhook: verify its signature, and make the watch of the repository due soon."""
         found = await gate(as_system(), watches.hook, repo=repo)
         if found is not None and signature(ForgeKind(found["forge"]), headers):
             try:
                 secret = (await self._secret_of(found["company"], found["hook"])).strip().encode()
-            except RemitError as error:  # who calls is told nothing of it
+            except RemitError as error:  # not shown to the unauthenticated caller
                 log.warning("a webhook cannot be checked: %s", error.sentence)
                 secret = b""
             if is_signed(ForgeKind(found["forge"]), secret, headers, body):
@@ -82,7 +82,7 @@ class Forges:
 
 
 def signature(kind: ForgeKind, headers: Mapping[str, str]) -> str:
-    """Signature of a webhook, as each forge documents it; empty when there is none."""
+    """Return the signature of a webhook, from the headers of each forge; empty without one."""
     said = {name.lower(): value for name, value in headers.items()}
     if kind is ForgeKind.GITLAB:
         return said.get("x-gitlab-token", "")
@@ -93,7 +93,7 @@ def signature(kind: ForgeKind, headers: Mapping[str, str]) -> str:
 
 
 def is_signed(kind: ForgeKind, secret: bytes, headers: Mapping[str, str], body: bytes) -> bool:
-    """Takes as long for what is nearly right."""
+    """Verify the signature of a webhook, in constant time."""
     wanted = secret
     if kind is not ForgeKind.GITLAB:
         wanted = hmac.new(secret, body, "sha256").hexdigest().encode()
@@ -101,8 +101,8 @@ def is_signed(kind: ForgeKind, secret: bytes, headers: Mapping[str, str], body: 
 
 
 def without_orders(text: str) -> str:
-    """Text of an agent for a forge: the account that we say it with may do more than the agent, so
-    nothing in it is an order to the forge or calls a program that obeys that account."""
+    """Neutralise commands and mentions in an agent's text for a forge. Remit's account there may do
+    more than the agent, and the forge or a bot would obey that account."""
     return _CALLS.sub("@\u200b", _ORDERS.sub(r"\1\\/", _LINE_ENDS.sub("\n", text)))
 
 
@@ -113,7 +113,7 @@ def undelivered(failed: ForgeFailed) -> Undelivered:
 
 
 async def ensure_request(forge: Forge, change: Change, identity: Mapping[str, Any]) -> Request:
-    """The one request for a change: found, brought up to date, or opened."""
+    """Return the one request for a change at the forge, found and updated, or newly opened."""
     mark = f"Remit-Change: {change.id}"
     made_by = f"Proposed by {identity['agent']} of {identity['company']}"
     if identity.get("person"):
@@ -141,7 +141,7 @@ async def ensure_request(forge: Forge, change: Change, identity: Mapping[str, An
 
 
 async def _found(forge: Forge, change: Change, mark: str) -> Request | None:
-    """Also one that ended before we wrote down that it is ours."""
+    """Find the request of a change, also one that ended before its number was recorded."""
     if change.request_number is not None:
         return await forge.request(change.request_number)
     there = await forge.find(change.remote_branch)

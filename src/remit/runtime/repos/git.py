@@ -1,7 +1,7 @@
 """Git as a child process that trusts nothing but its command line.
 
-It inherits no settings, asks nobody, runs no hooks, speaks three protocols only, and ends with us.
-A password reaches it through its environment, and is answered only for the site it belongs to.
+It inherits no settings, never prompts, runs no hooks, allows three protocols only, and dies with
+this process. A password reaches it through its environment, and is used only for its own site.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from remit.services.redaction import Known
 
 #: A pack is one file, so this bounds what a remote can put on the disk at once.
 LARGEST_PACK = 8 << 30
-#: Of what git says; more is of no use to anybody.
+#: Most bytes that are kept of git's error output.
 _MOST_SAID = 64 * 1024
 _MOST_PRINTED = 64 << 20
 _PIECE = 256 * 1024
 
-#: Variables of our own environment that git needs to reach the network as this machine does.
+#: Variables of this process's environment that git needs to reach the network.
 _LENT = (
     *("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
@@ -38,16 +38,16 @@ _CONFIG = {
     "core.fsmonitor": "false",
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
-    # It would say where our copy lies.
+    # A reflog would reveal the place of the mirror.
     "core.logAllRefUpdates": "false",
     "checkout.workers": "4",
     "credential.helper": "",
     "fetch.recurseSubmodules": "false",
-    # Many small objects would be copied one by one.
+    # Keep packs: loose objects would be copied one by one.
     "fetch.unpackLimit": "1",
     "gc.auto": "0",
     "maintenance.auto": "false",
-    # An address was allowed; not whatever it leads to.
+    # Only the configured address is allowed, not a redirect's target.
     "http.followRedirects": "false",
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "30",
@@ -62,7 +62,7 @@ _HELPER = (
 
 
 class GitFailed(RemitError):
-    """Git ended with an error; `said` is what it complained about, in one line."""
+    """Git ended with an error; `said` is its message in one line."""
 
     code = "git"
     status = 502
@@ -74,7 +74,7 @@ class GitFailed(RemitError):
 
 @dataclass(frozen=True)
 class Credentials:
-    """The credentials of one remote. Nothing of them is ever part of a command line or a file."""
+    """The credentials of one remote; never on a command line, and a password never in a file."""
 
     #: The site of an https address.
     site: str | None = None
@@ -84,7 +84,7 @@ class Credentials:
     key_file: Path | None = None
 
     def environment(self, known_hosts: Path) -> tuple[dict[str, str], dict[str, str]]:
-        """Variables and settings that make git use it."""
+        """Return the variables and settings that make git use the credentials."""
         options = [
             *("-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"),
             *("-o", f'UserKnownHostsFile="{known_hosts}" ~/.ssh/known_hosts'),
@@ -140,7 +140,7 @@ def environment(known_hosts: Path, credentials: Credentials = NOBODY) -> dict[st
 
 
 class How(TypedDict, total=False):
-    """How a program is run: the parameters of `run_command`."""
+    """The keyword parameters of `run_command`."""
 
     env: Required[Mapping[str, str]]
     cwd: Required[Path]
@@ -153,9 +153,9 @@ class How(TypedDict, total=False):
 async def run(
     arguments: Sequence[str], *, most_memory: int | None = None, **how: Unpack[How]
 ) -> bytes:
-    """Run git: its output, or each piece of it to `take`, which may raise to end it.
+    """Run git and return its output, or pass each piece to `take`, which may raise to end it.
 
-    `held` are descriptors of locks, which then last as long as it does, whatever becomes of us.
+    `held` are descriptors of locks, which git inherits: they outlast this process if it is killed.
     """
     command = tie_to_parent(_limited([program(), *arguments], most_memory))
     return await run_command(command, **how)
@@ -171,12 +171,12 @@ async def run_command(
     stdin: bytes = b"",
     take: Callable[[bytes], None] | None = None,
 ) -> bytes:
-    """The same for a command that holds git in some way."""
+    """Run a command that wraps git, as `run` does."""
     starting = asyncio.ensure_future(start_child(command, env, cwd, stdin=stdin, held=held))
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # Half started, it would end without what it started itself.
+        # If it is cancelled during the start, its session has to be killed explicitly.
         kill_session(await starting)
         raise
     assert process.stdout is not None
@@ -190,7 +190,7 @@ async def run_command(
                     take(piece)
                     continue
                 printed += piece
-                if len(printed) > _MOST_PRINTED:  # a part of an answer would mean something else
+                if len(printed) > _MOST_PRINTED:  # a truncated output could be misread
                     raise GitFailed(f"it says more than {_MOST_PRINTED >> 20} MiB")
             code = await process.wait()
             complaint = await complaints
@@ -206,7 +206,7 @@ async def run_command(
 
 
 def _failure(code: int, complaint: bytes, env: Mapping[str, str]) -> RemitError:
-    # A remote may repeat what it was told, also as it was written in a header.
+    # A remote may echo the credentials, also as encoded in a header.
     known = Known(env.get(name, "") for name in ("REMIT_GIT_PASSWORD", "REMIT_GIT_USERNAME"))
     text = known.out_of(complaint.decode(errors="replace"))
     if "No space left on device" in text:

@@ -1,8 +1,8 @@
-"""Git LFS: which files stand for contents that git itself does not have.
+"""Git LFS: detection of pointers, and of files that should be pointers.
 
 A pointer is a small file in place of a large one, whose contents lie in a store beside the remote.
-An agent reaches no such store, so a proposal that needs one is refused: its contents would be
-nowhere, or in git, where everybody else's git would not look for them.
+Agents cannot reach such a store, so a proposal that needs one is refused: the contents would be
+missing, or in git itself, where other clones do not expect them.
 """
 
 import re
@@ -21,7 +21,7 @@ def is_pointer(content: bytes) -> bool:
 
 
 def kept_outside(attributes: bytes) -> set[str]:
-    """The paths that belong into LFS, by what `git check-attr -z filter` says of them."""
+    """Return the paths that belong into LFS, from the output of `git check-attr -z filter`."""
     fields = attributes.split(b"\0")[:-1]
     return {
         path.decode()

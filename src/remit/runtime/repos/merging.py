@@ -1,12 +1,12 @@
-"""Taking a change into a branch: the commits that were decided about, once.
+"""Merging of a change: exactly the commits that were approved, exactly once.
 
-A forge takes it in itself, if its request still has exactly that head. Of a plain remote:
+A forge merges its request itself, if that still has the approved head. For a plain remote:
 
-    fetch → is it there already? → put together → write down which commit → push if the branch still
-    is where it was → write down that it is in
+    fetch → is it merged already? → make the merge commit → record its id → push if the branch has
+    not moved → record the merge
 
-A process that dies on the way has pushed the commit that was written down, or has not; the next
-looks for it in the branch first. Nothing of the author runs: no hook, no filter, no merge driver.
+A process that dies on the way has pushed the recorded commit, or has not; the next attempt looks
+for it in the branch first. No code of the author runs: no hook, no filter, no merge driver.
 """
 
 import json
@@ -32,9 +32,9 @@ from remit.services.command import Arguments
 from remit.services.organisation.halts import STOPPED
 
 SECONDS = 120.0
-#: How a forge says that it will not, as it is: not mergeable, another head, not acceptable.
+#: Status codes of a forge that refuses a merge: not mergeable, another head, not acceptable.
 _NOT_SO = frozenset({405, 406, 409, 422})
-#: The complaint of a git that printed none.
+#: The error of a git that printed no message: `merge-tree` found conflicts.
 _DISAGREE = "it ended with 1"
 
 
@@ -44,7 +44,7 @@ Pinned = Mapping[str, Any]
 
 
 class CannotMerge(Exception):
-    """It will not go in as it is, however often it is tried."""
+    """The change cannot be merged as it is; a retry would not help."""
 
     def __init__(self, why: str, *, conflicts: bool = False) -> None:
         super().__init__(why)
@@ -53,7 +53,7 @@ class CannotMerge(Exception):
 
 
 class Merger(Errands):
-    """Takes changes in, one after the other in a repository."""
+    """Merges changes, one at a time in each repository."""
 
     at_once = 2
     ready = reviews.ready
@@ -62,7 +62,7 @@ class Merger(Errands):
         await self.carry_out(claimed, CommitIdentity.of(**claimed["identity"]))
 
     async def carry_out(self, claimed: Claimed, who: CommitIdentity) -> None:
-        """Do a claimed errand, to its end or to an error after which it is tried again."""
+        """Do a claimed errand; a refusal is recorded, and other errors are raised for a retry."""
         change, repo = claimed["change"], claimed["repo"]
         pinned = json.loads(claimed["details"])
         try:
@@ -109,7 +109,7 @@ class Merger(Errands):
     async def _merge_there(
         self, claimed: Claimed, who: CommitIdentity, pinned: Pinned, mirror: Mirror
     ) -> str:
-        """Have the forge take it in; it refuses if the request has another head by then."""
+        """Have the forge merge the request; it refuses if the request's head has changed."""
         change = claimed["change"]
         if change.request_number is None:
             raise CannotMerge("it has no request at the forge")
@@ -146,7 +146,7 @@ def _held(claimed: Claimed) -> Arguments:
 
 
 async def _request(forge: Forge, change: Change) -> Request:
-    """The request as it is, unless it is about something else than what was looked at."""
+    """Return the present request; refuse one that no longer matches the approved change."""
     assert change.request_number is not None
     found = await forge.request(change.request_number)
     assert found is not None, "nothing was known of it"
@@ -166,7 +166,7 @@ async def _tip(mirror: Mirror, branch: str) -> str:
 
 
 async def has(repos: Repos, repo: Repo, branch: str, commit: str) -> bool:
-    """Whether a branch has a commit, as the remote says and not the forge."""
+    """Whether a branch contains a commit, according to the remote and not to the forge."""
     await repos.newest(repo)
     async with repos.fresh(repo) as mirror:
         return await _contains(mirror, f"refs/heads/{branch}", commit)
@@ -176,12 +176,12 @@ async def _contains(mirror: Mirror, tip: str, commit: str) -> bool:
     try:
         await mirror.look("merge-base", "--is-ancestor", commit, tip)
     except git.GitFailed:
-        return False  # nor if it is not there at all
+        return False  # also if the commit is unknown
     return True
 
 
 async def _refuse_another_base(mirror: Mirror, change: Change, tip: str) -> None:
-    """Refuse a merge whose base is not the commit that was shown."""
+    """Refuse a merge whose base is not the one that was reviewed."""
     try:
         found = await mirror.look("merge-base", "--all", tip, change.head_commit)
     except git.GitFailed:
@@ -201,7 +201,7 @@ async def made(
     who: CommitIdentity,
     signer: Signer | None = None,
 ) -> str:
-    """The commit that the branch is to have."""
+    """Make the commit to which the branch is to move."""
     if method is MergeMethod.FAST_FORWARD:
         if tip != change.base_commit:
             raise CannotMerge(f"{change.target} has moved on, so it cannot be fast-forwarded")
@@ -230,7 +230,7 @@ async def made(
 
 
 async def _tree(mirror: Mirror, tip: str, head: str) -> str:
-    """Both together, file by file and line by line; nothing is guessed where they disagree."""
+    """Return the tree of the merge; refuse it on conflicts."""
     options = ("--write-tree", "--no-messages", "--name-only", "--end-of-options")
     try:
         said = await mirror.look("merge-tree", *options, tip, head, seconds=SECONDS)

@@ -1,11 +1,11 @@
-"""Copies of repositories on this machine, from which runs get theirs.
+"""Mirrors: bare copies of repositories on this machine, from which runs get their clones.
 
     REMIT_HOME/repos/<company>/<name>.git     a bare repository: branches and tags, no settings
-                               <name>.fetch   held by whoever fetches, in whichever process
-                               <name>.use     held together by those who read, alone by who replaces
+                               <name>.fetch   lock file: one process fetches at a time
+                               <name>.use     lock file: shared by readers, exclusive to replace
 
-A copy is made aside and renamed, so there is a whole one or none. A fetch that is killed leaves
-the copy as it was; the next fetch removes what was half done.
+A mirror is made aside and renamed, so it is complete or absent. A killed fetch leaves the mirror
+as it was; the next fetch removes its leftovers.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from remit.model.connections.repo import Repo
 from remit.runtime.repos import git
 from remit.runtime.runs.workspace import destroy_workspace
 
-#: A first copy of something large takes its time.
+#: Long enough for the first fetch of a large repository.
 FETCH_SECONDS = 900.0
 LOOK_SECONDS = 60.0
 CHECK_SECONDS = 600.0
-#: Every fetch that brought something adds a pack; so many are put together.
+#: Each fetch with new commits adds a pack; more than this many are repacked into one.
 MOST_PACKS = 30
 _POLL_SECONDS = 0.02
 _MARK = "remit.json"
@@ -53,7 +53,7 @@ class Mark:
 
 
 class Mirror:
-    """The copy of one repository."""
+    """The mirror of one repository."""
 
     def __init__(self, folder: Path, repo: Repo, clock: Clock) -> None:
         self.repo = repo
@@ -63,7 +63,7 @@ class Mirror:
         self._known_hosts = folder.parent / "known_hosts"
 
     def mark(self) -> Mark | None:
-        """None when there is no copy, or one of something else that had this name."""
+        """Read the mark; None without a mirror, or if it is of another repository of this name."""
         try:
             found = json.loads((self.path / _MARK).read_text())
             mark = Mark(str(found["repo"]), str(found["url"]), int(found["fetched_at"]))
@@ -74,7 +74,7 @@ class Mirror:
     async def fetch(
         self, credentials: git.Credentials, since: Micros, *, thorough: bool = False
     ) -> Mark:
-        """Make the copy newer than `since`; nothing is fetched when somebody else just did."""
+        """Make the mirror newer than `since`; does nothing if another process just fetched."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
             mark = self.mark()
@@ -91,7 +91,7 @@ class Mirror:
             return await self._make(credentials, held)
 
     async def ask(self, credentials: git.Credentials) -> str | None:
-        """The head of the remote, without fetching anything."""
+        """Return the default branch of the remote, without fetching."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = _HEAD.match(await self._listed(credentials, "HEAD", "--symref"))
         return found[1].decode(errors="replace") if found else None
@@ -102,7 +102,7 @@ class Mirror:
         return await self.look("ls-remote", *asked, at=self._folder, credentials=credentials)
 
     async def _answers(self, credentials: git.Credentials) -> bool:
-        """Return whether the remote answers, so that it must be our copy that is at fault."""
+        """Return whether the remote answers, so that a failed fetch is the fault of the mirror."""
         try:
             await self._listed(credentials, "HEAD")
         except git.GitFailed:
@@ -110,7 +110,7 @@ class Mirror:
         return True
 
     async def _make(self, credentials: git.Credentials, held: int) -> Mark:
-        """A new copy in place of whatever is there."""
+        """Make a new mirror, and replace an existing one."""
         aside = self._folder / f".{self.repo.name}~{random_name()}"
         try:
             empty = ("init", "--quiet", "--bare", "--template=", str(aside))
@@ -154,12 +154,12 @@ class Mirror:
         )
 
     async def _follow_head(self, place: Path, credentials: git.Credentials) -> None:
-        """Set our HEAD to the remote's default branch."""
+        """Set the mirror's HEAD to the remote's default branch."""
         if (head := await self.ask(credentials)) is not None:
             await self.look("symbolic-ref", "HEAD", f"refs/heads/{head}", at=place)
 
     async def head(self) -> str | None:
-        """The usual branch, if there is something on it."""
+        """Return the default branch; None if it has no commit."""
         name = (await self.look("symbolic-ref", "HEAD")).decode(errors="replace").strip()
         there = await self.look("for-each-ref", "--format=%(refname)", "--end-of-options", name)
         return name.removeprefix("refs/heads/") if there.strip() else None
@@ -177,14 +177,14 @@ class Mirror:
         env = git.environment(self._known_hosts, credentials)
         return await git.run(arguments, env=env, cwd=at or self.path, seconds=seconds, **how)
 
-    # ── what agents proposed ────────────────────────────────────────────────────────────────
+    # ── proposals of agents ─────────────────────────────────────────────────────────────────
 
     async def commit_of(self, ref: str) -> str | None:
         said = await self.look("for-each-ref", "--format=%(objectname)", "--end-of-options", ref)
         return said.decode().strip() or None
 
     async def take(self, bundle: bytes, ref: str) -> None:
-        """Have what a bundle of ours brings, under a reference that no fetch touches."""
+        """Fetch the commits of a stored bundle, under a reference that no other fetch touches."""
         aside = self._folder / f".{self.repo.name}~{random_name()}"
         async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
             try:
@@ -199,7 +199,7 @@ class Mirror:
                 aside.unlink(missing_ok=True)
 
     async def remote_commit(self, credentials: git.Credentials, branch: str) -> str | None:
-        """The commit that the remote has on a branch now."""
+        """Return the present commit of a branch at the remote."""
         said = await self._listed(credentials, f"refs/heads/{branch}")
         return said.decode(errors="replace").partition("\t")[0].strip() or None
 
@@ -218,7 +218,7 @@ class Mirror:
         )
 
     async def is_sound(self) -> bool:
-        """Return whether every object is there and has the content that its hash says."""
+        """Return whether every object is present and matches its hash."""
         try:
             await self.look(
                 *("fsck", "--full", "--no-dangling", "--no-progress"), seconds=CHECK_SECONDS
@@ -228,16 +228,16 @@ class Mirror:
         return True
 
     async def make_again(self, credentials: git.Credentials) -> Mark:
-        """In place of one that is broken."""
+        """Replace a broken mirror, unless another process has replaced it."""
         async with _locked(self._lock("fetch"), fcntl.LOCK_EX) as held:
             if (mark := self.mark()) is not None and await self.is_sound():
-                return mark  # somebody else was faster
+                return mark  # another process was faster
             await threads.FILES.run(self._clear_leftovers)
             return await self._make(credentials, held)
 
     @asynccontextmanager
     async def in_use(self, *, alone: bool = False) -> AsyncIterator[None]:
-        """As long as somebody reads it, it is not replaced or put together anew."""
+        """Context manager: lock the mirror for reading, or `alone` to replace or repack it."""
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         async with _locked(self._lock("use"), kind):
             yield
@@ -246,7 +246,7 @@ class Mirror:
         return self._folder / f"{self.repo.name}.{kind}"
 
     def _clear_leftovers(self) -> None:
-        """Of somebody who was killed; whoever holds the lock is the only one who fetches."""
+        """Remove the leftovers of killed fetches; the caller holds the lock for fetching."""
         for aside in self._folder.glob(f".{self.repo.name}~*"):
             destroy_workspace(aside)
         if self.path.is_dir():
@@ -257,7 +257,7 @@ class Mirror:
 
 
 async def discard(folder: Path, name: str) -> None:
-    """Remove the copy of what has no row any more."""
+    """Remove the mirror of a repository that has no row any more."""
     async with (
         _locked(folder / f"{name}.fetch", fcntl.LOCK_EX),
         _locked(folder / f"{name}.use", fcntl.LOCK_EX),
@@ -273,7 +273,7 @@ def _write_mark(place: Path, mark: Mark) -> None:
 
 @asynccontextmanager
 async def _locked(path: Path, kind: int) -> AsyncIterator[int]:
-    """Hold a lock among all processes; nobody else is kept waiting while we wait."""
+    """Context manager: a file lock between processes, awaited without blocking the event loop."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -301,5 +301,5 @@ async def _acquire(fd: int, kind: int) -> None:
 
 
 def words(error: RemitError) -> str:
-    """The error of a command, as a part of a sentence."""
+    """Return the text of an error as a part of a sentence."""
     return error.said if isinstance(error, git.GitFailed) else error.sentence.rstrip(".")

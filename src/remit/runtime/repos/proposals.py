@@ -1,11 +1,11 @@
-"""Proposals of agents: taken out of their copies inside a sandbox, checked, and kept.
+"""Proposals of agents: read from their clones inside a sandbox, checked, and stored.
 
-    the run's copy ─ sandbox ─► bundle ─► quarantine ─► checks ─► our commits ─► knowledge base
+    the run's clone ─ sandbox ─► bundle ─► quarantine ─► checks ─► our commits ─► knowledge base
 
-git touches the copy only in a sandbox like that of the run, without a network. What comes out is
-one stream, bounded, which is unpacked where nothing else is. Whatever is wrong with it is refused
-there; our own copy of the repository gets only commits that Remit wrote itself: the tree of the
-agent, its name as author, and the names that the company wants beside it.
+git reads the clone only in a sandbox like that of the run, without a network. Its output is one
+bounded stream, which is unpacked in a quarantine. Bad objects are refused there; the mirror of the
+repository gets only commits that Remit wrote itself: the tree of the agent, its name as author, and
+the names that the company adds.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ from remit.services.connections import folders
 from remit.services.identity import Caller
 from remit.services.redaction import program_text
 
-#: Of what a proposal brings: the stream, one file, one commit with its message, all of them, and
-#: how many there are of each.
+#: Limits of a proposal: bytes of the stream, of one file, of one commit with its message, and of
+#: all objects; and the numbers of commits, objects and files.
 LARGEST_BUNDLE = 32 << 20
 LARGEST_BLOB = 16 << 20
 LARGEST_COMMIT = 1 << 20
@@ -48,28 +48,28 @@ LARGEST_TOTAL = 64 << 20
 MOST_COMMITS = 250
 MOST_OBJECTS = 50_000
 MOST_PATHS = 5_000
-#: Of a list of files, in bytes: each commit may touch some of them again.
+#: Most bytes of a list of files, in which each commit may name the same files again.
 _LONGEST_LIST = 16 << 20
-#: So much of a pack is read at once by a git whose memory is bounded.
+#: Options that keep the memory of git small, for a bounded process.
 _SMALL = (
     *("-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=128m"),
     *("-c", "core.bigFileThreshold=1m", "-c", "pack.threads=2"),
 )
-#: A few bytes can stand for gigabytes, which are then refused for their size.
+#: Time limit for unpacking, because a few bytes can expand to gigabytes before the size is checked.
 _UNPACK_SECONDS = 120.0
-#: For git in the sandbox of an agent, which may have made its copy slow on purpose.
+#: Time limit of git in the sandbox of an agent, whose clone may be slow on purpose.
 _SANDBOX_SECONDS = 120.0
 _FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE = "100644", "100755", "120000", "160000", "000000"
 _BAD_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\]")
-#: As Windows takes it, too; what other systems leave out of a name is left out before.
+#: Names that some system reads as `.git`, also Windows; ignorable characters are removed before.
 _DOT_GIT = re.compile(r"(?i)^(\.git|git~\d+)[ .]*(:.*)?$")
 _IN = "refs/remit-in/head"
-#: One reference and what it builds on; nothing that is left out on purpose.
+#: Header of an accepted bundle: prerequisites and one reference, without filters.
 _BUNDLE = re.compile(
     rb"# v[23] git bundle(?:\n@object-format=sha(?:1|256))?"
     rb"(?:\n-[0-9a-f]+(?: [^\n]*)?)*+\n[0-9a-f]+ [^\n]+"
 )
-#: As git reads it: a tree, parents, who wrote it and who committed it, and when.
+#: Header of a commit as git reads it: tree, parents, author and committer with their times.
 _COMMIT = re.compile(
     rb"tree ([0-9a-f]+)\n((?:parent [0-9a-f]+\n)*)"
     rb"author [^\n]*?(?:> (\d{1,12} [+-]\d{4}))?\ncommitter [^\n]*?(?:> (\d{1,12} [+-]\d{4}))?\n"
@@ -78,7 +78,7 @@ _COMMIT = re.compile(
 
 @dataclass(frozen=True)
 class Touched:
-    """A file that a proposal makes, changes or removes."""
+    """A file that a proposal adds, changes or removes, with modes and ids before and after."""
 
     path: str
     was: str
@@ -109,7 +109,7 @@ class Proposals:
         target: str | None = None,
         outcome: str | None = None,
     ) -> Answer:
-        """Take a branch of the calling run's copy as a change."""
+        """Propose a branch of the calling run's clone as a change."""
         branch = branch_name(branch)
         _refuse_secret("The description", description)
         _refuse_secret("The title", title)
@@ -160,8 +160,8 @@ class Proposals:
     async def _copy_of(
         self, caller: Caller, repo: Repo, workspace: str, place: str | None
     ) -> tuple[Path, Path]:
-        """The copy of the calling run, and what its sandbox shows: without a place, the lasting
-        one that its agent was bound to, if it is of this repository."""
+        """Return the folder that the sandbox shows, and the clone in it. Without a place, this is
+        the lasting clone to which the agent was bound, if it is of this repository."""
         bound = await self._gate(caller, folders.of_run) if place is None else None
         if bound is not None and bound.repo_id == repo.id:
             lasting = conditions.place_of(self._home, bound)
@@ -179,7 +179,7 @@ class Proposals:
     async def _taken(
         self, quarantine: "Quarantine", workspace: Path, copy: Path, branch: str
     ) -> str:
-        """The branch of the copy, in quarantine."""
+        """Copy a branch of the clone into the quarantine; returns its commit."""
         said = await _inside(
             workspace, copy, "rev-parse", "--verify", f"refs/heads/{branch}^{{commit}}"
         )
@@ -204,7 +204,7 @@ _NOTE = (
 
 
 async def _inside(workspace: Path, copy: Path, *arguments: str) -> bytes:
-    """Have git do something with the copy of a run, in a sandbox like its own."""
+    """Run git in the clone of a run, in a sandbox like the run's; returns its bounded output."""
     settings = {"safe.directory": "*", "core.hooksPath": "/dev/null", "core.fsmonitor": "false"}
     home = Path(tempfile.mkdtemp(prefix="remit-git-"))
     env = {
@@ -214,7 +214,7 @@ async def _inside(workspace: Path, copy: Path, *arguments: str) -> bytes:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "file",
-        # History as it is, and nothing that is fetched on the way.
+        # The real history, without replacements, grafts and lazy fetches.
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_GRAFT_FILE": os.devnull,
         "GIT_NO_LAZY_FETCH": "1",
@@ -254,13 +254,13 @@ async def _inside(workspace: Path, copy: Path, *arguments: str) -> bytes:
             "Commit to the branch in the folder that repo_clone made, and name both.",
         ) from error
     finally:
-        # Programs of the copy may have left links in it.
+        # Programs in the clone may have left links in the home.
         await threads.FILES.run(destroy_workspace, home)
     return bytes(taken)
 
 
 class Quarantine:
-    """A proposal by itself: it sees our copy of the repository, and our copy does not see it."""
+    """A separate repository for one proposal: it reads the mirror's objects, never the reverse."""
 
     def __init__(self, mirror: Mirror, stage: Path) -> None:
         self._mirror = mirror
@@ -270,7 +270,7 @@ class Quarantine:
         return await self._mirror.look(*arguments, at=self._at, **more)
 
     async def _listed(self, *arguments: str, **more: Any) -> bytes:
-        """A list of files: a few objects can stand for endless ones, which git gathers first."""
+        """Run a listing with bounded memory and output: few objects can expand to endless files."""
         found = bytearray()
 
         def take(piece: bytes) -> None:
@@ -294,7 +294,7 @@ class Quarantine:
         return True
 
     async def unpack(self, stream: bytes, ref: str, tip: str) -> None:
-        """Every object is checked by git; what the stream says about itself is not believed."""
+        """Unpack a bundle; git checks every object, and the header of the stream is verified."""
         header, _, pack = stream.partition(b"\n\n")
         if not _BUNDLE.fullmatch(header):
             raise BadInput("The bundle that git made of the branch is not whole.", "Clone it anew.")
@@ -303,7 +303,7 @@ class Quarantine:
         options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--force")
         bounds: Any = {"seconds": _UNPACK_SECONDS, "most_memory": 1 << 30}
         try:
-            # A fetch from a bundle checks nothing in git before 2.46, whatever it is told.
+            # Before version 2.46, a fetch from a bundle ignores the options that check objects.
             await self._look(
                 *(*_SMALL, "index-pack", "--stdin", "--fix-thin"),
                 "--strict=badTimezone=ignore,badFilemode=error",
@@ -326,7 +326,7 @@ class Quarantine:
             raise Conflict("The branch moved while it was read.", "Propose it again.")
 
     async def base(self, tip: str, target: str) -> str:
-        """The commit where the proposal leaves its target branch."""
+        """Return the merge base of the proposal and its target branch."""
         try:
             goal = await self._mirror.look(
                 "rev-parse", "--verify", "--quiet", f"refs/heads/{target}"
@@ -347,14 +347,15 @@ class Quarantine:
         return base
 
     async def _unknown(self, *what: str, tip: str) -> list[str]:
-        """The commits reachable from the tip and not from anything that our copy knows."""
+        """Return the commits or objects reachable from the tip that the mirror does not have."""
         known = await self._mirror.look("for-each-ref", "--format=^%(objectname)")
         asked = f"{tip}\n".encode() + known
         said = await self._look("rev-list", *what, "--stdin", stdin=asked, seconds=CHECK_SECONDS)
         return said.decode(errors="surrogateescape").splitlines()
 
     async def check(self, tip: str, base: str) -> set[str]:
-        """The files that it touches; refuses what no proposal may bring."""
+        """Check every commit and file of the proposal against the limits and rules; returns the
+        touched paths."""
         commits = await self._unknown(f"--max-count={MOST_COMMITS + 1}", tip=tip)
         if len(commits) > MOST_COMMITS:
             raise TooLarge(
@@ -366,7 +367,7 @@ class Quarantine:
         changed = {one.path: one for one in _entries(said)}
         if len(changed) > MOST_PATHS:
             raise _too_many()
-        # Also what came and went again on the way: it would be in the history.
+        # Also objects that later commits removed again, because they stay in the history.
         brought = await self._unknown("--objects", f"--max-count={MOST_COMMITS}", tip=tip)
         objects = dict(line.partition(" ")[::2] for line in brought)
         if len(objects) > MOST_OBJECTS:
@@ -395,7 +396,8 @@ class Quarantine:
         return touched
 
     async def _touched_on_the_way(self, commits: list[str]) -> "list[Touched]":
-        """The files of each commit. A list of objects would not do: it names one path of each."""
+        """List the files of each commit. A list of objects is not enough: it names each object's
+        path only once."""
         options = ("--root", "-r", "-c", "-z", "--raw", "--no-renames", "--no-abbrev")
         said = await self._listed(
             *("diff-tree", "--stdin", *options, "--no-commit-id"),
@@ -405,7 +407,7 @@ class Quarantine:
         return _entries(said)
 
     async def _sizes(self, objects: Mapping[str, str]) -> dict[str, str]:
-        """The files among the objects, by id, with their paths; refuses what is too large."""
+        """Return the blobs among the objects with their paths; refuse large and other objects."""
         asked = "".join(f"{name}\n" for name in objects).encode()
         said = await self._look("cat-file", "--batch-check", stdin=asked, seconds=LOOK_SECONDS)
         total, found = 0, {}
@@ -430,7 +432,7 @@ class Quarantine:
         up, down = 0, [part for part in target.split("/") if part not in ("", ".")]
         while down[:1] == [".."]:
             up, down = up + 1, down[1:]
-        # The folder above another link may not be the one that the path says.
+        # After another link, `..` may lead to a different folder than the path suggests.
         if (
             target.startswith("/")
             or up > one.path.count("/")
@@ -444,8 +446,8 @@ class Quarantine:
     async def _check_contents(
         self, changed: Mapping[str, Touched], blobs: Mapping[str, str]
     ) -> None:
-        """Refuse what looks like a secret, with its place; what was there before is not new. A
-        pointer of Git LFS that the repository does not have yet stands for nothing."""
+        """Refuse new contents that look like a secret, naming the place, and new pointers of Git
+        LFS, whose contents would be missing."""
         before = {one.new: one.old for one in changed.values() if one.was != _GONE}
         for name, path in blobs.items():
             content = await self._look("cat-file", "blob", name)
@@ -463,8 +465,8 @@ class Quarantine:
     async def _check_large_files(
         self, tip: str, changed: Mapping[str, Touched], blobs: Mapping[str, str]
     ) -> None:
-        """Refuse contents where the attributes of the proposal want a pointer of Git LFS; what was
-        none before stays as it is."""
+        """Refuse contents in place of a pointer where the proposal's attributes want Git LFS; files
+        that were no pointers before are accepted."""
         files = [
             one for one in changed.values() if one.mode in (_FILE, _PROGRAM) and one.new in blobs
         ]
@@ -484,12 +486,13 @@ class Quarantine:
         return one.was == _GONE or large_files.is_pointer(await self._before(one.old))
 
     async def _before(self, blob: str) -> bytes:
-        """A file as it was, if it was not too large to be one now."""
+        """Return the former content of a file; empty if it exceeds today's limit."""
         size = int(await self._look("cat-file", "-s", blob))
         return await self._look("cat-file", "blob", blob) if size <= LARGEST_BLOB else b""
 
     async def sign(self, tip: str, who: CommitIdentity, signer: Signer | None = None) -> str:
-        """The same commits as Remit writes them; what our copy knows stays as it is."""
+        """Rewrite the new commits with Remit's names and signature; returns the new tip. Commits
+        that the mirror has stay as they are."""
         written: dict[str, str] = {}
         for commit in await self._unknown("--reverse", "--topo-order", tip=tip):
             raw = await self._look("cat-file", "commit", commit)
@@ -502,13 +505,13 @@ class Quarantine:
             said = await self._look("hash-object", "-t", "commit", "-w", "--stdin", stdin=new)
             written[commit] = said.decode().strip()
         head = written.get(tip, tip)
-        # No other history comes along, however a commit names its parents.
+        # Ensure that the rewritten commits bring no other history along through odd parent lines.
         if not set(await self._unknown(tip=head)) <= set(written.values()):
             raise BadInput("Its commits do not say what git reads in them.", "Commit it anew.")
         return head
 
     async def bundle(self, ref: str, head: str, base: str) -> bytes:
-        """All that our copy needs beyond the base, as we wrote it and nothing else."""
+        """Return a bundle of the rewritten commits beyond the base."""
         await self._look("update-ref", ref, head)
         file = self._at / "out.bundle"
         await self._look("bundle", "create", "--quiet", str(file), ref, f"^{base}")
@@ -516,7 +519,7 @@ class Quarantine:
 
 
 def _entries(raw: bytes) -> list[Touched]:
-    """Entries of git's list of files: of a merge, each with as many colons as it has parents."""
+    """Parse git's raw list of files; an entry of a merge has a colon for each parent."""
     fields = raw.split(b"\0")[:-1]
     found = []
     for about, name in zip(fields[::2], fields[1::2], strict=True):
@@ -563,10 +566,9 @@ def _refuse_secret(what: str, text: str) -> None:
 
 
 def _rewritten(raw: bytes, written: Mapping[str, str], who: CommitIdentity) -> bytes:
-    """A commit with the agent as its author, the company's committer, and who answers for it.
+    """Rewrite a commit with the agent as author, the company's committer and its trailers.
 
-    Only what git itself reads is taken over: further down a header may stand again, as something
-    else."""
+    Only the headers that git itself reads are copied; a repeated header further down is dropped."""
     found = _COMMIT.match(raw)
     if found is None:
         raise BadInput("A commit of the branch is none that git writes.", "Commit it anew.")

@@ -1,9 +1,8 @@
-"""Does the errands at remotes: pushes what was proposed to a branch of its own, and sees to the
-request for it where there is a forge.
+"""Publisher: pushes each proposal to a branch of its own at the remote, and opens or updates its
+request at the forge.
 
-Before something is done it is looked at what is there, so that an errand that was cut off anywhere
-can be done again: a branch that is at the proposed commit is not pushed, and one that somebody else
-moved is left alone.
+Each step first reads the present state, so that an interrupted errand can be repeated: a branch
+that is at the proposed commit is not pushed, and one that another person moved is left alone.
 """
 
 import json
@@ -56,7 +55,7 @@ class Publisher(Errands):
     async def _request(
         self, claimed: shapes.ClaimedErrandShape, repo: Repo, change: Change
     ) -> None:
-        """One request for it at the forge, however often this is tried."""
+        """Ensure one request for the change at the forge, however often this is repeated."""
         forge, _ = await self._repos.forges.opened(repo)
         made = await ensure_request(forge, change, claimed["identity"])
         held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}

@@ -1,4 +1,4 @@
-"""A change as somebody looks at it: what it does to files, beside what is said about it."""
+"""Diffs of changes for reviews."""
 
 from remit.errors import RemitError
 from remit.model.connections.change import Change
@@ -16,7 +16,7 @@ class Reviews:
         self._repos = repos
 
     async def shown(self, known: Answer) -> tuple[Diff | None, str]:
-        """The diff of what `reviews.material` answered, or the reason why there is none."""
+        """Return the diff of a change from `reviews.material`, or the reason why there is none."""
         try:
             return await self._diff(known), ""
         except RemitError as error:

@@ -1,8 +1,7 @@
-"""Signatures of commits with a key of the company, as git and forges verify those of ssh keys.
+"""Signatures of commits with an ssh key of the company, in the format that git and forges verify.
 
-The key is a secret like any other: in a file that only this user reads, or wherever else the board
-keeps it. It is used in this process, for commits that Remit itself wrote: no program is given it,
-and no run is shown it.
+The key is a secret like any other, stored by Remit or in a source that the board named. It is used
+only in this process, for commits that Remit itself wrote; no program and no run gets it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from remit.services.connections import signing
 from remit.services.identity import Caller
 from remit.services.people import companies
 
-# Imported where it is used: it takes 8 MB, and an instance that signs nothing does without it.
+# `cryptography` is imported where it is used: it takes 8 MB, which most instances can do without.
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -34,7 +33,7 @@ class Signer:
 
         self._key = key
         form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-        #: As a forge takes it.
+        #: The public key in the format that forges accept.
         self.public = key.public_key().public_bytes(*form).decode()
         self._public = base64.b64decode(self.public.split()[1])
 
@@ -61,9 +60,9 @@ class Signer:
         return f"SHA256:{digest.decode().rstrip('=')}"
 
     def signed(self, commit: bytes) -> bytes:
-        """A commit that has no signature, with one."""
+        """Return an unsigned commit with a signature header."""
         head, _, message = commit.partition(b"\n\n")
-        # A repository whose ids are longer keeps them apart.
+        # A repository with SHA-256 ids has a header of its own.
         name = b"gpgsig" if len(head.partition(b"\n")[0]) == len("tree ") + 40 else b"gpgsig-sha256"
         shown = self._armoured(commit).replace(b"\n", b"\n ")
         return b"%s\n%s %s\n\n%s" % (head, name, shown, message)
@@ -91,7 +90,7 @@ def new_key() -> str:
 
 
 def stored(key: Ed25519PrivateKey) -> str:
-    """As ssh keeps it."""
+    """Return a private key in the format of OpenSSH."""
     from cryptography.hazmat.primitives import serialization
 
     form = serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH
@@ -99,7 +98,7 @@ def stored(key: Ed25519PrivateKey) -> str:
 
 
 class SigningKeys:
-    """The key of each company: made here, and shown by its public half."""
+    """The signing keys of companies: generated here, and shown by their public half."""
 
     def __init__(self, gate: Gate, vault: Vault) -> None:
         self._gate = gate
@@ -110,15 +109,15 @@ class SigningKeys:
         return await self.public(found["id"], found["commit_signing"])
 
     async def public(self, company: str, secret: str | None) -> Answer:
-        """The public half of a key, for who sees the settings of its company."""
+        """Return the public half of a company's key, for a caller who may see its settings."""
         if secret is None:
             return {"secret": None, "public_key": None, "fingerprint": None}
         signer = Signer.of(secret, await self._vault.value(company, secret))
         return {"secret": secret, "public_key": signer.public, "fingerprint": signer.fingerprint}
 
     async def make(self, caller: Caller, *, company: str | None) -> Answer:
-        """A new key, from now on that of the company; the public half of the former one stays
-        where it was registered."""
+        """Generate a new key for the company; forges still know the public half of the former one,
+        so that older signatures stay valid."""
         allowed = await self._gate(caller, signing.may_make, company=company)
         value = new_key()
         signer = Signer.of(allowed["secret"], value)

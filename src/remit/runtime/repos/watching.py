@@ -1,10 +1,10 @@
-"""Looks at forges: one process for each repository, by a lease.
+"""Watcher of forges: by a lease, one process visits the forge of each repository.
 
-    what ended here is closed there → what authors said is told there → each open request is looked
-    at → issues with the label are taken → what became of issues is said there
+    close the requests of ended changes → post the authors' comments → observe each open request
+    → take issues with the label → comment the results of issues
 
-Each step is written down before the next, and each is looked for before it is done: a look that was
-cut off anywhere is made again.
+Each step is recorded before the next, and checks first whether it was done before, so that an
+interrupted visit can be repeated.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from remit.services.redaction import program_text
 log = logging.getLogger(__name__)
 
 AT_ONCE = 4
-#: Logs of failed checks that are asked for in one look at a request.
+#: Most logs of failed checks that are fetched in one visit of a request.
 _MOST_LOGS = 5
 _MOST_NEW_ISSUES = 20
 #: A refusal that will not change by itself: the comment is given up.
@@ -49,7 +49,7 @@ _REFUSED = frozenset({400, 403, 404, 410, 422})
 
 
 class ForgeWatcher(Polling):
-    """Holds the watches of this process."""
+    """The watches of this process."""
 
     watched = False
     at_once = AT_ONCE
@@ -80,21 +80,21 @@ class ForgeWatcher(Polling):
             raise
         except Conflict as error:
             if error.reason == "lost":
-                return  # somebody else looks, or nobody should
+                return  # another process has the lease, or the watch was removed
             more["problem"] = error.sentence
         except ForgeFailed as failed:
             more |= {"problem": failed.sentence, "retry_after": look.pause}
         except RemitError as error:
             more["problem"] = error.sentence
         except Exception as error:
-            # Its text may hold what the forge said.
+            # Its text may contain data of the forge, so only the type is shown.
             log.warning("looking at a forge failed (%s)", type(error).__name__)
             more["problem"] = f"the look failed ({type(error).__name__})"
         await uninterrupted(self._ended(held, **more))
 
 
 class Look:
-    """One look at the forge of a repository."""
+    """One visit of a repository's forge."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Look:
         self._refused: dict[str, str] = {}
         self._api: Api | None = None
         self.problems: list[str] = []
-        #: More was said than is taken up in one look.
+        #: Whether comments are left over for the next visit.
         self._left = False
         self.busy = bool(claimed["requests"] or self._repo.label)
 
@@ -123,7 +123,7 @@ class Look:
         return round((self._api.pause if self._api else 0) * SECOND)
 
     def cursor(self) -> dict[str, Any]:
-        # After a failure, or with a rest, everything is asked for as if for the first time.
+        # After a failure or with comments left over, the cached entity tags are dropped.
         known = None if self.problems or self._left else self._api
         kept = known.kept if known is not None else {}
         return {"tags": kept, "refused": self._refused}
@@ -153,7 +153,7 @@ class Look:
             await forge.close(one["number"])
         await self._do(requests.closed, **self._held, change=one["change"])
 
-    # ── what authors say ────────────────────────────────────────────────────────────────────
+    # ── comments of authors ─────────────────────────────────────────────────────────────────
 
     async def _tell(self, forge: Forge) -> set[str]:
         changes = [one["change"] for one in self._claimed["requests"]]
@@ -173,7 +173,7 @@ class Look:
     async def _said_once(
         self, forge: Forge, number: int, ours: str, body: str, *, issue: bool
     ) -> str:
-        """Say something unless it is there already, by the mark that nobody else knows before."""
+        """Post a comment unless it is there already, recognised by a hidden mark in its text."""
         mark = f"<!-- remit:{ours} -->"
         for one in await forge.comments(number, issue=issue):
             if mark in one.body:
@@ -186,7 +186,7 @@ class Look:
             self.problems.append(f"a comment was refused: {failed.sentence}")
             return f"refused-{ours}"
 
-    # ── what happened to a request ──────────────────────────────────────────────────────────
+    # ── the state of a request ──────────────────────────────────────────────────────────────
 
     async def _request(self, forge: Forge, change: Change, known: set[str]) -> None:
         assert change.request_number is not None
@@ -197,7 +197,7 @@ class Look:
         self._left = self._left or len(said) > requests.MOST_SAID
         checks = None
         if change.published_commit is not None:
-            # Of what we pushed, whatever the forge says that the request is about.
+            # Checks of the commit that was pushed, whichever head the forge reports.
             checks = await forge.checks(change.published_commit)
         if request is not None and request.state is RequestState.MERGED:
             commit = request.merged_commit or ""
@@ -233,7 +233,7 @@ class Look:
     async def _with_logs(
         self, forge: Forge, checks: Sequence[ForgeCheck], change: Change
     ) -> list[dict[str, Any]]:
-        """With the ends of the logs of those that failed since the last look."""
+        """Return the checks, with the tails of logs of those that failed since the last visit."""
         seen = json.loads(change.request_seen or "{}")
         before = {one["id"]: one["state"] for one in seen.get("checks", ())}
         found, asked = [], 0
@@ -266,7 +266,7 @@ class Look:
                 break
             by = await forge.labelled_by(one.number, label)
             if by is None or by.lower() not in self._listed:
-                # Anybody may write an issue, and some templates set labels.
+                # Anyone may open an issue, and some templates set labels.
                 self._refused[str(one.number)] = one.updated
                 continue
             await self._do(

@@ -1,4 +1,4 @@
-"""Checks of an adapter with certain settings, which are not trusted."""
+"""Checks of an adapter with untrusted settings, inside the sandbox."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +11,10 @@ from remit.runtime.sandbox import sandbox_policy
 
 
 def check(adapter: str, config: Mapping[str, Any] | None, secret: Path) -> Check:
-    """The result of an adapter's check; programs that it asks see nothing of `secret`.
+    """Return the result of an adapter's check; programs that it starts cannot see `secret`.
 
-    An agent that hires chooses the program of its report. It is started in the sandbox, as a run
-    would start it, and not at all with the rights of whoever looks; where there is no sandbox, no
-    agent has a program of its own to name.
+    An agent that hires chooses the program of its report, so the check starts it in the sandbox, as
+    a run would, and never with the worker's rights. Without a sandbox, agents cannot name programs.
     """
 
     def hold(

@@ -1,9 +1,9 @@
-"""Under which conditions a run works: its lasting folder, tool chains, programs, tests, network.
+"""Conditions of a run: its lasting folder, tool chains, programs, tests, network.
 
     REMIT_HOME/projects/<agent>/<folder>     a copy of a repository that an agent works in
 
-What the board named is looked at again before each run: a name may have come to mean something
-else. Nothing is shown through a symlink, nothing of Remit's own, and no place where keys are kept.
+Folders that the board named are checked again before each run, because a path may have come to mean
+something else. No symlinks are shown, no folders of Remit, and no folders that hold keys.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 #: The PATH of every program of a run, unless the board adds something before it.
 SEARCH = "/usr/local/bin:/usr/bin:/bin"
-#: Programs that say what can be worked with here, by the language or the purpose.
+#: Programs that indicate a language of this machine, by the language.
 _KNOWN = {
     "Python": ("python3", "python"),
     "Node.js": ("node",),
@@ -49,7 +49,7 @@ _KNOWN = {
     ".NET": ("dotnet",),
 }
 _TOOLS = ("git", "make", "npm", "pnpm", "yarn", "pip", "uv", "mvn", "gradle", "docker", "jq", "rg")
-#: Files right in a tool chain that hold somebody's keys.
+#: Names of files at the top of a tool chain that hold credentials, and are hidden.
 _CREDENTIALS = frozenset(
     {
         *("credentials", "credentials.toml", "credentials.json", "auth.json", "settings.xml"),
@@ -79,12 +79,12 @@ class Conditions:
         return View(written=() if self.work is None else (self.work,), read=self.read)
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Of a program: its own, with what the board adds for all of the run."""
+        """Return a program's environment with the board's variables and search path added."""
         path = ":".join([*self.search, env.get("PATH", SEARCH)])
         return {**self.variables, **env, "PATH": path}
 
     def told(self) -> str:
-        """A few lines for the agent; names were chosen by others and stand in quotes."""
+        """Return a few lines for the agent; names chosen by others are quoted."""
         lines = []
         if self.work is not None:
             lines.append(f"your-folder: {_path(self.work)} ({self.title}; kept between runs)")
@@ -103,7 +103,7 @@ def _path(path: Path) -> str:
 
 
 def programs(search: Sequence[str] = ()) -> list[str]:
-    """The programs that a run finds, by language and by name."""
+    """Return the languages and tools that a run finds in its search path."""
     path = ":".join([*search, SEARCH])
 
     def found(name: str) -> bool:
@@ -118,8 +118,7 @@ def programs(search: Sequence[str] = ()) -> list[str]:
 
 
 def tests_in(folder: Path) -> list[str]:
-    """The test command of a project, by the files right in its folder. An agent may have written
-    them."""
+    """Guess the test commands of a project from untrusted files at the top of its folder."""
     found = []
     if any(line.startswith("test:") for line in _read(folder, "Makefile").splitlines()):
         found.append("make test")
@@ -134,7 +133,7 @@ def tests_in(folder: Path) -> list[str]:
 
 
 async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
-    """Look at everything that the board named; refuses the run if some of it cannot be shown."""
+    """Check and prepare the folders that the board named; refuses the run if one is unusable."""
     read: dict[Path, Sequence[Path]] = {}
     search: list[str] = []
     variables: dict[str, str] = {}
@@ -167,14 +166,14 @@ async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
 
 
 def place_of(app_home: Path, folder: Folder) -> Path:
-    """The folder an agent works in: the one that the board named, or the copy that Remit keeps."""
+    """Return the folder in which an agent works: a path of the board, or Remit's lasting clone."""
     if folder.path:
         return Path(folder.path)
     return app_home / "projects" / str(folder.agent_id) / folder.id
 
 
 def open_in_run(places: Sequence[Path | str], path: str) -> Any:
-    """A file that a run names: in its lasting folder, where it begins, or in its workspace."""
+    """Open a file that a run names, relative to its lasting folder or else to its workspace."""
     *first, last = places
     for place in first:
         try:
@@ -186,7 +185,8 @@ def open_in_run(places: Sequence[Path | str], path: str) -> Any:
 
 
 def looked_at(named: str | None, app_home: Path) -> Path:
-    """A folder of the board as it is now; it is what its name says, and nobody's secret."""
+    """Return a folder of the board after checking it: it exists, is reached without links, holds
+    no keys and nothing of Remit, and only trusted users can replace it."""
     path = Path(folder_path(named))
     try:
         real = path.resolve(strict=True)
@@ -222,7 +222,7 @@ def looked_at(named: str | None, app_home: Path) -> Path:
 
 
 def _covered(folder: Path) -> list[Path]:
-    """The parts of a tool chain that are hidden."""
+    """Return the files of a tool chain that are hidden."""
     with os.scandir(folder) as found:
         return sorted(Path(one.path) for one in found if one.name in _CREDENTIALS)
 
@@ -236,7 +236,7 @@ def _read(folder: Path, name: str) -> str:
 
 
 async def tidy(gate: Gate, app_home: Path) -> None:
-    """Remove copies that nobody works in any more."""
+    """Remove lasting clones whose folder has no row any more."""
     root = app_home / "projects"
     there = await threads.FILES.run(lambda: list(_two_deep(root)))
     names = [one.name for one in there]

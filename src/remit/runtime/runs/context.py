@@ -1,5 +1,5 @@
-"""The context of a run: what its adapter is given, the programs that it starts, what it spends and
-says, and the end of all of it."""
+"""The context of a run: what its adapter is given, the programs that it starts, its usage and
+journal, and the cleanup at its end."""
 
 import asyncio
 import contextlib
@@ -32,39 +32,39 @@ from remit.services.spending import budgets
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: For each thing that is put away after a run; what takes longer is left behind.
+#: Time limit of each step of the cleanup; a step that takes longer is abandoned.
 CLOSE_SECONDS = 10.0
 
 
 @dataclass(kw_only=True)
 class Context(RunContext):
-    """A run on this machine: its programs run in the sandbox, what it spends is recorded."""
+    """A run on this machine: its programs run in the sandbox, and its usage is recorded."""
 
     journal: Journal
     gate: Gate
     may_have_full_access: bool
-    #: Secrets of the run that must not be seen.
+    #: Secrets of the run that are redacted from its output.
     known: Known
-    #: Variables of MCP servers that were set up to be given to the agent's own programs.
+    #: Variables of MCP servers that are configured to be injected into the agent's programs.
     injected: Mapping[str, str] = field(default_factory=dict)
     #: Remit's own folders; no run sees them.
     hidden: Sequence[Path] = ()
     #: Its folders and variables beside its workspace and home.
     conditions: Conditions = field(default_factory=Conditions)
     recorded: Usage = field(default_factory=Usage)
-    #: How often the model was asked, as far as its adapter says so.
+    #: Number of requests to the model, as far as the adapter reports them.
     turns: int = 0
-    #: Its estimated cost so far, by the price of earlier runs, if nobody says, as money above.
+    #: Estimated cost so far, from the price of earlier runs, if the adapter reports none.
     about: int = 0
-    #: Why nothing more may be spent.
+    #: Why nothing more may be spent; None while the budget lasts.
     over: str | None = None
     #: Whether the first answer of the model shows that a closed account works again.
     probes: bool = False
     children: list[ChildProcess] = field(default_factory=list)
-    #: All its processes together, where that can be.
+    #: The cgroup of its processes, where this machine supports one.
     group: cgroups.Group | None = None
     signs: Signs = field(default_factory=Signs)
-    #: Where its token is good; a job has none.
+    #: The processes from which its token is accepted; a job has no token.
     place: Place = field(default_factory=lambda: Place(""))
 
     async def start(
@@ -138,14 +138,14 @@ class Context(RunContext):
         self.tell(turn)
 
     async def _tell_that_it_answers(self) -> None:
-        """Others wait for the same account, and are not to wait until the run is over."""
+        """Report the first answer of a probed account, so that others need not wait for the end."""
         if self.probes:
             self.probes = False
             with contextlib.suppress(Conflict):
                 await self.gate(as_system(), account_faults.answered, run=self.run_id)
 
     async def _record(self) -> None:
-        """So that it is known whatever becomes of the run, and of this process."""
+        """Store the usage so far, so that it survives the end of the run or of this process."""
         if self.spent == self.recorded:
             return
         answer = await self.gate(
@@ -157,7 +157,7 @@ class Context(RunContext):
         self.money_left = answer["left"].get("money")
 
     def _bounded(self, command: list[str]) -> list[str]:
-        """The same command, together with all others of the run within its bounds."""
+        """Return the command, started within the run's cgroup and its limits."""
         memory = self._most_memory()
         if memory is not None and cgroups.MEMORY not in cgroups.look().bound:
             raise Unsupported(
@@ -178,7 +178,7 @@ class Context(RunContext):
         return None if megabytes is None else int(megabytes) << 20
 
     def judged(self, result: RunResult) -> RunResult:
-        """The result, with the reason that only the machine knows."""
+        """Return the result, with the reason if the run exceeded its memory."""
         if self.group is None:
             return result
         if self.group.had_too_many_processes():
@@ -214,7 +214,7 @@ class Context(RunContext):
 
     def log(self, text: str, stream: str = "remit") -> None:
         self.signs.note(self.run_id)
-        # A quoted line is not taken for an entry of Remit.
+        # Escaped, so that a quoted line cannot pass for a journal entry of Remit.
         text = f"\n{text}".replace(f"\n{MARK}", f"\n {MARK}")[1:]
         self.journal.add(text.rstrip("\n") + "\n", stream)
 
@@ -223,7 +223,7 @@ class Context(RunContext):
         self.journal.tell(entry)
 
     async def close(self) -> None:
-        """End every process of the run, record its usage, and keep its log."""
+        """End every process of the run, record its usage, and store its log."""
         await self._end_children()
         if any(not child.sandboxed for child in self.children):
             await self._put_away(threads.ENDINGS.run(end_leftovers, {self.run_id}), "what is left")

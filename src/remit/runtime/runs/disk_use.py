@@ -1,8 +1,8 @@
-"""Disk that a program uses while it works, also where it does not want that seen.
+"""Disk use of a running program, also where the program tries to hide it.
 
-A folder that is closed to its owner is opened for as long as it is looked at. A file that was
-removed takes room for as long as a process has it open, or in its memory. Of the latter the kernel
-says the size to root alone; to others, how much of it is mapped.
+Folders without permissions for their owner are opened while they are counted. Removed files take
+space as long as a process has them open or mapped; of a mapped file, the kernel tells only root the
+size, and others the length of the mapping.
 """
 
 import contextlib
@@ -13,22 +13,22 @@ from contextlib import ExitStack
 from pathlib import Path
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: A program may close a folder as often as we open it.
+#: Attempts to open a folder, which the program may close again each time.
 _TRIES = 5
 _PASSING = (FileNotFoundError, NotADirectoryError, ProcessLookupError)
 
 
-#: A file by its disk and its number there.
+#: Identity of a file: its device and inode.
 _File = tuple[int, int]
 
 
 class Hidden(Exception):
-    """Nobody can tell how much there is."""
+    """Raised when the disk use cannot be determined."""
 
 
 def used(folders: Iterable[Path], processes: Iterable[int]) -> int:
-    """About how many bytes lie in some folders, and in removed files that the processes have
-    open or mapped on the same disk."""
+    """Return about how many bytes are in some folders, and in removed files on the same disks that
+    the processes have open or mapped."""
     places = list(folders)
     disks = {os.stat(place).st_dev for place in places if place.exists()}
     held: dict[_File, int] = {}
@@ -44,7 +44,7 @@ def _blocks(folder: Path) -> int:
     with ExitStack() as closing:
         while pending:
             for entry in _listed(pending.pop(), closing):
-                # A folder that is closed to us in this moment is looked at in the next.
+                # A folder that was just closed is opened when it is listed.
                 with contextlib.suppress(*_PASSING, PermissionError):
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
@@ -58,7 +58,7 @@ def _listed(path: str, closing: ExitStack) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(path) as found:
                 entries = list(found)
-            if entries:  # to list a folder is not to look into it
+            if entries:  # listing needs less permission than entering
                 os.stat(entries[0].path, follow_symlinks=False)
             return entries
         except PermissionError:
@@ -69,11 +69,11 @@ def _listed(path: str, closing: ExitStack) -> list[os.DirEntry[str]]:
 
 
 def _open(path: str, closing: ExitStack) -> None:
-    """Open a folder of ours to us, until all has been looked at."""
+    """Give the owner access to a folder, until the count is complete."""
     with contextlib.suppress(*_PASSING):
         fd = os.open(path, _FOLDER)
         closing.callback(os.close, fd)
-        # The opened file, whatever has its name by now.
+        # By descriptor, because the name may mean something else by now.
         place, mode = f"/proc/self/fd/{fd}", stat.S_IMODE(os.fstat(fd).st_mode)
         os.chmod(place, mode | 0o700)
         closing.callback(os.chmod, place, mode)

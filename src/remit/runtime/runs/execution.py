@@ -1,4 +1,4 @@
-"""One run, from the claim to the last word."""
+"""Execution of one run, from its claim to its result."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT = 3600
-#: For an adapter to give up what it is doing when it is told to.
+#: How long a cancelled adapter may take to end.
 LET_GO_SECONDS = 3.0
 
 
@@ -68,7 +68,7 @@ class Instance(Protocol):
 
 @dataclass(frozen=True)
 class Claimed:
-    """A claimed run, held by a worker while it lasts."""
+    """A run that a worker has claimed by a lease."""
 
     run_id: str
     agent_id: str
@@ -78,12 +78,12 @@ class Claimed:
     epoch: int
     seen: int
     workspace: Path
-    #: Whether it finds out if a closed account works again.
+    #: Whether the run probes a closed account.
     probe: bool = False
 
 
 class _Faulty(Exception):
-    """A run that is over before it began, with the fault of it."""
+    """Raised when a run cannot begin; carries its result with the fault."""
 
     def __init__(self, result: RunResult) -> None:
         super().__init__(result.error)
@@ -91,12 +91,12 @@ class _Faulty(Exception):
 
 
 async def execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
-    """Carry a run out and say how it ended."""
+    """Execute a run; returns its result, also for a failure."""
     return await ended(_execute(app, url, claimed), f"run {claimed.run_id}")
 
 
 async def ended(work: Awaitable[RunResult], title: str) -> RunResult:
-    """The result of a run or a job; every failure is one, only cancellation is raised."""
+    """Await the result of a run or a job; failures become results, only cancellation is raised."""
     try:
         return await work
     except _Faulty as faulty:
@@ -183,8 +183,8 @@ async def _prepare(
 
 
 def _pace(app: Instance, claimed: Claimed, limits: Mapping[str, int | None]) -> Pace:
-    """The limits of a run's pace: calls of tools other than Remit's are seen by the adapter
-    alone."""
+    """Return the limits of a run's pace. Only the adapter sees calls of other tools than Remit's,
+    and interrupts the streak of Remit's by `elsewhere`."""
     return Pace(
         turns=limits["turns_per_run"],
         repeats=limits["identical_calls"],
@@ -193,7 +193,8 @@ def _pace(app: Instance, claimed: Claimed, limits: Mapping[str, int | None]) -> 
 
 
 async def _own_secret(app: Instance, claimed: Claimed, config: Any) -> str | None:
-    """The one that the agent's configuration names; whoever set that up was allowed to."""
+    """Return the secret that the agent's configuration names; its use was authorised when it was
+    set."""
     name = getattr(config, "secret_ref", None)
     if name is None:
         return None
@@ -208,7 +209,7 @@ async def _own_secret(app: Instance, claimed: Claimed, config: Any) -> str | Non
 async def _injected(
     app: Instance, claimed: Claimed, servers: Iterable[McpServer]
 ) -> tuple[dict[str, str], list[str]]:
-    """Variables for the agent's own programs, and the secrets in them."""
+    """Return the variables to inject into the agent's programs, and the secrets in them."""
     given: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for server in servers:
@@ -220,9 +221,9 @@ async def _injected(
 
 
 async def call(adapter: Adapter, context: Context) -> RunResult:
-    """Let an adapter carry out a run, in the time its configuration gives it."""
+    """Have an adapter execute a run, within the time limit of its configuration."""
     context.signs.begin(context.run_id)
-    # Of its own, so that one that does not let itself be cancelled keeps nobody.
+    # A task of its own, so that an adapter which ignores cancellation blocks nothing.
     working = asyncio.create_task(adapter.run(context))
     try:
         given_up = await _watch(working, context)
@@ -241,7 +242,7 @@ async def call(adapter: Adapter, context: Context) -> RunResult:
 
 
 async def _watch(working: asyncio.Task[RunResult], context: Context) -> tuple[str, str] | None:
-    """Wait for the end of it; why it is given up, if it took or was silent for too long."""
+    """Wait for the end of a run; return why it is given up, if it takes or is silent too long."""
     seconds = getattr(context.config, "timeout_seconds", DEFAULT_TIMEOUT)
     quiet = getattr(context.config, "silence_seconds", None)
     end = time.monotonic() + seconds
@@ -278,7 +279,7 @@ async def _keep_session(
     before = briefing.session
     kept = result.session if result.ok else context.session
     if result.reason == CONTEXT_FULL:
-        kept = None  # the next begins anew, with what the agent wrote down
+        kept = None  # the next run begins a new conversation, from the agent's own notes
     try:
         await app.gate(
             as_system(),
@@ -294,7 +295,7 @@ async def _keep_session(
 
 
 def report(result: RunResult) -> dict[str, Any]:
-    """The parts of a result that are stored."""
+    """Return the fields of a result that are stored."""
     return {
         "session_id": result.session,
         "final_response": result.text or None,

@@ -1,4 +1,5 @@
-"""A command of ours in a sandbox: over a folder that an agent filled, for so long and so much."""
+"""Commands of Remit in a sandbox, over a folder with an agent's files, with limits of time, memory
+and disk."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ from remit.runtime.sandbox.mounts import View
 log = logging.getLogger(__name__)
 
 MOST_OUTPUT = 64 * 1024
-#: Between two looks at how much a command wrote.
+#: Between two measurements of a command's disk use.
 _LOOK_SECONDS = 0.5
 
 
 @dataclass
 class Heard:
-    """The end of what a command printed; what came before is let go."""
+    """The tail of a command's output."""
 
     most: int = MOST_OUTPUT
     text: str = ""
@@ -39,7 +40,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Ended:
-    #: None when it was ended because it took too long, or too much of the disk.
+    #: The exit code; None for a command that was killed for its time or disk use.
     code: int | None
     heard: Heard = field(default_factory=Heard)
     too_much: bool = False
@@ -57,7 +58,7 @@ async def run(
     memory: int | None = None,
     disk: int | None = None,
 ) -> Ended:
-    """Run it in a folder that it may write, and see it out with all that it started."""
+    """Run a command in a writable folder, and end it with all processes that it started."""
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", **env}
     command = sandbox_policy.wrap(
         argv, env=env, workspace=folder, home=home, cwd=folder, hidden=hidden, view=view
@@ -95,8 +96,7 @@ async def run(
 
 
 async def _filled(folders: Iterable[Path], process: int, most: int | None) -> None:
-    """Wait until a program uses so much, or hides how much; for ever, if it may use whatever it
-    likes."""
+    """Wait until a program exceeds its disk limit or hides its use; without a limit, for ever."""
     if most is None:
         await asyncio.Event().wait()
         return
@@ -110,7 +110,7 @@ async def _filled(folders: Iterable[Path], process: int, most: int | None) -> No
             return
         except disk_use.Hidden:
             return
-        # A folder that takes long to look at is looked at less often.
+        # A folder that takes long to measure is measured less often.
         await asyncio.sleep(max(_LOOK_SECONDS, 10 * (time.monotonic() - begun)))
 
 

@@ -1,9 +1,9 @@
-"""The home of an agent on this machine: one place for every agent, whatever it is called.
+"""Homes of agents on this machine: a folder for each agent, by its id.
 
-Its programs keep their conversations there, and what else they like. What an agent is to remember
-is in the knowledge base, and nothing that lies here goes into a prompt: what a program would read
-as instructions is taken away before each run (`forget`). `SOUL.md` is for whoever wants to describe
-the agent to people.
+An agent's programs store their conversations and other files there. The agent's memory is in the
+knowledge base, and no file of the home goes into a prompt: files that a program would read as
+instructions are removed before each run (`forget`). `SOUL.md` is for describing the agent to
+people.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ def folder(root: Path, agent: str) -> Path:
 
 
 def set_up(root: Path, agent: str) -> Path:
-    """Make it, as often as you like; what is there stays."""
+    """Make the home of an agent, unless it exists; its contents stay."""
     home = folder(root, agent)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -35,10 +35,10 @@ def set_up(root: Path, agent: str) -> Path:
 
 
 def forget(home: Path, name: str, keep: Sequence[str]) -> None:
-    """Leave nothing of a folder but files that match these patterns, and make it if it is missing.
+    """Empty a folder of the home except for files that match these patterns; make it if missing.
 
-    Whatever an earlier run put there is its own, links and all: what is kept is moved out of it,
-    file by file, and the rest goes as a workspace goes.
+    Its contents are untrusted, links included: files to keep are moved out one by one, and the rest
+    is removed as a workspace is.
     """
     place = home / name
     aside = home / f".{random_name()}"
@@ -54,7 +54,7 @@ def forget(home: Path, name: str, keep: Sequence[str]) -> None:
 
 
 def _plain_files(root: Path) -> Iterator[str]:
-    """All below a folder that are files and nothing else, by their names in it."""
+    """Yield the regular files below a folder that have one hard link, by their relative paths."""
     if not _is_folder(root):
         return
     for folder, _, names in os.walk(root):

@@ -1,4 +1,4 @@
-"""Journal of a run's output: kept while it runs, bounded, and readable by whoever may look."""
+"""Journal of a run's output: stored while the run lasts, bounded, redacted."""
 
 import asyncio
 import contextlib
@@ -20,21 +20,21 @@ from remit.services.redaction import Known
 
 log = logging.getLogger(__name__)
 
-#: Of the beginning of a log; and as much of its end.
+#: Most characters that are kept of the beginning of a log, and of its end.
 MOST_HEAD = 1 << 20
 MOST_TAIL = 1 << 20
 _EVERY_SECONDS = 0.2
 _LARGEST_PIECE = 32 * 1024
-#: Less than this is put together: a program that prints letter by letter costs no more than others.
+#: Smaller pieces are merged, so that a program that prints letter by letter costs no more.
 _SMALLEST_PIECE = 1024
-#: Tools that a run was denied are counted by name, as far as a person wants to read them.
+#: Most names of denied tools that are counted; others are counted together.
 _MOST_TOOLS = 12
 _OTHERS = "others"
 _CUT = "[… {} characters are left out …]\n"
 
 
 class Journal:
-    """Collects what is printed and writes it down a few times a second."""
+    """Collects output and stores it a few times a second."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Journal:
         self._dropped = 0
         self._number = 0
         self._reading = Transcript(reader) if reader is not None and reader.sees_denials else None
-        #: How often it was denied each tool; and whether that is to be written down.
+        #: Number of denials by tool, and whether the numbers have changed since they were stored.
         self._denied: dict[str, int] = {}
         self._more_denied = False
         self._new = asyncio.Event()
@@ -66,23 +66,23 @@ class Journal:
         self._task = asyncio.create_task(self._write_down())
 
     def add(self, text: str, stream: str) -> None:
-        """Keep some whole lines; from any thread."""
+        """Add some whole lines of output; callable from any thread."""
         self._here(self._add, text, stream)
 
     def tell(self, entry: Entry) -> None:
-        """Keep something that no program printed; from any thread."""
+        """Add an entry that no program printed; callable from any thread."""
         self._here(self._tell, entry)
 
     def _here(self, work: Callable[..., None], *given: Any) -> None:
-        """Do it where the journal lives: its events and lists are not made for several threads.
+        """Run some work in the journal's event loop, because its state is not thread-safe.
 
-        What one thread adds is added in that order, and before anything that is handed to the loop
-        later, such as the end of that thread.
+        Additions of one thread keep their order, and come before callbacks that the thread
+        schedules later, such as its own end.
         """
         if threading.get_ident() == self._thread:
             work(*given)
             return
-        # A thread that nobody could stop may still talk when the loop is gone.
+        # A thread that could not be stopped may still print when the loop is closed.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(work, *given)
 
@@ -106,14 +106,14 @@ class Journal:
             self._shorten_tail()
 
     def _tell(self, entry: Entry) -> None:
-        # Before it is written as JSON, in which some characters look different.
+        # Redacted before the encoding as JSON, which changes some characters.
         text = self._hidden.out_of(entry.text)
         self._add(line_of(replace(entry, text=text, at=self._clock.now())) + "\n", "remit")
         if self._reading is None:
             self._look_at(entry)
 
     async def close(self) -> None:
-        """Write down the rest; what was left out in the middle is said."""
+        """Store the rest, with a note about output that was left out in the middle."""
         self._closing.set()
         self._new.set()
         await self._task
@@ -170,7 +170,7 @@ class Journal:
             log.exception("the log of run %s is incomplete", self._run)
 
     def _merged(self) -> list[dict[str, Any]]:
-        """One piece for what one stream printed in a row."""
+        """Merge successive output of one stream into pieces."""
         waiting, self._waiting = self._waiting, []
         pieces: list[dict[str, Any]] = []
         for stream, text in waiting:

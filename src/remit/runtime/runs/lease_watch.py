@@ -1,4 +1,4 @@
-"""Detection of silent workers, by a clock that nobody can set."""
+"""Detection of dead workers, by a monotonic clock."""
 
 from collections.abc import Hashable, Mapping
 from typing import Generic, TypeVar
@@ -9,19 +9,19 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Silence(Generic[T]):
-    """Watches leases. One that stays as it is for too long belongs to a worker that is gone.
+    """Finds leases that have not been renewed for too long, whose worker is gone.
 
-    The times in leases are of other machines, and of clocks that are set back and forth; nothing is
-    concluded from them but that they changed.
+    The times in leases come from other machines and from clocks that can be set, so only their
+    changes count.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        #: By what is held: what its lease said, and since when it has said so.
+        #: The last seen end of each lease, and the time since which it has been unchanged.
         self._seen: dict[T, tuple[Micros, float]] = {}
 
     def of(self, leases: Mapping[T, Micros], now: float) -> list[T]:
-        """The leases that did not change for so many seconds, by the clock of this process."""
+        """Return the leases that have not changed for the given time, by this process's clock."""
         before, self._seen = self._seen, {}
         for held, until in leases.items():
             seen = before.get(held)

@@ -1,4 +1,4 @@
-"""The life of a run on this machine: a folder and a token that exist exactly as long as it does."""
+"""Lifecycle of a run on this machine: its workspace and token exist exactly as long as the run."""
 
 import logging
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ async def begin(gate: Gate, ids: Ids, workspaces: Path, agent: str) -> LiveRun:
     """Start a run of an agent; refused while another one is alive."""
     run_id = RunId(ids.new())
     folder = workspaces / run_id
-    # The row comes first: a crash leaves no folder that nothing would ever lead to.
+    # The row comes first, so that a crash leaves no folder without a row.
     answer = await gate(as_system(), runs.start, agent=agent, run=run_id, workspace=str(folder))
     try:
         create_workspace(workspaces, run_id)
@@ -43,7 +43,7 @@ async def begin(gate: Gate, ids: Ids, workspaces: Path, agent: str) -> LiveRun:
 
 
 async def finish(gate: Gate, run: LiveRun, status: str = "completed") -> None:
-    """End a run. The token dies first, so nothing is written from a folder that is going."""
+    """End a run. Its token is revoked before its workspace is removed."""
     try:
         await gate(as_system(), runs.end, run=run.id, status=status)
     finally:
@@ -53,10 +53,10 @@ async def finish(gate: Gate, run: LiveRun, status: str = "completed") -> None:
 async def recover(
     gate: Gate, workspaces: Path, kept: RetainedWorkspaces, *, alone: bool = True
 ) -> int:
-    """After a start: runs that this instance left behind are lost; answers how many.
+    """After a start, end the runs that this instance left behind as lost; returns their number.
 
-    When others work on the same database, the runs of workers are left to them: whoever is silent
-    loses its lease. Programs of runs that are over are ended either way.
+    Beside other processes on the same database, runs of workers are left to them, because a dead
+    worker loses its leases. Programs of ended runs are killed either way.
     """
     living = await gate(as_system(), run_queue.live)
     lost = [run for run in living if alone or _is_by_hand(run, workspaces)]
@@ -68,7 +68,7 @@ async def recover(
         try:
             await gate(as_system(), runs.end, run=run.id, status="lost", report=report)
         except Conflict:
-            continue  # somebody else ended it
+            continue  # it was ended meanwhile
         if run.workspace:
             await _put_away(kept, run.id, run.workspace)
     await _tidy(gate, workspaces, kept)
@@ -78,23 +78,23 @@ async def recover(
 
 
 def _is_by_hand(run: Run, workspaces: Path) -> bool:
-    """Nobody but its own instance looks after it."""
+    """Whether a run was begun without a worker by this instance, which alone can end it."""
     if run.worker is not None or run.workspace is None:
         return False
     return Path(run.workspace).is_relative_to(workspaces)
 
 
 async def tidy_up(gate: Gate, workspaces: Path, kept: RetainedWorkspaces) -> None:
-    """After the start of a worker among others: what is left here of runs that are over."""
+    """After the start of a worker beside others, clean up after ended runs on this machine."""
     await _end_strays(gate, workspaces)
     await _tidy(gate, workspaces, kept)
 
 
 async def _end_strays(gate: Gate, workspaces: Path) -> None:
-    """Programs here of runs that are over.
+    """Kill the programs of ended runs on this machine.
 
-    They are looked for before it is asked which runs are alive. A run begins before its program,
-    so what another worker begins just now is never taken for a stray.
+    The programs are listed before the live runs are read. A run's row exists before its program,
+    so a program that another worker starts meanwhile is never taken for a stray.
     """
     found = await threads.ENDINGS.run(runs_with_programs, workspaces)
     living = {run.id for run in await gate(as_system(), run_queue.live)}
@@ -102,7 +102,7 @@ async def _end_strays(gate: Gate, workspaces: Path) -> None:
 
 
 async def _tidy(gate: Gate, workspaces: Path, kept: RetainedWorkspaces) -> None:
-    """Folders of runs that ended and could not take them along."""
+    """Put away the workspaces and cgroups of ended runs."""
     folders = await threads.FILES.run(_folders, workspaces)
     for run in await gate(as_system(), run_queue.over, runs=sorted(folders)):
         await _put_away(kept, run, folders[run])

@@ -1,12 +1,12 @@
-"""Signs of life of the runs on this machine: what a program prints, a turn of its model, a call."""
+"""Signs of life of the runs on this machine: output of a program, a turn of the model, a call."""
 
 import time
 
 
 class Signs:
-    """The last sign of life of each run here, by a clock that nobody can set.
+    """The last sign of life of each run here, by a monotonic clock.
 
-    It does not count the time that the machine sleeps, so nobody is silent for that.
+    The clock stops while the machine sleeps, so that no run counts as silent for that.
     """
 
     def __init__(self) -> None:
@@ -16,12 +16,12 @@ class Signs:
         self._heard[run] = time.monotonic()
 
     def note(self, run: str) -> None:
-        """From any thread; of runs elsewhere nothing is kept."""
+        """Note a sign of life, from any thread; runs of other processes are ignored."""
         if run in self._heard:
             self._heard[run] = time.monotonic()
 
     def silence(self, run: str) -> float:
-        """For how many seconds nothing was heard of it."""
+        """Return the seconds since the last sign of life of a run."""
         return time.monotonic() - self._heard.get(run, time.monotonic())
 
     def forget(self, run: str) -> None:

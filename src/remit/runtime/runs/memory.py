@@ -1,4 +1,4 @@
-"""An agent's own notes, with which a new conversation begins."""
+"""Memory of an agent: its own notes, with which a new conversation begins."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,12 +9,12 @@ from remit.runtime.runs.prompt import Written
 from remit.services.execution.run_start import Memory
 from remit.services.knowledge.file_contents import Library
 
-#: Of one day, in bytes.
+#: Most bytes of the notes of one day.
 MOST_NOTE = 2 * 1024
 
 
 async def remembered(library: Library, memory: Iterable[Memory]) -> list[Written]:
-    """The contents of what a briefing names."""
+    """Load the texts that a briefing names."""
     parts = []
     for one in memory:
         part = Written(one.title, await _text(library, one.version))

@@ -1,4 +1,4 @@
-"""Programs of runs: started, listened to, and ended with everything they started."""
+"""Programs of runs: started, read, and ended with every process they started."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from remit.errors import NotFound, Unavailable
 from remit.runtime.child_process import start_child
 from remit.runtime.sandbox.cgroups import end_groups_of
 
-#: A line longer than this is cut where a program should have ended it. The last words of a model
-#: are one line, and may be some megabytes.
+#: A longer line is cut here. The final answer of a model is one line and may have some megabytes.
 LONGEST_LINE = 8 << 20
-#: Between asking a program to end and ending it.
+#: Between SIGTERM and SIGKILL.
 GRACE_SECONDS = 3.0
-#: How long what was printed is waited for once the program is gone.
+#: How long the rest of the output is awaited after the program has ended.
 DRAIN_SECONDS = 1.0
-#: Somebody may hold the pipes of a program that is gone, so its end is looked for, too.
+#: How often the end of a program is polled, because other processes may hold its pipes open.
 _LOOK_SECONDS = 0.5
-#: Between two looks whether killed processes are gone.
+#: Between two checks whether killed processes are gone.
 _GONE_SECONDS = 0.02
 _PIECE = 64 * 1024
-#: Pieces that were read and not looked at yet; a program that prints more has to wait.
+#: Most unread pieces of output; a program that prints more has to wait (backpressure).
 _MOST_AHEAD = 16
 _ROUNDS = 5
 
 
 class ChildProcess(Child):
-    """A program in a session of its own."""
+    """A program of a run, in its own session."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class ChildProcess(Child):
     ) -> None:
         self._process = process
         self.pid = process.pid
-        #: Inside a sandbox all ends with the sandbox, and outside of it signals do not get in.
+        #: The end of a sandbox ends all processes inside; signals to its group do not reach them.
         self.sandboxed = sandboxed
         self._log = log
         self._lines: asyncio.Queue[list[str] | None] = asyncio.Queue(maxsize=_MOST_AHEAD)
@@ -87,7 +86,7 @@ class ChildProcess(Child):
         while (some := await self._lines.get()) is not None:
             for line in some:
                 yield line
-        self._lines.put_nowait(None)  # whoever asks again is told again
+        self._lines.put_nowait(None)  # the end marker stays for further readers
 
     async def wait(self) -> int:
         await asyncio.shield(self._over)
@@ -99,7 +98,7 @@ class ChildProcess(Child):
         return self._process.returncode is not None
 
     async def end(self) -> None:
-        """Ask it to end, then end it, with everything that it started."""
+        """Ask the program to end, then kill it, with all processes that it started."""
         self._unwanted = True
         with contextlib.suppress(asyncio.QueueEmpty):
             while True:
@@ -109,7 +108,7 @@ class ChildProcess(Child):
             await asyncio.wait([self._over], timeout=GRACE_SECONDS)
         below = [] if self.ended else descendants(self.pid)
         if not self.ended and self.sandboxed:
-            # It ends when everything in it has; killed, it would leave that to others.
+            # The sandbox ends after everything in it has; killed, it could leave processes behind.
             _signal(self.pid, signal.SIGTERM)
             await asyncio.wait([self._over], timeout=GRACE_SECONDS)
         if not self.ended:
@@ -121,7 +120,7 @@ class ChildProcess(Child):
     def _ask_to_end(self) -> None:
         inside = descendants(self.pid) if self.sandboxed else []
         if inside:
-            # The sandbox itself would end at once, and what is in it without a warning.
+            # Signalled itself, the sandbox would end at once and kill its processes unwarned.
             for pid in inside:
                 _signal(pid, signal.SIGTERM)
         else:
@@ -137,17 +136,17 @@ class ChildProcess(Child):
             os.killpg(self.pid, number)
 
     async def _see_out(self) -> None:
-        """Wait for the end, then see to it that nothing of it is left, and that all is read."""
+        """Wait for the end, kill what is left of the session, and read the remaining output."""
         gone = asyncio.ensure_future(self._process.wait())
         while not gone.done() and not self.ended:
             await asyncio.wait([gone], timeout=_LOOK_SECONDS)
-        # At once: later the number of the group may be that of another.
+        # At once, because the group's id may be reused later.
         self._signal_group(signal.SIGKILL)
         _, late = await asyncio.wait(self._readers, timeout=DRAIN_SECONDS)
         for task in (*late, gone):
             task.cancel()
         if late:
-            # Somebody who got away holds the other end; we let go of ours.
+            # An escaped process holds the other end of a pipe; close this end.
             self._process._transport.close()  # type: ignore[attr-defined]
         if self._unwanted:
             return
@@ -180,7 +179,7 @@ class ChildProcess(Child):
 
 
 async def _wait_until_gone(pids: Sequence[int]) -> None:
-    """A killed process is there until the kernel has torn it down, which takes a moment."""
+    """Wait until the kernel has removed killed processes, which takes a moment."""
     for _ in range(round(GRACE_SECONDS / _GONE_SECONDS)):
         if not any(map(_is_there, pids)):
             break
@@ -192,11 +191,11 @@ def _is_there(pid: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below a process; not those that left for another parent."""
+    """Return the descendants of a process, without those that have another parent by now."""
     children: dict[int, list[int]] = {}
     for other in _processes():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # The name in parentheses may hold anything.
+            # The name in parentheses may contain any characters.
             parent = int(Path(f"/proc/{other}/stat").read_text().rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(other)
     found, pending = [], [pid]
@@ -208,9 +207,9 @@ def descendants(pid: int) -> list[int]:
 
 
 def end_leftovers(run_ids: set[str]) -> int:
-    """Kill what is left of runs that are over; answers how many.
+    """Kill the leftover programs of ended runs; returns their number.
 
-    A program that left its session is still known by the run in its environment.
+    A program that left its session is recognised by the run's id in its environment.
     """
     killed = _end_those(lambda told: told.get("REMIT_RUN") in run_ids) if run_ids else 0
     end_groups_of(run_ids)
@@ -218,7 +217,7 @@ def end_leftovers(run_ids: set[str]) -> int:
 
 
 def runs_with_programs(workspaces: Path) -> set[str]:
-    """The runs that have a folder here, or had one, and a program that is alive."""
+    """Return the runs of these workspaces, existing or not, that have a living program."""
     root = f"{workspaces}{os.sep}"
     found = set()
     for pid in _processes():
@@ -230,9 +229,9 @@ def runs_with_programs(workspaces: Path) -> set[str]:
 
 
 def end_leftovers_of_jobs(jobs: Path, living: Collection[str] = ()) -> int:
-    """Kill what is left of background jobs that had a folder here, except those that are living.
+    """Kill the leftover programs of background jobs with a folder here, except living jobs.
 
-    Their programs are told nothing of Remit, but where their home is.
+    Their environment has no variables of Remit, so they are recognised by their home.
     """
     root = f"{jobs}{os.sep}"
 
@@ -251,13 +250,13 @@ def _end_those(is_leftover: Callable[[Mapping[str, str]], bool]) -> int:
             with contextlib.suppress(OSError):
                 found += _end_if(pid, is_leftover)
         if not found:
-            break  # what was being started meanwhile is found in the next round
+            break  # a program that was being started meanwhile is found in the next round
         killed += found
     return killed
 
 
 def _end_if(pid: int, is_leftover: Callable[[Mapping[str, str]], bool]) -> bool:
-    handle = os.pidfd_open(pid)  # so that it is still the same one when it is killed
+    handle = os.pidfd_open(pid)  # so that no other process with a reused id is killed
     try:
         if not is_leftover(_told(pid)):
             return False
@@ -268,7 +267,7 @@ def _end_if(pid: int, is_leftover: Callable[[Mapping[str, str]], bool]) -> bool:
 
 
 def _told(pid: int) -> dict[str, str]:
-    """The environment that a process was started with."""
+    """Return the environment with which a process was started."""
     environment = Path(f"/proc/{pid}/environ").read_bytes()
     pairs = (entry.decode(errors="replace").partition("=") for entry in environment.split(b"\0"))
     return {name: value for name, _, value in pairs}

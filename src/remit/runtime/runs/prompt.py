@@ -1,4 +1,4 @@
-"""The prompt: everything that stays the same first, then the agent's memory, the turn last."""
+"""The prompt: the constant part first, then the agent's memory, the turn last."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _NOTHING_IN_MAIL = "There is no new mail. Go on with what is due.\n"
 
 @dataclass(frozen=True)
 class Written:
-    """Something that an agent wrote down for itself: what it is, and how much of it is shown."""
+    """A text of an agent's memory, with a title and the most bytes of it that are shown."""
 
     what: str
     text: str
@@ -43,22 +43,23 @@ def instructions(
     mandate: Mapping[str, object],
     can: Collection[str] = (),
 ) -> str:
-    """The same bytes for the same agent, whatever the run is about; `can` says what it may besides
-    what every agent may."""
+    """Return the constant part of the prompt, the same bytes for every run of an agent; `can` names
+    permissions beyond those of every agent."""
     return _template().render(
         agent=agent, boss=boss, company=company, mandate=mandate, can=frozenset(can)
     )
 
 
 def turn(text: str, *, situation: str, mail: bool, memory: Sequence[Written] = ()) -> str:
-    """The prompt of this run; a new conversation begins with the agent's own notes."""
+    """Return the variable part of the prompt; a new conversation begins with the agent's notes."""
     return f"{_remembered(memory)}# Situation\n\n{situation}{text}" + (
         "" if mail else f"\n{_NOTHING_IN_MAIL}"
     )
 
 
 def _remembered(memory: Sequence[Written]) -> str:
-    """Behind bars like mail: what an injected run wrote down must not pass for ours in the next."""
+    """Quote the memory behind bars, like mail: notes of a run with injected instructions must not
+    pass for Remit's words in the next run."""
     blocks = []
     left = MOST_MEMORY
     for one in memory:
@@ -72,7 +73,7 @@ def _remembered(memory: Sequence[Written]) -> str:
 
 
 def _fitting(text: str, most: int) -> str:
-    """So much of a text as fits when it stands behind bars, which many short lines make longer."""
+    """Return the beginning of a text that fits the limit with a bar added to each of its lines."""
     shown = bounded(text, most)
     while shown and (size := len(barred(shown).encode())) > most:
         shown = bounded(shown, len(shown.encode()) * most // size)
@@ -80,6 +81,6 @@ def _fitting(text: str, most: int) -> str:
 
 
 def bounded(text: str, most: int) -> str:
-    """So much of a text as fits, and no half of a character."""
+    """Return the beginning of a text within a limit of bytes, without half a character."""
     raw = text.encode(errors="replace")
     return text if len(raw) <= most else raw[:most].decode(errors="ignore")

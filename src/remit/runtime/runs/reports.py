@@ -1,4 +1,4 @@
-"""Waiting for what an agent elsewhere says about its run."""
+"""Waiting for the report of a run that an agent executes elsewhere."""
 
 import asyncio
 
@@ -11,7 +11,8 @@ LOOK_SECONDS = 0.25
 
 
 async def wait_for_report(gate: Gate, run: str) -> RunResult:
-    """Until it is there; whoever waits sets the time. It may come in by another process."""
+    """Poll the database for the report, which another process may receive; the caller limits the
+    time."""
     said = None
     while said is None:
         said = await gate(as_system(), run_reports.read, run=run)

@@ -1,10 +1,10 @@
-"""Folders that outlive their runs: workspaces of runs that went wrong, for somebody to look into.
+"""Retained workspaces: folders of failed runs, kept for people to look into.
 
     REMIT_HOME/run/kept/<run>
 
-They are kept for a while, as many and as much as there is room for, the newest first. No run sees
-them: they lie in what every sandbox hides. What is kept follows from the record and the clock
-alone, so nothing is lost or kept for ever by a crash.
+They are kept for a limited time, number and size, the newest first. No run sees them, because every
+sandbox hides their place. The record and the clock alone decide which are kept, so that a crash
+neither loses one nor keeps one for ever.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 MOST_KEPT = 50
 MOST_BYTES = 4 << 30
-#: A folder of more entries is not counted to its end.
+#: Most entries of a folder that are counted.
 _MOST_ENTRIES = 300_000
 
 
@@ -48,11 +48,11 @@ class RetainedWorkspaces:
         self._most = most
         self._most_bytes = most_bytes
         self._tidying = asyncio.Lock()
-        #: Nothing changes in them any more, so they are counted once.
+        #: Cached sizes: retained workspaces do not change any more.
         self._sizes: dict[str, int] = {}
 
     async def put_away(self, run: str, workspace: Path | str) -> None:
-        """A run is over: its workspace is kept if it went wrong, and goes otherwise."""
+        """Retain the workspace of a failed run, or remove that of another one."""
         known = await self._gate(as_system(), workspace_retention.of_runs, runs=[run])
         wanted = any(not one.well and not one.purged for one in known)
         if not wanted or not self._time:
@@ -62,14 +62,14 @@ class RetainedWorkspaces:
             await self.tidy()
 
     async def make_room(self, workspace: Path) -> None:
-        """Nothing can be written down any more: no folder is worth that."""
+        """Remove all retained workspaces, because the disk is too full to record an end."""
         await self._remove(workspace)
         async with self._tidying:
             for run in await threads.FILES.run(_names, self._folder):
                 await self._remove(self._folder / run)
 
     def of(self, run: dict[str, Any]) -> dict[str, Any] | None:
-        """The place of a retained workspace on this machine, and until when it is kept."""
+        """Return the path of a run's retained workspace here, and until when it is kept."""
         place = self._folder / run["id"]
         if run["completed_at"] is None or not place.is_dir():
             return None
@@ -77,7 +77,7 @@ class RetainedWorkspaces:
         return {"path": str(place), "until": to_iso(until)}
 
     async def tidy(self) -> None:
-        """Remove what was kept long enough, is too much, or is of nobody any more."""
+        """Remove workspaces that are too old, too many or too large, and homes of purged agents."""
         async with self._tidying:
             await self._tidy()
 
@@ -89,7 +89,7 @@ class RetainedWorkspaces:
         for run in sorted(there, key=lambda name: ended.get(name) or 0, reverse=True):
             at = ended.get(run, 0)
             if at is None:
-                continue  # its end could not be written down yet
+                continue  # its end is not recorded yet
             count += 1
             if at + self._time > now and count <= self._most:
                 size = await threads.FILES.run(self._size, run)
@@ -106,7 +106,7 @@ class RetainedWorkspaces:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             workspace.rename(self._folder / run)
         except FileNotFoundError:
-            return False  # it never came to have one
+            return False  # the run never had a workspace
         except OSError as error:
             log.warning("the workspace of run %s cannot be kept (%s)", run, error.strerror)
             destroy_workspace(workspace)
@@ -127,8 +127,8 @@ class RetainedWorkspaces:
 
 
 def size_of(folder: Path, most: int) -> int:
-    """About how much a folder takes in which nobody works; more than `most` when that cannot be
-    told."""
+    """Return about how many bytes an unused folder takes; more than `most` if that cannot be
+    determined."""
     total = entries = 0
     pending = [os.fspath(folder)]
     try:

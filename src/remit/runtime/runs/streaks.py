@@ -1,21 +1,21 @@
-"""Counter of identical calls in a row, as Remit's own tools see them."""
+"""Counter of identical successive calls of Remit's own tools."""
 
 from collections import OrderedDict
 
 from remit.adapters.pace import Call
 
-#: Of so many runs; the ones that have not called for longest are forgotten first.
+#: Most runs that are remembered; the least recently active is forgotten first.
 _MOST_RUNS = 10_000
 
 
 class Streaks:
-    """For each run its last call, and how often in a row it was made."""
+    """The last call of each run, and how often it was made in a row."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, tuple[Call, int]] = OrderedDict()
 
     def count(self, run: str, call: Call) -> int:
-        """The run makes a call; how often in a row it is the same."""
+        """Note a call of a run; return how often in a row it was made."""
         before, times = self._last.pop(run, (None, 0))
         times = times + 1 if before == call else 1
         self._last[run] = (call, times)
@@ -24,5 +24,5 @@ class Streaks:
         return times
 
     def interrupt(self, run: str) -> None:
-        """The run did something else in between, or is over."""
+        """End the streak of a run that did something else, or ended."""
         self._last.pop(run, None)

@@ -1,7 +1,7 @@
-"""Programs that Remit talks to line by line for an agent: started, bounded, and ended.
+"""Programs such as MCP servers that Remit talks to line by line for an agent.
 
-They are the operator's, not the agent's, so no sandbox holds them. But no agent is near them: they
-have a folder, an environment and processes of their own.
+They are configured by operators, so they run without a sandbox, but separated from agents: with
+their own folder, environment and processes.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from remit.runtime.child_process import start_child
 from remit.runtime.runs.processes import descendants
 from remit.runtime.sandbox.sandbox_policy import end_together
 
-#: Variables that a program needs on the machine; no others of ours are passed on.
+#: Variables of this process's environment that a program inherits; all others are withheld.
 INHERITED = (
     *("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER"),
     *("SSL_CERT_DIR", "SSL_CERT_FILE"),
 )
 LONGEST_LINE = 8 << 20
-#: Of all that it says without being asked.
+#: Most bytes of output without a request.
 MOST_UNASKED = 64 << 20
 #: Between the end of its input and the end of the program.
 GRACE_SECONDS = 2.0
-#: Between the last word of a program and its end.
+#: Between the last output of a program and its end.
 _SETTLE_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
 _PIECE = 64 * 1024
@@ -60,13 +60,13 @@ class Program:
         run: str | None = None,
         workspace: str | None = None,
     ) -> Program:
-        """Start it with these variables, in a new folder below `folders`."""
+        """Start a program with these variables, in a new folder below `folders`."""
         folder = folders / random_name()
         folder.mkdir(mode=0o700, parents=True)
         told = {name: os.environ[name] for name in INHERITED if os.environ.get(name)}
         told |= {"TMPDIR": str(folder), **variables}
         if run is not None:
-            # By these, whatever is left of a run is found again.
+            # These identify leftover programs of a run.
             told |= {"REMIT_RUN": run, "REMIT_WORKSPACE": workspace or ""}
         program = shutil.which(argv[0], path=told.get("PATH", os.defpath))
         try:
@@ -89,7 +89,7 @@ class Program:
 
     @property
     def complaint(self) -> str:
-        """The last that it printed beside its messages."""
+        """The tail of its error output."""
         return "".join(self._complaints).strip()[-_KEPT_OF_COMPLAINTS:]
 
     def asked(self) -> None:
@@ -97,7 +97,7 @@ class Program:
         self._heard = 0
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """The output, until it ends; a program that prints far too much is not read any more."""
+        """Yield the lines of output until its end; raises `TooLarge` beyond the limits."""
         assert self._process.stdout is not None
         pending: list[bytes] = []
         size = 0
@@ -118,13 +118,13 @@ class Program:
         await self._process.stdin.drain()
 
     async def last_words(self) -> str:
-        """The way it ended, once it prints nothing any more."""
+        """Return a phrase about how the program ended, after its output has ended."""
         if not await self._gone(_SETTLE_SECONDS):
             return "it stopped talking"
         return f"it ended with {self._process.returncode}"
 
     async def _gone(self, seconds: float) -> bool:
-        """Return whether it has ended by then, even if others hold its pipes."""
+        """Return whether the program ends in this time, even if other processes hold its pipes."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._process.returncode is None:  # noqa: ASYNC110  nothing tells us surely
@@ -132,7 +132,7 @@ class Program:
         return self._process.returncode is not None
 
     async def end(self) -> None:
-        """Let it end, then end it, with everything that it started."""
+        """Close the program's input, then kill it, with all processes that it started."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         below: list[int] = []
@@ -143,7 +143,7 @@ class Program:
             below = descendants(self.pid)
             raise
         finally:
-            self._kill(below)  # also when nobody waits any longer
+            self._kill(below)  # also after a cancellation
         await self._gone(GRACE_SECONDS)
         self._listener.cancel()
         self._process._transport.close()  # type: ignore[attr-defined]  # what got away may hold it
@@ -154,12 +154,12 @@ class Program:
         for pid in (*alive, *below):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        # Its session may outlive it; afterwards the number may be that of another.
+        # Its session may outlive it; without delay, because its id may be reused.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
-        """Keep the end of what it complains about, and never let it wait for us."""
+        """Keep the tail of the error output; drain the pipe so that the program never blocks."""
         while piece := await stream.read(_PIECE):
             self._complaints.append(piece.decode(errors="replace")[-_KEPT_OF_COMPLAINTS:])
             while len(self._complaints) > 1 and sum(map(len, self._complaints)) > (

@@ -1,4 +1,4 @@
-"""Starts agents that have something to do, as many at once as there are slots."""
+"""The worker: starts agents that are due, as many at once as it has slots."""
 
 import asyncio
 import contextlib
@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 
 DEFAULT_SLOTS = 4
 SWEEP_SECONDS = 30.0
-#: Of many letters in a moment each would be a reason to look; this is less than a start takes.
+#: Shortest time between two rounds, which batches bursts of mail; less than a start takes.
 SHORTEST_SLEEP = 0.005
 _MOST_SWEEPS = 1000
-#: The verb for an agent whose claim was refused, by the reason.
+#: The verb to call for an agent whose claim was refused, by the reason.
 _AFTER_REFUSAL: dict[str, Verb[..., Any]] = {
     run_queue.NOTHING_TO_DO: run_queue.settle,
     run_queue.NOTHING_LEFT: budgets.hold,
@@ -49,7 +49,7 @@ _AFTER_REFUSAL: dict[str, Verb[..., Any]] = {
 
 
 class Worker(Loop[Claimed]):
-    """Runs agents in the process of the instance; who may run is decided by the lease."""
+    """Runs agents in this process; the lease decides which worker runs an agent."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Worker(Loop[Claimed]):
         self._every(LONGEST_SLEEP, self._mend)
         self._secrets: asyncio.Task[None] | None = None
         self._last_company = ""
-        #: Accounts that opened just now, so that no more are started in this round.
+        #: Companies and adapters whose account is opening, which get no more starts in this round.
         self._opening: set[tuple[str, str]] = set()
-        #: When the clock brings back something that was put off.
+        #: When the next deferred outcome becomes due.
         self._deferred: Micros | None = None
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Worker(Loop[Claimed]):
         await super().stop()
 
     async def _look_up_secrets(self) -> None:
-        """Once; whoever needs one that was not to be had tries again, and says so."""
+        """Read all secrets in advance, once; a use of one that failed reads it again."""
         try:
             await self._app.vault.open()
         except Exception:
@@ -103,7 +103,7 @@ class Worker(Loop[Claimed]):
         if self._deferred is not None and self._deferred <= self._app.clock.now():
             await self._sweep()
         here = {run.run_id: held for held, run in self._held.items()}
-        # Agents that run here are in the way only while their end is being written down.
+        # Agents that run here may still be listed as ready while their end is being recorded.
         each, room = self._per_company + self.busy, self.busy < self.slots
 
         def questions(ask: Ask) -> tuple[list[str], list[Ready], Following]:
@@ -114,7 +114,7 @@ class Worker(Loop[Claimed]):
             )
 
         over, ready, following = await self._ask(questions)
-        # Runs that somebody ended in the database end on the machine, too.
+        # Runs that were ended in the database are cancelled here.
         for run in over:
             self._cancel(here[run])
         if ready:
@@ -146,7 +146,7 @@ class Worker(Loop[Claimed]):
                 self._last_company = company
 
     def _in_turn(self, ready: list[Ready]) -> list[Ready]:
-        """One of each company after the other, so that a busy one does not starve the others."""
+        """Order agents round-robin by company, so that a busy one does not starve the others."""
         by_company: dict[str, list[Ready]] = {}
         for one in ready:
             by_company.setdefault(one.company_id, []).append(one)
@@ -212,9 +212,9 @@ class Worker(Loop[Claimed]):
         try:
             await self._record_end(claimed, status, result)
         except Conflict:
-            pass  # somebody ended it already: it was cancelled, or another worker took over
+            pass  # it has ended already: it was cancelled, or another worker took over
         except Exception:
-            # It is not renewed any more, so it will be found and given up.
+            # Its lease is not renewed any more, so the run will be recorded as lost.
             log.exception("run %s could not be ended properly", claimed.run_id)
         finally:
             self._app.streaks.interrupt(claimed.run_id)
@@ -222,7 +222,7 @@ class Worker(Loop[Claimed]):
         await self._remove(claimed.workspace)
 
     async def _record_end(self, claimed: Claimed, status: str, result: RunResult) -> None:
-        """Say how it ended, for as long as it takes: what it did must not be done again."""
+        """Record the end of a run, retrying until it succeeds: its work must not be repeated."""
         while True:
             try:
                 await self._do(
@@ -236,7 +236,7 @@ class Worker(Loop[Claimed]):
                 if self._stopping:
                     raise
                 log.warning("the end of run %s is recorded later: %s", claimed.run_id, error)
-                # It may be for want of room, and folders of runs may be what takes it.
+                # The disk may be full, and retained workspaces may be what fills it.
                 await self._app.kept.make_room(claimed.workspace)
                 await asyncio.sleep(BACKOFF_SECONDS)
             else:
@@ -257,12 +257,13 @@ class Worker(Loop[Claimed]):
 
     async def _take_over(self, run: str, until: Micros) -> None:
         await self._do(run_queue.take_over, run=run, until=until)
-        # If that worker was on this machine, its programs and its folder may be, too.
+        # The other worker may have been on this machine: end its programs, remove its folder.
         await threads.ENDINGS.run(end_leftovers, {run})
         await self._remove(self._app.settings.workspaces / run)
 
     async def _sweep(self) -> None:
-        """Wake whom nobody woke; time, too, can bring something back, or be set back itself."""
+        """Repair missed wakes: redate agents after the clock was set back, and wake owners of due
+        outcomes that were not woken, such as those that became due by the clock."""
         for agent in await self._do(run_queue.misdated):
             await self._do(run_queue.redate, agent=agent)
         for _ in range(_MOST_SWEEPS):
@@ -274,8 +275,7 @@ class Worker(Loop[Claimed]):
                 return
 
     async def _mend(self) -> None:
-        """Look whether what was broken works again: set-ups of this worker, and agents that were
-        left to a person."""
+        """Check whether broken set-ups of this worker and agents in error work again."""
         setups = await self._do(account_faults.to_check, worker=self.name)
         agents = await self._do(error_recovery.to_check)
         broken: list[tuple[Verb[..., Any], str, Broken]] = [
@@ -289,7 +289,7 @@ class Worker(Loop[Claimed]):
                 await self._do(verb, **said)
 
     async def _checked(self, adapter: str, config: Mapping[str, Any] | None) -> Check:
-        """The result of an adapter's check here; an adapter that nobody uses passes."""
+        """Check an adapter with a configuration; without one, nobody uses it, and it passes."""
         if config is None:
             return Check(True, "Nobody needs it any more.")
         try:

@@ -1,8 +1,8 @@
-"""The folder of one run, whose contents the agent chooses.
+"""The workspace: the folder of one run, whose contents are untrusted.
 
-Whatever we open in it may be a trap: a symlink to a secret, a hard link, a fifo that blocks, a
-folder swapped while we look. So no path is ever resolved twice: every step is taken from an open
-folder, follows no symlink, and judges the file that was opened, not the name that was asked for.
+Any file in it may be a trap: a symlink to a secret, a hard link, a fifo that blocks, a folder that
+is swapped during a check. So no path is resolved twice: every step starts from an open folder,
+follows no symlink, and checks the opened file instead of its name.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def create_workspace(root: Path, run_id: str) -> Path:
-    """A new, empty folder that only this user can enter."""
+    """Make a new, empty folder that only this user can enter."""
     if not is_id(run_id):
         raise BadInput(f"{run_id[:60]!r} is not the id of a run.")
     path = root / run_id
@@ -64,7 +64,7 @@ def open_inside(workspace: Path | str, path: str) -> BinaryIO:
 
 
 def materialise(workspace: Path | str, name: str, stream: BinaryIO) -> Path:
-    """Put a read-only copy of the stream at `.kb/<name>`; it appears whole or not at all."""
+    """Write a read-only copy of the stream to `.kb/<name>`, atomically."""
     if name in ("", ".", "..") or "/" in name:
         raise BadInput(f"{name[:60]!r} is not the name of a file.")
     _check_text(name)
@@ -89,10 +89,10 @@ def materialise(workspace: Path | str, name: str, stream: BinaryIO) -> Path:
 
 
 def move_inside(workspace: Path | str, path: str, folder: Path) -> Path:
-    """Put a folder of ours into the workspace, whole, where nothing is yet or an empty folder.
+    """Move a folder into the workspace, atomically, to an unused path or an empty folder.
 
-    Folders on the way are made; none is entered through a symlink. What is moved in must lie on
-    the same file system.
+    Parent folders are made; none is entered through a symlink. The folder must lie on the same
+    file system.
     """
     *folders, name = _components(os.fspath(workspace), path)
     try:
@@ -111,11 +111,11 @@ def move_inside(workspace: Path | str, path: str, folder: Path) -> Path:
 
 
 def destroy_workspace(path: Path | str) -> None:
-    """Remove the workspace and all in it, read-only or not. Call again as often as you like.
+    """Remove the workspace and its contents, read-only or not. Safe to repeat.
 
-    Every folder is first moved to the top under a new name and then emptied. So the depth that
-    an agent built costs neither stack nor descriptors; and a mount point, which cannot be
-    moved, stops us before we delete what belongs to somebody else.
+    Every folder is first moved to the top under a new name and then emptied. So the depth that an
+    agent built costs neither stack nor descriptors; and a mount point, which cannot be moved, stops
+    the removal before it deletes files outside.
     """
     path = os.fspath(path)
     try:
@@ -133,7 +133,7 @@ def destroy_workspace(path: Path | str) -> None:
                 if not os.path.lexists(path):
                     return
             except OSError as error:
-                # Somebody still writes into it; take another round.
+                # A process still writes into it; take another round.
                 if error.errno != errno.ENOTEMPTY:
                     raise
     except OSError as error:
@@ -145,7 +145,7 @@ def destroy_workspace(path: Path | str) -> None:
 
 
 def _components(workspace: str, path: str) -> list[str]:
-    """The steps from the workspace to the file; at least one."""
+    """Return the path components from the workspace to the file, at least one."""
     if not path:
         raise BadInput("The path is empty.", "Give a path inside the workspace.")
     _check_text(path)
@@ -182,7 +182,7 @@ def _check_text(path: str) -> None:
 
 
 def _open_folder(path: str, dir_fd: int | None = None) -> int:
-    """Never through a symlink; says ELOOP when there is one."""
+    """Open a folder, never through a symlink, which raises ELOOP."""
     try:
         return os.open(path, _FOLDER, dir_fd=dir_fd)
     except NotADirectoryError:
@@ -264,7 +264,7 @@ def _not_a_file(path: str) -> BadInput:
 
 @contextmanager
 def _kb_folder(workspace: str) -> Iterator[int]:
-    """Our folder in the workspace; whatever else the agent put there makes way."""
+    """Context manager: the folder `.kb`; a file or link that the agent put there is removed."""
     with _opened(workspace) as top:
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(FileExistsError):
@@ -308,7 +308,7 @@ def _clear(top: int) -> None:
 
 
 def _strip(folder: int, top: int) -> list[str]:
-    """Unlink the files of a folder and move its folders to the top; their new names."""
+    """Unlink the files of a folder, and move its folders to the top; return their new names."""
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     moved = []
@@ -327,7 +327,7 @@ def _strip(folder: int, top: int) -> list[str]:
 
 
 def _make_writable(name: str, dir_fd: int | None = None) -> None:
-    """chmod a folder that we may not even read, and nothing that a symlink points to."""
+    """chmod a folder, even one without read permission, and never the target of a symlink."""
     if sys.platform == "linux":
         flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(name, flags, dir_fd=dir_fd)

@@ -16,23 +16,23 @@ _NAMESPACES = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "remit", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
-#: The first that works here is taken. Root can do without a user namespace, others cannot.
+#: The first set of options that works here is used. Only root can do without a user namespace.
 _USER_NAMESPACES = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
 _FILTER_FD = "9"
-#: Bubblewrap reads the filter from a descriptor, which a child is given only by a shell.
+#: Bubblewrap reads the filter from a descriptor, which a shell opens for it.
 _WITH_FILTER = ("/bin/sh", "-c", f'exec "$@" {_FILTER_FD}<"$0"')
 
 
 @dataclass(frozen=True)
 class Bubblewrap:
-    """One that works here: where it is, and what it can be asked for."""
+    """A working installation of bubblewrap, and the options that work here."""
 
     program: str
     user_namespace: tuple[str, ...] = ()
     filter: str | None = None
 
     def wrap(self, argv: Sequence[str], shown: Parts, given: Given) -> list[str]:
-        """The command that runs `argv` inside."""
+        """Return the command that runs `argv` in the sandbox."""
         net = "--share-net" if given.view.network else "--unshare-net"
         command = [*self.beginning(), net, *_system()]
         command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108
@@ -60,7 +60,7 @@ class Bubblewrap:
 
 
 def look() -> Bubblewrap | str:
-    """One that works here, tried and not guessed; or why there is none."""
+    """Try the options of bubblewrap; return what works here, or why nothing does."""
     program = shutil.which("bwrap")
     if program is None:
         return "bubblewrap (bwrap) is not installed"
@@ -84,7 +84,8 @@ def look() -> Bubblewrap | str:
 
 @lru_cache(maxsize=1)
 def together() -> tuple[str, ...] | None:
-    """The beginning of a command that sees all, and ends with all that it started."""
+    """Return a command prefix without restrictions, under which a program's children die with it;
+    None if it does not work here."""
     program = shutil.which("bwrap")
     if program is None:
         return None
@@ -116,7 +117,7 @@ def _system() -> list[str]:
 
 
 def _shown(parts: Parts, hidden: Sequence[Path]) -> list[str]:
-    """A program that is not part of the system; never something that is to be hidden."""
+    """Return mounts for the parts of a program outside the system's folders, never hidden ones."""
     command: list[str] = []
     for place in parts.outermost():
         if not of_system(place) and not inside(place, hidden):

@@ -1,8 +1,8 @@
-"""Bounds on all processes of a run together: how many they are, and how much memory they take.
+"""Cgroups: limits on the number and memory of all processes of a run together.
 
-The kernel keeps groups of processes in folders. Where we may make such a folder each run gets one;
-where we may not, the run does without, and `remit doctor` says so. Both generations of the
-interface are used: one tree for everything, or a tree for each kind of bound.
+The kernel represents groups of processes as folders. Each run gets one where this process may make
+it; elsewhere runs do without, and `remit doctor` says so. Both versions of the interface are
+supported: one unified hierarchy, or one for each controller.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ _ROUNDS = 50
 
 @dataclass(frozen=True)
 class Places:
-    """The places where groups can be made, by what they bound."""
+    """The folders in which groups can be made, by controller."""
 
     folders: Mapping[str, Path]
-    #: One tree for everything.
+    #: Whether the hierarchy is unified (cgroup v2).
     unified: bool = False
 
     @property
@@ -40,13 +40,13 @@ class Places:
 
 
 class Group:
-    """The processes of one run. They join it before they do anything else."""
+    """The cgroup of one run, which its processes join before anything else."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = list(dict.fromkeys(folders))
 
     def join(self, argv: Sequence[str]) -> list[str]:
-        """The same command, begun inside."""
+        """Return the command, started inside the group."""
         return [*_JOIN, " ".join(map(str, self._folders)), *argv]
 
     def ran_out_of_memory(self) -> bool:
@@ -60,7 +60,7 @@ class Group:
         return any(_count(folder / "pids.events", "max") for folder in self._folders)
 
     def end(self) -> None:
-        """Kill whoever is left, and go. May take a moment; call it from a thread."""
+        """Kill the remaining processes and remove the group. Blocks; call it from a thread."""
         for _ in range(_ROUNDS):
             left = [folder for folder in self._folders if not _removed(folder)]
             if not left:
@@ -72,7 +72,7 @@ class Group:
 
 @lru_cache(maxsize=1)
 def look() -> Places:
-    """The places where groups can be made; tried, not guessed."""
+    """Find the folders in which groups can be made, by trying."""
     unified = _unified()
     if unified is not None:
         return Places(dict.fromkeys((PROCESSES, MEMORY), unified), unified=True)
@@ -85,7 +85,7 @@ def look() -> Places:
 
 
 def create(run_id: str, *, processes: int, memory: int | None = None) -> Group | None:
-    """A group for a run, or none where there cannot be one."""
+    """Make a group with limits for a run; None where that is not possible."""
     assert is_id(run_id)
     places = look()
     limits: dict[Path, dict[str, int]] = {}
@@ -114,14 +114,14 @@ def create(run_id: str, *, processes: int, memory: int | None = None) -> Group |
 
 
 def end_groups_of(run_ids: set[str]) -> None:
-    """Kill whoever is left of runs that are over, whatever they call themselves by now."""
+    """Kill the remaining processes in the groups of ended runs, and remove the groups."""
     for run, group in leftovers().items() if run_ids else ():
         if run in run_ids:
             group.end()
 
 
 def leftovers() -> dict[str, Group]:
-    """The groups that are there, by their run; also those of other instances."""
+    """Return the existing groups, by their run; also those of other instances."""
     found: dict[str, list[Path]] = {}
     for place in set(look().folders.values()):
         with contextlib.suppress(OSError):
@@ -133,7 +133,7 @@ def leftovers() -> dict[str, Group]:
 
 
 def _unified() -> Path | None:
-    """Our own folder in the one tree, or the one above if it was given to us as a whole."""
+    """Return this process's folder in the unified hierarchy, or its parent if that is delegated."""
     own = _own_folder("")
     if own is None:
         return None
@@ -177,8 +177,8 @@ def _has_all(folder: Path, kinds: Sequence[str], files: Mapping[str, Sequence[st
 
 
 def _own_folder(kind: str) -> Path | None:
-    """This process's group in the hierarchy of a controller; without one, in the unified
-    hierarchy."""
+    """Return the folder of this process's group in the hierarchy of a controller; for an empty
+    name, in the unified hierarchy."""
     mine = next((path for kinds, path in _memberships() if kind in kinds), None)
     if mine is None:
         return None
@@ -196,7 +196,7 @@ def _memberships() -> Iterator[tuple[list[str], str]]:
 
 
 def _mounts(kind: str) -> Iterator[tuple[str, str]]:
-    """The mounted part of the hierarchy of a controller, and its mount point."""
+    """Yield the mounted parts of a controller's hierarchy, with their mount points."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""The machine as every program is shown it, whichever sandbox holds it."""
+"""Mounts that every sandboxed program sees, with either sandbox."""
 
 import contextlib
 import os
@@ -32,9 +32,9 @@ SYSTEM_FILES = (
 class View:
     """The mounts of a program beside its workspace, its home and the system."""
 
-    #: Folders that it writes to.
+    #: Writable folders.
     written: Sequence[Path] = ()
-    #: Folders that it reads, each without these files and folders in it.
+    #: Readable folders, each with the files and folders in it that are hidden.
     read: Mapping[Path, Sequence[Path]] = field(default_factory=dict)
     #: Whether it reaches any network.
     network: bool = True
@@ -45,13 +45,13 @@ NOTHING_MORE = View()
 
 @dataclass(frozen=True)
 class Given:
-    """All that a sandbox is told of one program, besides what the program itself consists of."""
+    """The parameters of a sandbox for one program, besides the program's own files."""
 
     own: tuple[Path, ...]
     cwd: Path
-    #: Not shown even where it lies in something that is.
+    #: Hidden folders, even where they lie in a visible one.
     hidden: Sequence[Path] = ()
-    #: Single files, each with its place inside.
+    #: Single files of the worker, each with its path inside.
     lent: Mapping[Path, Path] = field(default_factory=dict)
     view: View = field(default_factory=View)
 
@@ -65,9 +65,10 @@ class Given:
 
 
 def remove_link(folder: Path, place: Path) -> None:
-    """Nothing can be shown at a place where a link lies; a program, or Landlock, may have left one.
+    """Remove a link at a path where a file is to be mounted; a program, or Landlock, may have left
+    one.
 
-    What is on the way there is a program's own, so that no link is followed.
+    The folders on the way are untrusted, so no link is followed.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     with contextlib.ExitStack() as opened, contextlib.suppress(OSError, ValueError):

@@ -1,8 +1,7 @@
 """Owners of connections: the process at the other end, if it is on this machine.
 
-The kernel knows the socket by the addresses of the connection (`sock_diag`, or `/proc/net/tcp`
-where that is not to be had), and `/proc` which process holds it. Nothing that the other end says
-has a part in it.
+The kernel finds the socket by the addresses of the connection (`sock_diag`, or `/proc/net/tcp` as
+a fallback), and `/proc` shows which process holds it. Nothing that the other end sends is used.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ _HEADER: Final = struct.Struct("=IHHII")
 _ASKED: Final = struct.Struct("=BBBBI")
 _ENDS: Final = struct.Struct("!HH16s16s")
 _ANY: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
-#: Where the inode stands in an answer: after its head, and expires, two queues and the user.
+#: Offset of the inode in an answer: after the header, `expires`, two queues and the user.
 _INODE_AT: Final = _HEADER.size + 4 + _ENDS.size + len(_ANY) + 16
 _SECONDS: Final = 1.0
 
@@ -36,7 +35,7 @@ class Ends(NamedTuple):
 
 
 def socket_of(ends: Ends) -> int | None:
-    """The number of the socket at the other end; None if nobody on this machine has it."""
+    """Return the inode of the socket at the other end; None if it is not on this machine."""
     try:
         (other, other_port), (own, own_port) = ends
         away, here = _plain(other), _plain(own)
@@ -47,7 +46,7 @@ def socket_of(ends: Ends) -> int | None:
 
 
 def held_by(number: int, pids: Iterable[int]) -> int | None:
-    """The first of these processes that holds a socket."""
+    """Return the first of these processes that holds a socket."""
     wanted = f"socket:[{number}]"
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -59,7 +58,8 @@ def held_by(number: int, pids: Iterable[int]) -> int | None:
 
 
 def tree(pid: int) -> Iterator[int]:
-    """A process and all below it, as its kernel lists them; in a hurry some may be missing."""
+    """Yield a process and its descendants from the kernel's lists of children, fast but perhaps
+    incomplete."""
     pending = [pid]
     while pending:
         yield (one := pending.pop())
@@ -70,19 +70,19 @@ def tree(pid: int) -> Iterator[int]:
 
 
 def holder_below(number: int, pids: Iterable[int]) -> int | None:
-    """The process that holds a socket, among these and all below them."""
+    """Return the process that holds a socket, among these and their descendants."""
     roots = list(pids)
     for pid in roots:
         if (found := held_by(number, tree(pid))) is not None:
             return found
-    for pid in roots:  # slower, and none is missing
+    for pid in roots:  # slower, but complete
         if (found := held_by(number, descendants(pid))) is not None:
             return found
     return None
 
 
 def can_tell() -> bool:
-    """Return whether owners can be found here at all; tried with a connection to ourselves."""
+    """Return whether owners can be found here; tried with a connection within this process."""
     try:
         with (
             socket.create_server(("127.0.0.1", 0)) as listening,
@@ -96,7 +96,7 @@ def can_tell() -> bool:
 
 
 def _plain(address: str) -> bytes:
-    """An address in 4 or 16 bytes; one of the older kind in newer clothes is taken out of them."""
+    """Return the bytes of an address; an IPv4 address mapped into IPv6 becomes IPv4."""
     found = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
@@ -121,7 +121,7 @@ def _asked(other: bytes, other_port: int, own: bytes, own_port: int) -> int:
 
 
 def _listed(other: bytes, other_port: int, own: bytes, own_port: int) -> int:
-    """The same from a list; each group of four bytes stands in it as the machine keeps it."""
+    """Find the socket in /proc/net/tcp, which lists addresses in the byte order of the machine."""
     wanted = [_as_listed(other, other_port), _as_listed(own, own_port)]
     try:
         with open("/proc/net/tcp" if len(other) == 4 else "/proc/net/tcp6") as file:

@@ -1,11 +1,11 @@
-"""Place of a run: its token is good there, and nowhere else.
+"""Places: the processes from which a run's token is accepted.
 
-A program that Remit starts has the token in its environment, and may lose it: to whoever tells it
-what to do, or with a log. So a token that comes over a connection counts only if the other end is
-held by a process of the run, which the kernel says. Elsewhere it opens nothing.
+A program that Remit starts has the token in its environment, and may leak it, through injected
+instructions or a log. So a token on a connection is accepted only if the other end is held by a
+process of the run, according to the kernel.
 
-Tokens of agents elsewhere (`http`) are used from elsewhere, and those of runs with full access by
-programs that have the whole machine anyway; these two are good everywhere.
+Tokens of agents elsewhere (`http`) come from other machines, and those of runs with full access
+from programs that have the whole machine anyway; these two kinds are accepted from everywhere.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from remit.runtime.sandbox.peers import Ends
 
 log = logging.getLogger(__name__)
 
-#: For so long a connection that was looked at is believed.
+#: How long the check of a connection is trusted.
 BELIEVED_SECONDS: Final = 5.0
-#: A program may call before it is known to have been started.
+#: How long a call is delayed while a program is being started, which may call before its process
+#: is registered.
 _START_SECONDS: Final = 5.0
-#: A run whose processes take longer to look through is not believed.
+#: Time limit of a search through a run's processes; after it, the token is refused.
 _LOOK_SECONDS: Final = 30.0
 OUTSIDE: Final = "run_token_outside"
 
@@ -39,13 +40,13 @@ class Place:
 
     def __init__(self, run: str, *, anywhere: bool = False) -> None:
         self.run = run
-        #: Whether its token is good everywhere.
+        #: Whether its token is accepted from everywhere.
         self.anywhere = anywhere
         self._programs: list[int] = []
         self._settled = asyncio.Event()
         self._settled.set()
         self._starting = 0
-        #: One look at a time: a run with many processes makes nobody else wait.
+        #: One search at a time, so that a run with many processes does not delay others.
         self._looking = asyncio.Lock()
 
     def begin(self) -> None:
@@ -54,7 +55,7 @@ class Place:
         self._settled.clear()
 
     def begun(self, pid: int | None) -> None:
-        """It was; or it could not be."""
+        """The program was started with this process id, or None if it could not be."""
         if pid is not None:
             self._programs.append(pid)
         self._starting -= 1
@@ -62,7 +63,7 @@ class Place:
             self._settled.set()
 
     async def holds(self, ends: Ends) -> bool:
-        """Return whether the other end of a connection is inside."""
+        """Return whether a process of the run holds the other end of a connection."""
         async with asyncio.timeout(_LOOK_SECONDS), self._looking:
             async with asyncio.timeout(_START_SECONDS):
                 await self._settled.wait()
@@ -80,7 +81,7 @@ def _is_held(ends: Ends, selves: Iterable[int], programs: Iterable[int]) -> bool
 
 
 class Peer(tuple[str, int]):
-    """The other end of one connection, and what was found out about it."""
+    """The other end of one connection, with the times of its successful checks."""
 
     believed: dict[str, float]
 
@@ -95,9 +96,9 @@ class Places:
 
     def __init__(self) -> None:
         self._by_token: dict[str, Place] = {}
-        #: Whether tokens of runs of other workers are refused here; so it is where Remit serves.
+        #: Whether tokens of other workers' runs are refused, as in the process that serves.
         self.strict = False
-        #: Whether whose the other end of a connection is can be found out here; None: not tried.
+        #: Whether owners of connections can be found here; None if that was not tried yet.
         self._can_tell: bool | None = None
 
     @property

@@ -1,7 +1,7 @@
-"""Files of a program outside the system's folders, so that a sandbox can show just those.
+"""Files of a program outside the system's folders, for a sandbox that shows only these.
 
 A command is rarely one file: it is a link to a script of a package, run by an interpreter that is
-a link into an installation. The links are made again, the package is shown, and nothing beside it.
+a link into an installation. The sandbox gets the links and the packages, and nothing beside them.
 """
 
 import os
@@ -17,17 +17,17 @@ _LONGEST_FIRST_LINE = 512
 
 @dataclass
 class Parts:
-    """Of a program: the links that lead to it, and the files and folders to be shown."""
+    """The links that lead to a program, and its files and folders."""
 
     links: dict[Path, str] = field(default_factory=dict)
     places: set[Path] = field(default_factory=set)
 
     def outermost(self) -> list[Path]:
-        """The places, without those that are inside another one."""
+        """Return the places that are not inside another one."""
         return sorted(one for one in self.places if not self.places.intersection(one.parents))
 
     def loose_links(self) -> dict[Path, str]:
-        """The links that no place brings along."""
+        """Return the links that are not inside a place."""
         return {
             link: to
             for link, to in sorted(self.links.items())
@@ -36,7 +36,7 @@ class Parts:
 
 
 def parts_of(program: str, search: str) -> Parts:
-    """Everything that a program needs to start; `search` is the PATH it is started with."""
+    """Return all files that a program needs to start; `search` is its PATH."""
     parts = Parts()
     _collect(program, search, parts, 0)
     return parts
@@ -60,7 +60,7 @@ def _collect(program: str, search: str, parts: Parts, depth: int) -> None:
 
 
 def _follow(path: Path, parts: Parts) -> Path:
-    """Resolve a path, keeping every link on the way, also those between folders."""
+    """Resolve a path; records every link on the way, also those of folders."""
     here, left = Path("/"), deque(path.parts[1:])
     for _ in range(1000):
         if not left:
@@ -83,8 +83,8 @@ def _follow(path: Path, parts: Parts) -> Path:
 
 
 def _package_of(file: Path) -> list[Path]:
-    """The files that belong to a file: packages of Node.js, an environment or installation of
-    Python."""
+    """Return the folders to which a file belongs: packages of Node.js, an environment or
+    installation of Python."""
     names = file.parts
     if "node_modules" in names:
         return [Path(*names[: names.index("node_modules") + 1])]
@@ -100,7 +100,7 @@ def _package_of(file: Path) -> list[Path]:
 
 
 def _interpreter(file: Path) -> str | None:
-    """The interpreter of a script, by its first line."""
+    """Return the interpreter of a script, from its first line."""
     try:
         with file.open("rb") as opened:
             first = opened.read(_LONGEST_FIRST_LINE).partition(b"\n")[0]

@@ -1,9 +1,9 @@
-"""Sandbox policy: what a program of a run can see and do, by means of the operating system.
+"""Sandbox policy: what a program of a run can see and do, enforced by the operating system.
 
-It has its workspace, its home, the programs of the system, and nothing of ours: no database, no
-blobs, no tokens, no other run, no other process. When the run ends, or the worker dies, everything
-in it ends. Bubblewrap gives it a view of the machine in which there is nothing else; where that is
-not to be had, Landlock keeps it from the rest; where neither is, it is not started.
+A program has its workspace, its home and the programs of the system, and nothing of Remit: no
+database, no blobs, no tokens, no other run, no other process. When the run ends or the worker dies,
+all its processes end. Bubblewrap gives it a mount namespace without anything else; where that does
+not work, Landlock denies the rest; where neither works, the program is not started.
 """
 
 import os
@@ -23,7 +23,7 @@ from remit.runtime.sandbox.landlock.backend import Landlock
 from remit.runtime.sandbox.mounts import NOTHING_MORE, Given, View
 from remit.runtime.sandbox.programs import parts_of
 
-#: Address space; programs reserve far more of it than they use.
+#: Limit of the address space, of which programs reserve far more than they use.
 MOST_MEMORY = 32 << 30
 MOST_PROCESSES = 1024
 LARGEST_FILE = 8 << 30
@@ -43,7 +43,7 @@ _ENV = "/usr/bin/env"
 
 @dataclass(frozen=True)
 class Found:
-    """The restrictions that this machine can enforce."""
+    """The sandbox of this machine, and the restrictions that it can enforce."""
 
     sandbox: Bubblewrap | Landlock | None
     #: Why it is not bubblewrap, or why there is none at all.
@@ -56,14 +56,14 @@ class Found:
 
     @property
     def name(self) -> str:
-        """For a person: who holds a run here."""
+        """The sandbox here, for a person."""
         if isinstance(self.sandbox, Landlock):
             return f"Landlock {self.sandbox.version}, because {self.reason},"
         return self.sandbox.program if self.sandbox else "nothing"
 
     @property
     def enforced(self) -> list[str]:
-        """For a person: what holds a run here."""
+        """The restrictions on runs here, for a person."""
         if self.sandbox is None:
             return []
         held = [
@@ -93,13 +93,13 @@ class Found:
 
     @property
     def _bounds_processes(self) -> bool:
-        """By its group; or by a limit, which does not bind root."""
+        """Whether the number of processes is limited: by a cgroup, or a limit that spares root."""
         by_limit = self._has_limits and os.geteuid() != 0
         return by_limit or cgroups.PROCESSES in cgroups.look().bound
 
     @property
     def not_enforced(self) -> list[str]:
-        """For a person: what a run can do here all the same."""
+        """The gaps in the sandbox here, for a person."""
         if self.sandbox is None:
             return ["everything: a program would have what the worker's user has"]
         free = [
@@ -124,7 +124,7 @@ class Found:
 
 @lru_cache(maxsize=1)
 def look() -> Found:
-    """The sandbox that works here; tried, not guessed."""
+    """Find the sandbox that works here, by trying."""
     first = bubblewrap.look()
     if isinstance(first, Bubblewrap):
         return Found(first, prlimit=shutil.which("prlimit"))
@@ -145,11 +145,10 @@ def wrap(
     lent: Mapping[Path, Path] | None = None,
     view: View = NOTHING_MORE,
 ) -> list[str]:
-    """The command that runs `argv` inside; refuses when nothing would hold it.
+    """Return the command that runs `argv` in the sandbox; refuses where there is none.
 
-    `hidden` is not shown even where it lies in something that is. `lent` are single files, each
-    with its place inside. `view` is what it has beside all that. It is to be started with
-    `outer(env)`.
+    `hidden` folders are not visible even inside visible ones. `lent` are single files, each with
+    its path inside. `view` adds further folders. The command is to be started with `outer(env)`.
     """
     found = look()
     if found.sandbox is None:
@@ -167,22 +166,22 @@ def wrap(
 
 
 def outer(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment to start a command of `wrap` with.
+    """Return the environment with which to start a command of `wrap`.
 
-    What loaders and shells obey before they do anything else is for the program inside alone: who
-    holds it runs outside, and is not to load what an agent left in its home.
+    Variables that loaders and shells obey are set only for the program inside: the sandbox's own
+    program starts outside, and must not load files that an agent left in its home.
     """
     return {name: value for name, value in env.items() if not _STEERING.fullmatch(name)}
 
 
 def _steered(env: Mapping[str, str]) -> list[str]:
-    """The rest of it, set inside."""
+    """Return a command prefix that sets the variables which `outer` leaves out."""
     rest = [f"{name}={value}" for name, value in env.items() if _STEERING.fullmatch(name)]
     return [_ENV, *rest] if rest else []
 
 
 def limits(argv: Sequence[str]) -> list[str]:
-    """The same command with bounds on what it can take from the machine."""
+    """Return the command with resource limits."""
     program = shutil.which("prlimit")
     if program is None:
         return list(argv)
@@ -198,14 +197,14 @@ def limits(argv: Sequence[str]) -> list[str]:
 
 
 def tie_to_parent(argv: Sequence[str]) -> list[str]:
-    """The same command, killed when we die; for programs that no sandbox holds."""
+    """Return the command, killed when this process dies; for programs outside a sandbox."""
     program = shutil.which("setpriv")
     return list(argv) if program is None else [program, "--pdeathsig", "KILL", "--", *argv]
 
 
 def end_together(argv: Sequence[str]) -> list[str]:
-    """The same command, which sees the machine as we do, but whatever it starts ends with it; and
-    it ends with us. For programs that are not an agent's."""
+    """Return the command without restrictions, but so that its children die with it, and it dies
+    with this process. For programs that are not an agent's."""
     if (together := bubblewrap.together()) is not None:
         return [*together, "--", *argv]
     if (together := landlock.together()) is not None:

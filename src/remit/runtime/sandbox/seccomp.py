@@ -1,9 +1,9 @@
 """Seccomp filter: the system calls that a program in the sandbox cannot make.
 
-A list of what is denied and not of what is allowed: programs of agents are many and unknown. On
-it are the doors to the kernel that no such program needs and through which sandboxes were left
-before: mounts, namespaces, modules, keyrings, bpf, io_uring. The rest is held by namespaces, or
-where there are none by what `landlock.calls` adds.
+A deny list and not an allow list, because the programs of agents are many and unknown. It has the
+kernel interfaces that no such program needs and that sandboxes were escaped through before: mounts,
+namespaces, modules, keyrings, bpf, io_uring. Namespaces restrict the rest, or, without them, the
+calls that `landlock.calls` adds.
 """
 
 import errno
@@ -13,10 +13,10 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 
-#: One step: its operation, how many to skip if it holds and if not, and its number.
+#: One BPF instruction: the operation, the jumps if its condition is true and if false, the operand.
 Step = tuple[int, int, int, int]
 
-#: By name: the number on x86_64 and on aarch64.
+#: Denied calls by name, with their numbers on x86_64 and aarch64.
 _DENIED = {
     "acct": (163, 89),
     "add_key": (248, 217),
@@ -53,11 +53,11 @@ _DENIED = {
     "unshare": (272, 97),
     "userfaultfd": (323, 282),
 }
-#: The column above, what the kernel calls the architecture, and the number of `clone`.
+#: By machine: the column above, the kernel's constant for the architecture, the number of `clone`.
 MACHINES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}
 _CLONE3 = 435
 _NEW_USER_NAMESPACE = 0x10000000
-#: Numbers from here on are another way to make the same calls on x86_64.
+#: Numbers from here on are the x32 ABI, a second way to make the same calls on x86_64.
 _X32 = 0x40000000
 
 LOAD, EQUALS, _AT_LEAST, _HAS_BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -66,9 +66,9 @@ ALLOW, _KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
 
 def program(machine: str, more: Sequence[Step] = ()) -> bytes | None:
-    """The filter as the kernel reads it; None for a machine whose numbers we do not know.
+    """Return the filter in the kernel's format; None for an unknown architecture.
 
-    The steps of `more` begin and end with the number of the call loaded.
+    The steps of `more` begin and end with the number of the call in the accumulator.
     """
     if machine not in MACHINES:
         return None
@@ -82,7 +82,7 @@ def program(machine: str, more: Sequence[Step] = ()) -> bytes | None:
         (LOAD, 0, 0, _NUMBER),
         (_AT_LEAST, 0, 1, _X32),
         unknown,
-        # Its flags are in memory, where a filter cannot look; libraries then take `clone`.
+        # The flags of clone3 are in memory, which a filter cannot read; libraries then use clone.
         (EQUALS, 0, 1, _CLONE3),
         unknown,
     ]
@@ -101,7 +101,7 @@ def program(machine: str, more: Sequence[Step] = ()) -> bytes | None:
 
 @lru_cache(maxsize=1)
 def file() -> str | None:
-    """A name under which a child of ours can open the filter; None where there is none."""
+    """Return a path under which child processes can open the filter; None without one."""
     filter_ = program(platform.machine())
     if filter_ is None or not hasattr(os, "memfd_create"):
         return None

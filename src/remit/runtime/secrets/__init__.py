@@ -1,1 +1,1 @@
-"""Values of secrets: where they come from, and kept in memory."""
+"""Values of secrets: their sources, and the vault that caches them in memory."""

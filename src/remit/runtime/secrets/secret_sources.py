@@ -24,7 +24,7 @@ from remit.runtime.sandbox.sandbox_policy import tie_to_parent
 log = logging.getLogger(__name__)
 
 GROUP = "remit.secrets"
-#: A command that is asked for a value may ask somebody else over the network.
+#: Time limit of a source; a command may need the network for its answer.
 COMMAND_SECONDS = 30.0
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -32,19 +32,18 @@ _NEXT = "Correct it with `remit secret set`, or what it refers to."
 
 
 def cannot(sentence: str, step: str = _NEXT) -> Unavailable:
-    """The error for a value that cannot be read; the sentence never says anything about the
-    value."""
+    """Return the error for a value that cannot be read; the sentence never reveals any of it."""
     return Unavailable(sentence, step, code="secret")
 
 
 class Source(ABC):
-    """One kind of place."""
+    """A source of secret values, such as files or commands."""
 
     source: ClassVar[str]
 
     @abstractmethod
     async def read(self, place: str) -> str:
-        """The value at that place, or an error that says why there is none."""
+        """Read the value at a place, or raise an error with the reason why it cannot be read."""
 
 
 class Environment(Source):
@@ -66,7 +65,7 @@ class Environment(Source):
 
 
 class File(Source):
-    """A file that nobody else can read."""
+    """A file that only this user can read."""
 
     source = "file"
 
@@ -75,7 +74,7 @@ class File(Source):
 
     def _read(self, place: str) -> str:
         try:
-            # Not through a link, and without waiting for whoever writes into a pipe.
+            # Neither through a link nor blocking on a pipe.
             opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise cannot(f"The file {place} cannot be read ({error.strerror}).") from None
@@ -97,7 +96,7 @@ class File(Source):
 
 
 class Command(Source):
-    """Output of a program, such as `op read`; it is started as it stands, without a shell."""
+    """The output of a program, such as `op read`, started without a shell."""
 
     source = "command"
 
@@ -106,7 +105,7 @@ class Command(Source):
 
     async def read(self, place: str) -> str:
         argv: list[str] = json.loads(place)
-        # It may need to know who we are to somebody else, but not how to get into our database.
+        # It may need credentials of other services, but none of Remit itself.
         told = {
             key: value for key, value in self._variables.items() if not key.startswith("REMIT_")
         }
@@ -133,7 +132,7 @@ class Command(Source):
 
 
 class Plugin(Source):
-    """A source that somebody else wrote; whatever it raises is not shown, it may hold the value."""
+    """A source from a plugin; its exceptions are not shown, because they may contain the value."""
 
     def __init__(self, made: Any) -> None:
         self._made = made
@@ -152,7 +151,7 @@ class Plugin(Source):
 
 
 def sources(variables: Mapping[str, str]) -> dict[str, Source]:
-    """Ours, and those of plugins; a plugin that cannot be used leaves the others alone."""
+    """Return the built-in sources and those of plugins; unusable plugins are skipped and logged."""
     found: dict[str, Source] = {
         "env": Environment(variables),
         "file": File(),

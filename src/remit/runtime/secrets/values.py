@@ -1,8 +1,8 @@
-"""The values of secrets: looked up once, kept in memory, written down nowhere.
+"""The vault: values of secrets, read once from their sources and cached in memory only.
 
-The process that needs them looks them all up when it starts. One that is registered or changed
-later is looked up when it is first needed; one that changes at its source is known after the next
-start, or when it is set again.
+A process that needs them reads all of them when it starts. A secret that is registered or changed
+later is read at its first use; a value that changes at its source is read again after the next
+start, or when the secret is set again.
 """
 
 import asyncio
@@ -25,26 +25,25 @@ log = logging.getLogger(__name__)
 
 #: Looks up the value of a company's secret by its name.
 SecretOf = Callable[[str, str], Awaitable[str]]
-#: How long a kept value may wait for its row. A command takes seconds, so a day is generous.
+#: How long a stored value may exist without a row. Registering takes seconds, so a day is generous.
 ORPHAN_AGE: Micros = DAY
-#: Looked up at the same time.
+#: Most values that are read at the same time.
 PARALLEL = 8
 
 
 class Vault:
-    """Values of secrets in this process, reached only by naming a company and one of its
-    secrets."""
+    """Cache of secret values in this process, by company and name of the secret."""
 
     def __init__(self, gate: Gate, folder: Path) -> None:
         self._gate = gate
         self._folder = folder
         self._sources: dict[str, Source] | None = None
-        #: By company and name: the version, and the look-up of it.
+        #: By company and name: the secret's id and version, and the task that reads its value.
         self._known: dict[tuple[str, str], tuple[str, int, asyncio.Task[str]]] = {}
         self._turn = asyncio.Semaphore(PARALLEL)
 
     async def open(self) -> None:
-        """Look up whatever is registered; what cannot be had is said again by who needs it."""
+        """Read all registered secrets; a failure is logged now, and raised again at a use."""
         found = await self._gate(as_system(), secrets.registered)
         for secret, problem in zip(found, await self.problems(found), strict=True):
             if problem is not None:
@@ -66,7 +65,7 @@ class Vault:
         return {name: await self.value(company, name) for name in names}
 
     async def problems(self, found: Iterable[Secret]) -> list[str | None]:
-        """For each, why it is not to be had here; None when it is."""
+        """Return for each secret why its value cannot be read here, or None."""
 
         async def look(secret: Secret) -> str | None:
             try:
@@ -79,11 +78,11 @@ class Vault:
 
     @property
     def source_names(self) -> list[str]:
-        """The kinds of places where values can be found here."""
+        """The names of the available sources."""
         return sorted(self._all_sources())
 
     async def try_place(self, source: str, place: str) -> str | None:
-        """The problem with a place that nobody has registered yet; None when it can be read."""
+        """Try a place before its secret is registered; return the problem, or None."""
         try:
             async with self._turn:
                 _check(await self._all_sources()[source].read(place))
@@ -99,12 +98,12 @@ class Vault:
                 f"Use one of {', '.join(sorted(known))}.",
             )
 
-    # ── values that are kept for somebody ───────────────────────────────────────────────────
+    # ── values that Remit stores itself ─────────────────────────────────────────────────────
 
     async def put(
         self, caller: Caller, *, company: str | None, name: object, value: object
     ) -> Answer:
-        """Register a secret whose value is given to us, or give it another value."""
+        """Register or change a secret whose value Remit stores."""
         allowed = await self._gate(caller, secrets.may_change, company=company, name=name)
         company = allowed["company_id"]
 
@@ -118,7 +117,7 @@ class Vault:
     async def kept_for(
         self, company: str, value: object, register: Callable[[str], Awaitable[Answer]]
     ) -> Answer:
-        """Keep a value and `register` its place, so that no value stays that nobody can name."""
+        """Store a value and `register` its place; deletes the file again if that fails."""
         kept = await self.keep(company, value)
         try:
             answer = await register(kept)
@@ -135,14 +134,14 @@ class Vault:
         )
 
     async def settled(self, answer: Answer) -> Answer:
-        """Delete the earlier value of a secret, if it was kept here."""
+        """Delete the replaced value of a secret, if Remit stored it; returns the answer."""
         replaced = answer.pop("replaced", None)
         if replaced != answer.get("place"):
             await self.discard(replaced)
         return answer
 
     async def keep(self, company: str, value: object) -> str:
-        """Put a value into a file of its own that only this user can read; answers its place."""
+        """Store a value in a new file that only this user can read; returns its path."""
         if not isinstance(value, str):
             raise BadInput("value must be text.", "Send it as a string.")
         text = value.removesuffix("\n").removesuffix("\r")
@@ -169,15 +168,15 @@ class Vault:
         return str(path)
 
     async def tidy(self) -> None:
-        """Delete values that no secret names, such as those of a process that was killed.
+        """Delete orphaned values that no secret names, such as those of a killed process.
 
-        Those of companies that are not in this database are another database's to decide about.
+        Values of companies that are not in this database may belong to another one, and stay.
         """
         before = self._gate.clock.now() - ORPHAN_AGE
         old = await asyncio.to_thread(_older, self._folder, before)
         if not old:
             return
-        # Asked after the files were seen: whatever is registered later is younger than these.
+        # Read after the files were listed, so that no file is deleted whose row is newer.
         named = await self._gate(as_system(), secrets.places, companies=sorted(old))
         for company, places in named.items():
             if len(places) < secrets.MOST:
@@ -186,31 +185,31 @@ class Vault:
                         await self.discard(kept)
 
     def keeps(self, place: str) -> bool:
-        """Return whether a value lies in a file of ours."""
+        """Return whether a place is a file that Remit stores."""
         return self._folder in Path(place).parents
 
     async def discard(self, place: str | None) -> None:
-        """Delete a file that was ours, once nothing refers to it; others' files stay."""
+        """Delete the file of a value that Remit stored; other files stay."""
         if place is None or not self.keeps(place):
             return
         with contextlib.suppress(OSError):
             await asyncio.to_thread(os.unlink, place)
 
-    # ── looking up ──────────────────────────────────────────────────────────────────────────
+    # ── reading ─────────────────────────────────────────────────────────────────────────────
 
     async def _looked_up(self, secret: Secret) -> str:
         key = (secret.company_id, secret.name)
         known = self._known.get(key)
         if known is None or known[:2] != (secret.id, secret.version):
             task = asyncio.create_task(self._read(secret))
-            # Somebody who stops waiting does not stop those who wait for the same.
+            # A cancelled caller does not cancel the reading for others.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             known = self._known[key] = (secret.id, secret.version, task)
         try:
             return await asyncio.shield(known[2])
         except RemitError:
             if self._known.get(key) is known:
-                del self._known[key]  # it may be there next time
+                del self._known[key]  # the next use tries again
             raise
 
     async def _read(self, secret: Secret) -> str:
@@ -231,7 +230,7 @@ class Vault:
 
 
 def _older(folder: Path, before: Micros) -> dict[str, list[str]]:
-    """The values that were kept before a time, by company."""
+    """Return the values that were stored before a time, by company."""
     found: dict[str, list[str]] = {}
     for path in folder.glob("*/*"):
         with contextlib.suppress(FileNotFoundError):
@@ -241,7 +240,7 @@ def _older(folder: Path, before: Micros) -> dict[str, list[str]]:
 
 
 def _check(value: str) -> None:
-    """A value that can be used and kept out of what is shown."""
+    """Refuse a value that cannot be used or is too short to be redacted."""
     if len(value.strip()) < SHORTEST_VALUE or len(value) > LONGEST_VALUE or "\0" in value:
         raise cannot(
             f"The value found is not text of {SHORTEST_VALUE} to {LONGEST_VALUE} characters."

@@ -1,13 +1,13 @@
-"""A whole instance in one file, taken while it works, and put back where there is none.
+"""Backup of a whole instance in one file, taken while it works, and its restore into an empty one.
 
-The rows are copied first, as they are at one moment; blobs are never changed and are there before
-the rows that name them, so whatever that copy names can be added afterwards. In a backup they are a
-SQLite database, whatever they come from, so that it can be put back into either kind.
+The rows are copied first, from one snapshot. Blobs are immutable and stored before the rows that
+name them, so the blobs that the copy names can be added afterwards. A backup holds its rows as a
+SQLite database, whichever engine they come from, so that it can be restored into either.
 
-A backup is looked through before it counts, and again before anything of it is put back: the
-database itself, every company's chain of events, and the content of every version by its hash. The
-contents are put back first and the rows all at once at the end: a restore that is cut off leaves no
-instance, and can be begun anew.
+A backup is verified before it counts, and again before anything of it is restored: the database
+itself, every company's chain of events, and the content of every version by its hash. A restore
+writes the contents first and all rows at once at the end, so that one that is cut off leaves no
+instance and can be repeated.
 """
 
 import os
@@ -30,10 +30,11 @@ from remit.store.engine.sqlite import connect
 
 __all__ = ["Contents", "create", "restore"]
 
-#: However young.
+#: Later than the time of any blob, so that all of them are listed.
 LAST = 1 << 62
 _RESTORING = ".remit-restore-"
-#: Files that SQLite keeps beside a database, and would take for the new one's.
+#: Suffixes of a SQLite database and its side files; a stale side file would be applied to the
+#: restored database.
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
@@ -58,7 +59,7 @@ def create(url: str, blobs: Callable[[], BlobStore], target: Path) -> Contents:
 
 
 def restore(source: Path, home: Path, url: str, blobs: Callable[[], BlobStore]) -> Contents:
-    """Put a backup where there is no instance; nothing is there unless all of it is good."""
+    """Restore a backup where there is no instance; a damaged backup leaves no instance behind."""
     remove_left_over(home, _RESTORING)
     _refuse_instance(url)
     try:
@@ -105,7 +106,7 @@ def _snapshot(url: str, copy: Path) -> None:
 
 @contextmanager
 def _postgres(url: str, **options: object) -> Iterator[Connection]:
-    """One transaction, committed at the end of it."""
+    """Context manager: a connection in one transaction, which is committed at the end."""
     from psycopg import Error  # an extra
 
     engine = engine_of(url)
@@ -138,8 +139,8 @@ def _refuse_instance(url: str) -> None:
 
 
 def _refuse_contents_of_others(blobs: BlobStore, pairs: set[Pair]) -> None:
-    """Refuse a blob store with other contents; those of a restore that was cut off, or of the same
-    instance, are fine."""
+    """Refuse a blob store with contents of another instance. One content of this backup is enough
+    to accept it: a restore that was cut off left it, or the same instance did."""
     there = 0
     for pair in blobs.old(False, LAST):
         if pair in pairs:

@@ -1,6 +1,6 @@
-"""Format of a backup, and the check that it is whole.
+"""Format of a backup file, and the check that one is complete.
 
-It is a tar file: a manifest, the rows as a SQLite database, and each content under its hash.
+A backup is a tar file: a manifest, the rows as a SQLite database, and each content under its hash.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class Contents:
 
 
 def pack(database: Path, blobs: BlobStore, part: Path) -> Contents:
-    """Write a backup of a copy of the rows and of all contents that they name."""
+    """Write a tar file of a copied database and of all contents that its rows name."""
     found = look_through(database, lambda pair: _size_of(blobs, *pair))
     with tarfile.open(part, "w") as tar:
         manifest = {"format": FORMAT, **asdict(found), "database": _hash_of(database)}
@@ -59,7 +59,7 @@ def pack(database: Path, blobs: BlobStore, part: Path) -> Contents:
 
 
 def unpack(source: Path, database: Path) -> tuple[Contents, set[Pair]]:
-    """Take the rows out of a backup, once all of it was found to be good."""
+    """Extract the database of a backup and verify the whole; also return the contents' places."""
     try:
         manifest, sizes = _unpack(source, database)
     except tarfile.TarError as error:
@@ -73,7 +73,7 @@ def unpack(source: Path, database: Path) -> tuple[Contents, set[Pair]]:
 
 
 def contents(source: Path) -> Iterator[tuple[Pair, int, IO[bytes]]]:
-    """Each content with its size."""
+    """Yield the place, size and stream of each content of a backup."""
     with tarfile.open(source, "r:") as tar:
         for member in tar:
             place = _BLOB.fullmatch(member.name)
@@ -108,7 +108,7 @@ def look_through(database: Path, size_of: Callable[[Pair], int]) -> Contents:
 
 
 def _named_in(database: Path) -> list[Pair]:
-    """Every content that a version has, or a call that awaits approval brought along."""
+    """Return the contents of all file versions and of uploads in calls that await approval."""
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
         return connection.execute(
@@ -124,7 +124,7 @@ def _named_in(database: Path) -> list[Pair]:
 
 
 def _size_of(blobs: BlobStore, file_id: str, sha256: str) -> int:
-    """How long a content is, once it was found to be what it is called."""
+    """Return the size of a content, after checking its hash."""
     digest, seen = hashlib.sha256(), 0
     try:
         with blobs.open(file_id, sha256) as stream:
@@ -145,9 +145,9 @@ def _size_in(sizes: dict[Pair, int], pair: Pair) -> int:
 
 
 def _unpack(source: Path, database: Path) -> tuple[dict[str, object], dict[Pair, int]]:
-    """Its database; and how long each content is, once it was found to be what it is called.
+    """Extract the database; return the manifest and the size of each content, its hash checked.
 
-    A backup has nothing else, and nothing twice.
+    Unknown or repeated entries make a backup damaged.
     """
     manifest: dict[str, object] | None = None
     sizes: dict[Pair, int] = {}

@@ -1,7 +1,7 @@
-"""All rows of an instance from one database to another, of either kind.
+"""Copies all rows of an instance between a SQLite and a PostgreSQL database.
 
-Both have the same schema, so that a table is copied column by column. What differs between the two
-is made anew: the words that files are found by, where SQLite has them, and the numbers of rows.
+Both have the same schema, so tables are copied column by column. Parts that differ between the
+engines are rebuilt: the full-text index, its row numbers in SQLite, and PostgreSQL's sequences.
 """
 
 import sqlite3
@@ -19,12 +19,12 @@ from remit.store.engine.sqlite import connect
 from remit.store.tables import metadata
 
 _PIECE = 1_000
-#: In PostgreSQL a table by itself, and in SQLite an index with tables of its own.
+#: The full-text index: a plain table in PostgreSQL, an FTS5 virtual table in SQLite.
 _SEARCH = "file_search"
 
 
 def into_file(source: Connection, schema: str, path: Path) -> None:
-    """Write what a connection sees into a new SQLite file of that schema."""
+    """Copy the rows that a connection sees into a new SQLite file with the same schema."""
     engine = migrate.engine_of(f"sqlite:///{path}")
     try:
         with engine.connect() as made:
@@ -34,7 +34,7 @@ def into_file(source: Connection, schema: str, path: Path) -> None:
         engine.dispose()
     target = connect(path)
     try:
-        # It counts once it was synced as a whole; the references were checked where it comes from.
+        # The caller syncs the finished file; the source has checked its references.
         target.execute("PRAGMA synchronous=OFF")
         target.execute("PRAGMA foreign_keys=OFF")
         target.execute("BEGIN")
@@ -52,7 +52,7 @@ def into_file(source: Connection, schema: str, path: Path) -> None:
 
 
 def into_postgres(path: Path, schema: str, target: Connection) -> None:
-    """Fill an empty PostgreSQL database from a SQLite file, in the transaction that is open."""
+    """Fill an empty PostgreSQL database from a SQLite file, within the caller's transaction."""
     target.execute(text(migrate.TAKE_TURN))
     if inspect(target).get_table_names():
         raise Conflict(
@@ -70,7 +70,7 @@ def into_postgres(path: Path, schema: str, target: Connection) -> None:
 
 
 def _columns(connection: Connection) -> dict[str, dict[str, bool]]:
-    """The tables in an order in which each names only what is there; per column, if it is truth."""
+    """The tables in the order of their references; for each column, whether it is boolean."""
     seen = inspect(connection)
     there = set(seen.get_table_names())
     return {
@@ -91,7 +91,7 @@ def _pieces(source: Connection, table: str, names: Sequence[str]) -> Iterator[Se
     for rows in found.partitions(_PIECE):
         plain = [tuple(row) for row in rows]
         if where is not None:
-            # Where the index of one database has it is nothing to the other.
+            # The row number in one database's index means nothing to the other's.
             plain = [(*row[:where], None, *row[where + 1 :]) for row in plain]
         yield plain
 
@@ -136,7 +136,7 @@ def _index_in_postgres(source: Connection, target: Connection) -> None:
 
 
 def _indexed(source: Connection) -> Iterator[tuple[str, str]]:
-    """Which files can be found, and by which words."""
+    """Yield each indexed file with its search words, derived from its description again."""
     found = source.execute(
         text(f"SELECT s.file_id, f.description FROM {_SEARCH} s JOIN files f ON f.id = s.file_id")  # noqa: S608
     )

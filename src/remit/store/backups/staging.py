@@ -1,4 +1,4 @@
-"""A folder to prepare something in, beside where it is to be."""
+"""Staging folders: temporary folders beside a target, locked while their process lives."""
 
 import contextlib
 import fcntl
@@ -13,9 +13,9 @@ from remit.store.blob_store.blobs import alone
 
 @contextlib.contextmanager
 def workplace(parent: Path, prefix: str) -> Iterator[Path]:
-    """A folder of one's own that goes away; those of processes that were killed go first."""
+    """Context manager: a locked temporary folder; first removes those of killed processes."""
     with contextlib.ExitStack() as held:
-        with _in_turn(parent):  # or another would take it for left over before it is locked
+        with _in_turn(parent):  # else another process would remove it before it is locked
             _remove(parent, prefix)
             made = tempfile.TemporaryDirectory(dir=parent, prefix=prefix)
             folder = Path(held.enter_context(made))
@@ -24,7 +24,7 @@ def workplace(parent: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_left_over(parent: Path, prefix: str) -> None:
-    """The lock of a workplace is held as long as its process lives."""
+    """Remove the workplaces of killed processes: a living process holds the lock of its own."""
     if parent.is_dir():
         with _in_turn(parent):
             _remove(parent, prefix)

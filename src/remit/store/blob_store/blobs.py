@@ -1,7 +1,7 @@
 """Contents of knowledge-base file versions.
 
 A blob has a place, `<file id>/<SHA-256>`, and is durable before a row names it. So a crash can
-leave a blob without a row, never a row without its blob; a sweep takes such orphans away.
+leave a blob without a row, never a row without its blob; a sweep removes such orphans.
 """
 
 import contextlib
@@ -48,10 +48,10 @@ __all__ = [
     "write_all",
 ]
 
-#: Nothing has to be kept to know what is in an empty file.
+#: Digest of the empty content, which is never stored.
 EMPTY = hashlib.sha256().hexdigest()
 
-#: Content this small comes from the page cache faster than a thread can be asked for it.
+#: Content up to this size is read at once: the page cache is faster than handing over to a thread.
 SMALL = 64 * 1024
 
 _ATTEMPTS = 50
@@ -59,7 +59,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class BlobStore(Protocol):
-    """Keeps contents. Every method blocks; call it from a thread."""
+    """Storage of contents. Every method blocks; call it from a thread."""
 
     def receive(self, limit: int) -> Spool:
         """A spool for at most `limit` bytes."""
@@ -78,7 +78,8 @@ class BlobStore(Protocol):
         ...
 
     def move(self, pair: Pair, to_trash: bool) -> bool:
-        """Into the trash, where it can still be read until a sweep deletes it, or out of it."""
+        """Move a blob into or out of the trash, where it stays readable until a sweep deletes it;
+        False when it was gone."""
         ...
 
     def sweep(self, referenced: Referenced, now: Micros, min_age: Micros) -> SweepReport:
@@ -86,16 +87,17 @@ class BlobStore(Protocol):
         ...
 
     def old(self, trash: bool, before: Micros) -> Iterator[Pair]:
-        """Blobs from before then, in their place or in the trash."""
+        """Blobs stored before a time, or those moved to the trash before it."""
         ...
 
     def check(self) -> str:
-        """Say where the blobs are and that they can be written; raises Unavailable."""
+        """Return a sentence that names the place of the blobs; raises Unavailable unless it is
+        writable."""
         ...
 
 
 def open_blobs(url: str, spool_dir: Path) -> BlobStore:
-    """The store behind file:///absolute/path or s3://bucket/prefix."""
+    """Open the blob store of a URL: file:///absolute/path or s3://bucket/prefix."""
     parts = urlsplit(url)
     path = unquote(parts.path)
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and path.startswith("/"):
@@ -150,7 +152,7 @@ class LocalBlobs:
         check_pair(file_id, sha256)
         if sha256 == EMPTY:
             return io.BytesIO()
-        # Again and again, because sweeps may move it just after we looked where it is now.
+        # Repeated, because a sweep may move the blob between the two attempts to open it.
         for root in (self._root, self._trash) * _ATTEMPTS:
             try:
                 return _opened(f"{root}/{file_id}/{sha256}")
@@ -184,7 +186,7 @@ class LocalBlobs:
         return f"Blobs are in {self._root}, which is writable."
 
     def _place(self, path: str, file_id: str, sha256: str) -> None:
-        """Rename durably. A sweep may remove the folder at any moment while it is empty."""
+        """Rename durably; retried, because a sweep may remove the folder while it is empty."""
         folder = f"{self._root}/{file_id}"
         created = False
         for _ in range(_ATTEMPTS):
@@ -231,7 +233,7 @@ class LocalBlobs:
             here, there = there, here
         path = f"{here}/{pair[0]}/{pair[1]}"
         try:
-            # Before the rename: after a crash between the two it must not look long trashed.
+            # Before the rename: after a crash in between, the blob must not look long trashed.
             os.utime(path, follow_symlinks=False)
             with contextlib.suppress(FileExistsError):
                 os.mkdir(f"{there}/{pair[0]}", 0o700)
@@ -250,7 +252,7 @@ class LocalBlobs:
 
 
 def _opened(path: str) -> BinaryIO:
-    """A stream of a file. A small one is read at once: the stream alone takes more than that."""
+    """A stream of a file; a small file is read at once, which costs less than a file stream."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         whole = os.read(fd, SMALL + 1)
@@ -280,7 +282,7 @@ def _sync_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def alone(fd: int) -> Iterator[bool]:
-    """Whether nobody else holds the lock of what is open here; it is closed in the end."""
+    """Context manager: try to lock a descriptor, yield whether that worked, and close it."""
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

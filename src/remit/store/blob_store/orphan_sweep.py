@@ -1,9 +1,9 @@
-"""Taking away the blobs that no row names.
+"""Garbage collection of blobs that no row names.
 
-A writer may store the very content that a sweep is about to remove, and nobody takes a lock.
-So an orphan is first moved to the trash, where readers still find it, and a later sweep asks
-once more before it deletes. That is safe as long as a writer commits its row within `min_age`
-of its put.
+A writer may store the very content that a sweep is about to remove, and there is no lock between
+them. So an orphan is first moved to the trash, where readers still find it, and a later sweep
+checks for a row once more before it deletes. That is safe as long as a writer commits its row
+within `min_age` of its put.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from remit.clock import Micros
 from remit.errors import BadInput
 from remit.ids import is_id
 
-#: Where a blob is: the id of its file and the SHA-256 of its content.
+#: Key of a blob: the id of its file and the SHA-256 of its content.
 Pair = tuple[str, str]
-#: Which of the given pairs have a version row.
+#: Returns those of the given pairs that a row names.
 Referenced = Callable[[Sequence[Pair]], set[Pair]]
 
 BATCH = 500
@@ -42,7 +42,7 @@ def is_pair(file_id: str, sha256: str) -> bool:
 
 
 def check_pair(file_id: str, sha256: str) -> Pair:
-    """The pair, once it is certain that it cannot name anything but a blob."""
+    """Return a validated pair; rejects values that would lead to another path or key."""
     if not is_id(file_id):
         raise BadInput(f"{file_id[:60]!r} is not the id of a file.")
     if not _SHA256.fullmatch(sha256):
@@ -51,29 +51,31 @@ def check_pair(file_id: str, sha256: str) -> Pair:
 
 
 class Places(Protocol):
-    """Two places for each blob, its own and the trash; what a sweep does with them."""
+    """The operations of a sweep on the two places of a blob, its own and the trash."""
 
     def old(self, trash: bool, before: Micros) -> Iterator[Pair]:
         """Blobs last stored, or trash last trashed, before that time."""
         ...
 
     def move(self, pair: Pair, to_trash: bool) -> bool:
-        """Move it and set its age to zero; False when it was gone."""
+        """Move a blob and set its age to zero; False when it was gone."""
         ...
 
     def delete(self, pair: Pair) -> bool:
-        """Delete it from the trash; False when it was gone."""
+        """Delete a blob from the trash; False when it was gone."""
         ...
 
 
 def discard_pair(places: Places, pair: Pair) -> None:
-    """Both phases at once, for a blob that no row names and none will."""
+    """Trash and delete at once a blob that no row will ever name."""
     if places.move(pair, to_trash=True):
         places.delete(pair)
 
 
 def sweep_places(places: Places, referenced: Referenced, before: Micros) -> tuple[int, int, int]:
-    """Both phases; the later one first, so that nothing passes through both in one sweep."""
+    """Empty the trash, then trash orphans: in this order no blob passes both phases in one sweep.
+
+    Returns how many blobs were trashed, restored and deleted."""
     trashed = restored = deleted = 0
     for batch in _batches(places.old(True, before)):
         kept = referenced(batch)
@@ -84,7 +86,7 @@ def sweep_places(places: Places, referenced: Referenced, before: Micros) -> tupl
         moved = [pair for pair in batch if pair not in kept and places.move(pair, True)]
         trashed += len(moved)
         if moved:
-            # A row may have appeared while we moved.
+            # A row may have appeared during the move.
             kept = referenced(moved)
             restored += sum(places.move(pair, False) for pair in moved if pair in kept)
     return trashed, restored, deleted

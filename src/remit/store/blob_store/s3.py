@@ -1,8 +1,8 @@
 """Blobs in a bucket that speaks S3, for instances of more than one machine.
 
-Endpoint, region and keys come from the usual AWS_* environment variables. A put is atomic and
-durable by the word of the server. Parts of an upload that a crash cut short stay in the bucket
-unseen; give it a lifecycle rule that aborts incomplete multipart uploads.
+Endpoint, region and keys come from the usual AWS_* environment variables. The server promises that
+a put is atomic and durable. A crash in an upload leaves invisible parts in the bucket; give it a
+lifecycle rule that aborts incomplete multipart uploads.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _TRASH = ".trash"
 _PART = 5 * 1024 * 1024  # the smallest part S3 takes
 _PARTS_AT_ONCE = 2
 _READ = 256 * 1024
-# How servers of several makers say that nothing more fits.
+# Signs of a full bucket in the errors of several makers' servers.
 _FULL = ("StorageFull", "QuotaExceeded", "InsufficientStorage", "status: 507")
 
 
 class S3Blobs:
-    """The same places as in a folder, as keys: `<file id>/<SHA-256>`, the trash beside them."""
+    """Blobs in a bucket: the paths of `LocalBlobs` as keys, `<file id>/<SHA-256>` and the trash."""
 
     def __init__(self, bucket: str, prefix: str, spool_dir: Path) -> None:
         self._where = f"s3://{bucket}/{prefix}".rstrip("/")
@@ -64,11 +64,11 @@ class S3Blobs:
                 prefix=prefix or None,
                 client_options={
                     "connect_timeout": "5s",
-                    # Counts until the last byte was read, and a reader may be slow.
+                    # Lasts until the last byte was read, and a reader may be slow.
                     "timeout": "5m",
                     **({"allow_http": True} if endpoint.startswith("http://") else {}),
                 },
-                # A caller waits meanwhile, and can try again itself.
+                # Few retries: a caller waits for them, and can try again itself.
                 retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=15)},
             )
 
@@ -91,7 +91,7 @@ class S3Blobs:
         pair = check_pair(file_id, sha256)
         if sha256 == EMPTY:
             return io.BytesIO()
-        # Twice, because a sweep may move it back just after we looked in its place.
+        # Twice, because a sweep may move the blob back between the two attempts.
         for key in (_key(pair), _key(pair, trash=True)) * 2:
             try:
                 with _translated(lookup=True):
@@ -131,15 +131,15 @@ class S3Blobs:
             if chunk is None:
                 return
             for entry in chunk:
-                # Others may keep things under the same prefix.
+                # Other programs may store objects under the same prefix.
                 folder, _, name = entry["path"].removeprefix(start).partition("/")
                 stored_at = from_iso(entry["last_modified"].isoformat())
                 if is_pair(folder, name) and stored_at <= before:
                     yield folder, name
 
     def move(self, pair: Pair, to_trash: bool) -> bool:
-        # Copy, then delete: a reader finds it in at least one of the two places, and what a
-        # writer stores between the two is the copy's content.
+        # Copy, then delete: a reader finds the blob in at least one of the two places, and a
+        # writer in between stores the same content as the copy.
         here, there = _key(pair, not to_trash), _key(pair, to_trash)
         try:
             with _translated(lookup=True):
@@ -156,7 +156,7 @@ class S3Blobs:
 
 
 class _Stream(io.RawIOBase):
-    """Hands out the chunks of a download as they come."""
+    """Raw stream over the chunks of a download."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -190,7 +190,7 @@ def _key(pair: Pair, trash: bool = False) -> str:
 
 @contextmanager
 def _translated(lookup: bool = False) -> Iterator[None]:
-    """Errors of the library as ours; in a lookup FileNotFoundError stays what it is."""
+    """Translate the library's errors into Remit's; a lookup passes FileNotFoundError through."""
     try:
         yield
     except FileNotFoundError as error:

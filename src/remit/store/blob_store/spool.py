@@ -1,4 +1,4 @@
-"""Spool of bytes on their way into the store, and what is learned of them."""
+"""Spool of bytes on their way into the store; derives their hash, links and kind meanwhile."""
 
 import codecs
 import contextlib
@@ -16,7 +16,7 @@ from remit.ids import random_name
 
 MAX_LINKS = 1000
 
-_PIECE = 256 * 1024  # what is kept in memory before it goes to disk
+_PIECE = 256 * 1024  # more than this spills to disk
 _LINK = re.compile(rb"kb://([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _LINK_LENGTH = len("kb://") + 36
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,7 +33,7 @@ class Content:
 
 
 def storage_error(error: OSError) -> Unavailable:
-    """Translates a failed system call for whoever wanted something stored or read."""
+    """Translate a failed system call into an error for the caller."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull("The storage of this instance is full.")
     reason = os.strerror(error.errno) if error.errno else "unknown"
@@ -41,9 +41,9 @@ def storage_error(error: OSError) -> Unavailable:
 
 
 class Spool:
-    """Receives bytes and learns about them on the way; small content stays in memory.
+    """Buffer of one incoming content, which analyses its bytes; small content stays in memory.
 
-    Leaving `with` discards what was not stored.
+    Leaving `with` discards content that was not stored.
     """
 
     def __init__(self, folder: str, limit: int) -> None:
@@ -81,7 +81,7 @@ class Spool:
 
     def discard(self) -> None:
         self._gone = True
-        self._buffer = bytearray()  # not clear(): a failed write may still look at it
+        self._buffer = bytearray()  # not clear(): a failed write may still hold a view of it
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -95,13 +95,13 @@ class Spool:
         self.discard()
 
     def body(self) -> bytes | Path:
-        """The content, for a store that keeps it elsewhere."""
+        """The content as bytes or as a file, for a store that copies it."""
         if self._gone:
             raise ValueError("the spool was discarded or stored")
         return bytes(self._buffer) if self._fd < 0 else Path(self._path)
 
     def move_to(self, move: Callable[[str], None]) -> None:
-        """Make the temporary file durable and let `move` rename it; then it is no longer ours."""
+        """Make the temporary file durable and let `move` rename it; ends the spool."""
         if self._gone:
             raise ValueError("the spool was discarded or stored")
         try:
@@ -151,7 +151,7 @@ class Spool:
             self._is_text = b"\0" not in piece
 
     def _read_links(self, piece: bytes) -> None:
-        # The tail is one byte shorter than a link, so that none is seen twice.
+        # The tail is one byte shorter than a link, so that no link is counted twice.
         text = self._tail + piece
         for match in _LINK.finditer(text):
             self._links[match[1].decode("ascii").lower()] = None

@@ -20,7 +20,7 @@ _step = {"version": changes.c.version + 1, "updated_at": bind("now")}
 CHANGE = _CHANGES.one(_one)
 #: The company's changes whose ids lie between two.
 CHANGES_BY_PREFIX = _CHANGES.between(company_id="company", limit=20)
-#: The open change that a branch of the remote is of.
+#: The open change of a branch of the remote.
 OF_BRANCH = _CHANGES.one(_open, repo_id="repo", remote_branch="branch")
 #: A page of changes, newest first; of one agent, of one repository, or of all.
 CHANGES = _CHANGES.before(
@@ -31,7 +31,7 @@ CHANGES = _CHANGES.before(
 )
 #: The open changes of a repository.
 OPEN_IN_REPO = _CHANGES.find(_open, repo_id="repo", limit=bind("limit"))
-#: Another head, which nobody decided about yet.
+#: Stores another head and its proposal as the next revision of an open change.
 REVISE = _CHANGES.update(
     _one,
     _open,
@@ -42,11 +42,11 @@ REVISE = _CHANGES.update(
     conflicts=null(),
     **_step,
 )
-#: Records the commit that the remote has.
+#: Records the commit of a change that was pushed to the remote.
 PUBLISHED = _CHANGES.update(_one, **new("published_commit"), **_step)
-#: Whether it can be taken in as it is.
+#: Stores the merge conflicts of an open change, or that there are none.
 SET_CONFLICTS = _CHANGES.update(_one, _open, conflicts=bind("new_conflicts"), **_step)
-#: A decision about what was seen.
+#: Stores a decision about a change, unless the change moved on since the decider read it.
 DECIDE = _CHANGES.update(
     _one,
     _open,
@@ -56,7 +56,7 @@ DECIDE = _CHANGES.update(
     decided_at=bind("now"),
     **_step,
 )
-#: Its end.
+#: Ends an open change.
 END = _CHANGES.update(
     _one, _open, **new("status", "merged_commit", "ended_why"), ended_at=bind("now"), **_step
 )
@@ -65,12 +65,12 @@ _COMMENTS = Rows(ChangeComment)
 #: The comments on a change, in order.
 COMMENTS = _COMMENTS.after(change_id="change")
 
-#: Nothing of a stopped author's goes out or comes in.
+#: Errands wait while the author of their change is stopped.
 _halted = exists().where(changes.c.id == change_errands.c.change_id, stopped(changes))
 ERRANDS = StatusQueue(ChangeErrand, "errand", unless=_halted)
 #: Earlier errands for the same change go first.
 _in_turn = ERRANDS.in_turn("repo_id", "change_id")
-#: Errands that can be done now.
+#: Errands that can be done now, except merges.
 READY = ERRANDS.find(
     ERRANDS.can_begin,
     _in_turn,
@@ -84,7 +84,7 @@ _being_checked = exists().where(
     CHECKS.unfinished,
     change_checks.c.details.like('%"required": true%'),
 )
-#: Changes that can be taken in now; whoever does that does nothing else.
+#: Merge errands that can be done now; the merger has a loop of its own.
 READY_TO_MERGE = ERRANDS.find(
     ERRANDS.can_begin,
     _in_turn,

@@ -18,11 +18,11 @@ READY = CHECKS.find(
     order=[change_checks.c.next_at, change_checks.c.id],
     limit=bind("limit"),
 )
-#: All of one proposal, in the order in which they came.
+#: All checks of one head of a change, oldest first.
 OF_HEAD = CHECKS.find(change_id="change", head_commit="head")
 #: The checks still to be run for a change.
 UNFINISHED_OF = CHECKS.find(CHECKS.unfinished, change_id="change")
-#: Records the result of a check; its holder says so.
+#: Records the result of a check, unless its lease has passed to another worker.
 RESULT = CHECKS.update(
     CHECKS.by_key, change_checks.c.epoch == bind("epoch"), **new("result", "log", "evidence_id")
 )

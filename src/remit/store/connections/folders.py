@@ -16,7 +16,7 @@ _there = folders.c.removed_at.is_(None)
 FOLDER_ANYWHERE = _FOLDERS.one(id="folder")
 #: A page of the company's folders, by id.
 FOLDERS = _FOLDERS.after(_there, company_id="company")
-#: All folders with a place of their own on a machine, of all companies of the instance.
+#: The folders of all companies that are paths of a machine and not copies of a repository.
 PLACES = _FOLDERS.find(_there, folders.c.path.is_not(None))
 #: The folders that an agent's runs see.
 FOLDERS_OF = _FOLDERS.find(
@@ -24,15 +24,15 @@ FOLDERS_OF = _FOLDERS.find(
     or_(folders.c.agent_id == bind("agent"), folders.c.agent_id.is_(None)),
     company_id="company",
 )
-#: The folder that an agent's runs work in.
+#: The folder in which an agent's runs work.
 WORK_FOLDER = _FOLDERS.one(_there, folders.c.kind == "work", agent_id="agent")
-#: Says how much a folder may hold.
+#: Sets the quota of a folder.
 RESIZE = _FOLDERS.update(
     folders.c.id == bind("folder"), _there, most_megabytes=bind("new_megabytes")
 )
 #: Marks a folder as removed.
 REMOVE_FOLDER = _FOLDERS.mark_removed(id="folder")
-#: Marks all folders of an agent alone as removed.
+#: Marks all folders that belong to one agent as removed.
 REMOVE_FOLDERS_OF_AGENT = _FOLDERS.mark_removed(agent_id="agent")
 #: Marks all folders that are copies of a repository as removed.
 REMOVE_FOLDERS_OF_REPO = _FOLDERS.mark_removed(repo_id="repo")

@@ -1,4 +1,4 @@
-"""Statements about what is watched at forges: repositories, requests, issues."""
+"""Statements about the watching of forges: repositories, requests, issues."""
 
 from sqlalchemy import and_, exists, literal, literal_column, null, or_, select
 from sqlalchemy import bindparam as bind
@@ -27,18 +27,18 @@ WATCHES = LeasedQueue(
     key="repo_id",
     waiting=_free,
     held=forge_watches.c.lease_until.is_not(None),
-    # Far away, so that whoever rings during the look is seen to have done so.
+    # Moved a day ahead, so that a `RING` during the visit shows: it brings the time forward again.
     next_at=forge_watches.c.next_at + literal(DAY),
 )
 _there = exists().where(
     repos.c.id == forge_watches.c.repo_id, repos.c.removed_at.is_(None), repos.c.forge.is_not(None)
 )
-#: Watches whose forge is to be looked at now.
+#: Watches that are due for a visit of their forge.
 UNWATCHED = WATCHES.find(_there, _free, limit=bind("limit"))
-#: When the next of them is due.
+#: The time at which the next watch is due.
 NEXT_WATCH = WATCHES.next_free(_there)
 _nobody = {"lease_until": null(), "worker": null()}
-#: The look is over: why it failed if it did, what to go on from, and when.
+#: Ends the lease of a watch: stores its cursor, its failure if any, and the next time.
 RELEASE = WATCHES.update(
     WATCHES.by_holder,
     **_nobody,
@@ -46,7 +46,7 @@ RELEASE = WATCHES.update(
     looked_at=bind("now"),
     **new("failures", "problem", "cursor"),
 )
-#: All that is known of it counts for nothing any more.
+#: Resets a watch: drops its lease, cursor and failures, and makes it due at once.
 RESTART = WATCHES.change(
     **_nobody,
     epoch=forge_watches.c.epoch + 1,
@@ -55,16 +55,16 @@ RESTART = WATCHES.change(
     problem=null(),
     failures=literal_column("0"),
 )
-#: Nobody looks, because there is no process that could.
+#: Frees all leased watches, at a start when no other process can hold one.
 FREE = WATCHES.update(
     forge_watches.c.lease_until.is_not(None),
     **_nobody,
     epoch=forge_watches.c.epoch + 1,
     next_at=bind("now"),
 )
-#: Something happened there, or is to be told there: look sooner.
+#: Makes a watch due sooner, because of news at the forge or for it.
 RING = WATCHES.change(forge_watches.c.next_at > bind("due"), next_at=bind("due"))
-#: The same for the forge of an issue, by what was to come of it.
+#: Makes the watch of an issue's repository due sooner; the issue is found by its outcome.
 RING_FOR_OUTCOME = WATCHES.update(
     forge_watches.c.next_at > bind("due"),
     forge_watches.c.repo_id.in_(
@@ -77,11 +77,11 @@ WATCHES_OF = WATCHES.find(_there, company_id="company")
 
 _CHANGES = Rows(Change)
 _requested = changes.c.request_number.is_not(None)
-#: Changes whose requests are looked at.
+#: The open changes of a repository that have a request at the forge.
 REQUESTED = _CHANGES.find(
     _requested, changes.c.status == literal_column("'open'"), repo_id="repo", limit=bind("limit")
 )
-#: Changes that ended here while their requests are open there.
+#: Closed changes whose requests are still open at the forge.
 TO_CLOSE = _CHANGES.find(
     _requested,
     changes.c.status == literal_column("'closed'"),
@@ -89,25 +89,25 @@ TO_CLOSE = _CHANGES.find(
     repo_id="repo",
     limit=bind("limit"),
 )
-#: Changes for an outcome that were taken in.
+#: The merged changes for an outcome.
 MERGED_FOR = _CHANGES.find(
     changes.c.status == literal_column("'merged'"), outcome_id="outcome", limit=bind("limit")
 )
-#: Its request.
+#: Records the request of a change at the forge.
 SET_REQUEST = _CHANGES.update(
     changes.c.id == bind("change"), **new("request_number", "request_url", "request_seen")
 )
-#: Records the forge's last news about a change.
+#: Records the last known state of a change's request.
 SET_SEEN = _CHANGES.update(changes.c.id == bind("change"), **new("request_seen"))
 
 _COMMENTS = Rows(ChangeComment)
-#: Whether something that was said there is known.
+#: Whether a comment of the forge was taken in already.
 KNOWN = _COMMENTS.any(change_id="change", outside_id="outside")
-#: The known comments of the forge.
+#: The forge's ids of the comments on a change that were taken in or sent.
 KNOWN_OF = values_of(
     change_comments.c.outside_id, change_comments.c.outside_id.is_not(None), change_id="change"
 )
-#: Comments of authors on their changes that the forge has not been told.
+#: Comments of authors on their open changes that were not sent to the forge.
 TO_TELL = _COMMENTS.find(
     change_comments.c.outside_id.is_(None),
     changes.c.repo_id == bind("repo"),
@@ -125,11 +125,11 @@ SET_OUTSIDE_ID = _COMMENTS.update(
 )
 
 _ISSUES = Rows(ForgeIssue)
-#: The outcome of an issue.
+#: An issue of a repository, by its number, with its outcome.
 ISSUE = _ISSUES.one(repo_id="repo", number="number")
-#: The numbers of those that became something.
+#: The numbers of a repository's issues that became outcomes.
 ISSUES_OF = values_of(forge_issues.c.number, repo_id="repo")
-#: Issues whose outcome is over, which nobody has said there.
+#: Issues whose outcome ended, without a comment at the forge that says so.
 ISSUES_TO_TELL = _ISSUES.find(
     forge_issues.c.told.is_(None),
     outcomes.c.status != literal_column("'open'"),
@@ -137,7 +137,7 @@ ISSUES_TO_TELL = _ISSUES.find(
     repo_id="repo",
     limit=bind("limit"),
 )
-#: It is said.
+#: Records the comment that told an issue how its outcome ended.
 ISSUE_TOLD = _ISSUES.update(
     forge_issues.c.id == bind("issue"),
     forge_issues.c.told.is_(None),

@@ -1,4 +1,4 @@
-"""Statements about MCP servers, and about who may use them."""
+"""Statements about MCP servers and the grants on them."""
 
 from sqlalchemy import and_, exists, literal, or_
 from sqlalchemy import bindparam as bind
@@ -16,7 +16,7 @@ _there = mcp_servers.c.removed_at.is_(None)
 SERVER_NAMED = _MCP_SERVERS.one(_there, company_id="company", name="name")
 #: A page of the company's MCP servers, by id.
 SERVERS = _MCP_SERVERS.after(_there, company_id="company")
-#: Servers on which an agent holds any grant; its effect is decided elsewhere.
+#: Servers on which an agent holds any grant, also an expired or denying one.
 SERVERS_FOR = _MCP_SERVERS.find(
     _there,
     exists().where(
@@ -40,14 +40,14 @@ REMOVE_SERVER = _MCP_SERVERS.mark_removed(id="server")
 _GRANTS = Rows(Grant)
 _on_server = and_(grants.c.company_id == bind("company"), grants.c.kind == literal("mcp_server"))
 _alive = exists().where(runs.c.agent_id == grants.c.holder_id, runs.c.status == literal("running"))
-#: Grants on one server, of anybody.
+#: The live grants on one server, of all holders.
 HELD_ON_SERVER = _GRANTS.find(_on_server, LIVE, resource_id="name")
 _set_up_anew = exists().where(
     mcp_servers.c.company_id == grants.c.company_id,
     mcp_servers.c.name == grants.c.resource_id,
     mcp_servers.c.updated_at >= bind("since"),
 )
-#: Whether what an agent may use changed since a time: it was given or taken, or set up anew.
+#: Whether the servers of an agent changed since a time: granted, revoked, or with new settings.
 CHANGED_SINCE = _GRANTS.any(
     _on_server,
     or_(
@@ -57,5 +57,5 @@ CHANGED_SINCE = _GRANTS.any(
     ),
     holder_id="agent",
 )
-#: Grants taken at this very moment from agents that are at work.
+#: Grants on servers that the present transaction revoked from agents with a running run.
 TAKEN_NOW = _GRANTS.find(_on_server, _alive, revoked_at="now", order=())

@@ -17,7 +17,7 @@ REPO = _REPOS.one(_there, company_id="company", name="name")
 REPO_BY_ID = _REPOS.one(_there, id="repo")
 #: A page of the company's repositories, by id.
 REPOS = _REPOS.after(_there, company_id="company")
-#: Repositories with a forge, of all companies.
+#: The repositories of all companies that have a forge.
 FORGED = _REPOS.find(_there, repos.c.forge.is_not(None), limit=bind("limit"))
 #: New settings of a repository, if it still is at the version that was seen.
 CHANGE_REPO = _REPOS.next_version(

@@ -1,4 +1,4 @@
-"""Statements about secrets: where they are found, and under which name."""
+"""Statements about secrets: their names and the sources of their values, never the values."""
 
 from sqlalchemy import bindparam as bind
 
@@ -13,9 +13,9 @@ _there = secrets.c.removed_at.is_(None)
 SECRET_NAMED = _SECRETS.one(_there, company_id="company", name="name")
 #: A page of the company's secrets, by id.
 SECRETS = _SECRETS.after(_there, company_id="company")
-#: Of all companies, for the process that looks them up when it starts.
+#: The secrets of all companies, for the start of a process that resolves their values.
 EVERY_SECRET = _SECRETS.find(_there, limit=bind("limit"))
-#: Another place where the value is found, as the next version.
+#: Sets another source of a secret's value, as its next version.
 MOVE_SECRET = _SECRETS.next_version(secrets.c.id == bind("secret"), _there, of=("source", "place"))
 #: Marks a secret as removed.
 REMOVE_SECRET = _SECRETS.mark_removed(id="secret")

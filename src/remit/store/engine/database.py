@@ -1,8 +1,8 @@
-"""Database interface for the services: transactions, and a place to run them.
+"""Database interface for the services: transactions, and the threads that run them.
 
-Two implementations behind it: `sqlite.py` (one writer, group commit) and `postgres.py` (threads
-with a connection each). A write sees everything committed before it, and what it did is durable
-when it returns.
+Two implementations: `sqlite.py` (one writer, group commit) and `postgres.py` (threads with a
+connection each). A write sees everything committed before it, and its changes are durable when it
+returns.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ class Delayed(ABC):
 
 
 class Transaction(ABC):
-    """One unit of work. Leaving it well commits it, an exception undoes it."""
+    """One unit of work: committed when it returns, rolled back by an exception."""
 
     dialect: Dialect
-    #: Whether writes come one after the other, so that none ever waits in the middle for another.
+    #: Whether writes run one after the other, so that none waits for another's locks.
     one_by_one: bool
     writable: bool
-    #: Parameters of every statement that is not given others: the time and the company of the call.
+    #: Default parameters of every statement: the time and the company of the call.
     given: Mapping[str, Any] = MappingProxyType({})
     #: Whether nobody else changes meanwhile what this transaction reads.
     undisturbed: bool
@@ -57,7 +57,7 @@ class Transaction(ABC):
     def _undo(self) -> None: ...
 
     def restart(self) -> None:
-        """Undo what this transaction did so far and go on."""
+        """Roll back the changes so far, and continue the transaction."""
         self._delayed = None
         self._answers.clear()
         self._undo()
@@ -86,7 +86,7 @@ class Transaction(ABC):
         return None if found is None else statement.make(*found)
 
     def existing(self, statement: Statement[T], **parameters: Any) -> T:
-        """The one row that has to be there; that it is not would be a defect of Remit."""
+        """Return the one row; its absence would be a defect of Remit."""
         found = self.one(statement, **parameters)
         assert found is not None
         return found
@@ -113,7 +113,7 @@ class Transaction(ABC):
         return answers[question]
 
     def run(self, statement: Statement[Any], **parameters: Any) -> int:
-        """How many rows it changed."""
+        """Execute a statement; return the number of rows that it changed."""
         return int(self._run(statement, parameters).rowcount)
 
     def run_for_each(self, statement: Statement[Any], rows: Sequence[dict[str, Any]]) -> None:
@@ -145,14 +145,14 @@ class Transaction(ABC):
         return self.execute(sql, values)
 
 
-#: Compiled once for each kind of value.
+#: Insert statements, compiled once for each type of value.
 _INSERTIONS: dict[type[object], Statement[None]] = {}
-#: Commits that have to reach the disk: the same number again, and a number for a transaction.
+#: Statements whose commit has to reach the disk, although they change no row.
 _TOUCH = {SQLITE: "PRAGMA user_version = 0", POSTGRESQL: "SELECT txid_current()"}
 
 
 class Database(ABC):
-    """Runs units of work in threads of its own."""
+    """A database that runs units of work in its own threads."""
 
     dialect: Dialect
 
@@ -172,17 +172,17 @@ class Database(ABC):
         return await asyncio.wrap_future(self.submit_read(work))
 
     def version(self) -> int | None:
-        """Another number after each commit, of whatever process; None where nobody counts them.
-        Answers at once."""
+        """A number that changes with every commit of any process; None where there is none.
+        Returns without waiting."""
         return None
 
     async def check(self) -> None:
-        """Write something that changes nothing, to the disk; raises what that fails with."""
+        """Commit to the disk without changing a row; raises the error of a failed write."""
         await self.write(lambda tx: tx.execute(_TOUCH[self.dialect], {}).close())
 
 
 def open_database(url: str) -> Database:
-    """`sqlite:///path` or `postgresql://…`. The schema must be there already."""
+    """Open `sqlite:///path` or `postgresql://…`, whose schema must be in place."""
     from remit.store.engine import migrate
 
     if migrate.is_sqlite(url):

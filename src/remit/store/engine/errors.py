@@ -1,7 +1,7 @@
-"""Errors of the databases, told apart from what our rules refuse."""
+"""Errors of the databases, as distinct from refusals of the services."""
 
 from remit.errors import Conflict
 
 
 class RowConflict(Conflict):
-    """A constraint of the database said no; the verb may look again and say it better."""
+    """A violated constraint; the verb may read again and raise a more exact error."""

@@ -1,4 +1,4 @@
-"""Bring a database to the schema of this program, or say why that is not possible."""
+"""Migration of a database to the schema of this program, and refusal of unknown schemas."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ SCHEMAS = tuple(
     )
 )
 HEAD = SCHEMAS[-1]
-#: Where Alembic keeps the revision of a database, as it makes that itself.
+#: Alembic's table with the revision of a database, defined as Alembic creates it.
 _VERSION = Table(
     "alembic_version",
     MetaData(),
@@ -39,7 +39,7 @@ _VERSION = Table(
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 _SQLITE = "sqlite:///"
-#: On PostgreSQL, those who make or change the tables at once wait for each other.
+#: Lock of PostgreSQL that serializes processes which migrate at the same time.
 TAKE_TURN = "SELECT pg_advisory_xact_lock(7236)"
 
 
@@ -59,7 +59,8 @@ def sqlite_path(url: str) -> Path:
 
 
 def migrate(url: str) -> str | None:
-    """Migrate to the head; answers the revision it came from when something changed."""
+    """Migrate to the head. Returns the revision before, "" for an empty database, or None if
+    nothing changed."""
     engine = engine_of(url)
     try:
         with engine.connect() as connection:
@@ -84,7 +85,7 @@ def migrate(url: str) -> str | None:
 
 
 def refuse_unknown(found: str | None, what: str = "The database") -> None:
-    """A program does not touch what it does not know: it could not tell what it breaks."""
+    """Refuse a revision that this program does not know: using it could damage the data."""
     if found is None or found in SCHEMAS:
         return
     if found > HEAD:
@@ -108,8 +109,8 @@ def revision(connection: Connection) -> str | None:
 def upgrade(connection: Connection, to: str = HEAD, *, commit: bool = True) -> None:
     """Bring an open database to a revision; without a commit, the caller goes on from there.
 
-    In one transaction, also on SQLite: a start that is cut off leaves the old schema. Two processes
-    that start at once take turns.
+    All in one transaction, also on SQLite: a start that is cut off leaves the old schema. Two
+    processes that start at the same time are serialized.
     """
     sqlite = connection.dialect.name == "sqlite"
     connection.execute(text("BEGIN IMMEDIATE" if sqlite else TAKE_TURN))
@@ -122,8 +123,9 @@ def upgrade(connection: Connection, to: str = HEAD, *, commit: bool = True) -> N
 
 
 def _create(connection: Connection) -> None:
-    """Give an empty database all tables as they are now: ten times as fast as their history."""
-    # A copy: what PostgreSQL adds to a table later, SQLAlchemy leaves out of that table ever after.
+    """Create all tables of the head in an empty database; ten times as fast as all migrations."""
+    # On a copy: SQLAlchemy remembers constraints that PostgreSQL adds by ALTER, and would leave
+    # them out of the table from then on.
     tables = MetaData(naming_convention=metadata.naming_convention)
     for table in metadata.sorted_tables:
         copied(table, tables)
@@ -135,7 +137,7 @@ def _create(connection: Connection) -> None:
 
 
 def _run_migrations(connection: Connection, to: str) -> None:
-    # Alembic takes a fifth of a second to import; a start that migrates nothing is spared it.
+    # Imported here: Alembic takes a fifth of a second, which most starts can do without.
     from alembic import command
     from alembic.config import Config
 

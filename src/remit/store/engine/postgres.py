@@ -20,9 +20,9 @@ from remit.store.engine.statement import POSTGRESQL
 T = TypeVar("T")
 
 CONNECTIONS = 8
-#: A process that stands still in the middle of a change must not stop its company for long.
+#: Timeout of an idle open transaction: a frozen process must not block its company for long.
 LONGEST_SILENCE_MS = 5_000
-#: A deadlock or a serialisation failure undid everything, so trying again is safe.
+#: Attempts at a transaction; a deadlock or serialization failure rolls it back, so a retry is safe.
 ATTEMPTS = 5
 
 
@@ -117,7 +117,7 @@ class PostgresDatabase(Database):
 
 
 def _undo(connection: psycopg.Connection[Any]) -> None:
-    """Nothing happened; a connection that is lost by now has undone it, too."""
+    """Roll back; a connection that was lost has rolled back on the server."""
     try:
         if not connection.closed:
             connection.rollback()
@@ -126,13 +126,13 @@ def _undo(connection: psycopg.Connection[Any]) -> None:
 
 
 def _begin(connection: psycopg.Connection[Any], *, writable: bool) -> None:
-    """A read sees one snapshot and cannot write; a write sees what was committed meanwhile."""
+    """Set the isolation: one read-only snapshot for a read, read committed for a write."""
     connection.isolation_level = None if writable else psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = None if writable else True
 
 
 def translate(error: BaseException) -> BaseException:
-    """Translates a database error for a caller."""
+    """Translate a database error for the caller."""
     if isinstance(error, (UnicodeError, psycopg.DataError)):
         return BadInput("A value is not one that the database can hold.")
     if isinstance(error, RemitError) or not isinstance(error, psycopg.Error):

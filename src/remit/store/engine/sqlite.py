@@ -1,8 +1,8 @@
 """SQLite: one writer thread with group commit, a few reader threads with snapshots.
 
 While one commit waits for the disk, the next callers queue up; they then share one commit. Each
-has a savepoint of its own, so one that fails takes nothing along. `synchronous=FULL`: what was
-acknowledged survives a power cut, and sharing the commit makes that affordable.
+has a savepoint of its own, so a failed one rolls back alone. `synchronous=FULL`: acknowledged
+changes survive a power cut, and sharing the commit makes that affordable.
 """
 
 import logging
@@ -22,7 +22,7 @@ from remit.store.engine.statement import SQLITE
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-#: More than a disk can make wait in one commit, and little enough to keep replies quick.
+#: Most commands in one commit: more than queue up during a sync, few enough for quick replies.
 LARGEST_BATCH = 64
 READERS = 2
 #: Another process may hold the file for a moment, such as a backup.
@@ -66,9 +66,9 @@ class SqliteDatabase(Database):
         self._starting = threading.Lock()
         # Connected here, so that a database which cannot be opened fails the start.
         self._writer = _started("sqlite-writer", self._write_loop, connect(path))
-        #: Begun when they are wanted: to learn the schema takes each of them milliseconds.
+        #: Started on demand: reading the schema takes each of them milliseconds.
         self._readers: list[threading.Thread] = []
-        #: It never writes, so that it sees each commit as one of somebody else.
+        #: Connection that never writes: its `PRAGMA data_version` counts commits of others only.
         self._counter: sqlite3.Connection | None = None
 
     def submit_write(self, work: Callable[[Transaction], T]) -> Future[T]:
@@ -88,7 +88,7 @@ class SqliteDatabase(Database):
             try:
                 if self._counter is None:
                     self._counter = _read_only(self.path)
-                    # No waiting: a database that somebody holds counts as changed.
+                    # No waiting: a locked database counts as changed.
                     self._counter.execute("PRAGMA busy_timeout=0")
                 return int(self._counter.execute("PRAGMA data_version").fetchone()[0])
             except (sqlite3.Error, RemitError):
@@ -105,7 +105,7 @@ class SqliteDatabase(Database):
         return future
 
     def close(self) -> None:
-        """Finish what was asked for, then stop."""
+        """Finish the queued work, then stop the threads."""
         with self._starting:
             if self._closed:
                 return
@@ -149,7 +149,7 @@ class SqliteDatabase(Database):
                     result = _read(connection, job)
             except BaseException as error:
                 failed = translate(error)
-            # Before anybody hears of it, who may want the next thing read.
+            # Before the result is set, because its receiver may submit the next read at once.
             self._idle.release()
             if failed is not None:
                 job.future.set_exception(failed)
@@ -182,12 +182,12 @@ def _read(connection: sqlite3.Connection, job: _Job) -> Any:
 def _commit_together(connection: sqlite3.Connection, batch: list[_Job]) -> None:
     done: list[tuple[Future[Any], Any]] = []
     failed: list[tuple[Future[Any], BaseException]] = []
-    # Somebody who stopped waiting before we began gets nothing done.
+    # Jobs that were cancelled in the queue are dropped.
     batch = [job for job in batch if job.future.set_running_or_notify_cancel()]
     try:
         connection.execute("BEGIN IMMEDIATE")
         for job in batch:
-            # Going back leads to the youngest of that name; the commit releases them all.
+            # A rollback goes to the newest savepoint of the name; the commit releases them all.
             connection.execute("SAVEPOINT job")
             try:
                 transaction = SqliteTransaction(connection, writable=True)
@@ -214,7 +214,7 @@ def _commit_together(connection: sqlite3.Connection, batch: list[_Job]) -> None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection on which transactions are begun by hand."""
+    """Open a connection with explicit transactions, in WAL mode with full syncs."""
     try:
         connection = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, cached_statements=512
@@ -223,7 +223,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
-        # For the journal of savepoints; else each commit makes a temporary file for it.
+        # For the journal of savepoints, which would take a temporary file for each commit.
         connection.execute("PRAGMA temp_store=MEMORY")
     except sqlite3.Error as error:
         raise translate(error) from error
@@ -231,7 +231,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def translate(error: BaseException) -> BaseException:
-    """Translates a database error for a caller."""
+    """Translate a database error for the caller."""
     if isinstance(error, (UnicodeError, OverflowError)):
         return BadInput("A value is not one that the database can hold.")
     if isinstance(error, RemitError) or not isinstance(error, sqlite3.Error):

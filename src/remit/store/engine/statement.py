@@ -1,7 +1,7 @@
 """Statements: written in SQLAlchemy Core, compiled once per database, run on the bare driver.
 
-Executing through SQLAlchemy costs four times as much as the statement itself; compiling once and
-handing text and parameters to the driver keeps its portability and loses that cost.
+Executing through SQLAlchemy costs four times as much as the statement itself. Compiling once and
+passing text and parameters to the driver keeps the portability without that cost.
 """
 
 import enum
@@ -63,7 +63,7 @@ Row = Sequence[Any]
 
 
 class Statement(Generic[T]):
-    """A statement and what each of its rows becomes."""
+    """A statement, and the function that makes a value of each of its rows."""
 
     __slots__ = (
         "_compiled",
@@ -94,7 +94,7 @@ class Statement(Generic[T]):
         self.writes: frozenset[str] = frozenset()
         #: Whether a transaction keeps its answers.
         self.kept = False
-        #: Parameters without which it takes any, each after the `any_…` that says so.
+        #: Optional filters: each switch `any_…` with the parameter whose absence turns it on.
         self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
 
@@ -136,7 +136,7 @@ def _written_by(statement: ClauseElement, named: frozenset[str]) -> frozenset[st
 
 
 def change(statement: ClauseElement, *, sqlite: ClauseElement | None = None) -> Statement[None]:
-    """A statement whose rows nobody looks at."""
+    """A statement without result rows."""
     return Statement(statement, lambda *_: None, sqlite=sqlite)
 
 
@@ -146,7 +146,8 @@ def columns(table: Table, value: type[Any]) -> list[Column[Any]]:
 
 
 class Rows(Generic[T]):
-    """The rows of a table as values: of that which stores them, unless it is another."""
+    """Builder of statements on a table whose rows become values; the table that stores the
+    values, unless another is given."""
 
     def __init__(self, value: type[T], key: str = "id", *, table: Table | None = None) -> None:
         self.table = STORED[value] if table is None else table
@@ -161,24 +162,24 @@ class Rows(Generic[T]):
         limit: Any = None,
         **same: str,
     ) -> Statement[T]:
-        """The rows that meet some conditions, and in which columns are the `same` as parameters;
-        by their key, unless they are to be in another order or in none."""
+        """Select the rows that meet the conditions; `same` compares columns with parameters.
+        Ordered by their key, unless `order` says otherwise; an empty `order` means none."""
         found = self.select(*where, join=join, **same).limit(limit)
         return Statement(
             found.order_by(*([self.key] if order is None else order)), into(self.value)
         )
 
     def one(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
-        """The same where there is one such row at most."""
+        """Select the row that meets the conditions, where there is one at most."""
         return Statement(self.select(*self.same(**same), *where), into(self.value))
 
     def after(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
-        """A page of such rows: those whose key follows another."""
+        """Select a page of rows: those whose key follows the parameter `after`."""
         later = self.key > bindparam("after")
         return self.find(*self.same(**same), later, *where, limit=bindparam("limit"))
 
     def before(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
-        """A page of such rows, newest first: those whose key precedes another."""
+        """Select a page of rows, newest first: those whose key precedes the parameter `before`."""
         earlier = self.key < bindparam("before")
         return self.find(
             *self.same(**same), earlier, *where, order=[self.key.desc()], limit=bindparam("limit")
@@ -187,13 +188,13 @@ class Rows(Generic[T]):
     def between(
         self, *where: ColumnElement[bool], limit: Any, order: Sequence[Any] | None = (), **same: str
     ) -> Statement[T]:
-        """Such rows whose key has a beginning, given as the lowest such key and the next after
-        the highest."""
+        """Select rows by a prefix of their key, given as the range from `low` up to before
+        `high`."""
         prefix = (self.key >= bindparam("low"), self.key < bindparam("high"))
         return self.find(*self.same(**same), *prefix, *where, order=order, limit=limit)
 
     def any(self, *where: ColumnElement[bool], **same: str) -> Statement[Any]:
-        """The key of one such row, if there is any."""
+        """Select the key of one row that meets the conditions, if there is any."""
         return values_of(self.key, *self.same(**same), *where, limit=1)
 
     def select(
@@ -209,15 +210,15 @@ class Rows(Generic[T]):
         return _same(self.table, same)
 
     def count(self, *where: ColumnElement[bool], **same: str) -> Statement[Any]:
-        """How many rows meet some conditions."""
+        """Count the rows that meet the conditions."""
         return count(self.table, *self.same(**same), *where)
 
     def update(self, *where: ColumnElement[bool], **values: Any) -> Statement[None]:
-        """A change of the rows that meet some conditions."""
+        """Update the rows that meet the conditions."""
         return change(update(self.table).where(*where).values(values))
 
     def listed(self, under_way: ColumnElement[bool], *, newest_first: bool = False) -> Statement[T]:
-        """A page of a company's rows: of one agent or of all, and those under way or all."""
+        """Select a page of a company's rows: of one agent or all, unfinished ones or all."""
         page = self.before if newest_first else self.after
         return page(
             if_asked(self.table.c.agent_id, "agent"),
@@ -226,28 +227,28 @@ class Rows(Generic[T]):
         )
 
     def next_version(self, *where: ColumnElement[bool], of: Sequence[str]) -> Statement[None]:
-        """New values of some columns, each as the parameter `new_…`, as a row's next version."""
+        """Update some columns, each from the parameter `new_…`, and raise the row's version."""
         return self.update(
             *where, **new(*of), version=self.table.c.version + 1, updated_at=bindparam("now")
         )
 
     def revoke(self, *where: ColumnElement[bool]) -> Statement[None]:
-        """The end of the rows that meet some conditions and were not revoked before."""
+        """Revoke the rows that meet the conditions and were not revoked before."""
         good = self.table.c.revoked_at.is_(None)
         return self.update(*where, good, revoked_at=bindparam("now"))
 
     def mark_removed(self, **same: str) -> Statement[None]:
-        """The rows in which columns are the same as parameters are there no more, but are kept."""
+        """Soft-delete the rows whose columns equal the parameters."""
         there = self.table.c.removed_at.is_(None)
         at = [name for name in ("removed_at", "updated_at") if name in self.table.c]
         return self.update(*self.same(**same), there, **{name: bindparam("now") for name in at})
 
     def delete(self, *where: ColumnElement[bool], **same: str) -> Statement[None]:
-        """The removal of the rows that meet some conditions."""
+        """Delete the rows that meet the conditions."""
         return delete_from(self.table, *where, **same)
 
     def insert_without(self, *generated: str) -> Statement[None]:
-        """A new row, whose other columns get their values from the database."""
+        """Insert a row without the `generated` columns, whose values the database sets."""
         given = (column.name for column in self.table.c if column.name not in generated)
         return change(insert(self.table).values({name: bindparam(name) for name in given}))
 
@@ -279,17 +280,17 @@ def _same(table: Any, same: Mapping[str, str]) -> list[ColumnElement[bool]]:
 
 
 def count(table: FromClause, *where: ColumnElement[bool]) -> Statement[Any]:
-    """How many rows of a table meet some conditions."""
+    """Count the rows of a table that meet the conditions."""
     return Statement(select(func.count()).select_from(table).where(*where), scalar)
 
 
 def unless(switch: str, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """One of the conditions holds, or the parameter `switch` turns them off."""
+    """A condition: one of the conditions holds, or the parameter `switch` turns them off."""
     return or_(bindparam(switch, type_=Boolean) == true(), *conditions)
 
 
 def if_asked(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """The column is the parameter `name`, or `any_…` turns that off."""
+    """An optional filter: the column equals the parameter `name`, unless `any_…` turns it off."""
     return unless(f"any_{name}", column == bindparam(name))
 
 
@@ -299,7 +300,7 @@ def new(*names: str) -> dict[str, BindParameter[Any]]:
 
 
 def into(value: type[T]) -> Callable[..., T]:
-    """Make values from rows; enums and booleans come out as such on every database."""
+    """Return a function that makes a value of a row, with real enums and booleans."""
     casts = _casts(typing.cast(Any, value))
     named = [field.name for field in fields(typing.cast(Any, value)) if field.kw_only]
     if not casts and not named:
@@ -317,14 +318,14 @@ def into(value: type[T]) -> Callable[..., T]:
     return make
 
 
-@cache  # a dozen statements answer with agents, and each start of a program makes them all
+@cache  # a dozen statements return agents, and each start of a program builds them all
 def _casts(value: Any) -> list[tuple[int, Callable[[Any], Any]]]:
     casts: list[tuple[int, Callable[[Any], Any]]] = []
     for index, (kind, optional) in enumerate(kinds(value).values()):
         if kind is bool:
             casts.append((index, _maybe_bool if optional else bool))
         elif isinstance(kind, type) and issubclass(kind, enum.Enum):
-            # A look-up takes a tenth of calling the enum, and lists are made of thousands.
+            # A look-up takes a tenth of calling the enum, and lists have thousands of rows.
             known: dict[Any, Any] = {member.value: member for member in kind}
             none = {None: None} if optional else {}
             casts.append((index, {**known, **none}.__getitem__))
@@ -336,17 +337,17 @@ def _maybe_bool(value: Any) -> bool | None:
 
 
 def scalar(value: Any) -> Any:
-    """For rows of one column."""
+    """The value of a row with one column."""
     return value
 
 
 def counted(value: Any, count: Any) -> tuple[str, int]:
-    """A row that says how many, or how far, of each."""
+    """A row with a name or an id, and a number."""
     return str(value), int(count)
 
 
 def row(value: Any, **more: Any) -> dict[str, Any]:
-    """The parameters that store a value: its fields, enums as their plain values."""
+    """Return the parameters that store a value: its fields, enums as their plain values."""
     names, read, words = _fields(value.__class__)
     parameters = dict(zip(names, read(value), strict=True))
     for name in words:
@@ -358,7 +359,7 @@ def row(value: Any, **more: Any) -> dict[str, Any]:
 
 @cache  # of a class: `fields` takes longer than all the rest of a row
 def _fields(value: Any) -> tuple[tuple[str, ...], Callable[[Any], Row], tuple[str, ...]]:
-    """The names of a value's fields, what reads them all, and those that may be enums."""
+    """The names of a value's fields, a getter of them all, and the names of possible enums."""
     names = tuple(field.name for field in fields(value))
     words = tuple(name for name, (kind, _) in kinds(value).items() if _may_be_enum(kind))
     if len(names) == 1:
@@ -371,5 +372,5 @@ def _may_be_enum(kind: Any) -> bool:
 
 
 def renewed(value: Any, **more: Any) -> dict[str, Any]:
-    """The parameters `new_…` that store a value again; a statement takes those that it names."""
+    """The parameters `new_…` that update a stored value; a statement uses those that it names."""
     return {f"new_{name}": plain for name, plain in row(value, **more).items()}

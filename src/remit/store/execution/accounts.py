@@ -1,4 +1,4 @@
-"""Statements about accounts and set-ups."""
+"""Statements about accounts of providers and set-ups of workers: closing, probing, opening."""
 
 from sqlalchemy import and_, exists, literal, literal_column, not_, or_, select
 from sqlalchemy import bindparam as bind
@@ -12,15 +12,15 @@ _ACCOUNTS = Rows(Account)
 _one = accounts.c.id == bind("account")
 _held = accounts.c.state != literal_column("'open'")
 _setup = accounts.c.kind == literal("setup")
-#: A time farther away than any that is believed: the clock was set back since.
+#: Probes farther away than this count as due, because the clock was set back.
 _BEYOND: Micros = LONGEST_BELIEVED + 1
 _due = or_(accounts.c.probe_at <= bind("now"), accounts.c.probe_at > bind("now") + _BEYOND)
-#: By the run of an agent, or by a background job that is under way and waits for it all the same.
+#: A probe is under way: the run of an agent, or a running background job that names the account.
 _is_probed = or_(
     exists().where(runs.c.id == accounts.c.probe_run_id, runs.c.status == literal("running")),
     exists().where(
         jobs.c.held_by == accounts.c.id,
-        # Written so that the partial index is seen to match.
+        # Repeats the condition of the partial index, so that the planner uses it.
         jobs.c.status.in_([literal_column("'queued'"), literal_column("'running'")]),
         jobs.c.status == literal_column("'running'"),
     ),
@@ -28,11 +28,11 @@ _is_probed = or_(
 
 #: One account or set-up.
 ACCOUNT = _ACCOUNTS.one(_one).keep()
-#: All of a company, by their names.
+#: All accounts and set-ups of a company, by name.
 ACCOUNTS = _ACCOUNTS.find(
     company_id="company", order=[accounts.c.name, accounts.c.id], limit=bind("limit")
 )
-#: The closed ones of a company, the oldest first.
+#: The closed accounts and set-ups of a company, longest closed first.
 HELD_IN = _ACCOUNTS.find(
     _held, company_id="company", order=[accounts.c.since, accounts.c.id], limit=bind("limit")
 )
@@ -54,19 +54,19 @@ CHANGING = (
 )
 #: Stores the state of an account.
 CHANGE = _ACCOUNTS.update(_one, **new(*CHANGING))
-#: Make a run the one that finds out whether an account works again; at most one is under way.
+#: Makes a run the probe of a closed account; at most one is under way.
 PROBE = _ACCOUNTS.update(_one, _held, _due, not_(_is_probed), probe_run_id=bind("run"))
-#: One more was started while it opens.
+#: Counts a run that was started while the account opens gradually.
 START = _ACCOUNTS.update(_one, started=accounts.c.started + 1)
-#: The provider answered somebody.
+#: Records an answer of the provider on an open account.
 ANSWERED = _ACCOUNTS.update(_one, not_(_held), answered_at=bind("now"))
 _to_probe = and_(_held, not_(_setup), _due, not_(_is_probed))
-#: Whether a run is to find out if an account works again.
+#: Whether an account is due for a probe by a run.
 IS_TO_BE_PROBED = Statement(select(literal(1)).where(_one, _to_probe), scalar)
-#: Accounts of which a run is to find out that.
+#: The accounts that are due for a probe by a run.
 TO_PROBE = _ACCOUNTS.find(_to_probe, order=[accounts.c.probe_at], limit=bind("limit"))
 _same = accounts.alias("same")
-#: Set-ups of other workers that do not work, while they may work on this one.
+#: Closed set-ups of other workers whose counterpart on this worker is not closed.
 BROKEN_ELSEWHERE = _ACCOUNTS.find(
     _held,
     _setup,
@@ -82,11 +82,11 @@ BROKEN_ELSEWHERE = _ACCOUNTS.find(
     order=(),
     limit=bind("limit"),
 )
-#: Set-ups of a worker that it is to look at again.
+#: Closed set-ups of a worker that are due for another check.
 TO_CHECK = _ACCOUNTS.find(
     _held, _setup, _due, worker="worker", order=[accounts.c.probe_at], limit=bind("limit")
 )
-#: When an account is tried next, or a set-up looked at.
+#: The time of the next probe of an account or check of a set-up.
 NEXT_PROBE = Statement(
     select(accounts.c.probe_at)
     .where(_held, accounts.c.probe_at > bind("now"))
@@ -94,11 +94,11 @@ NEXT_PROBE = Statement(
     .limit(1),
     scalar,
 )
-#: Somebody changed what an account depends on: it is tried at once.
+#: Makes closed accounts of a credential due at once, because the credential changed.
 TRY_CREDENTIAL = _ACCOUNTS.update(
     _held, *_ACCOUNTS.same(company_id="company", credential="credential"), probe_at=bind("now")
 )
-#: Somebody who uses an adapter, whose configuration serves to look whether it works.
+#: Configurations of agents with an adapter, to check the adapter with.
 WITH_ADAPTER = Statement(
     select(agents.c.adapter_config)
     .where(

@@ -1,4 +1,4 @@
-"""Statements about budgets: accounts, what is set aside, what was spent, who was stopped."""
+"""Statements about budgets: accounts, reservations, spending, and stops for used-up budgets."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from remit.store.tables import (
 )
 
 _open = reservations.c.closed_at.is_(None)
-#: Of a reservation: what can be spent, or was, in the month in question.
+#: The part of a reservation that counts in the month: its amount less earlier months' spending.
 _this_month = reservations.c.amount - case(
     (reservations.c.month == bind("month"), reservations.c.spent_before), else_=reservations.c.spent
 )
@@ -71,7 +71,7 @@ ACCOUNTS_ABOVE = Statement(
     into(Account),
 ).keep()
 _RESERVATIONS = Rows(Reservation)
-#: Amounts set aside for an agent and for those above it, nearest first, the oldest first.
+#: Open reservations of an agent and its bosses, nearest first, then oldest first.
 RESERVATIONS_ABOVE = _RESERVATIONS.find(
     _open,
     join=(_chain, _chain.c.id == reservations.c.agent_id),
@@ -81,7 +81,7 @@ RESERVATIONS_ABOVE = _RESERVATIONS.find(
 OPEN_OF_OUTCOME = _RESERVATIONS.find(_open, outcome_id="outcome", order=())
 #: The open reservations that an agent spends from.
 OPEN_OF_AGENT = _RESERVATIONS.find(_open, agent_id="agent", order=())
-#: Out of which something was spent in a month, also those that are closed.
+#: The reservations, also closed ones, that were spent from in a month.
 SPENT_IN_MONTH = _RESERVATIONS.find(company_id="company", month="month", order=())
 #: All open reservations of a company.
 OPEN_IN_COMPANY = _RESERVATIONS.find(_open, company_id="company", order=())
@@ -93,18 +93,18 @@ DELETE_ACCOUNT = change(
         budget_accounts.c.agent_id == bind("agent"), budget_accounts.c.kind == bind("of_kind")
     )
 )
-#: Amount, reserved sum and charges of an account.
+#: Stores the amount, reserved sum and charges of an account.
 KEEP_ACCOUNT = change(
     update(budget_accounts)
     .where(budget_accounts.c.agent_id == bind("agent"), budget_accounts.c.kind == bind("of_kind"))
     .values(new("amount", "reserved", "month", "charged"))
 )
-#: Spent sums and the end of a reservation.
+#: Stores the spent sums, the account and the end of a reservation.
 KEEP_RESERVATION = _RESERVATIONS.update(
     reservations.c.id == bind("reservation"),
     **new("spent", "month", "account_id", "spent_before", "closed_at"),
 )
-#: They come out of another account from now on.
+#: Moves the open reservations of one account to another.
 PASS_RESERVATIONS = _RESERVATIONS.update(
     reservations.c.account_id == bind("account"),
     reservations.c.kind == bind("of_kind"),
@@ -127,7 +127,7 @@ class Node:
 
 #: All agents of a company that exist, with their bosses and budgets.
 TREE = Rows(Node, table=agents).find(agents.c.status != literal("terminated"), company_id="company")
-#: Whether there is anything to count at all.
+#: Whether any agent of a company has a budget.
 ANY_LIMIT = Statement(
     select(literal(1))
     .where(
@@ -186,18 +186,18 @@ SPENT_IN_COMPANY = Statement(
     into(Spent),
 )
 
-# Stops
+# Stops for used-up budgets
 
 _BUDGET_STOPS = Rows(Stop, "agent_id")
 #: Why an agent is stopped by its budget, if it is.
 STOP_OF = _BUDGET_STOPS.one(agent_id="agent")
-#: All agents of a company that are stopped by their budgets, longest first.
+#: All budget stops of a company, the longest first.
 STOPS = _BUDGET_STOPS.find(
     company_id="company", order=[budget_stops.c.since, budget_stops.c.agent_id]
 )
 #: Ends an agent's stop for its budget.
 DELETE_STOP = _BUDGET_STOPS.delete(agent_id="agent")
-#: Not to be looked at before then, unless something new comes.
+#: Postpones an agent's next start to a time; a wake brings it forward.
 PUT_OFF = change(
     update(agent_leases).where(agent_leases.c.agent_id == bind("agent")).values(due_at=bind("due"))
 )

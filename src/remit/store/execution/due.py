@@ -1,6 +1,6 @@
-"""Statements about what is due: what an agent is to be started for, and when it is looked at again.
+"""Statements about due outcomes: those that an agent is started for, and the time of each review.
 
-The condition here is `standing` of `model/work/outcome.py`, asked of the database.
+The conditions are `standing` of `model/work/outcome.py`, written in SQL.
 """
 
 import sqlalchemy as sa
@@ -26,25 +26,25 @@ _not_waiting = outcomes.c.open_waits == sa.literal_column("0")
 _news = outcomes.c.news > outcomes.c.seen
 _dated = sa.and_(_open, outcomes.c.look_at.is_not(None), outcomes.c.look_at <= bind("now"))
 
-#: Due because of something new: each of the two has an index of its own.
+#: Due because of news, and due because of the clock; each condition has its own index.
 DUE_BY_NEWS = sa.and_(_open, sa.or_(_news, _inbox), _actionable, sa.or_(_inbox, _not_waiting))
 DUE_BY_CLOCK = sa.and_(_dated, _actionable, _not_waiting)
 DUE = sa.or_(DUE_BY_NEWS, DUE_BY_CLOCK)
 
-#: Whether an agent is to be started for something.
+#: Whether any outcome of an agent is due.
 IS_DUE = sa.or_(
     sa.exists().where(outcomes.c.owner_id == bind("agent"), DUE_BY_NEWS),
     sa.exists().where(outcomes.c.owner_id == bind("agent"), DUE_BY_CLOCK),
 )
-#: Outcomes that an agent is to be started for, most pressing first.
+#: The due outcomes of an agent, most pressing first.
 DUE_OF = _OUTCOMES.find(
     DUE,
     owner_id="agent",
     order=[outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id],
     limit=bind("limit"),
 )
-#: Outcomes that an agent could work on and is not to be started for: it waits for nobody, and
-#: nothing happened since it looked.
+#: Outcomes that an agent could work on and that are not due by news: no waits, and no news since
+#: its last run.
 LEFT_ALONE = _OUTCOMES.find(
     _actionable,
     _not_waiting,
@@ -53,8 +53,7 @@ LEFT_ALONE = _OUTCOMES.find(
     owner_id="agent",
     limit=bind("limit"),
 )
-#: News about outcomes: their owner is to look at them, and whatever was tried before counts no
-#: more. What was put off stays so.
+#: The values of an outcome with news: reviews are counted anew, and a deferral stays.
 _heard = {
     "news": bind("place"),
     "reviews": sa.literal(0),
@@ -63,9 +62,9 @@ _heard = {
         (outcomes.c.deferred_until.is_(None), sa.null()), else_=sa.literal("deferral")
     ),
 }
-#: Makes an outcome due: something happened to it.
+#: Makes an outcome due because of news about it.
 NEWS = change(sa.update(outcomes).where(outcomes.c.id == bind("outcome")).values(_heard))
-#: The same for what depends on an outcome, unless whoever owns it did this.
+#: Makes the dependents of an outcome due, except those of the agent that caused the news.
 NEWS_FOR_DEPENDENTS = change(
     sa.update(outcomes)
     .where(
@@ -75,11 +74,11 @@ NEWS_FOR_DEPENDENTS = change(
     )
     .values(_heard)
 )
-#: An outcome moved by what its owner did: that is no news to the owner, and no standing still.
+#: Resets the reviews of an outcome that its owner moved, which is no news to the owner.
 MOVED = _OUTCOMES.update(outcomes.c.id == bind("outcome"), reviews=0)
-#: Forgets the fruitless reviews of the open parents of an outcome.
+#: Resets the reviews of the open parents of an outcome.
 DEPENDENTS_MOVED = _OUTCOMES.update(_open, outcomes.c.id.in_(PARENT_IDS), reviews=0)
-#: A run that ended well has seen what it was shown.
+#: Marks news as seen up to the place in the record that a successful run was shown.
 SEE = _OUTCOMES.update(
     outcomes.c.owner_id == bind("agent"),
     _open,
@@ -87,14 +86,14 @@ SEE = _OUTCOMES.update(
     outcomes.c.news <= bind("shown"),
     seen=bind("shown"),
 )
-#: When an outcome is looked at next, why, and after how many reviews.
+#: Sets the time, reason and number of an outcome's next review.
 LOOK_AGAIN = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"),
     reviews=bind("new_reviews"),
     look_at=bind("at"),
     look_for=bind("what_for"),
 )
-#: Everything that an agent could work on.
+#: Makes every outcome that an agent could work on due for a review now.
 LOOK_NOW = _OUTCOMES.update(
     outcomes.c.owner_id == bind("agent"),
     _actionable,
@@ -102,7 +101,7 @@ LOOK_NOW = _OUTCOMES.update(
     look_at=bind("now"),
     look_for=sa.literal("review"),
 )
-#: When the clock brings something back next; what waits is brought back by who is awaited.
+#: The next time at which the clock makes any outcome due; waits end without the clock.
 NEXT_LOOK = Statement(
     sa.select(outcomes.c.look_at)
     .where(_open, outcomes.c.look_at.is_not(None), outcomes.c.look_at > bind("now"))
@@ -110,16 +109,16 @@ NEXT_LOOK = Statement(
     .limit(1),
     scalar,
 )
-#: The next time at which an outcome of an agent is to be looked at.
+#: The next time at which the clock makes an outcome of an agent due.
 NEXT_LOOK_OF = Statement(
     sa.select(sa.func.min(outcomes.c.look_at)).where(
         outcomes.c.owner_id == bind("agent"), _open, outcomes.c.look_at > bind("now")
     ),
     scalar,
 )
-#: An outcome of an agent that is to be looked at at that time.
+#: An outcome of an agent that becomes due at a given time.
 LOOKED_AT = _OUTCOMES.find(_open, owner_id="agent", look_at="at", limit=1)
-#: Outcomes that do not move: reviewed again and again, and their judges were told.
+#: Stale outcomes: reviewed more often than a number without moving.
 STALE = _OUTCOMES.after(
     outcomes.c.status == sa.literal("open"),
     outcomes.c.reviews > bind("reviews"),

@@ -37,7 +37,7 @@ JOBS = QUEUE.listed(_unfinished, newest_first=True)
 JOBS_BY_PREFIX = QUEUE.between(company_id="company", limit=1000, order=None)
 #: The unfinished jobs of an agent.
 UNFINISHED_OF = QUEUE.find(_unfinished, agent_id="agent")
-#: How many these are.
+#: How many unfinished jobs an agent has.
 COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
 #: The unfinished jobs of a thread.
 UNFINISHED_IN_THREAD = QUEUE.find(
@@ -59,7 +59,7 @@ class Ready:
 
 
 _may_start = agents.c.status.in_([sa.literal("idle"), sa.literal("running")])
-#: The jobs of each agent under way and in line, in that order.
+#: The running and startable jobs, numbered per agent in that order.
 _lines = (
     sa.select(
         jobs.c.id,
@@ -81,8 +81,8 @@ _lines = (
     )
     .subquery()
 )
-#: Jobs that can be started: of whoever has least under way first, so that one with many does not
-#: starve the others.
+#: Jobs that can be started; those of agents with the fewest running come first, so that one agent
+#: with many does not starve the others.
 READY = Statement(
     sa.select(_lines.c.id, _lines.c.agent_id, _lines.c.company_id)
     .where(_lines.c.status == sa.literal_column("'queued'"))
@@ -99,22 +99,22 @@ HELD_BY = QUEUE.find(
     join=(agents, agents.c.id == jobs.c.agent_id),
     limit=bind("limit"),
 )
-#: How many wait for it.
+#: How many jobs wait for a closed account or set-up.
 COUNT_HELD_BY = QUEUE.count(_waits_for)
 _held_of = sa.and_(jobs.c.agent_id == bind("agent"), _queued, jobs.c.held_by.is_not(None))
-#: The jobs of an agent that wait for one.
+#: The jobs of an agent that wait for a closed account or set-up.
 HELD_OF = QUEUE.find(_held_of)
-#: Let a job wait for a closed account.
+#: Makes a queued job wait for a closed account.
 WAIT_FOR = QUEUE.change(_queued, held_by=bind("account"))
-#: The account is open: nothing waits for it any more.
+#: Frees the jobs that wait for an account, because it opened.
 STOP_WAITING_FOR = QUEUE.update(_waits_for, held_by=sa.null())
-#: The sender is run in another way now, and so are its jobs that wait.
+#: Gives an agent's held jobs the adapter and configuration that the agent has now, and frees them.
 CONFIGURE_HELD = QUEUE.update(
     _held_of, adapter_type=bind("new_type"), adapter_config=bind("new_config"), held_by=sa.null()
 )
-#: Back in line until its account opens, as if it had not been begun.
+#: Requeues a job until its account opens; the attempt does not count.
 PUT_BACK_TO_WAIT = QUEUE.requeue(attempts=jobs.c.attempts - 1, held_by=bind("account"))
-#: A job that was dropped with its sender is in line again, because the sender works again.
+#: Queues a cancelled job again, because its sender was reinstated.
 TAKE_UP_AGAIN = QUEUE.change(
     jobs.c.status == sa.literal("cancelled"),
     status="queued",
@@ -122,7 +122,7 @@ TAKE_UP_AGAIN = QUEUE.change(
     error=sa.null(),
     ended_at=sa.null(),
 )
-#: The message that answered the sender.
+#: Records the message that answered the sender.
 ANSWERED = QUEUE.change(answer_id=bind("answer"))
-#: Add what it took from a model, over all attempts.
+#: Adds the model usage of an attempt to the totals of a job.
 CHARGE = QUEUE.change(**{name: jobs.c[name] + bind(f"more_{name}") for name in METERS})

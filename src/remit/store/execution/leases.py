@@ -1,4 +1,4 @@
-"""Statements about leases: who is awake, who may be started, and who holds whom."""
+"""Statements about agents' leases: which are awake, which may start, which worker holds each."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from remit.store.queues import LeasedQueue
 from remit.store.tables import agent_leases, agents, outcomes, runs
 
 _awake = agent_leases.c.wake_seq > agent_leases.c.done_seq
-#: Agents that wait for a closed account or set-up are in another index than those that are ready.
+#: Not held by a closed account or set-up; the held ones have another index.
 _unheld = agent_leases.c.held_by.is_(None)
 _free = sa.or_(agent_leases.c.lease_until.is_(None), agent_leases.c.lease_until <= bind("now"))
 
@@ -62,11 +62,11 @@ def _wake(dialect: object) -> object:
         index_elements=[agent_leases.c.agent_id],
         set_={
             "wake_seq": agent_leases.c.wake_seq + 1,
-            # Something new ends every pause, the one after a failure once for each failure.
+            # News ends every pause; a pause after a failure only once for each failure.
             "due_at": sa.case((_was_spared, agent_leases.c.due_at), else_=bind("due")),
             "spared": agent_leases.c.failures,
             "why": bind("why"),
-            # A look that the clock brought is nothing new.
+            # A review that the clock started is no news.
             "idle_runs": sa.case(
                 (bind("by_clock", type_=sa.Boolean), agent_leases.c.idle_runs), else_=0
             ),
@@ -105,7 +105,7 @@ class Startable:
 _may_start = sa.and_(
     agents.c.status == sa.literal("idle"), agents.c.adapter_type != sa.literal("human")
 )
-#: How pressing the most pressing is that an agent could do: 0 urgent and important, 3 neither.
+#: Rank of an agent's most pressing due outcome: 0 urgent and important, 3 neither.
 _pressing = (
     sa.select(
         sa.case(
@@ -162,8 +162,8 @@ _waiting = sa.select(
     )
     .label("place"),
 ).subquery()
-#: Agents that have work and may do it now: of each company those with the most pressing work,
-#: and among these those that wait longest.
+#: Agents that have work and may start now: of each company those with the most pressing work,
+#: among these the longest waiting first.
 READY = Statement(
     sa.select(
         _waiting.c.agent_id, _waiting.c.company_id, _waiting.c.adapter_type, _waiting.c.due_at
@@ -173,7 +173,7 @@ READY = Statement(
     .limit(bind("limit")),
     into(Ready),
 )
-#: When the first agent is to be started that has to wait for its time.
+#: The next time at which a waiting agent is to be started.
 NEXT_READY = Statement(
     sa.select(agent_leases.c.due_at)
     .join(agents, agents.c.id == agent_leases.c.agent_id)
@@ -188,21 +188,21 @@ NEXT_READY = Statement(
     .limit(1),
     scalar,
 )
-#: The first of those who wait for a closed account: its run finds out whether that works again.
+#: The agents that wait longest for a closed account; the run of the first one probes it.
 FIRST_HELD_BY = Statement(
     _startable.where(agent_leases.c.held_by == bind("account"))
     .order_by(agent_leases.c.due_at)
     .limit(bind("limit")),
     into(Ready),
 )
-#: How many wait for it.
+#: How many agents wait for an account.
 COUNT_HELD_BY = QUEUE.count(held_by="account")
-#: Not to be looked for until the account opens.
+#: Makes an agent wait for a closed account.
 WAIT_FOR = QUEUE.change(_free, held_by=bind("account"))
-#: The account is open: nobody waits for it any more.
+#: Frees the agents that wait for an account, because it opened.
 STOP_WAITING_FOR = QUEUE.update(agent_leases.c.held_by == bind("account"), held_by=sa.null())
 _let_go = {"lease_until": sa.null(), "worker": sa.null()}
-#: A run is over: nothing is to be done, unless `WAKE_AGAIN` says so in the same transaction.
+#: Releases an agent after its run; it sleeps, unless `WAKE_AGAIN` follows in the transaction.
 RELEASE = QUEUE.change(
     agent_leases.c.epoch == bind("epoch"),
     **_let_go,
@@ -210,17 +210,17 @@ RELEASE = QUEUE.change(
     due_at=bind("due"),
     **new("idle_runs", "failures", "told", "failing_since", "held_by"),
 )
-#: Something is left to do for an agent whose run is over.
+#: Wakes an agent again that has work left after its run.
 WAKE_AGAIN = QUEUE.change(
     wake_seq=agent_leases.c.wake_seq + 1, due_at=bind("due"), why=bind("new_why")
 )
-#: Has a stopped agent stand still until something new comes.
+#: Releases a stopped agent, and lets it sleep until something wakes it.
 LET_GO = QUEUE.change(**_let_go, done_seq=agent_leases.c.wake_seq, due_at=HELD)
-#: There is nothing to do for it after all, and nobody is seeing to it.
+#: Lets an agent sleep that no worker holds and that has nothing to do.
 SETTLE = QUEUE.change(_free, **_let_go, done_seq=agent_leases.c.wake_seq)
-#: When an agent that a person has to see to is looked at again.
+#: Sets the time of an agent's next check.
 LOOK_AT = QUEUE.change(due_at=bind("due"))
-#: Not to be started until somebody says so.
+#: Keeps an agent from being started until it is released explicitly.
 HOLD = QUEUE.change(due_at=HELD)
 
 
@@ -230,7 +230,7 @@ class HeldRun:
     lease_until: Micros
 
 
-#: The runs that workers hold, or held when they were last heard of.
+#: The running runs that workers hold, with the end of each lease.
 HELD_BY_WORKERS = Statement(
     sa.select(runs.c.id.label("run_id"), agent_leases.c.lease_until)
     .join(agent_leases, agent_leases.c.agent_id == runs.c.agent_id)
@@ -242,13 +242,13 @@ HELD_BY_WORKERS = Statement(
     ),
     into(HeldRun),
 )
-#: Agents that are to be started later.
+#: Awake agents whose start is at a later time.
 WAITING = QUEUE.find(
     _awake, agent_leases.c.due_at > bind("now"), agent_leases.c.due_at < HELD, order=()
 )
-#: Another time for an agent that is to be started later.
+#: Moves the start of an agent to another time, unless it is held.
 REDATE = QUEUE.change(agent_leases.c.due_at < HELD, due_at=bind("due"))
-#: Clears earlier failures, unless somebody has to say so first.
+#: Clears the failures of an agent and makes it due now, unless its status keeps it from working.
 CALM = QUEUE.change(
     sa.exists().where(
         agents.c.id == agent_leases.c.agent_id,
@@ -259,9 +259,9 @@ CALM = QUEUE.change(
     due_at=bind("now"),
 )
 
-#: Whether something is due to an agent.
+#: Whether an outcome of an agent is due.
 HAS_WORK = Statement(sa.select(sa.literal(1)).where(IS_DUE), scalar).keep()
-#: Agents for a person to see to, as long as nothing works with them; looked at now and then.
+#: Agents in error whose next check is due.
 IN_ERROR = Statement(
     sa.select(agents.c.id)
     .join(agent_leases, agent_leases.c.agent_id == agents.c.id)
@@ -281,7 +281,7 @@ _not_woken = sa.and_(
 _with_leases = outcomes.join(agents, agents.c.id == outcomes.c.owner_id).outerjoin(
     agent_leases, agent_leases.c.agent_id == outcomes.c.owner_id
 )
-# News and looks that the clock brought are found in an index each.
+# Outcomes due by news and by the clock have an index each.
 _forgotten = [
     sa.select(outcomes.c.company_id, outcomes.c.owner_id)
     .select_from(_with_leases)
@@ -289,14 +289,14 @@ _forgotten = [
     for due in (DUE_BY_NEWS, DUE_BY_CLOCK)
 ]
 _all_forgotten = sa.union(*_forgotten).subquery()
-#: Companies in which something is due to somebody who was not woken; what the sweep repairs.
+#: Companies with a due outcome whose owner was not woken, which the sweep repairs.
 FORGOTTEN = Statement(
     sa.select(_all_forgotten.c.company_id).distinct().limit(bind("limit")), scalar
 )
 _forgotten_here = sa.union(
     *(one.where(outcomes.c.company_id == bind("company")) for one in _forgotten)
 ).subquery()
-#: The same in one company: who was not woken.
+#: Agents of one company that were not woken for a due outcome.
 FORGOTTEN_IN = Statement(
     sa.select(_forgotten_here.c.owner_id).distinct().limit(bind("limit")), scalar
 )

@@ -1,4 +1,4 @@
-"""Statements about limits: what counts towards them, and which were reached."""
+"""Statements about rate limits: the counts that they limit, and the limits that were reached."""
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
@@ -20,12 +20,12 @@ _RUNS = Rows(Run)
 _LIMITS_REACHED = Rows(Reached)
 
 _newest = sa.select(runs.c.started_at).order_by(runs.c.id.desc()).limit(1).offset(bind("later"))
-#: When the run began before which so many others began; ids are in the order of the beginnings.
+#: When the n-th newest run of an agent started; ids are in the order of starts.
 NTH_RUN_OF_AGENT = Statement(_newest.where(runs.c.agent_id == bind("agent")), scalar)
 #: When the n-th newest run of a company started.
 NTH_RUN_OF_COMPANY = Statement(_newest.where(runs.c.company_id == bind("company")), scalar)
-# The run that took up each message of a person outside who is not known. Ids say when a message
-# was made, so that only those since a time are looked at.
+# The run that took up each message of an unknown person outside. Ids begin with the time of a
+# message, so that only those since a time are read.
 _taker = (
     sa.select(sa.func.max(deliveries.c.run_id))
     .where(deliveries.c.message_id == messages.c.id, deliveries.c.agent_id == bind("agent"))
@@ -39,7 +39,7 @@ _for_strangers = sa.select(_taker).where(
 )
 #: When the n-th newest run of an agent for strangers started.
 NTH_RUN_FOR_STRANGERS = Statement(_newest.where(runs.c.id.in_(_for_strangers)), scalar)
-#: The same for those in one place.
+#: When the n-th newest run of an agent for strangers in one channel started.
 NTH_RUN_FOR_PLACE = Statement(
     _newest.where(runs.c.id.in_(_for_strangers.where(messages.c.channel == bind("channel")))),
     scalar,
@@ -61,20 +61,20 @@ MONEY_OF_COMPANY = Statement(
 
 #: A limit that an agent or company has reached.
 REACHED = _LIMITS_REACHED.one(subject_id="subject", name="of_name")
-#: In a company, the oldest first.
+#: The limits reached in a company, the oldest first.
 REACHED_IN = _LIMITS_REACHED.find(
     company_id="company", order=[limits_reached.c.since, limits_reached.c.id]
 )
-#: Since when and until when a limit holds.
+#: Stores since when and until when a limit holds.
 KEEP_REACHED = _LIMITS_REACHED.update(
     limits_reached.c.id == bind("reached"), **new("since", "until")
 )
-#: It was changed, so whether it is reached is found out anew.
+#: Deletes the state of a limit that was changed, so that it is evaluated anew.
 FORGET_REACHED = _LIMITS_REACHED.delete(company_id="company", name="of_name")
 
 
 def limited(whose: sa.Table) -> sa.ColumnElement[bool]:
-    """Whether a limit keeps the agent of a row from being started now."""
+    """A condition: a reached limit keeps the agent of the row from being started now."""
     return sa.exists().where(
         limits_reached.c.subject_id.in_([whose.c.agent_id, whose.c.company_id]),
         limits_reached.c.until > bind("now"),
@@ -106,7 +106,7 @@ LAST_PRINTED = Statement(
     .limit(1),
     scalar,
 )
-#: When a run last did something that is in the record.
+#: When a run last did something that was recorded.
 LAST_DEED = Statement(
     sa.select(sa.func.max(events.c.at)).where(events.c.run_id == bind("run")), scalar
 )

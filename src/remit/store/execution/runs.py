@@ -31,18 +31,18 @@ _running = runs.c.status == sa.literal("running")
 
 _OF_OTHERS = [sa.literal(fault) for fault, one in CONSEQUENCES.items() if one.holds is not None]
 
-#: One run.
+#: One run by id, of any company.
 RUN = _RUNS.one(_one).keep()
 #: Runs whose id begins with some digits.
 RUNS_BY_PREFIX = _RUNS.between(company_id="company", limit=1000, order=None)
-#: A run that was stopped from outside did not end badly.
+#: Runs that failed or were lost; a run that was stopped from outside did not end badly.
 BADLY = sa.and_(
     runs.c.status.in_([sa.literal("failed"), sa.literal("lost")]),
     sa.func.coalesce(runs.c.exit_reason, sa.literal("")) != sa.literal("stopped"),
 )
 #: The run of an agent that is not over.
 LIVE_RUN_OF = _RUNS.one(_running, agent_id="agent").keep()
-#: All that are not over.
+#: All runs that are not over.
 LIVE_RUNS = _RUNS.find(_running, order=())
 #: Runs of a company, newest first; of one agent, and only live ones, if asked.
 RUNS = _RUNS.listed(_running, newest_first=True)
@@ -87,7 +87,7 @@ SOUGHT_TOTALS = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A run as a drawing needs it."""
+    """The fields of a run that a chart needs."""
 
     id: str
     agent_id: str
@@ -97,17 +97,17 @@ class Span:
     cost_micros: int
 
 
-#: The same runs for a drawing, newest first.
+#: The runs that a search finds, for a chart, newest first.
 SPANS = Statement(
     sa.select(*columns(runs, Span)).where(*_sought).order_by(runs.c.id.desc()).limit(bind("limit")),
     into(Span),
 )
 _later = runs.alias("later")
-#: Runs that ended badly and were not followed by another; a person has to look at them. The last of
-#: each agent is looked at, not all that ever failed.
+#: Agents' newest runs that ended badly, which a person has to look at. Reads the last run of each
+#: agent, not all that ever failed.
 FAILED_RUNS = _RUNS.find(
     BADLY,
-    # A fault that closed an account or a set-up is said once for all.
+    # A fault that closed an account or a set-up is reported once for all agents.
     sa.or_(runs.c.fault.is_(None), runs.c.fault.not_in(_OF_OTHERS)),
     runs.c.id.in_(
         sa.select(
@@ -120,11 +120,11 @@ FAILED_RUNS = _RUNS.find(
     order=[runs.c.id.desc()],
     limit=bind("limit"),
 )
-#: The end of a run, once.
+#: Ends a running run.
 END_RUN = _RUNS.update(_one, _running, status=bind("new_status"), ended_at=bind("now"))
-#: Why a run was ended that could not say so itself.
+#: Records why a run ended that could not report it itself.
 EXPLAIN_RUN = _RUNS.update(_one, exit_reason=bind("reason"), error=bind("new_error"))
-#: Fields that a run can report about itself when it ends, besides its usage.
+#: The fields that a run reports at its end, besides its usage.
 REPORT = (
     "session_id",
     "final_response",
@@ -136,7 +136,7 @@ REPORT = (
 )
 #: Stores the report of a run, known only when it is over.
 REPORT_RUN = _RUNS.update(_one, **new(*REPORT))
-#: Whether an agent had a run that ended well after another.
+#: Whether a later run of an agent than the given one was completed.
 GOOD_RUN_SINCE = Statement(
     sa.select(sa.literal(1))
     .where(
@@ -147,12 +147,12 @@ GOOD_RUN_SINCE = Statement(
     .limit(1),
     scalar,
 )
-#: Stores the usage of the model, so far or in all.
+#: Stores the model usage of a run so far.
 COUNT_USAGE = _RUNS.update(_one, **new(*METERS, "cost_estimated"))
 
 
 def _price(newest: sa.Select[Any]) -> Statement[tuple[int, int]]:
-    """Cost of some of the newest runs, and how many tokens they took for that."""
+    """The total cost and tokens of the newest runs that reported a real cost."""
     some = newest.subquery()
     return Statement(
         sa.select(
@@ -176,9 +176,9 @@ _newest = sa.select(
     runs.c.tokens_in,
     runs.c.tokens_out,
 ).order_by(runs.c.id.desc())
-#: The cost of an agent's newest runs.
+#: The cost and tokens of an agent's newest runs.
 PRICE_OF_AGENT = _price(_newest.where(runs.c.agent_id == bind("agent")).limit(100))
-#: The cost of the newest runs of everybody in a company.
+#: The cost and tokens of the newest runs of a company.
 PRICE_IN_COMPANY = _price(_newest.where(runs.c.company_id == bind("company")).limit(500))
 #: The messages that a run took up, and up to where in the record it was shown what happened.
 TOOK_UP = _RUNS.update(_one, **new("message_ids", "shown"))
@@ -196,7 +196,7 @@ _own_memory = (
 
 
 def _done(*which: sa.ColumnElement[bool]) -> Statement[Any]:
-    """How much a run did, of some kinds."""
+    """Count the allowed events of a run that meet the conditions."""
     by_run = (events.c.run_id == bind("run"), events.c.allowed == sa.true())
     return Statement(sa.select(sa.func.count()).select_from(events).where(*by_run, *which), scalar)
 
@@ -206,17 +206,17 @@ def _but(*actions: str) -> tuple[sa.ColumnElement[bool], ...]:
     return others, events.c.resource.not_in(_own_memory)
 
 
-#: How much a run did that somebody else could notice. Saying goodbye, fetching what it needs and
-#: writing to its own memory do not count.
+#: Counts the events of a run that others could notice: without its log, reminders, clones and
+#: writes to its own memory.
 PROGRESS_OF = _done(*_but("log.submit", "approval.remind", "repo.clone"))
-#: The same without acknowledging mail, which nobody outside notices.
+#: Counts the events as `PROGRESS_OF` does, also without acknowledged and undelivered mail.
 MADE_BY = _done(
     *_but("log.submit", "message.ack", "approval.remind", "repo.clone", "run.undelivered")
 )
 _ends = ("complete", "close", "submit", "return", "delegate")
-#: Whether a run brought something to an end, or to somebody else.
+#: Counts the outcomes that a run completed, closed, submitted, returned or delegated.
 FINISHED_SOMETHING = _done(events.c.action.in_([sa.literal(f"outcome.{verb}") for verb in _ends]))
-#: It has more to do.
+#: Marks a run whose agent has more to do and goes on.
 GO_ON = _RUNS.update(_one, goes_on=sa.true())
 
 # Sessions
@@ -233,9 +233,9 @@ class Session:
     context_tokens: int
 
 
-#: In place of a conversation: the next run begins a new one.
+#: In place of a session id: the next run begins a new conversation.
 FRESH = ""
-#: The conversation that an agent can go on with.
+#: The conversation that an agent can resume.
 SESSION = Rows(Session, "agent_id", table=agent_sessions).one(agent_id="agent")
 
 
@@ -250,16 +250,16 @@ def _keep_session(dialect: object) -> object:
     )
 
 
-#: Another conversation in its place.
+#: Stores the conversation of an agent, in place of the one before.
 KEEP_SESSION = change(_keep_session(postgresql), sqlite=_keep_session(sqlite))  # type: ignore[arg-type]
-#: There is no conversation to go on with.
+#: Deletes the conversation of an agent.
 FORGET_SESSION = change(agent_sessions.delete().where(agent_sessions.c.agent_id == bind("agent")))
 
 # Logs
 
-#: A piece of what a run printed.
+#: Adds a piece of a run's output.
 INSERT_LOG = change(sa.insert(run_logs))
-#: So much more was printed.
+#: Adds to the number of bytes that a run printed.
 COUNT_LOG = _RUNS.update(_one, log_bytes=runs.c.log_bytes + bind("more"))
 
 
@@ -271,12 +271,12 @@ class LogPiece:
     text: str
 
 
-#: Before the first piece of a log: not printed, but counted while it was, as JSON text.
+#: Number of a piece before the first: the run's denials, counted during the run, as JSON.
 NUMBER_OF_DENIALS = 0
 _counts = run_logs.c.number == sa.literal(NUMBER_OF_DENIALS)
-#: Deletes the denials of a run, which are counted anew.
+#: Deletes the counted denials of a run, before new counts are stored.
 FORGET_DENIALS = change(sa.delete(run_logs).where(run_logs.c.run_id == bind("run"), _counts))
-#: Denials of the runs between two ids, these included; each by the key of its log.
+#: The denials of the runs from one id to another, both included.
 DENIALS = Statement(
     sa.select(runs.c.id, run_logs.c.text)
     .join(run_logs, sa.and_(run_logs.c.run_id == runs.c.id, _counts))
@@ -285,7 +285,7 @@ DENIALS = Statement(
     ),
     lambda run, text: (str(run), str(text)),
 )
-#: The pieces of a log, after one of them.
+#: A page of the pieces of a run's log, in order.
 LOG = Rows(LogPiece, "number", table=run_logs).after(run_id="run")
-#: Newest first: runs that ended badly, whatever came after them.
+#: A page of the runs that ended badly, newest first, whatever came after them.
 ENDED_BADLY = _RUNS.before(BADLY, company_id="company")

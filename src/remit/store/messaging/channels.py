@@ -1,4 +1,4 @@
-"""Statements about bindings, and about what goes out and comes in through channels."""
+"""Statements about bindings, and about outgoing and incoming messages of channels."""
 
 from sqlalchemy import and_, delete, false, literal_column, not_, null, select
 from sqlalchemy import bindparam as bind
@@ -17,9 +17,9 @@ _there = agent_bindings.c.removed_at.is_(None)
 _speaks = and_(_there, agent_bindings.c.held.is_(false()))
 _one = agent_bindings.c.id == bind("binding")
 
-#: The binding of an agent, of one kind, through which it hears and speaks.
+#: The active binding of an agent to one kind of channel.
 BOUND = _BINDINGS.one(_speaks, agent_id="agent", adapter_type="kind")
-#: The same, also when it waits for its secret.
+#: The binding of an agent to one kind of channel, also one that is held until it has its secret.
 BINDING_OF = _BINDINGS.one(_there, agent_id="agent", adapter_type="kind")
 #: The binding of a kind of channel with this token.
 BOUND_BY_TOKEN = _BINDINGS.one(
@@ -33,18 +33,18 @@ BINDINGS = _BINDINGS.after(
 )
 #: The bindings of a company to one kind of channel.
 BOUND_TO_KIND = _BINDINGS.find(_speaks, company_id="company", adapter_type="kind")
-#: Another configuration for a binding.
+#: Sets another configuration of a binding.
 CONFIGURE_BINDING = _BINDINGS.update(_one, _there, adapter_config=bind("new_config"))
-#: The end of a binding.
+#: Removes a binding.
 REMOVE_BINDING = _BINDINGS.update(_one, _there, removed_at=bind("now"))
 #: A binding, also one that was removed.
 BINDING_EVER = _BINDINGS.one(_one)
-#: Its agent works again.
+#: Restores a removed binding, because its agent was reinstated.
 BIND_AGAIN = _BINDINGS.update(_one, removed_at=null())
 _its = select(agent_bindings.c.id).where(agent_bindings.c.agent_id == bind("agent"))
-#: When an agent is purged: what came in through its bindings.
+#: Deletes the receipts of a purged agent's bindings.
 FORGET_RECEIPTS = change(delete(channel_receipts).where(channel_receipts.c.binding_id.in_(_its)))
-#: When an agent is purged: its bindings, also those that were removed.
+#: Deletes the bindings of a purged agent, also removed ones.
 FORGET_BINDINGS = change(delete(agent_bindings).where(agent_bindings.c.agent_id == bind("agent")))
 
 # Outgoing messages
@@ -62,7 +62,7 @@ _dead = channel_deliveries.c.status == literal_column("'dead'")
 COUNT_UNFINISHED = QUEUE.count(_unfinished, agent_id="agent")
 #: Messages of an agent to a kind of channel that have not gone out.
 UNFINISHED_OF = QUEUE.find(_unfinished, agent_id="agent", adapter_type="kind")
-#: Earlier messages to the same place go first; deferred ones hold up nobody.
+#: Messages to one address are sent in order; deferred ones block no others.
 _in_turn = QUEUE.in_turn("agent_id", "adapter_type", "address", from_="deliver_at")
 #: Messages that can go out now.
 READY = QUEUE.find(
@@ -73,7 +73,7 @@ READY = QUEUE.find(
     order=[channel_deliveries.c.next_at, channel_deliveries.c.message_id],
     limit=bind("limit"),
 )
-#: The outside has it, under this id.
+#: Records the id that the chat system gave to a message.
 TAKEN = QUEUE.update(QUEUE.by_holder, outside_id=bind("outside"))
 #: Queues an undelivered message again.
 REVIVE = QUEUE.change(
@@ -99,9 +99,9 @@ DEFERRED_BELOW = QUEUE.find(
 
 # Incoming messages
 
-#: Whether a message of the outside came before.
+#: The receipt of an incoming message, which deduplicates it.
 RECEIPT = Rows(Receipt, "binding_id").one(binding_id="binding", outside_id="outside_id")
-#: As the outside calls a message that came from there.
+#: The chat system's id of an incoming message.
 OUTSIDE_ID = Statement(
     select(channel_receipts.c.outside_id).where(channel_receipts.c.message_id == bind("message")),
     scalar,

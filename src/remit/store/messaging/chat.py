@@ -1,4 +1,4 @@
-"""Statements about linked accounts, receivers, what came in from chats and what is shown there."""
+"""Statements about linked accounts, receivers, the intake from chats and the posts in them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from remit.store.tables import (
 
 _ACCOUNTS = Rows(LinkedAccount)
 _unrevoked = linked_accounts.c.revoked_at.is_(None)
-#: It ends with what its user was signed in with; that of somebody else, who invited them, may be
-#: revoked.
+#: A link ends with the token that its user was signed in with; the revocation of another user's
+#: token, which invited them, does not end it.
 _linked = and_(
     _unrevoked,
     or_(
@@ -47,32 +47,32 @@ _linked = and_(
     ),
 )
 
-#: The user of an account outside.
+#: The valid link of an account of a chat system.
 ACCOUNT_OF = _ACCOUNTS.one(_linked, kind="kind", realm="realm", account="account")
-#: One linked account that is good.
+#: One valid linked account.
 ACCOUNT = _ACCOUNTS.one(_linked, id="id")
-#: The linked accounts of a user.
+#: The valid linked accounts of a user.
 ACCOUNTS_OF_USER = _ACCOUNTS.find(_linked, user_id="user")
-#: The end of one.
+#: Revokes a linked account.
 REVOKE_ACCOUNT = _ACCOUNTS.revoke(linked_accounts.c.id == bind("id_"))
-#: The end of the one that an account outside has, also if it was not good any more.
+#: Revokes the link of an account of a chat system, also an expired one.
 REVOKE_ACCOUNT_OF = _ACCOUNTS.revoke(
     linked_accounts.c.kind == bind("of_kind"),
     linked_accounts.c.realm == bind("of_realm"),
     linked_accounts.c.account == bind("of_account"),
 )
-#: It was used.
+#: Records the use of a linked account, and its present label.
 USE_ACCOUNT = _ACCOUNTS.update(
     linked_accounts.c.id == bind("id_"), used_at=bind("now"), label=bind("new_label")
 )
 _CODES = Rows(LinkCode, "digest")
-#: The purpose of a code.
+#: A link code by its digest.
 CODE = _CODES.one(digest="digest")
-#: It links one account.
+#: Uses up a link code, which links one account.
 USE_CODE = _CODES.update(
     link_codes.c.digest == bind("code"), link_codes.c.used_at.is_(None), used_at=bind("now")
 )
-#: A new code takes the place of those before.
+#: Deletes expired codes, and the codes of a user that a new one replaces.
 FORGET_CODES = change(
     delete(link_codes).where(
         or_(
@@ -84,8 +84,8 @@ FORGET_CODES = change(
 
 # Receivers
 
-#: Nobody listens, and somebody should; also if that is further away than any pause lasts, because
-#: the clock was set back. Whether who listens is still there is not the clock's to say.
+#: No worker listens, and the time to start has come; also if it is farther away than the longest
+#: pause, because the clock was set back. An expired lease is not taken over by the clock alone.
 _unheard = and_(
     channel_receivers.c.lease_until.is_(None),
     or_(
@@ -107,11 +107,11 @@ _bound = (
     )
     .exists()
 )
-#: For whom nobody listens, and somebody should.
+#: Receivers of bindings that no worker listens for and that are due.
 UNHEARD = RECEIVERS.find(_bound, _unheard, limit=bind("limit"))
-#: When the next of them is due.
+#: The time at which the next receiver is due.
 NEXT_RECEIVER = RECEIVERS.next_free(_bound)
-#: The holder ends; why, and when to begin anew.
+#: Ends the lease of a receiver: stores its failure, and the time of the next start.
 RELEASE_RECEIVER = RECEIVERS.update(
     RECEIVERS.by_holder,
     lease_until=null(),
@@ -119,11 +119,11 @@ RELEASE_RECEIVER = RECEIVERS.update(
     next_at=bind("due"),
     **new("failures", "problem"),
 )
-#: The outside answered.
+#: Records that the chat system answered a receiver, and clears its failures.
 HEARD = RECEIVERS.update(
     RECEIVERS.by_holder, heard_at=bind("now"), problem=null(), failures=literal_column("0")
 )
-#: Nobody listens any more; what is said from then on counts for nothing.
+#: Drops the lease of a receiver and makes it due; changes of the former holder are ignored.
 RESTART_RECEIVER = RECEIVERS.change(
     epoch=channel_receivers.c.epoch + 1,
     lease_until=null(),
@@ -131,7 +131,7 @@ RESTART_RECEIVER = RECEIVERS.change(
     next_at=bind("now"),
     problem=null(),
 )
-#: Nobody listens, because there is no process that could.
+#: Frees all leased receivers, at a start when no other process can hold one.
 FREE_RECEIVERS = RECEIVERS.update(
     channel_receivers.c.lease_until.is_not(None),
     epoch=channel_receivers.c.epoch + 1,
@@ -145,16 +145,16 @@ RECEIVERS_OF = RECEIVERS.find(_bound, company_id="company")
 # Intake: messages that came in
 
 INTAKE = StatusQueue(Intake, "intake", made=channel_intake.c.created_at)
-#: Whether it came before.
+#: Whether an incoming message was taken in before.
 CAME = INTAKE.any(binding_id="binding", outside_id="outside_id")
-#: How much of one lane has not been dealt with.
+#: How many messages of one lane are unprocessed.
 COUNT_LANE = INTAKE.count(INTAKE.unfinished, binding_id="binding", lane="lane")
 _first = (
     select(func.min(channel_intake.c.id))
     .where(INTAKE.unfinished)
     .group_by(channel_intake.c.binding_id, channel_intake.c.lane)
 )
-#: Messages that can be dealt with now: of each lane the first, known people before others.
+#: Messages that can be processed now: the first of each lane, those of known people first.
 READY_INTAKE = INTAKE.find(
     INTAKE.queued,
     INTAKE.is_due,
@@ -162,15 +162,15 @@ READY_INTAKE = INTAKE.find(
     order=[func.substr(channel_intake.c.lane, 1, 1), channel_intake.c.next_at, channel_intake.c.id],
     limit=bind("limit"),
 )
-#: It is dealt with; what it said is kept elsewhere.
+#: Empties a processed message, whose contents are stored elsewhere.
 EMPTY_INTAKE = INTAKE.change(document=literal_column("'{}'"))
-#: Deletes messages that were dealt with long ago; they do not come again.
+#: Deletes messages that were processed before a time, after which no duplicate arrives.
 FORGET_INTAKE = change(
     delete(channel_intake).where(
         channel_intake.c.ended_at.is_not(None), channel_intake.c.ended_at < bind("before")
     )
 )
-#: How much from one place an agent has not read, of people who are not known here.
+#: How many messages of unknown people in one channel an agent has not read.
 UNREAD_FROM = Statement(
     select(func.count())
     .select_from(deliveries.join(messages, messages.c.id == deliveries.c.message_id))
@@ -182,7 +182,7 @@ UNREAD_FROM = Statement(
     ),
     scalar,
 )
-#: The places that live runs work for, each with the agent.
+#: The agents and channels whose messages running runs have taken up.
 WORKED_FOR = Statement(
     select(deliveries.c.agent_id, messages.c.channel)
     .join(messages, messages.c.id == deliveries.c.message_id)
@@ -196,10 +196,10 @@ WORKED_FOR = Statement(
     lambda agent, channel: (agent, channel),
 )
 
-# Posts: what Remit shows
+# Posts: messages that Remit shows in chats
 
 POSTS = StatusQueue(Post, "post", made=channel_posts.c.created_at)
-#: Posts that can be shown now: in each conversation in order.
+#: Posts that can be sent now; those of one conversation in order.
 READY_POSTS = POSTS.find(
     POSTS.queued,
     POSTS.is_due,
@@ -207,7 +207,7 @@ READY_POSTS = POSTS.find(
     order=[channel_posts.c.next_at, channel_posts.c.id],
     limit=bind("limit"),
 )
-#: Something else is to be shown in its place; whoever shows it now finds out at the end.
+#: Stores the next version of a post; a worker that is sending the old one notices at the end.
 REVISE_POST = POSTS.change(
     document=bind("new_document"),
     withdrawn=bind("new_withdrawn"),
@@ -222,32 +222,32 @@ REOPEN_POST = POSTS.change(
     ended_at=null(),
     ended_why=null(),
 )
-#: The outside has it, under this id.
+#: Records the id that the chat system gave to a post.
 SHOWN = POSTS.update(POSTS.by_holder, outside_id=bind("outside"))
-#: The posts about something.
+#: The posts about a subject.
 POSTS_ABOUT = POSTS.find(company_id="company", subject="subject")
-#: How much waits to be shown in a conversation.
+#: How many posts to a conversation are not sent yet.
 SHOWING_HERE = POSTS.count(POSTS.unfinished, binding_id="binding", conversation="conversation")
 #: The post with an id of the chat system.
 POST_BY_OUTSIDE = POSTS.one(binding_id="binding", outside_id="outside")
 #: Posts that a removed binding had not shown.
 UNSHOWN = POSTS.find(POSTS.unfinished, binding_id="binding")
 _BUTTONS = Rows(ButtonReference, "digest")
-#: The act of a reference.
+#: A button reference by its digest.
 REFERENCE = _BUTTONS.one(digest="digest")
-#: It stands for nothing any more; for one of several who come at once.
+#: Uses up a button reference; of concurrent uses, one succeeds.
 USE_REFERENCE = change(
     update(button_references)
     .where(button_references.c.digest == bind("reference"), button_references.c.used_at.is_(None))
     .values(used_at=bind("now"), used_by=bind("by"))
 )
-#: None of the buttons of a post stands for anything any more.
+#: Uses up all button references of a post.
 USE_REFERENCES_OF = change(
     update(button_references)
     .where(button_references.c.post_id == bind("post"), button_references.c.used_at.is_(None))
     .values(used_at=bind("now"), used_by=bind("by"))
 )
-#: Posts with live buttons that somebody sees.
+#: The subjects of posts that have live buttons.
 DECIDABLE = Statement(
     select(channel_posts.c.subject)
     .join(button_references, button_references.c.post_id == channel_posts.c.id)
@@ -261,14 +261,14 @@ DECIDABLE = Statement(
     .limit(bind("limit")),
     scalar,
 )
-#: References that nobody can use.
+#: Deletes expired button references.
 FORGET_REFERENCES = change(
     delete(button_references).where(button_references.c.expires_at < bind("now"))
 )
 _its_bindings = select(agent_bindings.c.id).where(agent_bindings.c.agent_id == bind("agent"))
 _its_posts = select(channel_posts.c.id).where(channel_posts.c.binding_id.in_(_its_bindings))
-#: When an agent is purged: what came in, what was shown, and the buttons of it. Accounts that were
-#: linked through it stay linked.
+#: Deletes the intake, posts, buttons and receivers of a purged agent's bindings. Accounts that were
+#: linked through them stay linked.
 FORGET_CHATS = (
     _ACCOUNTS.update(linked_accounts.c.binding_id.in_(_its_bindings), binding_id=null()),
     change(delete(button_references).where(button_references.c.post_id.in_(_its_posts))),

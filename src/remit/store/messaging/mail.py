@@ -19,7 +19,7 @@ from remit.store.tables import (
     schedules,
 )
 
-#: How many are looked at when somebody gives the beginning of an id.
+#: Most rows that are read for a prefix of an id.
 MOST_MATCHES = 1000
 
 # Messages
@@ -27,9 +27,10 @@ MOST_MATCHES = 1000
 _MESSAGES = Rows(Message)
 #: One message by id, of any company.
 MESSAGE_ANYWHERE = _MESSAGES.one(id="message").keep()
-#: The receiver of a delivery. It has no index, so that a narrower one is used: by message, by time.
+#: The receiver of a delivery; as an expression without an index it leaves the planner the narrower
+#: indexes by message and by time.
 _receiver = sa.func.coalesce(deliveries.c.agent_id, deliveries.c.user_id)
-#: One's own mail and that of one's reports, or anybody's.
+#: Mail of the caller and of its reports; with the switch `any_party`, all mail.
 _party = sa.or_(
     messages.c.sender_agent_id == bind("me"),
     sa.exists().where(deliveries.c.message_id == messages.c.id, _receiver == bind("me")),
@@ -43,19 +44,19 @@ THREAD = _MESSAGES.find(thread_id="thread", limit=bind("limit"))
 #: A company's mail, newest first.
 MESSAGES = _MESSAGES.before(company_id="company")
 
-#: The letter that carries a question is sent right after the question is kept.
+#: The message that carries a question: the first one after the question was stored.
 LETTER_OF_QUESTION = _MESSAGES.find(
     messages.c.id > bind("question"), company_id="company", question_id="question", limit=1
 )
-#: That one, and those by which whoever is to answer it was told since.
+#: All messages that carry a question, also those to its later receivers.
 LETTERS_OF_QUESTION = _MESSAGES.find(question_id="question")
-#: A request is settled once.
+#: Settles the request of a message, once.
 SETTLE_REQUEST = _MESSAGES.update(
     messages.c.id == bind("message"),
     messages.c.request == bind("seen_request"),
     request=bind("new_request"),
 )
-#: The message that a file is the text of, among those since its id began.
+#: The first message whose text is a file, among messages since a given id.
 SENT_AS = Statement(
     sa.select(messages.c.id)
     .where(
@@ -67,7 +68,7 @@ SENT_AS = Statement(
     .limit(1),
     scalar,
 )
-#: Whether a file came to a person by mail.
+#: Whether a person received a file by mail, as the text or as an attachment.
 RECEIVED = Statement(
     sa.select(messages.c.id)
     .join(deliveries, deliveries.c.message_id == messages.c.id)
@@ -87,7 +88,7 @@ RECEIVED = Statement(
 
 _DELIVERIES = Rows(Delivery)
 _one = deliveries.c.id == bind("delivery")
-#: Constants are written out so that the partial indexes are seen to match.
+#: Constants are written out, so that the planner uses the partial indexes.
 _waiting = deliveries.c.status.in_([sa.literal_column("'queued'"), sa.literal_column("'leased'")])
 _queued = deliveries.c.status == sa.literal_column("'queued'")
 _leased = deliveries.c.status == sa.literal_column("'leased'")
@@ -95,7 +96,7 @@ _deferred = deliveries.c.status == sa.literal_column("'deferred'")
 _dead = deliveries.c.status == sa.literal_column("'dead'")
 _by_time = (deliveries.c.deliver_at, deliveries.c.id)
 
-#: The next place in line. The company's turn is ours, so nobody else takes it.
+#: Takes the next position of a company's queue; the lock on its event head prevents duplicates.
 NEXT_POSITION = Statement(
     sa.update(companies)
     .where(companies.c.id == bind("company"))
@@ -107,7 +108,7 @@ NEXT_POSITION = Statement(
 INSERT_DELIVERY = _DELIVERIES.insert_without("id", "faults", "alone_run_id")
 #: All deliveries of a message.
 DELIVERIES_OF = _DELIVERIES.find(message_id="message").keep()
-#: Mail that waits for an agent, in the order it came.
+#: Mail that waits for an agent or is with its run, in the order of its queue.
 WAITING_FOR_AGENT = _DELIVERIES.find(
     _waiting,
     unless("any_run", _queued, deliveries.c.run_id == bind("run")),
@@ -115,7 +116,7 @@ WAITING_FOR_AGENT = _DELIVERIES.find(
     order=[deliveries.c.position],
     limit=bind("limit"),
 )
-#: Mail that waits for seats that nobody holds, in the order it came.
+#: Mail that waits for vacant seats, in the order of the queue.
 WAITING_FOR_NOBODY = _DELIVERIES.find(
     _waiting,
     _queued,
@@ -123,7 +124,7 @@ WAITING_FOR_NOBODY = _DELIVERIES.find(
     order=[deliveries.c.position],
     limit=bind("limit"),
 )
-#: How many deliveries wait for an agent.
+#: How many deliveries wait for an agent or are with its run.
 COUNT_WAITING = _DELIVERIES.count(_waiting, agent_id="agent")
 #: Gives a queued delivery to a run.
 LEASE = _DELIVERIES.update(_one, _queued, status="leased", run_id=bind("run"))
@@ -135,7 +136,7 @@ END_DELIVERY = _DELIVERIES.update(
     ended_at=bind("now"),
     ended_why=bind("why"),
 )
-#: A run did not end well: what it had taken up comes again.
+#: Requeues a delivery after a run that did not end well.
 RETURN = _DELIVERIES.update(
     _one,
     _leased,
@@ -162,7 +163,7 @@ REVIVE = _DELIVERIES.update(
 DISCARD = _DELIVERIES.update(_one, _dead, status="cancelled", ended_at=bind("now"))
 #: The deliveries that a run holds.
 LEASED_TO = _DELIVERIES.find(_leased, run_id="run", order=())
-#: Mail that has come due, in the order it was meant to come.
+#: Deferred mail of a company that has come due, earliest first.
 DUE = _DELIVERIES.find(
     _deferred,
     deliveries.c.deliver_at <= bind("now"),
@@ -170,11 +171,11 @@ DUE = _DELIVERIES.find(
     order=_by_time,
     limit=bind("limit"),
 )
-#: The same for one receiver.
+#: Deferred mail for one receiver that has come due, earliest first.
 DUE_FOR = _DELIVERIES.find(
     _deferred, deliveries.c.deliver_at <= bind("now"), _receiver == bind("receiver"), order=_by_time
 )
-#: The companies in which something has come due.
+#: The companies with deferred mail that has come due.
 COMPANIES_DUE = Statement(
     sa.select(deliveries.c.company_id)
     .where(_deferred, deliveries.c.deliver_at <= bind("now"))
@@ -189,7 +190,7 @@ NEXT_DUE = Statement(sa.select(sa.func.min(deliveries.c.deliver_at)).where(_defe
 DEAD = _DELIVERIES.find(
     _dead, company_id="company", order=[deliveries.c.id.desc()], limit=bind("limit")
 )
-#: Deliveries that can be handled, and that did not break their reader; oldest first.
+#: Dead deliveries that can be retried: the receiver exists, and the message broke no run.
 DEAD_BY_OTHERS = _DELIVERIES.find(
     _dead,
     deliveries.c.ended_why.not_in([bind("gone"), bind("broke"), bind("unreadable")]),
@@ -207,7 +208,7 @@ DEFERRED_BY = _DELIVERIES.find(
     limit=bind("limit"),
 )
 _below = sa.select(BELOW_AGENT.c.id)
-#: Of an agent and everybody below it, like the following.
+#: Deferred deliveries of mail that an agent or those below it sent, earliest first.
 DEFERRED_BELOW = _DELIVERIES.find(
     messages.c.sender_agent_id.in_(_below),
     _deferred,
@@ -219,7 +220,7 @@ DEFERRED_BELOW = _DELIVERIES.find(
 DEAD_BELOW = _DELIVERIES.find(
     deliveries.c.agent_id.in_(_below), _dead, company_id="company", limit=bind("limit")
 )
-#: The board's members with the part of the company each is over; None is all of it.
+#: The board's members, each with the agent at the top of their part; None is the whole company.
 BOARD = Statement(
     sa.select(memberships.c.user_id, memberships.c.scope_agent_id)
     .where(
@@ -253,9 +254,9 @@ COMPANIES_WITH_SCHEDULES_DUE = Statement(
 )
 #: The company's schedules whose ids lie between two.
 SCHEDULES_BY_PREFIX = _SCHEDULES.between(company_id="company", limit=MOST_MATCHES, order=None)
-#: When an agent is gone, so is what it would have sent.
+#: The active schedules of an agent, which end with it.
 ACTIVE_SCHEDULES_OF = _SCHEDULES.find(_active, agent_id="agent", order=())
-#: Its owner works again.
+#: Resumes a cancelled schedule, because its agent was reinstated.
 GO_ON_WITH_SCHEDULE = _SCHEDULES.update(
     schedules.c.id == bind("schedule"),
     schedules.c.agent_id == bind("agent"),
@@ -272,7 +273,7 @@ NEXT_SCHEDULE = Statement(
     sa.select(schedules.c.next_at).where(_active, _goes_on).order_by(schedules.c.next_at).limit(1),
     scalar,
 )
-#: Status and next time of an active schedule.
+#: Stores the status, next time and last time of an active schedule.
 MOVE_SCHEDULE = _SCHEDULES.update(
     schedules.c.id == bind("schedule"), _active, **new("status", "next_at", "last_at")
 )
@@ -291,7 +292,7 @@ _open = questions.c.status == sa.literal_column("'open'")
 QUESTIONS_BELOW = _QUESTIONS.find(
     questions.c.agent_id.in_(_below), _open, company_id="company", limit=bind("limit")
 )
-#: The letters that carry what an agent asks.
+#: The messages that carry an agent's open questions.
 LETTERS_OF_QUESTIONS_OF = _MESSAGES.find(
     messages.c.question_id.in_(
         sa.select(questions.c.id).where(
@@ -308,7 +309,7 @@ CANCEL_QUESTIONS_OF = _QUESTIONS.update(
     answered_by=bind("by"),
     ended_at=bind("now"),
 )
-#: Reopens a question whose asker works again, and still wants to know.
+#: Reopens a cancelled question, because its asker was reinstated.
 ASK_AGAIN = _QUESTIONS.update(
     questions.c.id == bind("question"),
     questions.c.agent_id == bind("agent"),
@@ -317,11 +318,11 @@ ASK_AGAIN = _QUESTIONS.update(
     answered_by=sa.null(),
     ended_at=sa.null(),
 )
-#: Somebody else is asked; the board when nobody is named.
+#: Passes an open question on to another agent; NULL means to the board.
 PASS_ON = _QUESTIONS.update(
     questions.c.id == bind("question"), _open, to_agent_id=bind("new_agent")
 )
-#: The company's open questions that nobody but the board can answer.
+#: The company's open questions to the board.
 OPEN_FOR_BOARD = _QUESTIONS.find(
     _open, questions.c.to_agent_id.is_(None), company_id="company", limit=bind("limit")
 )

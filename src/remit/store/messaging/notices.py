@@ -1,4 +1,4 @@
-"""Statements about notices: what needs a person, on its way to them outside."""
+"""Statements about notices: messages to people outside about things that need them."""
 
 from sqlalchemy import ColumnElement, Table, and_, delete, select, union
 from sqlalchemy import bindparam as bind
@@ -10,7 +10,7 @@ from remit.store.tables import linked_accounts, memberships, notice_hooks, notic
 
 
 def _still_there(table: Table) -> tuple[Table, ColumnElement[bool]]:
-    """The part of a row's user in its company."""
+    """A join that leaves out rows whose user is no member of the company any more."""
     of = memberships.c
     return memberships, and_(of.company_id == table.c.company_id, of.user_id == table.c.user_id)
 
@@ -18,13 +18,13 @@ def _still_there(table: Table) -> tuple[Table, ColumnElement[bool]]:
 _HOOKS = Rows(Hook, "user_id")
 _mine = and_(notice_hooks.c.company_id == bind("company"), notice_hooks.c.user_id == bind("user"))
 
-#: A person named none any more.
+#: Deletes the webhook of a person in a company.
 DELETE_HOOK = change(delete(notice_hooks).where(_mine))
 #: The webhook of a person in a company.
 HOOK = _HOOKS.one(_mine)
-#: Webhooks of those who still have a part in the company.
+#: Webhooks of the company's present members.
 HOOKS = _HOOKS.find(join=_still_there(notice_hooks), company_id="company")
-#: Companies in which somebody has one, or rules, or a linked account.
+#: Companies in which a person has a webhook, rules or a linked account.
 COMPANIES_TO_LOOK_AT = Statement(
     union(
         select(notice_hooks.c.company_id),
@@ -33,7 +33,7 @@ COMPANIES_TO_LOOK_AT = Statement(
     ),
     scalar,
 )
-#: Companies in which a person has a part.
+#: Companies of which a person is a member.
 COMPANIES_OF = Statement(
     select(memberships.c.company_id).where(memberships.c.user_id == bind("user")), scalar
 )
@@ -52,15 +52,15 @@ _rules_of = and_(
 )
 #: A person's rules in a company.
 RULES = _RULES.one(_rules_of)
-#: Rules of those who still have a part in the company.
+#: Rules of the company's present members.
 ALL_RULES = _RULES.find(join=_still_there(notice_rules), company_id="company")
-#: A person takes back what they said.
+#: Deletes a person's rules in a company.
 DELETE_RULES = _RULES.delete(_rules_of)
-#: A digest was made.
+#: Records the time of a person's last digest.
 DIGESTED = _RULES.update(_rules_of, digested_at=bind("at"))
 
 QUEUE = StatusQueue(Notice, "notice", made=notices.c.created_at)
-#: Whether somebody was told of something in a way, or is being told.
+#: Whether a notice of a subject exists for a person by one way, sent or not.
 KNOWN = Statement(
     select(notices.c.id).where(
         notices.c.user_id == bind("user"),
@@ -80,7 +80,7 @@ READY = QUEUE.find(
 )
 #: The last notices to a person, sent or not, newest first.
 LATEST = QUEUE.find(user_id="user", order=[notices.c.id.desc()], limit=bind("limit"))
-#: Reschedules a person's notices that nobody has tried; other rules hold for them now.
+#: Makes a person's untried notices due now, because the person's rules changed.
 RETIME = QUEUE.update(
     QUEUE.unfinished,
     QUEUE.queued,
@@ -89,15 +89,15 @@ RETIME = QUEUE.update(
     notices.c.attempt == 0,
     next_at=bind("now"),
 )
-#: It is not to go out before another time.
+#: Postpones a queued notice.
 POSTPONE = QUEUE.change(QUEUE.queued, next_at=bind("due"))
 #: The notices in a digest.
 IN_DIGEST = QUEUE.find(digest_id="digest")
-#: It is shown in a chat, and what it says there.
+#: Records the post that shows a notice in a chat, and its text.
 SHOWN = QUEUE.change(post_id=bind("shown"), told=bind("what"))
-#: How much of it is marked as dealt with.
+#: Stores how many of a notice's subjects its post marks as settled.
 SETTLE = QUEUE.change(settled=bind("number"))
-#: Notices shown to a person in chats, some of which are not marked as dealt with.
+#: A person's notices that chats show and that can still be changed, newest first.
 CHANGEABLE = QUEUE.find(
     notices.c.post_id.is_not(None),
     company_id="company",

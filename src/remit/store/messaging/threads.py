@@ -1,4 +1,4 @@
-"""Statements for looking at mail: inboxes as they are shown, and what was sent."""
+"""Statements for reading mail: inboxes as they are shown, and sent messages."""
 
 from sqlalchemy import and_, exists, literal_column, or_
 from sqlalchemy import bindparam as bind
@@ -9,11 +9,11 @@ from remit.store.tables import deliveries, memberships, messages
 
 _MESSAGES = Rows(Message)
 _DELIVERIES = Rows(Delivery)
-#: Constants are written out so that the partial indexes are seen to match.
+#: Constants are written out, so that the planner uses the partial indexes.
 _queued = deliveries.c.status == literal_column("'queued'")
 _waiting = deliveries.c.status.in_([literal_column("'queued'"), literal_column("'leased'")])
 
-#: A person's mail where they still have a part, company by company, each in the order it came.
+#: A person's mail in the companies of which they are members, by company and then by position.
 INBOX_OF_USER = _DELIVERIES.find(
     unless("everything", _queued),
     unless("any_company", deliveries.c.company_id == bind("only_company")),
@@ -42,14 +42,14 @@ NEWEST_OF_USER = _DELIVERIES.find(
     order=[deliveries.c.position.desc()],
     limit=bind("limit"),
 )
-#: All that ever came for an agent, in the order it came.
+#: All mail that an agent ever received, in the order of its queue.
 EVERYTHING_FOR_AGENT = _DELIVERIES.find(
     deliveries.c.position > bind("position"),
     agent_id="agent",
     order=[deliveries.c.position],
     limit=bind("limit"),
 )
-#: Deliveries that wait for an agent, in the order of its queue.
+#: Deliveries that wait for an agent or are with its run, in the order of its queue.
 UNREAD_BY_AGENT = _DELIVERIES.find(
     _waiting,
     deliveries.c.position > bind("position"),

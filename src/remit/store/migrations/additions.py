@@ -1,5 +1,5 @@
-"""Tables, columns and indexes that each revision since v0.1.0 added. The definitions stand once, in
-`remit.store.tables`; a revision makes its tables without what later revisions added."""
+"""Tables, columns and indexes that each revision since v0.1.0 added. They are defined once, in
+`remit.store.tables`; a revision creates its tables without the additions of later revisions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ class Additions:
     tables: tuple[str, ...] = ()
     #: By table, in the order in which they are added.
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Of tables that were there before.
+    #: Indexes on tables that earlier revisions made.
     indexes: tuple[str, ...] = ()
-    #: Conditions that became others: what they were before, by table and name.
+    #: Check constraints that the revision replaced: the former condition, by table and name.
     checks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -98,7 +98,7 @@ ADDITIONS = {
 
 
 def tables_at(revision: str, only: Iterable[str] = ()) -> MetaData:
-    """The tables as a revision left them, or `only` some of them with those that they refer to."""
+    """Return the tables as a revision left them; with `only`, some and those they refer to."""
     wanted = set(only or metadata.tables)
     for name in tuple(wanted):
         wanted |= {key.column.table.name for key in metadata.tables[name].foreign_keys}
@@ -116,7 +116,7 @@ def tables_at(revision: str, only: Iterable[str] = ()) -> MetaData:
             for index in in_order(copy):
                 if index.name in added.indexes:
                     copy.indexes.remove(index)
-        # The oldest of what it was since.
+        # Newest first, so that the oldest replacement since the revision wins.
         for added in reversed(later):
             for check in _checks(copy):
                 if (was := added.checks.get(copy.name, {}).get(_plain(copy, check))) is not None:
@@ -133,7 +133,7 @@ def _plain(table: Table, check: CheckConstraint) -> str:
 
 
 def make(revision: str) -> None:
-    """Add to a database what a revision brought."""
+    """Apply the additions of a revision to the database."""
     added = ADDITIONS[revision]
     indexed = {
         table.name
@@ -157,8 +157,8 @@ def make(revision: str) -> None:
 
 
 def _replace_check(table: str, check: str, was: str, now: str) -> None:
-    """SQLite changes no constraint of a table that is there; what it stores is the text of the
-    table, and a condition that only became wider is true of every row."""
+    """Replace a check constraint. SQLite cannot alter one, so the stored text of the table is
+    edited; that is safe, because a condition that only became wider holds for every row."""
     connection = op.get_bind()
     if connection.dialect.name != "sqlite":
         op.drop_constraint(f"ck_{table}_{check}", table)

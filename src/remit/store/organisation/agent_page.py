@@ -1,4 +1,4 @@
-"""Statements for looking at one agent from all sides."""
+"""Statements for the page of one agent."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ SOME_REPORTS = Statement(
 )
 #: How many reports an agent has.
 COUNT_REPORTS = count(agents, agents.c.boss_id == bind("agent"), _living)
-#: Possible bosses of somebody new, in the order of their names.
+#: Possible bosses of a new agent, by name.
 ROSTER = Statement(
     select(*_brief)
     .where(
@@ -61,7 +61,7 @@ RUN_TOTALS = Statement(
     _sums,
 )
 _day = runs.c.started_at - runs.c.started_at % literal(DAY, BigInteger)
-#: Days on which an agent began runs, and how many; ids are in the order of time.
+#: How many runs an agent began on each day; ids are in the order of time.
 RUNS_BY_DAY = Statement(
     select(_day, func.count())
     .where(runs.c.agent_id == bind("agent"), runs.c.id >= bind("first"))
@@ -71,7 +71,7 @@ RUNS_BY_DAY = Statement(
 
 _same_role = agents.c.role == bind("role")
 _same_adapter = agents.c.adapter_type == bind("adapter_type")
-#: Agents most like somebody with this role and this adapter; the newest first.
+#: Agents with a role, an adapter or both, best match first and then newest first.
 RELATED = Rows(Agent).find(
     agents.c.status.in_([literal("idle"), literal("running"), literal("paused")]),
     or_(_same_role, _same_adapter),

@@ -21,11 +21,11 @@ AGENT = _AGENTS.one(company_id="company", id="agent").keep()
 AGENT_ANYWHERE = _AGENTS.one(id="agent")
 #: The company's agent of that name that is not terminated.
 LIVING_AGENT_BY_NAME = _AGENTS.one(_not_terminated, company_id="company", name_key="name_key")
-#: Also those who are gone, newest first.
+#: The company's agents of that name, also terminated ones, newest first.
 AGENTS_EVER_NAMED = _AGENTS.find(
     company_id="company", name_key="name_key", order=[agents.c.id.desc()]
 )
-#: Two of them are enough to know that a prefix is ambiguous.
+#: The company's agents whose ids lie between two; more than one makes a prefix ambiguous.
 AGENTS_BY_PREFIX = _AGENTS.between(company_id="company", limit=20)
 #: A page of the company's agents, by id.
 AGENTS = _AGENTS.after(unless("terminated_too", _not_terminated), company_id="company")
@@ -45,13 +45,13 @@ _start = (
     .where(agents.c.company_id == bind("company"), agents.c.id == bind("agent"))
     .cte("chain", recursive=True)
 )
-#: An agent and its bosses; other statements look at what these have.
+#: An agent and its bosses, for conditions of other statements.
 BOSSES_OF = _start.union_all(
     select(agents.c.id, agents.c.boss_id, _start.c.depth + 1).where(
         and_(agents.c.id == _start.c.boss_id, _start.c.depth <= DEEPEST_TREE)
     )
 )
-#: An agent and all bosses above it, itself first. Longer than allowed means: do not trust it.
+#: An agent and all bosses above it, itself first. A chain longer than the deepest tree is corrupt.
 CHAIN_OF_BOSSES = Statement(select(BOSSES_OF.c.id).order_by(BOSSES_OF.c.depth), scalar).keep()
 
 _seed = (
@@ -59,7 +59,7 @@ _seed = (
     .where(agents.c.company_id == bind("company"), agents.c.id == bind("agent"))
     .cte("below", recursive=True)
 )
-#: An agent and everybody below it; other statements look at what these have.
+#: An agent and everybody below it, for conditions of other statements.
 BELOW_AGENT = _seed.union(
     select(agents.c.id, _seed.c.depth + 1).where(
         and_(agents.c.boss_id == _seed.c.id, _seed.c.depth <= DEEPEST_TREE)
@@ -79,11 +79,11 @@ LEVELS_BELOW = values_of(func.max(BELOW_AGENT.c.depth))
 REPORTS = _AGENTS.find(_not_terminated, boss_id="agent")
 #: The agents whose seats a person holds.
 SEATS_OF = values_of(agents.c.id, company_id="company", seat_user_id="user")
-#: Another boss for an agent.
+#: Moves an agent below another boss.
 MOVE_AGENT = _AGENTS.update(
     _one, boss_id=bind("new_boss"), boss_user_id=bind("new_boss_user"), updated_at=bind("now")
 )
-#: Another person or program for an agent, as a new configuration.
+#: Gives an agent another person or adapter, as its next configuration.
 SEAT_AGENT = _AGENTS.update(
     _one,
     adapter_type=bind("new_adapter"),
@@ -123,7 +123,7 @@ ROOTS = _AGENTS.find(
     agents.c.boss_id.is_(None), _not_terminated, company_id="company", limit=bind("limit")
 )
 _works = agents.c.status.not_in([literal("terminated"), literal("pending_approval")])
-#: Somebody who reports to a person and was taken on.
+#: An agent of the company that reports to a person and is hired and not terminated.
 WORKING_ROOT = _AGENTS.any(agents.c.boss_id.is_(None), _works, company_id="company")
 #: The companies that have no working agent at the top.
 COMPANIES_WITHOUT_ROOT = values_of(
@@ -131,7 +131,7 @@ COMPANIES_WITHOUT_ROOT = values_of(
     ~exists().where(agents.c.company_id == companies.c.id, agents.c.boss_id.is_(None), _works),
     order=[companies.c.id],
 )
-#: Seats for a person that nobody with a part in the company holds.
+#: Conditions: a seat for a person that no member of the company holds.
 VACANT = (
     agents.c.company_id == bind("company"),
     agents.c.adapter_type == literal("human"),

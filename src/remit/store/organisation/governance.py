@@ -58,7 +58,7 @@ _undecided = approvals.c.status.in_([sa.literal("pending"), sa.literal("revision
 APPROVAL_ANYWHERE = _APPROVALS.one(id="approval")
 #: The company's approvals whose ids lie between two.
 APPROVALS_BY_PREFIX = _APPROVALS.between(company_id="company", limit=bind("limit"))
-#: Newest first; of one status, and of one requester, if asked.
+#: A page of a company's approvals, newest first; of one status or one agent, if asked.
 APPROVALS = _APPROVALS.before(
     if_asked(approvals.c.status, "status"),
     unless(
@@ -68,22 +68,22 @@ APPROVALS = _APPROVALS.before(
     ),
     company_id="company",
 )
-#: Approvals that await a decision, oldest first.
+#: A page of the approvals that await a decision, oldest first.
 PENDING = _APPROVALS.after(
     _undecided, approvals.c.status == sa.literal("pending"), company_id="company"
 )
-#: The same call again: newest first.
+#: The newest approval of an identical call of an agent.
 OF_CALL = _APPROVALS.find(
     requested_by_agent_id="agent", call_digest="digest", order=[approvals.c.id.desc()], limit=1
 )
-#: An agent's calls that wait for approval, or were decided not long ago: newest first.
+#: An agent's calls that await approval or were decided since a time, newest first.
 CALLS_THAT_HOLD = _APPROVALS.find(
     approvals.c.call_digest.is_not(None),
     sa.or_(_undecided, approvals.c.decided_at >= bind("since")),
     requested_by_agent_id="agent",
     order=[approvals.c.id.desc()],
 )
-#: Undecided approvals that an agent asked for or that are about it.
+#: Undecided approvals that an agent requested or that are about it.
 UNDECIDED_OF_AGENT = _APPROVALS.find(
     _undecided,
     sa.or_(
@@ -93,11 +93,11 @@ UNDECIDED_OF_AGENT = _APPROVALS.find(
 )
 #: Undecided approvals that an agent is to decide.
 UNDECIDED_ROUTED_TO = _APPROVALS.find(_undecided, routed_to_agent_id="agent", order=())
-#: Another agent that is to decide.
+#: Routes an approval to another agent for the decision.
 ROUTE_APPROVAL = _APPROVALS.update(
     _one, routed_to_agent_id=bind("new_agent"), updated_at=bind("now")
 )
-#: First answer wins: nothing changes unless it is still what the decider saw.
+#: Moves an approval to another status, unless it changed since the decider read it.
 MOVE_APPROVAL = _APPROVALS.update(
     _one,
     approvals.c.status == bind("was"),
@@ -105,11 +105,11 @@ MOVE_APPROVAL = _APPROVALS.update(
     **new("status", "decided_at", "decision_note", "decided_by_user_id", "decided_by_agent_id"),
     updated_at=bind("now"),
 )
-#: The next revision of what is asked for.
+#: Stores the next revision of a requested call.
 REVISE_APPROVAL = _APPROVALS.update(
     _one, **new("payload", "digest", "revision"), updated_at=bind("now")
 )
-#: Notes the result of an approved call, once.
+#: Stores the result of an approved call, once.
 USE_APPROVAL = _APPROVALS.update(
     _one,
     approvals.c.status == sa.literal("approved"),
@@ -117,9 +117,9 @@ USE_APPROVAL = _APPROVALS.update(
     result=bind("new_result"),
     used_at=bind("now"),
 )
-#: Notes that the requester has read the result.
+#: Records that the requester has read the result.
 COLLECT_RESULT = _APPROVALS.update(_one, collected_at=bind("now"))
-#: Undecided approvals whose time is over, earliest first.
+#: Undecided approvals that have expired, earliest first.
 DUE = values_of(
     approvals.c.id,
     _undecided,
@@ -127,7 +127,7 @@ DUE = values_of(
     order=[approvals.c.expires_at, approvals.c.id],
     limit=bind("limit"),
 )
-#: Bytes that wait for a decision are no orphans.
+#: Whether an undecided approval refers to a blob, which is then no orphan.
 HOLDS_BLOB = _APPROVALS.any(_undecided, blob_file_id="file", blob_sha256="sha256")
 #: All revisions of an approval.
 REVISIONS = _APPROVAL_REVISIONS.find(approval_id="approval")
@@ -158,7 +158,7 @@ CONFIGURE_AGENT = _AGENTS.update(
 )
 _with_level = (
     agents.c.company_id == bind("company"),
-    # An agent that awaits approval gets the level as it is then.
+    # An agent that awaits approval gets the definition of the level at its hiring.
     agents.c.status.not_in([sa.literal("terminated"), sa.literal("pending_approval")]),
 )
 #: The company's agents with a permission level.
@@ -170,30 +170,30 @@ COUNT_BY_LEVEL = Statement(
     .group_by(agents.c.permission_level),
     counted,
 )
-#: Another permission policy of a company.
+#: Sets the permission policy of a company.
 SET_POLICY = Rows(Company).update(
     companies.c.id == bind("company"), permission_policy=bind("new_policy")
 )
-#: Permissions and permission level of an agent.
+#: Sets the permissions and the permission level of an agent.
 PERMIT_AGENT = _AGENTS.update(
     agents.c.id == bind("agent"),
     permissions=bind("new_permissions"),
     permission_level=bind("new_level"),
     updated_at=bind("now"),
 )
-# An agent that was never taken on, deleted for good. Whatever is left of it is its approval.
+# Deletion of an agent that was never hired; only its approval remains.
 
 _it: sa.BindParameter[str] = bind("agent")
 
 
 def _revoke(*which: sa.ColumnElement[bool], **values: Any) -> Statement[None]:
-    """Revoke grants, without moving the time of those that were revoked before."""
+    """Revoke grants; those revoked before keep their time of revocation."""
     ended = sa.func.coalesce(grants.c.revoked_at, bind("now"))
     return Rows(Grant).update(*which, revoked_at=ended, **values)
 
 
 _OF_AGENT = (config_revisions, agent_places, tokens, schedules)
-#: Rows that name the agent. Nobody but people and those above ever dealt with it.
+#: Deletes or clears the rows that refer to the agent; only people and its bosses ever used it.
 FORGET_AGENT = (
     _APPROVALS.update(approvals.c.agent_id == _it, agent_id=sa.null()),
     _APPROVALS.update(approvals.c.home_agent_id == _it, home_agent_id=sa.null()),
@@ -202,18 +202,18 @@ FORGET_AGENT = (
     _revoke(grants.c.kind == sa.literal("message"), grants.c.resource_id == _it),
 )
 _outcome: sa.BindParameter[str] = bind("outcome")
-#: Takes the mandate of an agent that was never taken on out of the graph, and ends grants on it.
+#: Removes the mandate of an agent that was never hired from the graph, and ends grants on it.
 FORGET_OUTCOME = (
     delete_from(outcome_edges, parent_id="outcome"),
     delete_from(outcome_edges, child_id="outcome"),
     delete_from(outcome_blockers, outcome_id="outcome"),
     delete_from(outcome_blockers, blocker_id="outcome"),
-    # They ended with it.
+    # The grants of its scope ended with it.
     _revoke(grants.c.scope_id == _outcome, scope_id=sa.null()),
     _revoke(grants.c.kind == sa.literal("outcome"), grants.c.resource_id == _outcome),
 )
 _file: sa.BindParameter[str] = bind("file")
-#: Whether a document is what a message says.
+#: Whether a document is the text of a message.
 SENT_FILE = values_of(messages.c.id, body_file_id="file", limit=1)
 #: Makes a kept document an ordinary file that no list shows.
 KEEP_AS_FILE = _FILES.update(files.c.id == _file, kind=sa.literal("file"), unlisted=sa.true())
@@ -223,16 +223,16 @@ DELETE_FILE = (
     _revoke(grants.c.kind == sa.literal("kb_file"), grants.c.resource_id == _file),
     delete_from(files, id="file"),
 )
-#: A member whose part of the company is below this agent.
+#: The name of a member whose part of the company begins at this agent.
 MEMBER_OVER = values_of(
     users.c.name,
     memberships.c.scope_agent_id == _it,
     join=(memberships, memberships.c.user_id == users.c.id),
     limit=1,
 )
-#: Deletes the mandate of an agent that was never taken on.
+#: Deletes the mandate of an agent that was never hired.
 DELETE_OUTCOME = delete_from(outcomes, id="outcome")
-#: Deletes an agent that was never taken on.
+#: Deletes an agent that was never hired.
 DELETE_AGENT = _AGENTS.delete(
     sa.and_(agents.c.id == _it, agents.c.status == sa.literal("terminated"))
 )

@@ -11,14 +11,14 @@ from remit.store.tables import grants
 
 _GRANTS = Rows(Grant)
 _unrevoked = grants.c.revoked_at.is_(None)
-#: A capability that is in force.
+#: A condition: the grant is neither revoked nor expired.
 LIVE = and_(_unrevoked, or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("now")))
 
 #: One capability by id, of any company.
 GRANT_ANYWHERE = _GRANTS.one(id="grant")
 #: The company's capabilities whose ids lie between two.
 GRANTS_BY_PREFIX = _GRANTS.between(company_id="company", limit=20)
-#: The grants of one agent on one resource.
+#: The grants of one agent on one resource, expired ones too.
 HELD = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", resource_id="resource", order=())
 #: The grants that one agent has passed on of one resource.
 GIVEN = _GRANTS.find(
@@ -26,7 +26,7 @@ GIVEN = _GRANTS.find(
 )
 #: Everything that one agent has passed on.
 GIVEN_BY = _GRANTS.find(_unrevoked, granted_by_agent="granter")
-#: Another source of a capability: the one it derives from, and who gave it.
+#: Sets another source of a grant: its parent grant and its granter.
 SET_SOURCE = _GRANTS.update(
     grants.c.id == bind("grant"),
     parent_id=bind("new_parent"),
@@ -37,7 +37,7 @@ SET_SOURCE = _GRANTS.update(
 HELD_OF_KIND = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", order=())
 #: A page of an agent's live capabilities.
 HELD_BY = _GRANTS.after(LIVE, holder_id="holder")
-#: Grants that came with a letter: to read something, for as long as nobody takes it back.
+#: A condition: the grant came with a message, to read a file or outcome until it is revoked.
 _by_mail = and_(
     grants.c.kind.in_([literal("kb_file"), literal("outcome")]),
     grants.c.scope_id.is_(None),
@@ -46,9 +46,9 @@ _by_mail = and_(
 )
 #: A page of an agent's live capabilities without those that came by mail.
 HELD_BESIDES_MAIL = _GRANTS.after(LIVE, ~_by_mail, holder_id="holder")
-#: A page of those that came by mail.
+#: A page of an agent's live capabilities that came by mail.
 HELD_BY_MAIL = _GRANTS.after(LIVE, _by_mail, holder_id="holder")
-#: How many came by mail.
+#: How many live capabilities of an agent came by mail.
 COUNT_BY_MAIL = _GRANTS.count(LIVE, _by_mail, holder_id="holder")
 #: The grants of an agent and everybody below it.
 HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), LIVE, order=())
@@ -60,13 +60,13 @@ _live_at = (
     or_(grants.c.revoked_at.is_(None), grants.c.revoked_at > bind("at")),
     or_(grants.c.expires_at.is_(None), grants.c.expires_at > bind("at")),
 )
-#: Grants live at a past time. Revocation takes effect at its own time, so it is excluded.
+#: A page of the grants that were live at a past time; a revocation counts from its own time on.
 LIVE_AT = _GRANTS.after(*_live_at, company_id="company")
-#: The same without those that came by mail.
+#: A page of the grants that were live at a past time and did not come by mail.
 LIVE_AT_BESIDES_MAIL = _GRANTS.after(*_live_at, ~_by_mail, company_id="company")
 _child = grants.alias("child")
-#: Given, never used and not passed on either. What came with authorship was not given, and what
-#: came by mail (it ends with no outcome) is there to be read some time.
+#: Conditions: a live grant that was given, never used and never passed on. Excluded are grants that
+#: came with authorship, which nobody gave, and by mail, which have no scope and may be read later.
 _unused = (
     grants.c.used_at.is_(None),
     grants.c.mode != literal("deny"),
@@ -75,16 +75,16 @@ _unused = (
     ~exists().where(_child.c.parent_id == grants.c.id),
     LIVE,
 )
-#: The company's capabilities that nobody used.
+#: A page of the company's unused capabilities.
 UNUSED = _GRANTS.after(*_unused, company_id="company")
-#: The capabilities of an agent that it did not use.
+#: A page of an agent's unused capabilities.
 UNUSED_BY = _GRANTS.after(*_unused, company_id="company", holder_id="holder")
-#: Notes that a capability was used.
+#: Records that a capability was used.
 MARK_USED = _GRANTS.update(grants.c.id == bind("grant"), used_at=bind("now"))
 
 
 def _revoke(*first: ColumnElement[bool]) -> Statement[str]:
-    """Revoke the live grants that this says, and everything that rests on them."""
+    """Revoke the grants that meet the conditions, and all grants derived from them; returns ids."""
     start = (
         select(grants.c.id)
         .where(*first, grants.c.revoked_at.is_(None))
@@ -104,15 +104,15 @@ def _revoke(*first: ColumnElement[bool]) -> Statement[str]:
 
 #: Revokes a capability with all that derive from it.
 REVOKE_WITH_DERIVED = _revoke(grants.c.id == bind("grant"))
-#: Revokes the grants that were meant to last as long as an outcome.
+#: Revokes the grants that are scoped to an outcome.
 REVOKE_SCOPED_TO = _revoke(grants.c.scope_id == bind("outcome"))
-#: The same, of one agent only.
+#: Revokes the grants of one agent that are scoped to an outcome.
 REVOKE_SCOPED_TO_OF = _revoke(
     grants.c.scope_id == bind("outcome"), grants.c.holder_id == bind("holder")
 )
-#: Ends the grants of an agent for some outcome.
+#: Revokes the grants of an agent that are scoped to any outcome.
 REVOKE_SCOPED_OF = _revoke(grants.c.holder_id == bind("holder"), grants.c.scope_id.is_not(None))
-#: Ends all grants in a company on one thing that is gone.
+#: Revokes all grants in a company on one resource that is gone.
 REVOKE_ON = _revoke(
     grants.c.company_id == bind("company"),
     grants.c.kind == bind("kind"),

@@ -1,4 +1,4 @@
-"""Statements about halts, and the condition by which others leave out what is stopped."""
+"""Statements about halts, and the condition with which other statements skip stopped agents."""
 
 from sqlalchemy import ColumnElement, Table, and_, exists, literal, or_, select
 from sqlalchemy import bindparam as bind
@@ -19,13 +19,13 @@ _HALTS = Rows(Halt)
 
 #: Ends a halt.
 DELETE_HALT = _HALTS.delete(id="halt")
-#: Passes a halt to somebody above its maker who stops the same.
+#: Passes a halt to a higher-ranking maker who stops the same part.
 TAKE_OVER_HALT = _HALTS.update(
     halts.c.id == bind("halt"),
     **new("note", "made_by_user_id", "made_by_agent_id"),
     created_at=bind("now"),
 )
-#: The company's own comes first, then the oldest.
+#: All halts of a company, that of the whole company first, then the oldest.
 HALTS = _HALTS.find(
     company_id="company", order=[halts.c.agent_id.is_not(None), halts.c.created_at, halts.c.id]
 )
@@ -57,15 +57,15 @@ _checked = change_checks.c.status == literal("leased")
 _below = select(changes.c.id).where(changes.c.agent_id.in_(select(BELOW_AGENT.c.id)))
 #: Checks under way in a company.
 CHECKS_UNDER_WAY_IN = _CHECKS.find(_checked, company_id="company")
-#: Checks under way of what an agent and those below it proposed.
+#: Checks under way on changes of an agent and those below it.
 CHECKS_UNDER_WAY_BELOW = _CHECKS.find(change_checks.c.change_id.in_(_below), _checked)
 
 
 def stopped(table: Table) -> ColumnElement[bool]:
-    """Whether the agent of a row is covered by a halt.
+    """A condition: the agent of the row is covered by a halt.
 
-    A company without halts costs one look into an index; in others the bosses of the row's agent
-    are looked up, so the cost follows the rows that are asked about and not the size of the tree.
+    A company without halts costs one index look-up; otherwise the bosses of the row's agent are
+    looked up, so the cost grows with the rows examined and not with the size of the tree.
     """
     company, agent = table.c.company_id, table.c.agent_id
     own, boss, whole, any_halt = (

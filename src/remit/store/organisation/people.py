@@ -39,7 +39,7 @@ _unrevoked = tokens.c.revoked_at.is_(None)
 
 # Companies
 
-#: Name and settings of a company.
+#: Stores the name and settings of a company.
 CHANGE_COMPANY = _COMPANIES.update(
     companies.c.id == bind("company"),
     name_key=bind("new_key"),
@@ -56,7 +56,7 @@ COMPANIES_OF_USER = _COMPANIES.find(
     join=(memberships, memberships.c.company_id == companies.c.id),
     limit=bind("limit"),
 )
-#: How far the record is in each company of a person.
+#: The place of the newest event in each company of a person.
 POSITIONS_OF_USER = Statement(
     select(event_heads.c.company_id, event_heads.c.seq)
     .join(memberships, memberships.c.company_id == event_heads.c.company_id)
@@ -65,7 +65,7 @@ POSITIONS_OF_USER = Statement(
 )
 #: The ids of all companies.
 ALL_COMPANIES = values_of(companies.c.id, order=[companies.c.id])
-#: Begins the record of a company.
+#: Inserts the head of a new company's event chain.
 INSERT_HEAD = change(insert(event_heads))
 
 # Users
@@ -76,7 +76,7 @@ USER = _USERS.one(id="user")
 USER_BY_NAME = _USERS.one(name_key="name_key")
 #: The first operator of the instance.
 FIRST_OPERATOR = _USERS.find(users.c.operator == true(), limit=1)
-#: Whether there is any person yet.
+#: The id of any user, if there is one yet.
 ANY_USER = _USERS.any()
 
 # Memberships
@@ -89,7 +89,7 @@ MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user").keep()
 MEMBERSHIPS_OF_USER = _MEMBERSHIPS.find(
     user_id="user", order=[memberships.c.company_id], limit=bind("limit")
 )
-#: Other board members over the whole company, so that the last one cannot be removed.
+#: Another board member over the whole company, if there is one; the last cannot be removed.
 OTHER_BOARD_MEMBERS = _MEMBERSHIPS.any(
     memberships.c.user_id != bind("user"),
     memberships.c.role == literal("board"),
@@ -130,7 +130,7 @@ MEMBERS = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A token with all that identifying its bearer takes, in one look-up."""
+    """A token joined with everything needed to identify its bearer."""
 
     digest: str
     kind: str
@@ -146,11 +146,11 @@ class Identity:
     user_id: UserId | None
     user_name: str | None
     operator: bool | None
-    #: Whether anything in its company is stopped.
+    #: Whether its company has any halt.
     some_halt: bool
 
 
-#: Everything that identifies the caller of a token, in one row.
+#: A token and its bearer, in one row.
 IDENTITY = Statement(
     select(
         tokens.c.digest,
@@ -192,12 +192,12 @@ KEYED_AGENTS = values_of(
     order=[tokens.c.agent_id],
     distinct=True,
 )
-#: The label of links that sign somebody else in.
+#: The label of login links that invite another person.
 INVITATION = "invitation"
 _invitation = and_(tokens.c.kind == literal("login"), tokens.c.label == literal(INVITATION))
 #: All tokens of a person, and the invitations that were sent to them.
 USER_TOKENS = _TOKENS.find(or_(tokens.c.kind == literal("user"), _invitation), user_id="user")
-#: The invitations of a company's people that are still good.
+#: The valid invitations of a company's members.
 INVITATIONS = _TOKENS.find(
     _invitation,
     _unrevoked,
@@ -210,7 +210,7 @@ INVITATIONS = _TOKENS.find(
 REVOKE_INVITATIONS = _TOKENS.revoke(_invitation, tokens.c.user_id == bind("user"))
 #: Revokes one token by id.
 REVOKE_TOKEN = _TOKENS.revoke(tokens.c.id == bind("token"))
-#: Ends what its person opened with a token: sessions, and links that could open one.
+#: Revokes the sessions and login links that a person opened with a token.
 REVOKE_OPENED_WITH = _TOKENS.revoke(
     tokens.c.made_with == bind("token"),
     tokens.c.user_id == bind("user"),
@@ -229,7 +229,7 @@ REVOKE_TOKENS_OF = _TOKENS.revoke(
 
 # Sessions
 
-#: A person's sessions that are still good, newest first.
+#: A person's valid sessions, newest first.
 SESSIONS_OF_USER = _TOKENS.find(
     tokens.c.kind == literal("session"),
     _unrevoked,
@@ -240,7 +240,7 @@ SESSIONS_OF_USER = _TOKENS.find(
 )
 #: One token by its digest.
 TOKEN_BY_DIGEST = _TOKENS.one(digest="digest")
-#: Every session but one, and every link that could open another.
+#: Revokes all sessions of a person except one, and all login links; returns their kinds.
 REVOKE_OTHER_SESSIONS = Statement(
     update(tokens)
     .where(

@@ -1,4 +1,4 @@
-"""Statements that take out what an agent left, and leave that it was there."""
+"""Statements that purge the contents an agent left, and keep the record of its existence."""
 
 from sqlalchemy import BindParameter, exists, func, literal, null, or_, select
 from sqlalchemy import bindparam as bind
@@ -33,7 +33,7 @@ FORGET_TOKENS = delete_from(tokens, agent_id="agent")
 FORGET_ANSWERS = delete_from(answers, actor="actor")
 #: Deletes the logs of an agent's runs.
 FORGET_LOGS = delete_from(run_logs, run_logs.c.run_id.in_(_its_runs))
-#: Removes a run's words; that it ran, how it ended and what it cost stays.
+#: Clears the texts of an agent's runs; their existence, end and cost remain.
 SILENCE_RUNS = Rows(Run).update(
     runs.c.agent_id == _it, final_response=null(), session_id=null(), log_bytes=literal(0)
 )
@@ -54,7 +54,7 @@ REPLACE_SETTINGS = Rows(Agent).update(
     **new(*(one.name for one in (*DOCUMENTS, *PROSE))),
     updated_at=bind("now"),
 )
-#: Somebody got the file, or something was judged by it.
+#: Whether a file is in use: sent with a message, or quoted in the verdict of an outcome.
 RELIED_UPON = Statement(
     select(func.count()).where(
         or_(
@@ -72,7 +72,7 @@ RELIED_UPON = Statement(
     ),
     scalar,
 )
-#: Empties versions: author and time stay, the content does not.
+#: Empties all versions of a file; their authors and times remain.
 BLANK_VERSIONS = Rows(Version, "number").update(
     file_versions.c.file_id == bind("file"), **new("sha256", "size", "is_text")
 )

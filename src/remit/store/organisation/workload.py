@@ -1,4 +1,4 @@
-"""Statements about how much an agent has on its hands."""
+"""Statements about the workload of an agent."""
 
 from sqlalchemy import and_, literal_column, not_, or_, select
 from sqlalchemy import bindparam as bind
@@ -6,7 +6,7 @@ from sqlalchemy import bindparam as bind
 from remit.store.engine.statement import Statement, count, values_of
 from remit.store.tables import files, grants, outcomes, runs
 
-#: Outcomes that it could work on and has not touched for a while.
+#: How many outcomes an agent could work on and has not touched since a time.
 IDLE_OUTCOMES = count(
     outcomes,
     outcomes.c.owner_id == bind("agent"),
@@ -17,9 +17,9 @@ IDLE_OUTCOMES = count(
     outcomes.c.kind == literal_column("'work'"),
     outcomes.c.updated_at <= bind("before"),
 )
-#: How long the conversation of its newest run had become.
+#: The length of the conversation of an agent's newest run.
 LAST_CONTEXT = values_of(runs.c.context_length, agent_id="agent", order=[runs.c.id.desc()], limit=1)
-#: An agent's own notes, the latest day first; by what it holds, of which it has few.
+#: An agent's own daily notes, latest day first; found through its grants, of which it has few.
 NOTES = Statement(
     select(files.c.id, files.c.description)
     .join(grants, and_(grants.c.resource_id == files.c.id, grants.c.kind == "kb_file"))

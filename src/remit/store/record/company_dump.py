@@ -1,4 +1,4 @@
-"""Statements that go through a whole company, page after page, in the order of its ids."""
+"""Statements that read a whole company, page by page, in the order of ids."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -49,7 +49,8 @@ SCHEDULES = _page(Schedule)
 APPROVALS = _page(Approval)
 #: A page of all configurations.
 CONFIGURATIONS = _page(ConfigRevision)
-#: Agents with mail once no run has any of it: a letter that is tried only once has been tried.
+#: Agents that will have queued mail when their runs are gone: leased mail returns to the queue,
+#: unless it is delivered at most once.
 AGENTS_WITH_MAIL = values_of(
     deliveries.c.agent_id,
     deliveries.c.agent_id.is_not(None),
@@ -82,10 +83,10 @@ def _named(others: Column[str], this: Column[str]) -> Statement[Named]:
 
 #: Ids and titles of an outcome's parents.
 PARENTS = _named(outcome_edges.c.parent_id, outcome_edges.c.child_id)
-#: Ids and titles of what an outcome waits for.
+#: Ids and titles of the blockers of an outcome.
 BLOCKERS = _named(outcome_blockers.c.blocker_id, outcome_blockers.c.outcome_id)
 
 
 def taken(kind: type[object]) -> Statement[Any]:
-    """Whether an id is taken, by any company of the instance. An agent has that of an outcome."""
+    """A statement: whether any company of the instance has a row of this type with an id."""
     return Rows(kind).any(id="id")

@@ -26,7 +26,7 @@ _HEADS = Rows(Head, "company_id", table=event_heads)
 LOCK_HEAD = Statement(_HEADS.select(company_id="company").with_for_update(), into(Head))
 #: Number and hash of the newest event of a company.
 READ_HEAD = _HEADS.one(company_id="company")
-#: Makes another event the newest.
+#: Makes another event the head of the chain.
 MOVE_HEAD = _HEADS.update(event_heads.c.company_id == bind("company"), **new("seq", "hash"))
 #: Adds an event.
 INSERT_EVENT = change(insert(events))
@@ -35,7 +35,7 @@ _EVENTS = Rows(Event, "seq")
 EVENTS_AFTER = _EVENTS.after(company_id="company")
 #: A page of a company's events, newest first.
 EVENTS_BEFORE = _EVENTS.before(company_id="company")
-#: When the first event from a place on happened.
+#: The time of the first event from a place in the record on.
 AT_PLACE = Statement(
     select(events.c.at)
     .where(events.c.company_id == bind("company"), events.c.seq >= bind("seq"))
@@ -43,7 +43,7 @@ AT_PLACE = Statement(
     .limit(1),
     scalar,
 )
-#: A page of what one run did, oldest first.
+#: A page of the events of one run, oldest first.
 OF_RUN = _EVENTS.after(run_id="run", company_id="company")
 #: The first events about one thing, oldest first.
 EVENTS_ON = _EVENTS.find(company_id="company", resource="resource", limit=bind("limit"))
@@ -55,7 +55,7 @@ NEWEST_ON = _EVENTS.find(
 ON_BEFORE = _EVENTS.before(
     unless("refused_too", events.c.allowed == true()), company_id="company", resource="resource"
 )
-#: Whether something was done to a thing.
+#: Whether an allowed event of an action on a resource exists.
 HAPPENED = Statement(
     select(events.c.id)
     .where(
@@ -67,7 +67,7 @@ HAPPENED = Statement(
     .limit(1),
     scalar,
 )
-#: The last time that something was done.
+#: The newest allowed event of an action on a resource.
 LAST_OF = _EVENTS.find(
     events.c.allowed == true(),
     company_id="company",
@@ -76,7 +76,7 @@ LAST_OF = _EVENTS.find(
     order=[events.c.seq.desc()],
     limit=1,
 )
-#: Events about a thing, with such details.
+#: Allowed events of an action on a resource whose details contain a text.
 DONE_ABOUT = _EVENTS.find(
     events.c.allowed == true(),
     events.c.details.like(bind("about")),
@@ -163,7 +163,7 @@ class Chain(Delayed):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One place at which the chain does not hold."""
+    """One place at which the chain is broken."""
 
     seq: int
     kind: str
@@ -177,7 +177,7 @@ _MOST_FAULTS = 100
 def verify(
     transaction: Transaction, company_id: str, expected: str | None = None
 ) -> tuple[int, str, list[Fault]]:
-    """Walk a company's whole chain: events seen, hash of the last one, what is wrong."""
+    """Verify a company's whole chain; returns the number of events, the last hash and faults."""
     faults: list[Fault] = []
     found_expected = expected is None or expected == GENESIS
     expected_seq, previous = 1, GENESIS

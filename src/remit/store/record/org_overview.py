@@ -1,4 +1,4 @@
-"""Statements about what each agent cost and when it worked, for many at once."""
+"""Statements about the costs and last runs of many agents at once."""
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam as bind
@@ -28,7 +28,7 @@ _last = (
     .where(agents.c.company_id == bind("company"), scoped(agents.c.id))
     .subquery("last")
 )
-#: When the last run of each began.
+#: The start of each agent's last run.
 LAST_RUNS = Statement(
     sa.select(runs.c.agent_id, runs.c.started_at).join(_last, _last.c.id == runs.c.id), counted
 )

@@ -1,4 +1,4 @@
-"""Statements that count."""
+"""Statements with counts and states for overviews of a company."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ from remit.store.tables import (
 
 
 def _by_status(of: ColumnElement[bool], status: Column[str]) -> Statement[tuple[str, int]]:
-    """How many rows have each status, from an index alone."""
+    """Count the rows of each status; the index alone is read."""
     return Statement(select(status, func.count()).where(of).group_by(status), counted)
 
 
@@ -49,7 +49,7 @@ AGENTS_BY_STATUS = _by_status(agents.c.company_id == bind("company"), agents.c.s
 OUTCOMES_BY_STATUS = _by_status(outcomes.c.company_id == bind("company"), outcomes.c.status)
 #: How many outcomes of an agent have each status.
 OUTCOMES_OF_BY_STATUS = _by_status(outcomes.c.owner_id == bind("owner"), outcomes.c.status)
-#: How many approvals wait: all, or those an agent asked for or is to decide.
+#: How many approvals are pending: all, or those that an agent requested or is to decide.
 PENDING_APPROVALS = count(
     approvals,
     approvals.c.company_id == bind("company"),
@@ -72,12 +72,12 @@ UNREAD = count(
 )
 
 
-# How everybody stands, and how it went over time
+# States of all agents, and runs over time
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An agent in a line: what it is, and what is known of its work without asking further."""
+    """An agent as a row of an overview, with the state of its work from joined tables."""
 
     id: AgentId
     name: str
@@ -90,7 +90,7 @@ class Standing:
     failures: int
     told: str | None
     held_by: str | None
-    #: The closed account or set-up that holds it, and why that is closed.
+    #: Kind and cause of the closed account or set-up that holds the agent.
     held_kind: str | None
     held_cause: str | None
     failing_since: Micros | None
@@ -101,11 +101,11 @@ class Standing:
 
 
 def scoped(agent: ColumnElement[str]) -> ColumnElement[bool]:
-    """Of everybody, or of one agent and those below it."""
+    """A condition: any agent, or one agent and those below it."""
     return unless("everybody", agent.in_(select(BELOW_AGENT.c.id)))
 
 
-#: All agents of a company that work there, or of a part of it.
+#: The states of all agents of a company or of a part of it, except terminated ones.
 STANDINGS = Statement(
     select(
         agents.c.id,
@@ -144,7 +144,7 @@ STANDINGS = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An agent that does not work before somebody mends something."""
+    """An agent in error, which does not work until a person mends the cause."""
 
     id: AgentId
     name: str
@@ -152,7 +152,7 @@ class Stopped:
     since: Micros
 
 
-#: The agents that stopped by an error, with what they were told last and since when they fail.
+#: The agents in error, with the last failure reported to their boss and the start of the failures.
 IN_ERROR = Statement(
     select(
         agents.c.id,
@@ -173,7 +173,7 @@ IN_ERROR = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Counts of a stretch of time that began then."""
+    """Counts of runs in one interval."""
 
     began: Micros
     runs: int
@@ -182,7 +182,7 @@ class Span:
 
 
 _began = runs.c.started_at - runs.c.started_at % bind("span", type_=BigInteger)
-#: Runs, failures and costs by stretches of time that begin then; ids are in the order of time.
+#: Runs, failures and costs per interval since a time; ids are in the order of time.
 RUNS_BY_SPAN = Statement(
     select(
         _began,
@@ -210,5 +210,5 @@ SPENT_BY_DAY = Statement(
     .group_by(spending.c.day),
     lambda day, spent: (int(day), int(spent)),
 )
-#: The last output of a run.
+#: The last three pieces of a run's output, newest first.
 LAST_WORDS = values_of(run_logs.c.text, run_id="run", order=[run_logs.c.number.desc()], limit=3)

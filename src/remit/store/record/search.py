@@ -1,4 +1,4 @@
-"""Statements for those who look: the newest first, by what they look for, and never too much."""
+"""Statements for searches: newest first, filtered, and bounded."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,7 +35,7 @@ ESCAPE: Final = "\\"
 
 
 def containing(text: str) -> str:
-    """A pattern for `LIKE` that finds the text as it stands."""
+    """Return a pattern for `LIKE` that finds a text literally."""
     for special in (ESCAPE, "%", "_"):
         text = text.replace(special, ESCAPE + special)
     return f"%{text}%"
@@ -56,7 +56,7 @@ _wanted = (
         ),
     ),
     outcomes.c.reviews >= bind("least_reviews"),
-    # SQLite knows the other case of English letters only, so that as it was typed is tried, too.
+    # SQLite folds the case of ASCII letters only, so the text is also tried as it was typed.
     unless(
         "any_title",
         outcomes.c.title.like(bind("title"), escape=ESCAPE),
@@ -75,7 +75,7 @@ WAITING_FOR = _OUTCOMES.find(
     join=(outcome_blockers, outcome_blockers.c.outcome_id == outcomes.c.id),
     limit=bind("limit"),
 )
-#: A page of what is drawn, oldest first.
+#: A page of a company's outcomes for the graph, oldest first.
 DRAWN = _OUTCOMES.after(
     unless("inboxes_too", outcomes.c.kind == sa.literal("work")),
     if_asked(outcomes.c.status, "status"),
@@ -103,11 +103,11 @@ class Letter:
     message_id: MessageId
     subject: str
     deliver_at: Micros
-    #: None when Remit wrote it.
+    #: None for a message that Remit wrote.
     sender_name: str | None
 
 
-#: Unread mail of a person in a company; questions are told of as such.
+#: Unread mail of a person in a company, without questions, which are listed on their own.
 LETTERS_OF_USER = Statement(
     sa.select(
         deliveries.c.message_id,
@@ -131,7 +131,7 @@ LETTERS_OF_USER = Statement(
 
 
 def _with_words(table: sa.Table, name: str, kind: str = "") -> sa.Select[Any]:
-    """Rows of a company whose names have the words in them."""
+    """Select the resources of a company whose names contain the words."""
     own = sa.literal(f"{kind}:").concat(table.c.id) if kind else table.c.id
     return sa.select(own).where(
         table.c.company_id == bind("company"),
@@ -139,10 +139,10 @@ def _with_words(table: sa.Table, name: str, kind: str = "") -> sa.Select[Any]:
     )
 
 
-#: The words are in what an event says, or in the name of who did it or of what it is about.
+#: A condition: an event's details or action, or the name of its actor or resource, has the words.
 _says = sa.or_(
     sa.and_(
-        # Reorganisations are kept with settings of adapters, which are not to be guessed.
+        # Events of reorganisations contain settings of adapters, which a search must not reveal.
         events.c.action.not_like(sa.literal("org.%")),
         sa.or_(
             events.c.details.like(bind("words"), escape=ESCAPE),
@@ -155,7 +155,7 @@ _says = sa.or_(
     events.c.resource.in_(_with_words(outcomes, "title", "outcome")),
     events.c.resource.in_(_with_words(files, "description", "kb_file")),
 )
-#: A stretch of the record, of which only what is looked for is shown.
+#: A page of a range of the record, filtered by action, actor, refusal or words, newest first.
 EVENTS_AMONG = Rows(Event, "seq").before(
     events.c.seq >= bind("first"),
     unless(
@@ -177,11 +177,11 @@ HOLDING = Rows(Grant).find(
 )
 
 
-# By what something is called
+# Searches by name
 
 
 def _called(*texts: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    """One of them contains the words, as they were typed or with the case of English letters."""
+    """A condition: a text contains the words, as typed or with the case of ASCII letters folded."""
     return sa.or_(
         *(text.like(bind("words"), escape=ESCAPE) for text in texts),
         *(sa.func.lower(text).like(bind("lower"), escape=ESCAPE) for text in texts),
@@ -212,7 +212,7 @@ MESSAGES_CALLED = Rows(Message).find(
     order=[messages.c.id.desc()],
     limit=bind("limit"),
 )
-#: Of so many newest runs those are found whose cause or error has the words.
+#: The newest runs of a company, to which the search for words is limited.
 _lately = (
     sa.select(runs.c.id)
     .where(runs.c.company_id == bind("company"))
@@ -220,7 +220,7 @@ _lately = (
     .limit(sa.literal_column("2000"))
     .subquery("lately")
 )
-#: Runs by why they began or failed, or by who ran; newest first.
+#: Recent runs by their reason, error or agent's name, newest first.
 RUNS_CALLED = Rows(Run).find(
     sa.or_(
         _called(runs.c.why, runs.c.error),

@@ -1,4 +1,4 @@
-"""Ids by the short id that lists show, or by its first digits."""
+"""Look-up of ids by the short id that lists show, or by a prefix of it."""
 
 from sqlalchemy import Table, func, literal_column
 from sqlalchemy import bindparam as bind
@@ -7,7 +7,7 @@ from remit.store import tables
 from remit.store.engine.statement import Statement, values_of
 from remit.store.tables.base import SHORT_BEGINS
 
-#: More than this many are as good as none: somebody typed too little.
+#: Most matches that are read; a prefix with more is too short to be useful.
 _MOST = 20
 
 
@@ -47,5 +47,5 @@ def _by_beginning(table: Table) -> Statement[str]:
 
 #: The ids of a company whose short ids lie between two, by table.
 BY_SHORT_ID = {what: _by_short_id(table) for what, table in _TABLES.items()}
-#: Whether a company has something whose whole id begins so.
+#: Whether a company has a row whose full id has a prefix, by table.
 BY_BEGINNING = {what: _by_beginning(table) for what, table in _TABLES.items()}

@@ -1,9 +1,9 @@
-"""The tables. Whatever a database can guarantee by itself is said here.
+"""The tables, with every guarantee that the database itself can enforce.
 
 Ids are text, times whole microseconds, JSON is text: the same bytes on SQLite and PostgreSQL.
-Foreign keys carry the company along, so that nothing can point into another company.
+Foreign keys include the company, so that no row can refer to another company.
 
-Each stands in the module of its noun; here they have one name.
+Each table is defined in the module of its noun, and imported from here.
 """
 
 from remit.store.tables.accounts import *  # noqa: F403

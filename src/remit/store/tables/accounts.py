@@ -1,4 +1,4 @@
-"""Accounts of providers, and adapters as workers have them: several agents depend on each."""
+"""Accounts of providers and set-ups of adapters on workers, on each of which agents depend."""
 
 from sqlalchemy import Index
 

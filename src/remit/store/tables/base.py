@@ -1,8 +1,8 @@
-"""Parts that all tables share.
+"""Helpers that build all tables.
 
-A table that stores a value of the model has a column for each field of it, and what the type of the
-field says is kept: ids refer to what they are ids of, in the same company, and words are one of
-their kind. The rest is given beside it: keys, defaults, conditions, indexes, numbers of 64 bits.
+A table that stores a value of the model has a column for each field, derived from the field's type:
+an id becomes a foreign key within the same company, and an enum a check constraint. The rest is
+declared by hand: keys, defaults, other conditions, indexes, and 64-bit numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,18 +42,18 @@ metadata = sa.MetaData(
     }
 )
 
-#: Ids compare byte by byte everywhere, so that a prefix is a range.
+#: Ids compare by bytes on both engines, so that a prefix is a range.
 Id = sa.String(36).with_variant(sa.String(36, collation="C"), "postgresql")
-#: Where the short id begins that lists show: twelve random digits at the end of an id.
+#: Position of the short id in an id: the twelve random digits at the end, which lists show.
 SHORT_BEGINS = 25
 Time = sa.BigInteger()
 RowNumber = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-#: Of a column.
+#: Type of a column.
 Kind = TypeEngine[Any] | type[TypeEngine[Any]]
 
-#: Values of the model, and the table of each.
+#: Table of each value of the model.
 STORED: dict[type[Any], sa.Table] = {}
-#: The tables of ids that belong to no company, and of those that belong to one.
+#: Tables that types of ids refer to: those outside companies, and those within one.
 _SHARED: dict[Any, str] = {CompanyId: "companies", UserId: "users"}
 _WITHIN_COMPANY: dict[Any, str] = {
     AgentId: "agents",
@@ -75,10 +75,10 @@ def table(name: str, *parts: SchemaItem, **options: Any) -> sa.Table:
 
 
 def copied(table: sa.Table, tables: sa.MetaData) -> sa.Table:
-    """A copy of a table among others, which creates its indexes in the order of their declaration.
+    """Copy a table into other metadata, so that its indexes are created in order of declaration.
 
-    Of two indexes that seem equally good, SQLite takes the one that was created last, and to
-    SQLAlchemy they are a set, whose order is another in each process.
+    Of two equally good indexes SQLite takes the one created last, and SQLAlchemy keeps them in a
+    set, whose order differs between processes.
     """
     copy = table.to_metadata(tables)
     copy.indexes = OrderedSet(in_order(copy))
@@ -86,7 +86,7 @@ def copied(table: sa.Table, tables: sa.MetaData) -> sa.Table:
 
 
 def in_order(table: sa.Table) -> list[sa.Index]:
-    """The indexes of a table as they are declared: the special ones after the general."""
+    """Return the indexes of a table in order of declaration: special ones after general ones."""
     return sorted(table.indexes, key=lambda one: table.info["indexes"].index(one.name))
 
 
@@ -99,10 +99,10 @@ def table_of(
     defaults: Mapping[str, str | int] = MappingProxyType({}),
     **options: Any,
 ) -> sa.Table:
-    """A table that stores values: a column for each field that is not among the parts; a reference
-    where that is the id of something else, and a condition where it is one of some words, unless
-    the parts say another. Other rows of the company refer to `referable` ones; `defaults` are for
-    rows that are older than their columns."""
+    """Declare the table of a value. Each field without a column among the parts gets one, with a
+    foreign key for an id and a check for an enum, unless the parts have their own. Rows of other
+    tables in the company may refer to a `referable` table; `defaults` fill columns of rows that are
+    older than the column."""
     given = {part.name: part for part in parts if isinstance(part, sa.Column)}
     explicit = [part for part in parts if isinstance(part, sa.ForeignKeyConstraint)]
     referring = {"id", *(name for one in explicit for name in one.column_keys)}
@@ -128,7 +128,7 @@ def table_of(
             conditions += within_company(_WITHIN_COMPANY[kind], field)
         if isinstance(kind, EnumType) and issubclass(kind, StrEnum) and field not in checked:
             conditions.append(one_of(field, *kind))
-    # The number that the database gives a row is its first column, what else no field has its last.
+    # A generated row number becomes the first column, other columns without a field the last.
     columns = [*(one for one in given.values() if one.primary_key), *columns]
     columns += [one for one in given.values() if not one.primary_key]
     others = [part for part in parts if not isinstance(part, sa.Column)]
@@ -137,7 +137,7 @@ def table_of(
 
 
 def kinds(value: type[Any]) -> dict[str, tuple[Any, bool]]:
-    """The types of a value's fields, and whether each may be None."""
+    """Return the types of a value's fields, and whether each may be None."""
     hints = get_type_hints(value, include_extras=True)
     found = {}
     for field in fields(value):
@@ -156,7 +156,7 @@ def _default(value: str | int | None) -> Any:
 
 
 def _is_described(hint: Any) -> bool:
-    """Whether a field has words and limits besides its type, as those of an agent have."""
+    """Whether a field's type carries descriptions and limits, as those of an agent do."""
     return get_origin(hint) is Annotated and hint != Micros
 
 
@@ -183,12 +183,12 @@ def keys(kind: Kind, *names: str) -> list[sa.Column[Any]]:
 
 
 def counters(*names: str) -> list[sa.Column[Any]]:
-    """Whole numbers that begin at nothing, also in rows that are older than the column."""
+    """Integer columns that begin at 0, also in rows that are older than the column."""
     return [sa.Column(name, sa.BigInteger, nullable=False, server_default="0") for name in names]
 
 
 def references(table: str, *names: str) -> list[sa.Column[Any]]:
-    """Ids of rows that belong to no company, or whose company is not compared."""
+    """Id columns with foreign keys that do not compare the company."""
     return [sa.Column(name, Id, sa.ForeignKey(f"{table}.id")) for name in names]
 
 
@@ -206,7 +206,7 @@ def one_of(column: str, *values: str) -> sa.CheckConstraint:
 
 
 def leased_queue(held: str, *ends: str) -> list[SchemaItem]:
-    """The status of what waits in a queue, is held by a worker until its lease ends, and ends."""
+    """The epoch of a leased queue's table, and the checks of its statuses, leases and ends."""
     return [
         *required(sa.BigInteger, "epoch"),
         one_of("status", "queued", held, *ends),
@@ -218,7 +218,7 @@ def leased_queue(held: str, *ends: str) -> list[SchemaItem]:
 def partial_index(
     name: str, *columns: str, where: str, sqlite: str | None = None, unique: bool = False
 ) -> sa.Index:
-    """An index of the rows that meet a condition; `sqlite` is how SQLite has to write it."""
+    """An index of the rows that meet a condition; `sqlite` is the condition in SQLite's dialect."""
     return sa.Index(
         name,
         *columns,
@@ -229,14 +229,14 @@ def partial_index(
 
 
 def by_short_id(table: str) -> sa.Index:
-    """Finds a row by the short id that lists show, or by its first digits."""
+    """An index by the short id that lists show, or by a prefix of it."""
     return sa.Index(f"ix_{table}_short_id", sa.text(f"substr(id, {SHORT_BEGINS})"))
 
 
 def within_company(
     table: str, *columns: str, deferred: bool = False
 ) -> list[sa.ForeignKeyConstraint]:
-    """References to rows of the same company."""
+    """Foreign keys to rows of the same company."""
     return [
         sa.ForeignKeyConstraint(
             [column, "company_id"],

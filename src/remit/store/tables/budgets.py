@@ -1,4 +1,4 @@
-"""Budgets of agents: their accounts, what is set aside for outcomes, and who was stopped."""
+"""Budgets of agents: accounts, reservations for outcomes, spending, and stopped agents."""
 
 from sqlalchemy import BigInteger, Index, Text
 
@@ -15,9 +15,9 @@ budget_accounts = schema.table(
     *schema.keys(Text, "kind"),
     schema.company_id(),
     *schema.required(BigInteger, "amount"),
-    # The amounts of the nearest accounts below it, kept by the services.
+    # Sum of the amounts of the nearest accounts below it, maintained by the services.
     *schema.required(BigInteger, "reserved"),
-    # Money paid out of it in the month that began then; other months begin at nothing.
+    # Charges in the month that began at this time; for any other month they count as 0.
     *schema.required(Time, "month"),
     *schema.required(BigInteger, "charged"),
     *schema.within_company("agents", "agent_id"),
@@ -37,8 +37,8 @@ reservations = schema.table_of(
     schema.partial_index("ix_reservations_company_id", "company_id", where=_OPEN),
 )
 
-# The spending of an agent itself on a day (UTC), whoever paid. Months before there were days stand
-# at their first day.
+# The spending of an agent itself on a day (UTC), from whichever account. Older rows hold a whole
+# month, under its first day.
 spending = schema.table(
     "spending",
     *schema.keys(Id, "agent_id"),
@@ -49,7 +49,7 @@ spending = schema.table(
     Index("ix_spending_company_id", "company_id", "day"),
 )
 
-# Agents that are not started, because somebody's budget is used up.
+# Agents that are not started, because their budget or a boss's is used up.
 budget_stops = schema.table_of(
     *(Stop, "budget_stops"),
     Index("ix_budget_stops_company_id", "company_id"),

@@ -1,5 +1,5 @@
-"""Changes that agents propose to repositories, what is said about them and found by checks, and
-errands at remotes."""
+"""Changes that agents propose to repositories, comments on them, their checks, and errands at
+remotes."""
 
 from sqlalchemy import BigInteger, Index, UniqueConstraint
 
@@ -15,7 +15,7 @@ changes = schema.table_of(
     *(Change, "changes"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
     schema.check("merged", "(status = 'merged') = (merged_commit IS NOT NULL)"),
-    # One branch of an agent is one change for as long as it is open.
+    # A branch has at most one open change.
     schema.partial_index("uq_changes_branch", "repo_id", "remote_branch", unique=True, where=_OPEN),
     schema.partial_index("ix_changes_outcome_id", "outcome_id", where=_OPEN),
     Index("ix_changes_agent_id", "agent_id", "id"),
@@ -29,7 +29,7 @@ change_comments = schema.table_of(
     *(ChangeComment, "change_comments"),
     schema.check("place", "(line IS NULL) = (side IS NULL) AND (line IS NULL OR path IS NOT NULL)"),
     Index("ix_change_comments_change_id", "change_id", "id"),
-    # Comments from outside come in once.
+    # Deduplicates comments from the forge.
     schema.partial_index(
         "uq_change_comments_outside_id",
         *("change_id", "outside_id"),

@@ -1,4 +1,4 @@
-"""Bindings of agents to channels, what goes out through them, and what came in."""
+"""Bindings of agents to channels, their outgoing deliveries, and receipts of incoming messages."""
 
 from sqlalchemy import (
     Index,
@@ -26,7 +26,7 @@ agent_bindings = schema.table_of(
 
 channel_deliveries = schema.table_of(
     *(ChannelDelivery, "channel_deliveries"),
-    # It goes out once, so the message names it; also to the outside.
+    # A message has one delivery, so its id is the key, also as the deduplication key outside.
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
     schema.partial_index(
         "ix_channel_deliveries_unfinished",

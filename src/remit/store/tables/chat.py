@@ -1,4 +1,4 @@
-"""Linked accounts, receivers, what came in from chats and what Remit shows there."""
+"""Linked accounts, receivers, the intake from chats and the posts in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets, MCP servers and repositories: what lies outside and is lent to agents."""
+"""Secrets, MCP servers, repositories and folders: resources outside that agents may use."""
 
 from remit.model.connections.folder import Folder
 from remit.model.connections.mcp_server import McpServer
@@ -31,7 +31,7 @@ repos = schema.table_of(
     defaults={"people": "[]"},
 )
 
-#: Folders of workers' machines that runs are shown.
+#: Folders of workers' machines that are visible to runs.
 folders = schema.table_of(
     *(Folder, "folders"),
     schema.check("place", "(path IS NULL) <> (repo_id IS NULL)"),

@@ -1,4 +1,4 @@
-"""Files, their versions, who read them, and who may."""
+"""Files, their versions, links and access log, and grants."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer
 
@@ -10,7 +10,7 @@ from remit.store.tables.base import Id, RowNumber
 files = schema.table_of(
     *(File, "files"),
     *schema.required(BigInteger, "size"),
-    # Where SQLite's full-text index has it; PostgreSQL does without.
+    # Row in SQLite's full-text index; unused on PostgreSQL.
     *schema.optional(BigInteger, "search_row"),
     schema.check("version", "version >= 1"),
     schema.partial_index("ix_files_company_id", "company_id", "id", where="kind = 'file'"),
@@ -21,7 +21,7 @@ files = schema.table_of(
         where="unlisted = false AND kind = 'file'",
         sqlite="unlisted = 0 AND kind = 'file'",
     ),
-    # Files that were written, without all that were mailed.
+    # Files without the texts of messages.
     schema.partial_index(
         "ix_files_written",
         "company_id",
@@ -51,7 +51,7 @@ file_versions = schema.table_of(
 file_links = schema.table(
     "file_links",
     Column("file_id", Id, ForeignKey("files.id"), primary_key=True),
-    # May name what does not exist (yet), as any link can.
+    # Without a foreign key, because the target of a link need not exist.
     *schema.keys(Id, "target_id"),
     Index("ix_file_links_target_id", "target_id"),
 )

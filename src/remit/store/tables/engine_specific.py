@@ -1,7 +1,7 @@
-"""Parts of the schema that SQLAlchemy has no words for, and that differ between the databases: the
-index for words in files, and the events that nobody changes."""
+"""DDL that SQLAlchemy cannot express and that differs between the engines: the full-text index of
+files, and the triggers that keep events append-only."""
 
-#: DDL by the name of the dialect; the tables are there already.
+#: DDL by the name of the dialect, to be run after the tables are created.
 STATEMENTS = {
     "sqlite": (
         "CREATE VIRTUAL TABLE file_search USING fts5(file_id UNINDEXED, words)",

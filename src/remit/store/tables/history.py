@@ -1,4 +1,4 @@
-"""The event chain, and the first answer to each request."""
+"""The event chain, and the stored answers of idempotent calls."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Text
 
@@ -15,7 +15,7 @@ event_heads = schema.table(
 
 events = schema.table_of(
     *(Event, "events"),
-    # An id alone, without a reference.
+    # An id without a foreign key.
     *schema.optional(Id, "run_id"),
     *schema.keys(BigInteger, "seq"),
     Column("id", Id, nullable=False, unique=True),
@@ -28,10 +28,10 @@ events = schema.table_of(
 
 answers = schema.table(
     "answers",
-    # The first answer to each idempotency key, kept so that a repeat gets it again.
+    # The first answer to each idempotency key, returned again to a repeated call.
     *schema.keys(Text, "actor", "key"),
     *schema.required(Text, "verb"),
-    # Of the verb's arguments: only digests of one version can be compared.
+    # Version of the verb's arguments: digests of different versions are not comparable.
     Column("version", Integer, nullable=False, server_default="1"),
     *schema.required(Text, "digest", "answer"),
     *schema.required(Time, "created_at"),

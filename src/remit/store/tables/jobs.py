@@ -12,7 +12,7 @@ _UNFINISHED = "status IN ('queued', 'running')"
 jobs = schema.table_of(
     *(Job, "jobs"),
     Column("message_id", Id, nullable=False, unique=True),
-    # The closed account or set-up that it waits for or, while it runs, finds out about.
+    # The closed account or set-up that a queued job waits for, or that a running job probes.
     *schema.optional(Id, "held_by"),
     *schema.counters(*METERS),
     *schema.within_company("messages", "message_id"),

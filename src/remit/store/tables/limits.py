@@ -1,4 +1,4 @@
-"""Limits that were reached, and until when nobody is started for that."""
+"""Limits that were reached, and until when they keep agents from being started."""
 
 from sqlalchemy import Index
 
@@ -8,7 +8,7 @@ from remit.store.tables.base import Id
 
 limits_reached = schema.table_of(
     *(Reached, "limits_reached"),
-    # The agent, or the company where it is the company's own limit.
+    # The agent, or the company for a limit of the company.
     *schema.required(Id, "subject_id"),
     schema.one_of(
         "name",

@@ -1,4 +1,4 @@
-"""Messages and their deliveries, what comes at a time, and questions."""
+"""Messages and their deliveries, schedules, and questions."""
 
 from sqlalchemy import BigInteger, Column, Index
 
@@ -10,7 +10,7 @@ from remit.store.tables.base import Id, RowNumber
 
 messages = schema.table_of(
     *(Message, "messages"),
-    # Ids alone, without a reference.
+    # Ids without foreign keys.
     *schema.required(Id, "thread_id"),
     *schema.optional(Id, "origin_id"),
     *schema.references("runs", "sender_run_id"),
@@ -23,10 +23,10 @@ messages = schema.table_of(
     schema.check("from_board", "NOT from_board OR sender_kind = 'user'"),
     Index("ix_messages_thread_id", "thread_id", "id"),
     Index("ix_messages_company_id", "company_id", "id"),
-    # The letters of a sender, such as those still held back.
+    # The messages of a sender, such as deferred ones.
     Index("ix_messages_sender_agent_id", "sender_agent_id", "id"),
     Index("ix_messages_sender_user_id", "sender_user_id", "id"),
-    # The letters that carry a question: few of all.
+    # The messages that carry a question, which are few.
     schema.partial_index("ix_messages_question_id", "question_id", where="question_id IS NOT NULL"),
     schema.partial_index("ix_messages_origin_id", "origin_id", "id", where="origin_id IS NOT NULL"),
     schema.by_short_id("messages"),
@@ -36,10 +36,10 @@ messages = schema.table_of(
 
 deliveries = schema.table_of(
     *(Delivery, "deliveries"),
-    # An id alone, without a reference.
+    # An id without a foreign key.
     *schema.optional(Id, "alone_run_id"),
     Column("id", RowNumber, primary_key=True, autoincrement=True),
-    # The place in line, given when the message becomes visible; clocks do not matter to it.
+    # Place in the queue, assigned when the message becomes visible; independent of clocks.
     *schema.optional(BigInteger, "position"),
     *schema.references("runs", "run_id"),
     schema.check("one_receiver", "(agent_id IS NULL) <> (user_id IS NULL)"),
@@ -53,13 +53,13 @@ deliveries = schema.table_of(
         "position",
         where="status IN ('queued', 'leased')",
     ),
-    # All that came for an agent. With the position SQLite would prefer it to the small one above.
+    # All mail of an agent. With the position, SQLite would prefer it to the partial index above.
     Index("ix_deliveries_agent_id", "agent_id"),
     Index("ix_deliveries_user_id", "user_id", "company_id", "position"),
     schema.partial_index(
         "ix_deliveries_user_waiting", "user_id", "company_id", "position", where="status = 'queued'"
     ),
-    # With the receiver, or "did it reach them" would go through all that they ever received.
+    # With the receiver, else a look-up by both would read all mail that the receiver ever got.
     Index("ix_deliveries_message_id", "message_id", "agent_id"),
     schema.partial_index("ix_deliveries_due", "deliver_at", where="status = 'deferred'"),
     schema.partial_index("ix_deliveries_dead", "company_id", "id", where="status = 'dead'"),

@@ -1,4 +1,4 @@
-"""Agents, the tree they form over time, and what they are to bring about."""
+"""Agents, their reporting lines over time, and the graph of outcomes."""
 
 from sqlalchemy import BigInteger, Column, Index, Text
 
@@ -11,11 +11,11 @@ outcomes = schema.table_of(
     *(Outcome, "outcomes"),
     # Words that the database does not check.
     *schema.optional(Text, "look_for"),
-    # An id alone, without a reference.
+    # An id without a foreign key.
     *schema.optional(Id, "origin_id"),
-    # Places in the record: the last news about it, and what its owner was shown.
+    # Places in the record: of the last news about the outcome, and up to where its owner has seen.
     *schema.counters("news", "seen"),
-    # A mandate and its agent name each other, so one of the two waits for the commit.
+    # A mandate and its agent refer to each other, so one of the two keys is checked at the commit.
     *schema.within_company("agents", "owner_id", "delegator_id", deferred=True),
     schema.check("delegator", "delegator_id IS NULL OR delegated"),
     schema.check("open_prereqs", "open_prereqs >= 0"),
@@ -23,13 +23,13 @@ outcomes = schema.table_of(
     schema.check("finished", "(status = 'open') = (finished_at IS NULL)"),
     schema.check("perpetual", "NOT (perpetual AND status = 'completed')"),
     Index("ix_outcomes_company_id", "company_id", "id"),
-    # How many there are of each, without looking at any.
+    # Counts by status are read from the index alone.
     Index("ix_outcomes_status", "company_id", "status"),
     Index("ix_outcomes_owner_id", "owner_id", "status"),
     schema.partial_index("ix_outcomes_origin_id", "origin_id", "id", where="origin_id IS NOT NULL"),
     schema.partial_index(
-        # All of it is in the condition too; with fewer columns SQLite prefers the index above.
-        # The most pressing come last in it.
+        # Repeats columns of the condition: with fewer, SQLite prefers the index above. The most
+        # pressing outcomes come last in it.
         "ix_outcomes_actionable",
         "owner_id",
         "status",
@@ -39,8 +39,8 @@ outcomes = schema.table_of(
         where="status = 'open' AND open_prereqs = 0 AND NOT perpetual",
         sqlite="status = 'open' AND open_prereqs = 0 AND perpetual = 0",
     ),
-    # Owners to be started for news; few, however much is open. With the first two, which
-    # are in every question, SQLite prefers it to the index of what can be worked on.
+    # Owners to be started for news: few, however many outcomes are open. Every such query has the
+    # first two columns; with them SQLite prefers this index to the one of actionable outcomes.
     schema.partial_index(
         "ix_outcomes_news",
         "status",
@@ -48,7 +48,7 @@ outcomes = schema.table_of(
         "owner_id",
         where="status = 'open' AND (news > seen OR kind = 'inbox')",
     ),
-    # Outcomes that the clock brings back.
+    # Outcomes that become due by the clock.
     schema.partial_index(
         "ix_outcomes_look_at", "look_at", where="status = 'open' AND look_at IS NOT NULL"
     ),
@@ -92,9 +92,9 @@ agents = schema.table_of(
     schema.check("not_own_boss", "boss_id <> id"),
     Index("ix_agents_company_id", "company_id", "id"),
     Index("ix_agents_boss_id", "boss_id"),
-    # Agents that a person has to see to.
+    # Agents in error, which a person has to mend.
     schema.partial_index("ix_agents_error", "id", where="status = 'error'"),
-    # SQLite looks a deferred reference up from both sides; without these it reads every agent.
+    # SQLite checks a deferred foreign key from both sides; without these it reads every agent.
     Index("ix_agents_state_file_id", "state_file_id"),
     Index("ix_agents_log_file_id", "log_file_id"),
     schema.partial_index(

@@ -1,4 +1,4 @@
-"""Companies, the people in them, and what proves who somebody is."""
+"""Companies, users, memberships, and tokens that prove an identity."""
 
 from sqlalchemy import Column, Index, Text
 
@@ -10,7 +10,7 @@ from remit.store.tables import base as schema
 companies = schema.table_of(
     *(Company, "companies"),
     Column("name_key", Text, nullable=False, unique=True),
-    # The last place in line that was given to a message.
+    # The last position that was assigned in the company's queue of mail.
     *schema.counters("mail_position"),
     defaults={
         "messaging": "chain",

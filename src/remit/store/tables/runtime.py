@@ -1,4 +1,4 @@
-"""Runs, who is to be started, conversations, and what programs printed."""
+"""Runs, agents' leases, conversations, and the output of programs."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Text
 
@@ -7,7 +7,7 @@ from remit.model.execution.run import Lease, Run
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id, Time
 
-#: Something is to do while a wake is ahead of what was done.
+#: An agent is awake while its count of wakes exceeds the count that runs have handled.
 _READY = "wake_seq > done_seq AND held_by IS NULL"
 _HELD = "held_by IS NOT NULL"
 
@@ -32,7 +32,7 @@ runs = schema.table_of(
 agent_leases = schema.table_of(
     *(Lease, "agent_leases"),
     *schema.required(BigInteger, "wake_seq", "done_seq", "epoch"),
-    # The closed account or set-up that it waits for: it is not looked for among those ready.
+    # The closed account or set-up that the agent waits for, which excludes it from the ready ones.
     *schema.optional(Id, "held_by"),
     schema.check("wakes", "wake_seq >= done_seq"),
     schema.partial_index("ix_agent_leases_due", "due_at", where=_READY),

@@ -1,4 +1,4 @@
-"""Waits of agents, and submissions that nobody has judged."""
+"""Waits of agents, and submissions of outcomes for a verdict."""
 
 from sqlalchemy import Index, UniqueConstraint
 

@@ -1,4 +1,4 @@
-"""Wishes of people, and how people are told outside that something needs them."""
+"""Wishes of people, and notices to people outside about things that need them."""
 
 from sqlalchemy import Index, UniqueConstraint
 
@@ -10,10 +10,10 @@ from remit.store.tables.base import Id
 _OPEN = "status = 'open'"
 _UNFINISHED = "status IN ('queued', 'leased')"
 
-#: A row for each letter from a person to an agent; open until the person was answered.
+#: A row for each message from a person to an agent; open until the person is answered.
 wishes = schema.table_of(
     *(Wish, "wishes"),
-    # An id alone, without a reference.
+    # An id without a foreign key.
     *schema.optional(Id, "shared_with"),
     schema.check("ended", "(status = 'open') = (ended_at IS NULL)"),
     schema.partial_index("ix_wishes_shared_with", "shared_with", where="shared_with IS NOT NULL"),
@@ -22,7 +22,7 @@ wishes = schema.table_of(
     key=("message_id",),
 )
 
-#: Where a person wants to be told. A command is not here: it is in a file of the instance.
+#: A person's webhook for notices. Commands for notices are in a file of the instance instead.
 notice_hooks = schema.table_of(
     *(Hook, "notice_hooks"),
     key=("company_id", "user_id"),
@@ -32,11 +32,11 @@ notice_hooks = schema.table_of(
 notices = schema.table_of(
     *(Notice, "notices"),
     *schema.required(Id, "subject_id"),
-    # The notice that told of it together with others; who did not decide it in time.
+    # The digest that contained it; the person who did not decide in time, for an escalation.
     *schema.optional(Id, "digest_id", "escalated_from"),
-    # The post in a chat, which can be changed afterwards; and JSON: its text.
+    # The post that shows it in a chat and can be changed afterwards.
     *schema.optional(Id, "post_id"),
-    # Of what it tells, how much it shows as dealt with.
+    # How many of its subjects the post shows as settled.
     *schema.counters("settled"),
     UniqueConstraint("user_id", "way", "kind", "subject_id"),
     *schema.leased_queue("leased", "done", "dead", "cancelled"),
@@ -46,7 +46,7 @@ notices = schema.table_of(
     Index("ix_notices_user_id", "user_id", "id"),
 )
 
-#: Which kinds a person wants to be told of, where and when; who has none is told as usual.
+#: A person's rules for notices: kinds, ways and times; without a row, the defaults hold.
 notice_rules = schema.table_of(
     *(StoredRules, "notice_rules"),
     key=("company_id", "user_id"),

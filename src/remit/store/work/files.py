@@ -39,7 +39,7 @@ ADVANCE_FILE = _FILES.update(
     **new("version", "sha256", "size", "is_text", "links"),
     updated_at=bind("now"),
 )
-#: Description of a file, and whether lists show it.
+#: Stores the description of a file, and whether lists show it.
 DESCRIBE_FILE = _FILES.update(
     files.c.id == bind("file"), **new("description", "unlisted"), updated_at=bind("now")
 )
@@ -63,7 +63,7 @@ REFERENCED = _FILE_VERSIONS.any(file_id="file", sha256="sha256")
 
 # Access
 
-#: Notes that somebody read or wrote a file.
+#: Adds an entry to a file's access log.
 INSERT_ACCESS = _ACCESS_LOG.insert_without("id")
 #: A page of a file's access log, newest first.
 ACCESSES = _ACCESS_LOG.before(file_id="file")
@@ -103,8 +103,8 @@ _visible = sa.or_(
 
 #: The files that the caller may see and whose ids lie between two.
 FILES_BY_PREFIX = _FILES.between(_visible, company_id="company", limit=20)
-# The newest files: everything for who sees everything; for others what is listed, and apart from
-# that what is not listed and yet theirs. Each is a walk down one index.
+# The newest files. A caller who sees everything gets all; for others, listed files and unlisted
+# files that were shared with them are two statements. Each walks down one index.
 _newest = (
     _FILES.select(
         files.c.id < bind("before"),
@@ -115,15 +115,15 @@ _newest = (
     .order_by(files.c.id.desc())
     .limit(bind("limit"))
 )
-#: The newest files that the caller may see, letters too.
+#: The newest files of a company, texts of messages too, for a caller who sees everything.
 NEWEST_FILES = Statement(_newest, into(File))
-#: The newest files that the caller may see.
+#: The newest files of a company without texts of messages, for a caller who sees everything.
 NEWEST_WRITTEN = Statement(
     _newest.where(files.c.letter == sa.literal_column("false")),
     into(File),
     sqlite=_newest.where(files.c.letter == sa.literal_column("0")),
 )
-#: Of a company that comes from elsewhere: which files are the texts of its letters.
+#: Marks the files of an imported company that are texts of its messages.
 KNOW_LETTERS = _FILES.update(
     files.c.company_id == bind("company"),
     files.c.unlisted == sa.true(),
@@ -133,13 +133,13 @@ KNOW_LETTERS = _FILES.update(
     ),
     letter=True,
 )
-#: The newest files that the caller may see, without unlisted ones.
+#: The newest listed files of a company.
 NEWEST_LISTED = Statement(
     _newest.where(files.c.unlisted == sa.literal_column("false")),
     into(File),
     sqlite=_newest.where(files.c.unlisted == sa.literal_column("0")),
 )
-# Bounded, and so computed first: walking the files instead would pass over all that are hidden.
+# Bounded, so that it is computed first: walking the files instead would read all hidden ones.
 _granted = (
     sa.select(grants.c.resource_id)
     .where(
@@ -164,7 +164,7 @@ NEWEST_UNLISTED = _FILES.find(
     order=[_mine.c.resource_id.desc()],
     limit=bind("limit"),
 )
-#: Links come from the same company or are of no concern; the caller leaves out the others.
+#: The files with a link to a file that the caller may see; the caller drops other companies' files.
 BACKLINKS = _FILES.find(
     file_links.c.target_id == bind("file"),
     _visible,
@@ -182,11 +182,11 @@ _held = (
     .limit(bind("limit"))
     .subquery("held")
 )
-#: Files an agent holds something on; the caller's levels are then decided one by one.
+#: A page of the files on which an agent holds a grant; the service then decides each level.
 HELD_FILES = _FILES.find(join=(_held, _held.c.resource_id == files.c.id))
 
-# Search. Words are folded before they come here, so that both databases find the same. What is
-# found are candidates, the newest ones if there are very many; ranking them is the caller's.
+# Search. Words are folded by the caller, so that both databases find the same. The results are
+# candidates, the newest ones if there are very many; the caller ranks them.
 
 _FILE_COLUMNS = ", ".join(f"f.{column.name}" for column in columns(files, File))
 _ON_FILE_TEXT = """
@@ -201,21 +201,21 @@ _VISIBLE_TEXT = f"""
 """
 #: Files that the caller may see and that contain all words, newest first.
 MATCHING_FILES = Statement(
-    # Only our own column names and constants are put together here.
+    # The text is composed of column names and constants only.
     sa.text(f"""
         SELECT {_FILE_COLUMNS} FROM to_tsquery('simple', :match) AS q(words)
         JOIN file_search s ON s.words @@ q.words JOIN files f ON f.id = s.file_id
         WHERE {_VISIBLE_TEXT} ORDER BY f.id DESC LIMIT :limit
     """).bindparams(no=False, yes=True),  # noqa: S608
     into(File),
-    # CROSS JOIN, so that SQLite walks the matches and not the files.
+    # CROSS JOIN makes SQLite walk the matches and not the files.
     sqlite=sa.text(f"""
         SELECT {_FILE_COLUMNS} FROM file_search s CROSS JOIN files f ON f.id = s.file_id
         WHERE file_search MATCH :match AND {_VISIBLE_TEXT}
         ORDER BY s.rowid DESC LIMIT :limit
     """).bindparams(no=False, yes=True),  # noqa: S608
 )
-#: SQLite's index knows a file by a number that grows, so that the newest come first.
+#: The next row number of SQLite's search index; it grows, so that the newest files come first.
 NEXT_SEARCH_ROW = Statement(
     sa.text("SELECT 0 WHERE FALSE"),
     scalar,
@@ -223,9 +223,9 @@ NEXT_SEARCH_ROW = Statement(
 )
 #: The row of a file in SQLite's search index.
 SEARCH_ROW = values_of(files.c.search_row, id="file")
-#: Another row of a file in SQLite's search index.
+#: Sets the row of a file in SQLite's search index.
 SET_SEARCH_ROW = _FILES.update(files.c.id == bind("file"), search_row=bind("new_row"))
-#: The words of a file, in place of the earlier ones.
+#: Stores the search words of a file, in place of the earlier ones.
 INDEX_FILE = change(
     sa.text(
         "INSERT INTO file_search (file_id, words) VALUES (:file, to_tsvector('simple', :words))"
@@ -238,7 +238,7 @@ INDEX_FILE = change(
 
 
 def match_all(words: Sequence[str], *, sqlite: bool) -> str:
-    """A search for files that have every word, each as the beginning of one."""
+    """Return a full-text query for files that contain every word as a prefix."""
     if sqlite:
         return " AND ".join(f'"{word}"*' for word in words)
     return " & ".join(f"'{word}':*" for word in words)

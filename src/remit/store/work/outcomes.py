@@ -35,20 +35,20 @@ OUTCOME = _OUTCOMES.one(company_id="company", id="outcome")
 OUTCOME_ANYWHERE = _OUTCOMES.one(id="outcome")
 #: The company's outcomes whose ids lie between two.
 OUTCOMES_BY_PREFIX = _OUTCOMES.between(company_id="company", limit=20)
-#: A page of a company's outcomes; the filters that are not wanted are switched off.
+#: A page of a company's outcomes, by owner, status and place in the graph, if asked.
 OUTCOMES = _OUTCOMES.after(
     if_asked(outcomes.c.owner_id, "owner"),
     if_asked(outcomes.c.status, "status"),
     unless("parts_too", outcomes.c.id.not_in(sa.select(outcome_edges.c.child_id))),
     company_id="company",
 )
-# Constants of an indexed condition must be written out, or SQLite does not see that they match.
+# Constants are written out, so that SQLite uses the partial indexes.
 _ready = sa.and_(
     outcomes.c.status == sa.literal_column("'open'"),
     outcomes.c.open_prereqs == sa.literal_column("0"),
     sa.not_(outcomes.c.perpetual),
 )
-#: Somebody is to be hired for it, and the board has not decided yet: its owner waits.
+#: A condition: the hiring of an agent for the outcome awaits approval, and its owner waits.
 _hired = agents.alias("hired")
 PROMISED = sa.exists().where(
     _hired.c.id == outcomes.c.id, _hired.c.status == sa.literal_column("'pending_approval'")
@@ -62,9 +62,9 @@ ACTIONABLE = _OUTCOMES.find(
     order=[outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id],
     limit=bind("limit"),
 )
-#: The outcome that is open while an agent has mail.
+#: The inbox of an agent: an outcome that is open while the agent has mail.
 INBOX_OF = _OUTCOMES.one(outcomes.c.kind == sa.literal_column("'inbox'"), owner_id="owner")
-#: Title, marks and times of an outcome, if it still is at the version that was seen.
+#: Stores title, marks and times of an outcome, if it still is at the version that was seen.
 UPDATE_OUTCOME = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"),
     outcomes.c.version == bind("seen_version"),
@@ -93,7 +93,7 @@ REOPEN_OUTCOME = _OUTCOMES.update(
     updated_at=bind("now"),
     version=outcomes.c.version + 1,
 )
-#: The state for a new owner: no requests of the old owner about it, and news of it, unless
+#: The state for a new owner: the old owner's requests are gone, and the outcome is news, unless
 #: the new owner took it itself (then `news` is 0).
 _as_new = {
     "open_waits": sa.literal(0),
@@ -106,7 +106,7 @@ _as_new = {
     ),
     "updated_at": bind("now"),
 }
-#: Another owner of an outcome, and who delegated it.
+#: Sets another owner of an outcome, and its delegator.
 HAND_OVER = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"),
     delegated=bind("new_delegated"),
@@ -116,15 +116,15 @@ HAND_OVER = _OUTCOMES.update(
     **_as_new,
 )
 
-# Edges and blockers, with the counter that they keep
+# Edges and blockers, and the counter of open prerequisites
 
 #: Makes an outcome a part of another.
 INSERT_EDGE = change(sa.insert(outcome_edges))
-#: Makes an outcome no part of another any more.
+#: Removes an outcome from the parts of another.
 DELETE_EDGE = delete_from(outcome_edges, parent_id="parent", child_id="child")
 #: Makes an outcome wait for another.
 INSERT_BLOCKER = change(sa.insert(outcome_blockers))
-#: Ends that an outcome waits for another.
+#: Removes a blocker from an outcome.
 DELETE_BLOCKER = delete_from(outcome_blockers, outcome_id="outcome", blocker_id="blocker")
 #: Adds to the number of open prerequisites of an outcome.
 COUNT_PREREQS = _OUTCOMES.update(
@@ -146,7 +146,8 @@ PARENT_IDS = sa.select(outcome_edges.c.parent_id).where(outcome_edges.c.child_id
 BLOCKED_IDS = sa.select(outcome_blockers.c.outcome_id).where(
     outcome_blockers.c.blocker_id == bind("outcome")
 )
-#: An outcome was finished (-1) or opened again (+1): its parents and what it blocks take note.
+#: Adds to the number of open prerequisites of an outcome's parents: -1 when the outcome was
+#: finished, +1 when it was reopened.
 COUNT_FOR_PARENTS = _OUTCOMES.update(
     outcomes.c.id.in_(PARENT_IDS), open_prereqs=outcomes.c.open_prereqs + bind("step")
 )
@@ -181,7 +182,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Owner of an outcome; a walk through thousands needs no more."""
+    """The fields of an outcome that walks through thousands of them need."""
 
     id: OutcomeId
     owner_id: AgentId
@@ -229,7 +230,7 @@ _DOWN = (outcome_edges.c.parent_id, outcome_edges.c.child_id)
 _above = _walk(_outcome, "above", *_UP)
 #: The outcome and all its ancestors.
 ANCESTORS = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_above.c.id)), order=())
-#: The edges among them.
+#: The edges among an outcome and its ancestors.
 ANCESTOR_EDGES = _EDGES.find(
     outcome_edges.c.child_id.in_(sa.select(_above.c.id)), order=[outcome_edges.c.parent_id]
 )
@@ -238,9 +239,9 @@ _mine = sa.select(outcomes.c.id).where(
     outcomes.c.owner_id == bind("agent"), outcomes.c.delegated == sa.true()
 )
 _why = _walk(_mine, "why", *_UP)
-#: Everything that is a reason for what was delegated to an agent.
+#: The outcomes delegated to an agent, and all their ancestors, which are their reasons.
 REASONS_OF = values_of(_why.c.id)
-#: Whether an outcome is one of these.
+#: Whether an outcome is one of the reasons that `REASONS_OF` finds.
 IS_REASON_FOR = values_of(_why.c.id, id="outcome", limit=1)
 
 
@@ -252,7 +253,7 @@ _below = _top.union(
 )
 #: The outcome and its descendants down to a depth.
 SUBTREE = _OUTCOMES.find(outcomes.c.id.in_(sa.select(_below.c.id)), order=(), limit=bind("limit"))
-#: The edges from one of them to another; from the deepest they would lead out.
+#: The edges within a subtree; those from its deepest level would lead out of it.
 SUBTREE_EDGES = _EDGES.find(
     outcome_edges.c.parent_id.in_(sa.select(_below.c.id).where(_below.c.depth < bind("depth"))),
     limit=bind("limit"),
@@ -264,7 +265,7 @@ _is_part = outcomes.c.id.in_(sa.select(_parts.c.id))
 DESCENDANTS = _OUTCOMES.find(_is_part, order=())
 #: A page of them.
 OUTCOMES_BELOW = _OUTCOMES.after(_is_part)
-#: The descendants once for each way that leads to them, with what says who ends with them.
+#: The descendants, once for each parent, with owner and delegator.
 PARTS = Statement(
     sa.select(
         outcomes.c.id,
@@ -278,11 +279,11 @@ PARTS = Statement(
     .where(outcome_edges.c.child_id.in_(sa.select(_parts.c.id))),
     into(Part),
 )
-#: All edges to them, also from outside.
+#: All edges to the outcome and its descendants, also from outside.
 EDGES_TO_DESCENDANTS = _EDGES.find(outcome_edges.c.child_id.in_(sa.select(_parts.c.id)))
 
-# Outcomes that move with a delegation: those below that the delegator owns, except what is also
-# part of somebody else's work, and whatever of the delegator's lies below that.
+# Outcomes that move with a delegation: descendants that the delegator owns, except those that are
+# also part of another owner's work, and the delegator's outcomes below these.
 
 _child = outcomes.alias("child")
 _root = (
@@ -315,7 +316,7 @@ _shared = _first_shared.union(
     .join(outcome_edges, outcome_edges.c.child_id == _child.c.id)
     .where(_own, outcome_edges.c.parent_id == _first_shared.c.id)
 )
-#: Another owner for everything below an outcome that has no other reason; answers the ids.
+#: Sets another owner of the descendants that move with a delegation; returns their ids.
 MOVE_SUBTREE = Statement(
     sa.update(outcomes)
     .where(
@@ -328,7 +329,7 @@ MOVE_SUBTREE = Statement(
     scalar,
 )
 
-# Outcomes that come back with a reclaim
+# Outcomes that return to another owner
 
 #: A page of an agent's outcomes.
 OWNED_BY = _OUTCOMES.after(owner_id="owner")
@@ -343,11 +344,11 @@ _taken_over: dict[str, Any] = {
     "delegator_id": sa.null(),
     **_as_new,
 }
-#: Another owner for all work of an agent, finished or not.
+#: Sets another owner of all work of an agent, finished or not.
 REOWN_ALL = _OUTCOMES.update(*_work_of, **_taken_over)
-#: Another owner for all open work of an agent.
+#: Sets another owner of all open work of an agent.
 REOWN_OPEN = _OUTCOMES.update(*_work_of, outcomes.c.status == sa.literal("open"), **_taken_over)
-#: Of the outcome and its descendants, what is an owner's own.
+#: Sets another owner of those among an outcome and its descendants that an owner has undelegated.
 REOWN_WITHIN = _OUTCOMES.update(
     _is_part,
     outcomes.c.owner_id == bind("owner"),
@@ -357,12 +358,12 @@ REOWN_WITHIN = _OUTCOMES.update(
 )
 #: The outcomes that an agent delegated.
 DELEGATED_BY = _OUTCOMES.find(outcomes.c.delegated == sa.true(), delegator_id="agent", order=())
-#: Another delegator of an outcome.
+#: Sets another delegator of an outcome.
 CHANGE_DELEGATOR = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), delegator_id=bind("new_delegator"), updated_at=bind("now")
 )
 
-#: The owners of what depends on an outcome and waits for nothing else.
+#: The owners of an outcome's dependents that wait for nothing else.
 OWNERS_OF_DEPENDENTS = values_of(
     outcomes.c.owner_id,
     outcomes.c.open_prereqs == sa.literal(0),

@@ -25,7 +25,7 @@ COUNT_WAITS = _OUTCOMES.update(
 WAIT = _WAITS.one(kind="kind", subject_id="subject")
 #: All waits of an agent.
 WAITS_OF = _WAITS.find(agent_id="agent")
-#: All waits that an agent is to end.
+#: All waits of others that an agent can end.
 AWAITED_OF = _WAITS.find(awaited_agent_id="agent")
 #: All waits that an outcome rests for, longest first.
 WAITS_OF_OUTCOME = _WAITS.find(
@@ -33,7 +33,7 @@ WAITS_OF_OUTCOME = _WAITS.find(
     join=(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id),
     order=[waits.c.since, waits.c.id],
 )
-#: Whether it is an agent's to judge what was handed in of an outcome.
+#: Whether an agent is to judge the submission of an outcome.
 AWAITED_VERDICT = values_of(
     waits.c.id,
     wait_outcomes.c.outcome_id == bind("outcome"),
@@ -46,7 +46,7 @@ OUTCOMES_OF_WAIT = _OUTCOMES.find(
     wait_outcomes.c.wait_id == bind("wait"),
     join=(wait_outcomes, wait_outcomes.c.outcome_id == outcomes.c.id),
 )
-#: Waits of an agent for a reply to one of the messages of a thread.
+#: Waits of an agent for a reply to a message or to the first message of its thread.
 REPLIES_AWAITED = _WAITS.find(
     waits.c.kind == literal("reply"),
     waits.c.subject_id.in_(
@@ -55,7 +55,8 @@ REPLIES_AWAITED = _WAITS.find(
     agent_id="agent",
     order=(),
 )
-#: The waits of agents, by what they wait for: the subject, the agent's name and a title.
+#: Agents that wait for questions and approvals: the subject, the agent's name, and an outcome's
+#: title.
 HELD_UP = Statement(
     select(waits.c.subject_id, agents.c.name, outcomes.c.title)
     .join(wait_outcomes, wait_outcomes.c.wait_id == waits.c.id)
@@ -75,7 +76,7 @@ DELETE_WAIT = _WAITS.delete(id="wait")
 DELETE_WAIT_OUTCOMES = delete_from(wait_outcomes, wait_id="wait")
 #: Frees an outcome from all waits.
 FORGET_OUTCOME = delete_from(wait_outcomes, outcome_id="outcome")
-#: Deletes an agent's requests about outcomes that are somebody else's now.
+#: Detaches an agent's waits from outcomes that another agent owns now.
 FORGET_MOVED = delete_from(
     wait_outcomes,
     exists().where(waits.c.id == wait_outcomes.c.wait_id, waits.c.agent_id == bind("agent")),
@@ -90,7 +91,7 @@ DELETE_WAIT_OUTCOMES_OF = delete_from(
 )
 #: Ends all waits of an agent.
 DELETE_WAITS_OF = _WAITS.delete(agent_id="agent")
-#: Another agent or person that is to end a wait.
+#: Makes another agent or person the one that a wait is for.
 AWAIT_SOMEBODY_ELSE = _WAITS.update(
     waits.c.id == bind("wait"),
     reminders=bind("new_reminders"),
@@ -98,7 +99,7 @@ AWAIT_SOMEBODY_ELSE = _WAITS.update(
     awaited_user_id=bind("new_user"),
     remind_at=bind("at"),
 )
-#: How often a wait was reminded of, and when it will be next.
+#: Stores the number of reminders of a wait, and the time of the next.
 REMINDED = _WAITS.update(
     waits.c.id == bind("wait"), reminders=bind("new_reminders"), remind_at=bind("at")
 )
@@ -109,7 +110,7 @@ TO_REMIND = _WAITS.find(
     order=[waits.c.remind_at, waits.c.id],
     limit=bind("limit"),
 )
-#: Open outcomes of an agent that wait, or wait for something that has to end first.
+#: Open outcomes of an agent that rest for a wait.
 HELD_UP_OF = _OUTCOMES.find(
     outcomes.c.status == literal("open"),
     outcomes.c.open_waits > literal(0),
@@ -146,12 +147,12 @@ SUBMITTED_TO_PEOPLE = _WAITS.find(
     company_id="company",
     limit=bind("limit"),
 )
-#: The same for the seats that a person holds.
+#: Submissions that await the verdict of an agent, such as a seat that a person holds.
 SUBMITTED_TO_AGENT = _WAITS.find(
     and_(waits.c.awaited_agent_id == bind("agent"), waits.c.kind == literal("submission")),
     limit=bind("limit"),
 )
-#: Withdraws the submission of an outcome that is somebody else's now.
+#: Withdraws an agent's open submissions of outcomes that another agent owns now.
 WITHDRAW_MOVED = _SUBMISSIONS.update(
     submissions.c.agent_id == bind("agent"),
     submissions.c.status == literal("open"),

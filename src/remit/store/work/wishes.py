@@ -1,4 +1,4 @@
-"""Statements about wishes: what people wrote to agents, and what came of it."""
+"""Statements about wishes: messages from people to agents, and the results of each."""
 
 from sqlalchemy import and_, exists, func, literal, literal_column, null, or_, select, true
 from sqlalchemy import bindparam as bind
@@ -29,15 +29,15 @@ _RUNS = Rows(Run)
 _WISHES = Rows(Wish, "message_id")
 _OUTCOMES = Rows(Outcome)
 _MESSAGES = Rows(Message)
-#: Constants are written out so that the partial indexes are seen to match.
+#: Constants are written out, so that the planner uses the partial indexes.
 _open = wishes.c.status == literal_column("'open'")
 _one = wishes.c.message_id == bind("message")
 
 #: One wish by its message.
 WISH = _WISHES.one(_one).keep()
-#: When an open wish is looked at next.
+#: Sets the time of an open wish's next check.
 LOOK_AT = _WISHES.update(_one, _open, look_at=bind("at"))
-#: Not later than this; what is looked at sooner stays so.
+#: Brings the next check of an open wish, and of those that share its result, forward to a time.
 LOOK_BY = _WISHES.update(
     or_(_one, wishes.c.shared_with == bind("message")),
     _open,
@@ -46,9 +46,9 @@ LOOK_BY = _WISHES.update(
 )
 #: The wish whose result an open wish shares.
 SHARE = _WISHES.update(_one, _open, shared_with=bind("new_with"))
-#: Open wishes for which everything was made that was made of a letter.
+#: Open wishes that share the result of another.
 SHARING = _WISHES.find(_open, shared_with="message")
-#: Whether what was made of a letter may be for another as well.
+#: Whether a wish shares its result with another.
 IS_SHARED = _WISHES.any(
     or_(and_(_one, wishes.c.shared_with.is_not(None)), wishes.c.shared_with == bind("message"))
 )
@@ -58,7 +58,7 @@ END_WISH = _WISHES.update(_one, _open, status="ended", ended_at=bind("now"), end
 REOPEN_WISH = _WISHES.update(
     _one, status="open", ended_at=null(), ended_why=null(), look_at=bind("at")
 )
-#: Open wishes whose time to be looked at has come.
+#: Open wishes whose next check is due.
 DUE = _WISHES.find(
     _open,
     wishes.c.look_at <= bind("now"),
@@ -72,20 +72,20 @@ NEWEST_OF_USER = _WISHES.find(
     user_id="user", company_id="company", order=[wishes.c.message_id.desc()], limit=bind("limit")
 )
 
-# Results of a letter
+# Results of a wish
 
-#: The letter itself and those that came of it.
+#: A condition: the message of the wish itself, or one that resulted from it.
 _of_wish = or_(messages.c.id == bind("message"), messages.c.origin_id == bind("message"))
-#: Messages that came of a wish.
+#: Messages that resulted from a wish.
 LETTERS_OF = _MESSAGES.find(origin_id="message", limit=bind("limit"))
-#: The letter and those that came of it, as long as an agent has not dealt with them.
+#: Deliveries to agents of a wish's message and its resulting messages that are not processed.
 UNREAD_OF = _DELIVERIES.find(
     _of_wish,
     deliveries.c.agent_id.is_not(None),
     deliveries.c.status.in_([literal("deferred"), literal("queued"), literal("leased")]),
     join=(messages, messages.c.id == deliveries.c.message_id),
 )
-#: Outcomes that came of a wish.
+#: Outcomes that resulted from a wish.
 OUTCOMES_OF = _OUTCOMES.find(origin_id="message").keep()
 #: Questions that were asked because of a wish.
 QUESTIONS_OF = _QUESTIONS.find(
@@ -95,13 +95,13 @@ QUESTIONS_OF = _QUESTIONS.find(
         )
     )
 )
-#: Background jobs of a wish that are not finished.
+#: Unfinished background jobs that resulted from a wish.
 UNFINISHED_JOBS_OF = _JOBS.find(
     messages.c.origin_id == bind("message"),
     jobs.c.status.in_([literal_column("'queued'"), literal_column("'running'")]),
     join=(messages, messages.c.id == jobs.c.message_id),
 )
-#: Runs that took up the letter, or one that came of it.
+#: Runs that took up a wish's message or a resulting one.
 RUNS_OF = _RUNS.find(
     runs.c.id.in_(
         select(deliveries.c.run_id)
@@ -109,21 +109,21 @@ RUNS_OF = _RUNS.find(
         .where(_of_wish, deliveries.c.run_id.is_not(None))
     )
 ).keep()
-#: Runs of the receiver that took it up and gave it back.
+#: Ended runs of the receiver that had taken up a wish's message.
 TRIED_BY = _RUNS.find(
     runs.c.ended_at >= bind("since"),
     runs.c.message_ids.like(bind("quoted")),
     agent_id="agent",
     limit=bind("limit"),
 )
-#: Into their inbox, or to the chat from which they wrote.
+#: A condition: the message went to the person's inbox, or to the chat from which they wrote.
 _to_person = or_(
     exists().where(deliveries.c.message_id == messages.c.id, deliveries.c.user_id == bind("user")),
     messages.c.address == bind("place"),
 )
 _from_agent = or_(messages.c.sender_kind == literal_column("'agent'"), messages.c.mark.is_not(None))
-#: Messages to the person since: in the thread, because of the letter, or by the run that
-#: had it, without naming any letter.
+#: Messages to the person since a time: in the thread, as a result of the wish, or from the run that
+#: took it up if they reply to no other message.
 ANSWERS_TO = _MESSAGES.after(
     messages.c.created_at >= bind("since"),
     or_(
@@ -138,11 +138,11 @@ ANSWERS_TO = _MESSAGES.after(
     _to_person,
     company_id="company",
 ).keep()
-#: The last that the person said which belongs to the wish.
+#: The newest message from a person that belongs to a wish.
 LAST_SAID = values_of(
     func.max(messages.c.id), _of_wish, messages.c.sender_kind == literal_column("'user'")
 )
-#: The letters behind an outcome: its own, or else those of what it is a part of.
+#: The origins of an outcome: its own, or else those of its parents.
 _start = (
     select(outcomes.c.id, outcomes.c.origin_id)
     .where(outcomes.c.id == bind("outcome"))
@@ -154,9 +154,9 @@ _behind = _start.union(
     .join(outcome_edges, outcome_edges.c.parent_id == _parent.c.id)
     .where(outcome_edges.c.child_id == _start.c.id, _start.c.origin_id.is_(None))
 )
-#: The wishes behind an outcome and what it is a part of.
+#: The wishes from which an outcome resulted, directly or through its parents.
 ORIGINS_BEHIND = values_of(_behind.c.origin_id, _behind.c.origin_id.is_not(None), distinct=True)
-#: Requests of runs that have to be decided: the resource of the event.
+#: The resources of a run's events of one action, such as requests that await a decision.
 RAISED_BY_RUN = values_of(
     events.c.resource,
     events.c.allowed == true(),
@@ -164,5 +164,5 @@ RAISED_BY_RUN = values_of(
     action="action",
     order=[events.c.seq],
 )
-#: Letters of a person, newest first.
+#: Messages of a person, newest first.
 SENT_BY_USER = _MESSAGES.before(sender_user_id="user", company_id="company")

@@ -1,4 +1,4 @@
-"""Landlock as a sandbox: whether it holds programs here, and the command that runs one in it."""
+"""Landlock as a sandbox: a check that it works here, and the command that runs a program in it."""
 
 import contextlib
 import os
@@ -18,15 +18,15 @@ from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, of_system
 from remit.runtime.sandbox.programs import Parts
 
 _SOURCE = Path(__file__).parents[4]
-#: Without anything of the environment, of packages or of the folder it is started in.
+#: Code of the keeper; started in isolated mode, without environment, site packages or cwd.
 _KEEPER = (
     f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
     "from remit.runtime.sandbox.landlock.supervisor import main; main()"
 )
-#: Without a view of its own a program finds what it looks for and is refused, so it is let read
-#: what shells read at their beginning.
+#: Start-up files of shells: without a mount namespace they are visible, and a refusal to read them
+#: would make a shell fail.
 _ALSO = ("/etc/bash.bashrc", "/etc/bashrc", "/etc/inputrc", "/etc/profile", "/etc/profile.d")
-#: A program that tries the doors. Each has to be as it should, or nothing is started here.
+#: A program that tests the restrictions. If one of them fails, the sandbox is not used.
 _TRIAL = """
 chmod 700 inside && echo x >inside || exit 1
 cat ../outside >&2 && exit 2
@@ -46,14 +46,14 @@ _SAID = {
 
 @dataclass(frozen=True)
 class Landlock:
-    """One that works here."""
+    """A working Landlock of this kernel."""
 
     version: int
 
     def wrap(
         self, argv: Sequence[str], shown: Parts, given: Given, *, limits: Mapping[int, int]
     ) -> list[str]:
-        """The command that runs `argv` inside."""
+        """Return the command that runs `argv` in the sandbox."""
         hidden = [one.resolve() for one in given.hidden]
         places = [Path(one) for one in (*SYSTEM, *SYSTEM_FILES, *_ALSO) if os.path.exists(one)]
         places += [one for one in shown.outermost() if not of_system(one)]
@@ -78,7 +78,7 @@ class Landlock:
 
 
 def look() -> Landlock | str:
-    """Return whether Landlock holds a program here, tried and not guessed, or why not."""
+    """Try Landlock with a test program; return what works here, or why it does not."""
     version = rules.version()
     if version == 0:
         return "this kernel has no Landlock"
@@ -98,7 +98,8 @@ def look() -> Landlock | str:
 
 @lru_cache(maxsize=1)
 def together() -> tuple[str, ...] | None:
-    """The beginning of a command that sees all, and ends with all that it started."""
+    """Return a command prefix without restrictions, under which a program's children die with it;
+    None if it does not work here."""
     if rules.version() < rules.OLDEST or not sys.executable:
         return None
     command = (*_keeper(), "null")

@@ -1,7 +1,7 @@
-"""Additions to a program's seccomp filter where no namespace holds it.
+"""Additions to a program's seccomp filter in a sandbox without namespaces.
 
-Landlock judges opening, making, moving and removing files, signals and tracing. Whatever else
-reaches a file or a process of the same user is closed here, or left to the guard (`favours`).
+Landlock checks opening, making, moving and removing files, signals and tracing. All other calls
+that reach files or processes of the same user are refused here, or brokered by the guard.
 """
 
 import ctypes
@@ -13,10 +13,10 @@ from remit.runtime.sandbox import seccomp
 from remit.runtime.sandbox.landlock.rules import checked
 from remit.runtime.sandbox.seccomp import ALLOW, EQUALS, ERROR, LOAD, MACHINES, RETURN, Step
 
-#: On x86_64 and on aarch64, which does not have the older calls.
+#: Numbers of a call on x86_64 and on aarch64, which lacks the older calls.
 _Numbers = tuple[int | None, int | None]
 
-#: The guard looks at what they name, and carries them out or refuses.
+#: Brokered calls: the guard checks their file, and performs or refuses them.
 FAVOURS: dict[str, _Numbers] = {
     "chmod": (90, None),
     "chown": (92, None),
@@ -30,7 +30,7 @@ FAVOURS: dict[str, _Numbers] = {
     "uname": (63, 160),
     "utimensat": (280, 88),
 }
-#: Refused as if a file could not have such a thing, or the kernel did not know the call.
+#: Calls refused as if the file system or the kernel did not support them.
 _ABSENT: dict[str, tuple[int, _Numbers]] = {
     "file_setattr": (errno.ENOSYS, (469, 469)),
     "fremovexattr": (errno.EOPNOTSUPP, (199, 16)),
@@ -45,8 +45,8 @@ _ABSENT: dict[str, tuple[int, _Numbers]] = {
     "utime": (errno.ENOSYS, (132, None)),
     "utimes": (errno.ENOSYS, (235, None)),
 }
-#: Calls on what a user's processes share by number (memory, semaphores, queues), and on watching
-#: all files of a disk.
+#: Calls on IPC objects that a user's processes share (memory, semaphores, queues), and on watching
+#: whole file systems.
 _REFUSED: dict[str, _Numbers] = {
     "fanotify_init": (300, 262),
     "mq_open": (240, 180),
@@ -63,8 +63,8 @@ _REFUSED: dict[str, _Numbers] = {
     "shmctl": (31, 195),
     "shmget": (29, 194),
 }
-#: Calls allowed on the caller itself only. Otherwise the worker could be slowed down, or be given a
-#: limit at which the kernel ends it.
+#: Calls allowed on the caller itself only, else a program could slow the worker down, or set a
+#: limit at which the kernel kills it.
 _ON_ONESELF: dict[str, tuple[dict[int, int], _Numbers]] = {
     "ioprio_set": ({0: 1, 1: 0}, (251, 30)),
     "prlimit64": ({0: 0}, (302, 261)),
@@ -80,7 +80,7 @@ _PRCTL: _Numbers = (157, 167)
 _IOCTL: _Numbers = (16, 29)
 _LOCAL, _STREAM, _PACKETS = 1, 1, 5
 _SET_DUMPABLE = 4
-#: Flags, encryption and seals of a file that is open only to be read.
+#: ioctls that change flags, encryption and verity of a file even through a read-only descriptor.
 _ON_FILES = (0x40086602, 0x40046602, 0x40087602, 0x401C5820, 0x40806685, 0x800C6613)
 
 _AND = 0x54
@@ -90,7 +90,7 @@ _SECCOMP = {"x86_64": 317, "aarch64": 277}
 
 
 def program(machine: str, *, network: bool = True) -> bytes | None:
-    """The whole filter, or None for a machine whose numbers we do not know."""
+    """Return the whole filter, or None for an unknown architecture."""
     if machine not in MACHINES:
         return None
     column = MACHINES[machine][0]
@@ -109,17 +109,17 @@ def program(machine: str, *, network: bool = True) -> bytes | None:
         on(numbers, _fails(errno.EPERM))
     for wanted, numbers in _ON_ONESELF.values():
         on(numbers, *_only_if(wanted))
-    # A socket that is a file, such as that of a desktop or of containers, obeys whoever connects.
+    # Local sockets are refused: those of a desktop or of containers obey any process that connects.
     socket = (_argument(0), (EQUALS, 0, 1, _LOCAL), _fails(errno.EACCES), _ALLOWED)
     on(_SOCKET, *(socket if network else (_fails(errno.EACCES),)))
-    # A pair is connected already, and cannot be connected anew unless it is for datagrams.
+    # Socket pairs are allowed except for datagrams, which could be connected to another socket.
     on(
         _SOCKETPAIR,
         *(_argument(0), (EQUALS, 0, 5, _LOCAL)),
         *(_argument(1), (_AND, 0, 0, 0xF), (EQUALS, 2, 0, _STREAM), (EQUALS, 1, 0, _PACKETS)),
         *(_fails(errno.EACCES), _ALLOWED),
     )
-    # A program that hides from its guard could not be done favours. It is told that it does.
+    # A program that is not dumpable cannot be brokered by the guard, so the call only pretends.
     on(_PRCTL, _argument(0), (EQUALS, 0, 1, _SET_DUMPABLE), _fails(0), _ALLOWED)
     refused = [(EQUALS, len(_ON_FILES) - at, 0, one) for at, one in enumerate(_ON_FILES)]
     on(_IOCTL, _argument(1), *refused, _ALLOWED, _fails(errno.ENOTTY))
@@ -127,7 +127,7 @@ def program(machine: str, *, network: bool = True) -> bytes | None:
 
 
 def install(*, network: bool = True) -> int:
-    """Hold this process by the filter; answers where its calls are asked about."""
+    """Install the filter for this process; returns the listener descriptor of brokered calls."""
     machine = platform.machine()
     filter_ = program(machine, network=network)
     if filter_ is None:
@@ -145,7 +145,7 @@ def name_of(number: int) -> str:
 
 
 def _only_if(wanted: dict[int, int]) -> list[Step]:
-    """Allowed if all these arguments are as said."""
+    """Return steps that allow a call only with these values of its arguments."""
     steps: list[Step] = [_ALLOWED]
     for argument, value in reversed(wanted.items()):
         steps = [_argument(argument), (EQUALS, 0, len(steps), value), *steps]

@@ -1,4 +1,4 @@
-"""Reaper: ends whatever a process started, however far it went, and sees it out."""
+"""Reaper: kills all descendants of a process, in whichever session, and collects their exits."""
 
 import contextlib
 import os
@@ -6,12 +6,12 @@ import signal
 
 from remit.runtime.sandbox.landlock import rules
 
-#: Exit code of the keeper if it could not do its work.
+#: Exit code of the keeper if the sandbox could not be set up.
 NOT_HELD = 125
 
 
 def reap(program: int) -> int | None:
-    """See out whoever has ended, among them those whose parents went before them."""
+    """Collect ended processes, orphans included; return the program's exit code once it ended."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -24,7 +24,7 @@ def reap(program: int) -> int | None:
 
 
 def wait(program: int | None) -> int:
-    """The code of a program that has ended, or wait for all."""
+    """Wait for a program and return its exit code; None waits for all processes."""
     while True:
         try:
             pid, status = os.waitpid(-1 if program is None else program, 0)
@@ -35,23 +35,24 @@ def wait(program: int | None) -> int:
 
 
 def _code(status: int) -> int | None:
-    """None for a program that only stopped: one can make its parent its tracer."""
+    """Return an exit code; None for a program that only stopped, as a traced one can."""
     if os.WIFEXITED(status):
         return os.WEXITSTATUS(status)
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
 
 
 def end_all() -> None:
-    """Everybody whom we can signal, at once: by the rules those are all below us and nobody else.
+    """Kill every process that may be signalled: by the rules, exactly all descendants.
 
-    The kernel goes through all processes while none can be made, so nobody gets away.
+    The kernel signals all of them atomically, while no process can be made, so none escapes.
     """
     with contextlib.suppress(OSError):
         os.kill(-1, signal.SIGKILL)
 
 
 def signal_only_below() -> None:
-    """Tried, not believed: what comes later would otherwise end every process of this user."""
+    """Restrict signals to descendants, and test that: otherwise `end_all` would kill every process
+    of this user."""
     ours, theirs = os.pipe()
     beside = os.fork()
     if beside == 0:

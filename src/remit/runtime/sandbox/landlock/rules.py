@@ -1,7 +1,7 @@
-"""Landlock: which files a process and all that it starts can reach, and whom they can signal.
+"""Landlock: restrictions on the files and signals of a process and its descendants.
 
-What a process may do is only ever taken away. Rules are about files as they are, not about names:
-links lead nowhere that the rules do not.
+Restrictions can only be added, never removed. Rules apply to files and not to names, so links lead
+to no further files.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: The first version that knows of signals; before it a program could end the worker.
+#: The first version that restricts signals; with an older one, a program could kill the worker.
 OLDEST = 6
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every machine
@@ -32,17 +32,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
-    """The version of Landlock in the kernel; 0 for none."""
+    """Return the version of Landlock in the kernel; 0 for none."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _TELL_VERSION)))
 
 
 def forbid_signals() -> None:
-    """From here on nobody is signalled but those that are started from here on."""
+    """Restrict this process's signals to processes that it starts from now on."""
     _enforce(_ruleset(0, _SIGNALS))
 
 
 def confine(allowed: Iterable[tuple[str | Path, int]]) -> None:
-    """From here on only these files are reached, and no process but those started from here on."""
+    """Restrict this process to these files, and its signals to processes it starts from now on."""
     ruleset = _ruleset(_EVERYTHING, _SIGNALS | _ABSTRACT_SOCKETS)
     for path, rights in allowed:
         _allow(ruleset, path, rights)
@@ -50,9 +50,9 @@ def confine(allowed: Iterable[tuple[str | Path, int]]) -> None:
 
 
 def around(place: Path, hidden: Iterable[Path]) -> Iterator[Path]:
-    """The places to allow instead of a place, if some of its contents are to be left out.
+    """Yield the paths to allow in place of a folder, if some of its contents are hidden.
 
-    A rule holds for all that is below, and cannot be taken back further down.
+    A rule includes everything below its folder, without exceptions further down.
     """
     hidden = list(hidden)
     if any(place == one or one in place.parents for one in hidden):

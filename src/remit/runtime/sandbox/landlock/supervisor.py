@@ -1,13 +1,13 @@
-"""The program that runs a program under Landlock, and ends it with everything it started.
+"""Supervisor: runs a program under Landlock, and ends it with all processes it started.
 
     python -I -S -c '…' POLICY PROGRAM ARGUMENT…
 
-The policy `null` holds the program in nothing: it is only ended with all that it started.
+The policy `null` restricts nothing: the program is only ended with all processes it started.
 
-The keeper ends as the program does, with 128 and the number of the signal if one ended it. The
-order counts: the worker's death kills the keeper, the keeper's death is told to the guard, and the
-guard sends one signal to everybody below itself. Nobody below can signal, trace or stop either of
-them. Asked to end (SIGTERM) the keeper does so when everybody below has.
+The keeper exits with the code of the program, or 128 plus the number of the signal that killed it.
+The order matters: the worker's death kills the keeper, the keeper's death is signalled to the
+guard, and the guard kills all its descendants with one signal. No descendant can signal, trace or
+stop keeper or guard. After SIGTERM, the keeper exits when all descendants have ended.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ _CAPABILITIES = 0x20080522
 _KEEPER_GONE = signal.SIGUSR1
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 _CANNOT_START = 126
-#: Files about the machine and not about anybody's process.
+#: Readable files of /proc that are about the machine and not about a process.
 _OF_THE_KERNEL = (
     *("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat"),
     *("/proc/uptime", "/proc/version", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/pid_max"),
@@ -45,16 +45,16 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Policy:
-    """The rights of the program."""
+    """The rights of the sandboxed program."""
 
     readable: list[str]
     writable: list[str]
     cwd: str
-    #: Files of the worker that are written to, each with a place inside that leads to it.
+    #: Writable files of the worker, each with the path of a symlink inside that leads to it.
     lent: dict[str, str]
-    #: By the number of the limit.
+    #: Resource limits, by the number of the resource.
     limits: dict[str, int]
-    #: Whether it can have a socket that leads out of it.
+    #: Whether it may open network sockets.
     network: bool = True
 
     def encode(self) -> str:
@@ -93,7 +93,7 @@ def _guard(keeper: int, policy: Policy | None, argv: list[str]) -> int:
         over = over or number == _KEEPER_GONE
 
     os.setsid()
-    # The worker asks everybody to end; the guard stays until they have.
+    # The worker signals the whole sandbox to end; the guard stays until the others have ended.
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     bell, rung = os.pipe()
@@ -114,7 +114,7 @@ def _guard(keeper: int, policy: Policy | None, argv: list[str]) -> int:
         os._exit(_program(theirs, policy, argv))
     theirs.close()
     try:
-        # Rules are about what a name means while somebody holds it.
+        # Held open, because rules apply to these inodes of /proc only while they are in use.
         held = [os.open(one, os.O_PATH) for one in (f"/proc/{program}", *_existing_facts())]
         ours.sendall(b"!")
         _, listeners, _, _ = socket.recv_fds(ours, 1, 1)
@@ -135,7 +135,7 @@ def _guard(keeper: int, policy: Policy | None, argv: list[str]) -> int:
 
 
 def _program(guard: socket.socket, policy: Policy | None, argv: list[str]) -> int:
-    """Become the program; answers only if that fails."""
+    """Replace this process by the program; returns only if that fails."""
     try:
         _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         signal.set_wakeup_fd(-1)
@@ -172,11 +172,11 @@ def _confine(guard: socket.socket, policy: Policy) -> None:
             *((one, rules.READ) for one in ("/proc/self", *_existing_facts())),
         ]
     )
-    # Confined already: whatever the program left in its folders leads nowhere else.
+    # Linked after the restriction, so that links left by the program lead nowhere else.
     for file, place in policy.lent.items():
         _link(place, file)
     os.chdir(policy.cwd)
-    # It would find the settings of the machine, be refused, and give up.
+    # Git would find the machine's settings, be refused to read them, and fail.
     os.environ.setdefault("GIT_CONFIG_NOSYSTEM", "1")
     listener = calls.install(network=policy.network)
     socket.send_fds(guard, [b"!"], [listener])
@@ -184,7 +184,7 @@ def _confine(guard: socket.socket, policy: Policy) -> None:
 
 
 def _attend(program: int, bell: int, favours: Favours | None, is_over: Callable[[], bool]) -> int:
-    """Do favours until the program has ended, or the keeper has."""
+    """Broker system calls until the program or the keeper has ended."""
     waiting = select.poll()
     if favours is not None:
         waiting.register(favours.listener, select.POLLIN)
@@ -196,7 +196,7 @@ def _attend(program: int, bell: int, favours: Favours | None, is_over: Callable[
             elif event & select.POLLIN and favours is not None:
                 favours.answer()
             else:
-                waiting.unregister(descriptor)  # nobody is left who could ask
+                waiting.unregister(descriptor)  # no process with the filter is left
         code = reaper.reap(program)
         if code is not None:
             return code
@@ -204,7 +204,7 @@ def _attend(program: int, bell: int, favours: Favours | None, is_over: Callable[
 
 
 def _drop_rights() -> None:
-    """Nothing of root but the name."""
+    """Drop all capabilities, also those of root."""
     for capability in range(64):
         _libc.prctl(_DROP_BOUND, capability, 0, 0, 0)
     _libc.prctl(_AMBIENT, _CLEAR_ALL, 0, 0, 0)
@@ -225,7 +225,7 @@ def _existing_facts() -> list[str]:
 
 
 def _be_silent() -> None:
-    """The pipes are the program's; who reads them waits until the last has let go."""
+    """Close the standard streams: readers of the program's pipes wait until all copies close."""
     nothing = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)

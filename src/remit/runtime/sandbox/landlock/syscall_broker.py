@@ -1,9 +1,9 @@
-"""Broker of system calls that neither Landlock nor a filter can judge.
+"""Broker of system calls that neither Landlock nor a seccomp filter can judge.
 
-Changing whose a file is, who may read it, and when it was changed, and watching it: the calls
-name a file by a text in the memory of the program, which a filter cannot read. The guard opens
-what is named, looks where that really is, and changes just that, or refuses. The call itself is
-never let through, so it does not matter what the program writes into its memory meanwhile.
+Calls that change the owner, mode or times of a file, or watch it, name the file by a path in the
+memory of the program, which a filter cannot read. The guard opens the path, checks where the file
+really is, and performs the call on the open file, or refuses it. The program's own call is never
+executed, so a later change of its memory has no effect.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Favours:
-    """Answers the calls that a filter asks about."""
+    """Performs or refuses the calls that the filter hands over."""
 
     def __init__(self, listener: int, *, writable: Sequence[str], readable: Sequence[str]) -> None:
         self.listener = listener
@@ -43,7 +43,7 @@ class Favours:
         self._readable = [os.fsencode(one) for one in readable] + self._writable
 
     def answer(self) -> None:
-        """Carry out or refuse one call; whoever made it may be gone by now."""
+        """Perform or refuse one call; its caller may have ended meanwhile."""
         request = bytearray(80)
         try:
             fcntl.ioctl(self.listener, _RECEIVE, request)
@@ -119,13 +119,13 @@ class Favours:
 
 
 class _Caller:
-    """The process that made a call, which waits for the answer."""
+    """The process that made a call and waits for its result."""
 
     def __init__(self, listener: int, id_: int, pid: int) -> None:
         self._listener, self._id, self._pid = listener, id_, pid
 
     def held(self, number: int) -> int:
-        """The open file behind a descriptor of the program."""
+        """Open the file behind a descriptor of the program."""
         if number < 0:
             raise OSError(errno.EBADF, "no such descriptor")
         try:
@@ -134,7 +134,7 @@ class _Caller:
             raise OSError(errno.EBADF, "no such descriptor") from None
 
     def named(self, folder: int, address: int, flags: int = 0) -> int:
-        """The file that a path of the program means, from one of its folders."""
+        """Open the file at a path in the program's memory, relative to one of its folders."""
         path = self._path(address)
         if not path and flags & _EMPTY_PATH and folder != _HERE:
             return self.held(folder)
@@ -161,7 +161,7 @@ class _Caller:
         return 0
 
     def copy(self, number: int) -> int:
-        """The same open file, for us."""
+        """Duplicate a descriptor of the program into this process."""
         with open(f"/proc/{self._pid}/status", encoding="ascii", errors="replace") as status:
             leader = next(line.split()[1] for line in status if line.startswith("Tgid:"))
         with _Opened(os.pidfd_open(int(leader))) as process:
@@ -184,7 +184,7 @@ class _Caller:
                 raise OSError(errno.EFAULT, "not its memory") from None
 
     def _as_theirs(self, path: bytes) -> bytes:
-        """For us `self` would be ourselves."""
+        """Replace /proc/self and /dev/fd, which would be this process's, by the caller's."""
         for own in (b"/proc/self/", b"/proc/thread-self/"):
             if path.startswith(own):
                 return b"/proc/%d/%s" % (self._pid, path[len(own) :])
@@ -195,7 +195,7 @@ class _Caller:
     def _open(self, path: str | bytes, how: int) -> int:
         opened = os.open(path, how | os.O_CLOEXEC)
         try:
-            self._still_there()  # or the number belongs to another by now
+            self._still_there()  # else the process id may belong to another by now
         except BaseException:
             os.close(opened)
             raise
@@ -206,7 +206,7 @@ class _Caller:
 
 
 class _Opened:
-    """Closes a descriptor in any case."""
+    """Context manager that closes a descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -219,7 +219,7 @@ class _Opened:
 
 
 def _require(file: int, roots: Sequence[bytes]) -> None:
-    """Refuse what is not below one of these; pipes and files in memory are its own."""
+    """Refuse a file outside these folders; pipes, sockets and memory files are allowed."""
     found, where = os.fstat(file), os.readlink(os.fsencode(_by_descriptor(file)))
     pipe = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
     memory = found.st_nlink == 0 and where.startswith(b"/memfd:")
