@@ -1,4 +1,4 @@
-"""Receivers: for each binding whose channel listens, one process does, by a lease."""
+"""Receivers: for each binding whose channel is listened to, one process listens, by a lease."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
 from remit.store.queues import LONGEST_PAUSE
 
-#: Renewed while somebody listens; then somebody else does.
+#: Renewed while a process listens; once it expires, another may.
 LEASE = 20 * SECOND
-#: After failures in a row, before somebody listens again.
+#: Before the next try, after failures in a row.
 PAUSES = (2 * SECOND, 10 * SECOND, MINUTE, 5 * MINUTE)
 _LONGEST_PROBLEM = 300
 _LEASES = Leases(statements.RECEIVERS)
 
 
 def begin(ctx: Context, binding: Binding) -> None:
-    """Have somebody listen for a binding, if its channel does; also anew."""
+    """Start a receiver for a binding, or restart it, if its channel has one."""
     if not registry.get(binding.adapter_type).receives:
         return
     if not ctx.tx.run(statements.RESTART_RECEIVER, binding=binding.id):
@@ -41,7 +41,7 @@ def begin(ctx: Context, binding: Binding) -> None:
 
 
 def try_secret(ctx: Context, name: str) -> None:
-    """Listen at once where that failed and the secret is another now."""
+    """Restart at once the receivers that failed and use this secret, which has changed."""
     for one in ctx.tx.all(statements.RECEIVERS_OF):
         binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=one.binding_id)
         if one.problem and registry.secret_of(json.loads(binding.adapter_config)) == name:
@@ -50,7 +50,7 @@ def try_secret(ctx: Context, name: str) -> None:
 
 @query("receivers.ready")
 def ready(ctx: Context) -> list[str]:
-    """Bindings for which nobody listens, and somebody should."""
+    """Return the bindings that should be listened to and are not."""
     system_only(ctx)
     found = ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)
     return [one.binding_id for one in found]
@@ -58,7 +58,7 @@ def ready(ctx: Context) -> list[str]:
 
 @query("receivers.next_due")
 def next_due(ctx: Context) -> Micros | None:
-    """When somebody should begin to listen again."""
+    """Return when the next receiver is to be started."""
     system_only(ctx)
     return ctx.tx.one(statements.NEXT_RECEIVER)
 
@@ -67,7 +67,7 @@ def next_due(ctx: Context) -> Micros | None:
 def claim(
     ctx: Context, *, binding: str, worker: str, lease: Micros = LEASE
 ) -> shapes.ReceivingShape | None:
-    """Begin to listen for a binding: what is needed for it. None when somebody else does."""
+    """Claim the receiver of a binding. Returns what it needs; None if another process has it."""
     system_only(ctx)
     found = ctx.tx.one(channel_statements.BINDING_EVER, binding=binding)
     if found is None or found.removed_at is not None:
@@ -90,21 +90,21 @@ def about(binding: Binding) -> shapes.ConnectionShape:
 
 
 def source_of(ctx: Context, item: Intake | Post) -> tuple[Binding, JsonObject]:
-    """The binding through which something came or is shown, and what is stored of it."""
+    """Return the binding of an inbound message or a post, and its stored document."""
     binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=item.binding_id)
     return binding, json.loads(item.document)
 
 
 @logged("receivers.renew")
 def renew(ctx: Context, *, held: list[Held], lease: Micros) -> list[Held]:
-    """Go on listening; answers for which bindings somebody else does, or nobody should."""
+    """Renew these leases; returns those that are lost."""
     system_only(ctx)
     return _LEASES.renew(ctx, held, lease)
 
 
 @logged("receivers.heard")
 def heard(ctx: Context, *, binding: str, epoch: int) -> None:
-    """The outside answered, so all is well."""
+    """Record that the channel answered: the receiver works."""
     system_only(ctx)
     _LEASES.fenced(ctx, statements.HEARD, (binding, epoch), now=ctx.now)
 
@@ -118,7 +118,7 @@ def ended(
     problem: str | None = None,
     retry_after: Micros | None = None,
 ) -> None:
-    """Nobody listens any more: because of a problem, or because the process is stopped."""
+    """Release a receiver: after a problem, or because its process stops."""
     system_only(ctx)
     found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
     failures = found.failures + 1 if problem is not None else 0
@@ -135,15 +135,15 @@ def ended(
 
 @query("receivers.held")
 def held(ctx: Context) -> dict[Held, Micros]:
-    """The bindings for which somebody listens, and until when."""
+    """Return the receivers that are leased, and until when."""
     system_only(ctx)
     return held_until(ctx, statements.RECEIVERS)
 
 
 @logged("receivers.take_over")
 def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
-    """Have somebody else listen in place of a silent process; `until` is what its lease said when
-    it was last heard of."""
+    """Take the lease of a silent process away, so that another may listen; `until` is the end of
+    the lease when it was last renewed."""
     system_only(ctx)
     _LEASES.seize(ctx, (binding, epoch), until)
     found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
@@ -153,7 +153,7 @@ def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
 
 @logged("receivers.free")
 def free(ctx: Context) -> None:
-    """Nobody listens: there is no other process."""
+    """Free all leases: there is no other process."""
     system_only(ctx)
     ctx.tx.run(statements.FREE_RECEIVERS)
 
@@ -173,7 +173,7 @@ def listing(
 
 @query("receivers.worked_for")
 def worked_for(ctx: Context, *, limit: int) -> list[tuple[shapes.ConnectionShape, str]]:
-    """The conversations for which runs are at work now, each with its binding."""
+    """Return the conversations for which runs are at work now, each with its binding."""
     system_only(ctx)
     found = []
     for agent, address in ctx.tx.all(statements.WORKED_FOR, limit=limit):
@@ -189,7 +189,7 @@ def lost() -> Conflict:
 
 
 def end(ctx: Context, binding: BindingId) -> None:
-    """Nobody listens any more for a binding that is gone."""
+    """Stop listening for a binding that is gone."""
     ctx.tx.run(statements.RESTART_RECEIVER, binding=binding)
 
 
