@@ -25,20 +25,21 @@ from remit.services.messaging import mail
 from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
 
-#: A sender that writes faster than the agent reads has to wait.
+#: A sender that writes faster than the agent reads is refused for now.
 MOST_WAITING = 1000
 
 
 @query("channels.admit")
 def admit(ctx: Context, *, kind: str, digest: str) -> None:
-    """Whether a token is bound, asked before anything is read of what its bearer sends."""
+    """Check that a token is bound, before the body of its request is read."""
     system_only(ctx)
     _bound(ctx, kind, digest)
 
 
 @query("channels.posted")
 def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
-    """Settings and key to read a post of a binding's outside, which has to prove itself."""
+    """Return the settings and the key for a webhook of a binding, whose request has to prove its
+    origin."""
     system_only(ctx)
     bound = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
     if bound is None or bound.adapter_type != kind or bound.removed_at is not None or bound.held:
@@ -47,7 +48,7 @@ def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
 
 
 def unproven() -> Unauthenticated:
-    """The same for a binding that is not there."""
+    """Error of an unproven request, the same when the binding does not exist."""
     return Unauthenticated("That does not come from a binding of this channel.", "")
 
 
@@ -77,7 +78,7 @@ def receive(
         raise BadInput("replyTo must be the id of a message.", "Leave it out.")
     ctx.enter(binding.company_id)
     ctx.lock_company()
-    binding = _bound(ctx, kind, digest)  # it may have been removed while we waited
+    binding = _bound(ctx, kind, digest)  # it may have been removed while this waited for the lock
     said = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
     before = ctx.tx.one(statements.RECEIPT, binding=binding.id, outside_id=called)
     if before is not None:
@@ -107,7 +108,7 @@ def receive(
 
 
 def _bound(ctx: Context, kind: str, digest: str) -> Binding:
-    """Looked up by digest, so that nothing is learned from how long it takes."""
+    """Return the binding of a token. Looked up by digest, so that timing reveals nothing."""
     found = ctx.tx.one(statements.BOUND_BY_TOKEN, kind=kind, digest=digest)
     if found is None or not hmac.compare_digest(found.adapter_token, digest):
         raise Unauthenticated(
@@ -117,7 +118,8 @@ def _bound(ctx: Context, kind: str, digest: str) -> Binding:
 
 
 def _answered(ctx: Context, binding: Binding, address: str, text: str | None) -> Message | None:
-    """A message that went out to this very place; nobody outside learns of any other."""
+    """Return the message that is replied to; only one sent to this very place, so that nothing is
+    learned of others."""
     if text is None:
         return None
     found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=text) if is_id(text) else None
