@@ -1,7 +1,7 @@
-"""Taking a wish back, with everything made of it that has no other reason.
+"""Withdrawal of a wish, with everything made of it that has no other reason.
 
-A part that has another reason stays: another letter, an open parent that is not part of the wish,
-or an owner who has other work. Agents that worked on it are told.
+A part stays if it has another reason: another letter, an open parent outside the wish, or an owner
+with other work. Agents that worked on the rest are told.
 """
 
 import json
@@ -35,20 +35,20 @@ TAKEN_BACK = "taken back"
 
 @command("wishes.cancel")
 def cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
-    """Take a wish back: by who wrote it, or a person over who it was written to."""
+    """Withdraw a wish, as its author or as a person over its receiver."""
     return _take_back(ctx, message)
 
 
 @logged("wishes.preview_cancel")
 def preview_cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
-    """Exactly what would end, without ending it."""
+    """Return exactly what a withdrawal would end, and roll back."""
     answer = _take_back(ctx, message)
     ctx.tx.restart()
     return {**answer, "dry_run": True}
 
 
 def _answer(message: str) -> shapes.TakenBackShape:
-    """The record of what ended with a wish, for people: nothing so far."""
+    """An empty report of what ends with a wish."""
     return {
         "id": message,
         "status": "cancelled",
@@ -68,7 +68,7 @@ def _take_back(ctx: Context, text: str) -> shapes.TakenBackShape:
     letter = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, text))
     wish = ctx.tx.one(statements.WISH, message=letter.id)
     if wish is None:
-        # Nothing is made of other mail; it can be taken back until it is delivered.
+        # Other mail has no wish; it can be cancelled until it is delivered.
         return {**_answer(letter.id), "jobs": [*pending_items.take_back(ctx, letter.id)["jobs"]]}
     _require(ctx, letter)
     if wish.ended_why == TAKEN_BACK:
@@ -110,7 +110,8 @@ def _take_back(ctx: Context, text: str) -> shapes.TakenBackShape:
 
 
 def _require(ctx: Context, letter: Message) -> None:
-    """Agents take back nothing that people want."""
+    """Check that the caller is the author, or a person over the receiver: agents withdraw no wish
+    of people."""
     on = f"message:{letter.id}"
     if letter.sender_user_id is not None and letter.sender_user_id == ctx.actor.id:
         ctx.allow_by_rule(views.OWN)
@@ -124,9 +125,10 @@ def _require(ctx: Context, letter: Message) -> None:
 
 
 def _what_ends(ctx: Context, letter: Message) -> tuple[list[Outcome], list[tuple[Outcome, str]]]:
-    """Open outcomes made of a letter and their parts, from above; and what stays of them, and why.
+    """Return the open outcomes made of a letter that end, with their parts, top down; and those
+    that stay, each with its reason.
 
-    What stays keeps what is below it. An agent that has other work stays, so its mandate does.
+    What stays keeps its own parts. An agent with other work stays, so its mandate does.
     """
     roots = [
         one
@@ -172,7 +174,8 @@ def _other_reason(
         for parent in ctx.tx.all(outcome_statements.PARENTS, outcome=outcome.id)
         if parent.status is OutcomeStatus.OPEN and parent.id not in ending
     ]
-    # Outcomes made of the letter hang somewhere: usually below the mandate of their maker.
+    # An outcome made of the letter has a parent in any case, usually its maker's mandate, which is
+    # no reason to keep it.
     places = [parent for parent in others if own and str(parent.id) == parent.owner_id]
     for parent in others:
         if parent not in places or len(places) > 1:
@@ -183,7 +186,7 @@ def _other_reason(
 
 
 def _other_work(ctx: Context, agent: Agent, ending: Iterable[str]) -> str | None:
-    """The other work of an agent, or of somebody below it."""
+    """Sentence about other work of an agent, or of one below it; None if there is none."""
     over = set(ending)
     for member in ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=agent.id):
         if member.status is AgentStatus.TERMINATED:
@@ -229,7 +232,7 @@ def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) ->
 
 
 def _runs(ctx: Context, letter: Message, closing: list[Outcome]) -> list[Run]:
-    """Live runs that are about nothing else: neither other letters nor other outcomes."""
+    """Return the live runs that are about nothing else: no other letter and no other outcome."""
     mine = {letter.id, *(one.id for one in _letters(ctx, letter))}
     over = {one.id for one in closing}
     return [
@@ -257,7 +260,8 @@ def _letters(ctx: Context, letter: Message) -> list[Message]:
 
 
 def _end_runs(ctx: Context, runs: list[Run], ended: shapes.TakenBackShape) -> None:
-    """As a stop ends them: what else they took up returns uncounted."""
+    """End runs as a stop ends them: other mail that they took up returns without counting an
+    attempt."""
     known: shapes.RunEndShape = {
         "exit_reason": run_endings.STOPPED,
         "error": f"{_by(ctx)} took back the wish that it was about",
@@ -297,11 +301,11 @@ def _end_approvals(
             )
 
 
-# ── telling ─────────────────────────────────────────────────────────────────────────────────────
+# ── telling the agents ──────────────────────────────────────────────────────────────────────────
 
 
 def _told(ctx: Context, letter: Message, closing: list[Outcome]) -> set[AgentId]:
-    """The agents that read something of it, or work on it."""
+    """Return the agents whose runs had to do with the letter, or that own a closed outcome."""
     found = {run.agent_id for run in ctx.tx.all(statements.RUNS_OF, message=letter.id)}
     return found | {one.owner_id for one in closing}
 
