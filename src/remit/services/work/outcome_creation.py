@@ -47,7 +47,7 @@ def open_outcome(
 def write_document(
     ctx: Context, outcome: Outcome, description: str, stored: documents.Stored | None = None
 ) -> None:
-    """The file of an outcome; it lies where its owner is, so the owner must exist by now."""
+    """Write the document of an outcome; its home is the owner, which must exist by now."""
     documents.create(
         ctx,
         FileKind.OUTCOME,
@@ -60,8 +60,7 @@ def write_document(
 
 
 def add_to_mandate(ctx: Context, agent: Agent, new: Outcome) -> None:
-    """Make a new outcome, which has no parts yet, a part of an agent's mandate while that is
-    open."""
+    """Make a new outcome without parts a part of an agent's mandate, if that is open."""
     if lookup.known_outcome(ctx, agent.id).status is OutcomeStatus.OPEN:
         ctx.tx.run(
             statements.INSERT_EDGE, company_id=ctx.company, parent_id=agent.id, child_id=new.id
