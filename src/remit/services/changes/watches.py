@@ -169,7 +169,7 @@ def ring(ctx: Context, *, repo: str) -> None:
 
 @query("watches.hook", FOR_REMIT)
 def hook(ctx: Context, *, repo: str) -> shapes.HookShape | None:
-    """What signs a webhook: the kind of forge and the name of a secret."""
+    """Signing of a webhook: the kind of forge and the name of a secret."""
     found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
     if found is None or found.forge is None or found.hook is None:
         return None

@@ -24,7 +24,7 @@ from remit.store.messaging import chat as statements
 
 @dataclass(frozen=True)
 class Tapped:
-    #: What was done, for the record.
+    #: The act, for the record.
     what: str
     #: Reply to the person, if the post itself does not show the result.
     say: str = ""

@@ -148,7 +148,7 @@ def _moment(at: Micros) -> str:
 
 
 def step(account: Account) -> str:
-    """What a person can do about a closed account."""
+    """The next step for a person about a closed account."""
     again = f"then `{command_for(account)}`"
     match account.fault:
         case Fault.SETUP:

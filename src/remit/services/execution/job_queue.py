@@ -208,7 +208,7 @@ class Material:
     adapter_type: str
     adapter_config: Mapping[str, Any]
     full_access: bool
-    #: What is left of each kind of budget.
+    #: The remainder of each kind of budget.
     left: Mapping[str, int]
     limits: Mapping[str, int | None]
     subject: str

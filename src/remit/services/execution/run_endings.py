@@ -62,7 +62,7 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
     """End a run: store its report, revoke its token, and settle the mail that it took up."""
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value):
         raise Conflict("The run has ended already.")
-    # What it used so far stays counted, even if it was cut off before it could report.
+    # Its usage so far stays counted, even if it was cut off before it could report.
     whole = ledger.took(ctx, run, report)
     over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
     fault = _fault(ended, report, over)
@@ -236,7 +236,7 @@ def _over_limit(ctx: Context, report: shapes.RunEndShape) -> Reached | None:
 
 @dataclass(frozen=True)
 class _After:
-    """What follows for the agent of an ended run."""
+    """The consequences of an ended run for its agent."""
 
     #: Whether it is started again if something is due.
     again: bool

@@ -50,7 +50,7 @@ class Memory(NamedTuple):
 class Briefing:
     """Everything that a run starts with."""
 
-    #: What is left of each kind of budget.
+    #: The remainder of each kind of budget.
     left: Mapping[str, int]
     limits: Mapping[str, int | None]
     agent: Mapping[str, Any]

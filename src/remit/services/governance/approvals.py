@@ -60,7 +60,7 @@ class Deciding(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Consequence:
-    """What follows from the decisions about one type of approval."""
+    """The consequences of the decisions about one type of approval."""
 
     approved: Callable[[Context, Approval], Any] = lambda _ctx, _approval: None
     turned_down: Callable[[Context, Approval, str], None] = lambda _ctx, _approval, _why: None

@@ -202,8 +202,8 @@ def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegati
     ctx.accept(Action.AGENT_CREATE, f"agent:{spec.name}", decision)
     settings = {"adapterConfig": json.loads(spec.adapter_config)}
     if ctx.actor.kind is ActorKind.AGENT and lends_secret(settings):
-        # Whatever the company's settings, a person decides which agent gets a secret, and where
-        # requests with it are sent.
+        # A person decides which agent gets a secret, and where requests with it are sent, whatever
+        # the company's settings.
         return True
     return company.require_board_approval_for_new_agents
 
