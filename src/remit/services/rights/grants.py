@@ -1,4 +1,4 @@
-"""Capabilities: give, revoke, list, and which were never used."""
+"""Capabilities: grant, revoke, list, and find those that were never used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +53,7 @@ from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as statements
 from remit.store.work import outcomes as outcome_statements
 
-#: Files of a repository, or branches that changes of it go into.
+#: Patterns of files of a repository, or of its target branches.
 Patterns = Annotated[
     Sequence[Annotated[str, Text(LONGEST_PATTERN, one_line=True)]], Most(MOST_PATTERNS)
 ]
@@ -63,7 +63,7 @@ Patterns = Annotated[
     "grants.give",
     Added("paths", None),
     Added("branches", None),
-    # The tool may name a request instead, so it is made by hand.
+    # The tool may name a request instead, so it is written by hand.
     AsRoute("POST /companies/{companyId}/grants", "give_grant", 201),
 )
 def give(
@@ -97,7 +97,7 @@ def give(
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A grant that may be given, and on what that rests."""
+    """A validated grant, with its source and decision."""
 
     resource: Resource
     level: Level
@@ -111,9 +111,9 @@ class Weighed:
 
 
 def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
-    """Require the right to give this, as it was asked for.
+    """Validate a grant, and check that the caller may give it.
 
-    An agent can only narrow what it holds; the board can give.
+    An agent can only narrow what it holds; the board can give anything.
     """
     resource = named(ctx, wish.get("resource"))
     level = parse_level(wish.get("level"), resource.kind)
@@ -151,7 +151,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Weighed:
 
 
 def usual_mode(ctx: Context, level: Level) -> str:
-    """Somebody is asked about each merge of an agent, unless the board says otherwise."""
+    """Return the default mode: `ask` for a merge that people grant, else `allow`."""
     asks = level is Level.MERGE and ctx.actor.kind is not ActorKind.AGENT
     return Mode.ASK.value if asks else Mode.ALLOW.value
 
@@ -159,7 +159,7 @@ def usual_mode(ctx: Context, level: Level) -> str:
 def limits(
     wish: Mapping[str, Any], resource: Resource, level: Level
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """The files and branches that a wish names."""
+    """Validate the files and branches that a grant is limited to."""
     paths, branches = wish.get("paths"), wish.get("branches")
     if (paths or branches) and (
         resource.kind is not ResourceKind.REPO or level not in (Level.PROPOSE, Level.MERGE)
@@ -175,7 +175,7 @@ def limits(
 
 
 def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
-    """One grant to one agent."""
+    """Give one grant to one agent."""
     asked = weigh(ctx, receiver, wish)
     if receiver.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(
@@ -206,7 +206,7 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
 
 
 def _resting_on_mail(service: str) -> ModuleType:
-    """A service that tells agents by mail, imported late: mail itself rests on grants."""
+    """Import a service that sends mail, late: mail itself imports this module."""
     return import_module(f"remit.services.{service}")
 
 
@@ -215,7 +215,7 @@ def _is_whole_machine(resource: Resource) -> bool:
 
 
 def revoke_actions(ctx: Context, holder: Agent) -> None:
-    """Take back the rights that are not about one thing, before a level gives others."""
+    """Revoke an agent's grants of actions, before those of another level are given."""
     for grant in ctx.tx.all(statements.HELD_BY, holder=holder.id, after="", limit=1000):
         if grant.kind is ResourceKind.ACTION:
             gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
@@ -225,7 +225,7 @@ def revoke_actions(ctx: Context, holder: Agent) -> None:
 
 
 def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
-    """Take back what an agent holds on one thing in one mode; answers whether it held that."""
+    """Revoke an agent's live grants on a resource in one mode; returns whether there were any."""
     found = [one for one in ctx.held(holder.id, resource) if one.mode is mode and one.live(ctx.now)]
     for grant in found:
         gone = ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id)
@@ -236,16 +236,17 @@ def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> 
 
 
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
-    """Give a grant that nobody gave: who makes a file may write it, and may pass that on."""
+    """Give a grant without a giver, such as that of a file's creator, who may write it and pass
+    that on."""
     return _insert(ctx, holder, kb_file(file_id), level, Mode.ALLOW)
 
 
 def share(ctx: Context, receiver: AgentId, file: File, *, still_held: bool = True) -> Grant | None:
-    """Let somebody read what was sent to them; nothing when they can read it already.
+    """Let the receiver of a message read its file; None if it can already, or must not.
 
-    The sender may read it: that was decided when it sent the message. What it could read by rule,
-    such as an outcome, rests on nothing it holds. Unless it is known to be `still_held`, what the
-    sender lost before the message arrived is not passed on.
+    The sender may read the file: that was decided when the message was sent. What it read by rule,
+    such as an outcome, needs no source grant. Without `still_held`, a grant that the sender lost
+    before the message arrived is not passed on.
     """
     resource = kb_file(file.id)
     if file.kind is FileKind.OUTCOME:
@@ -354,7 +355,7 @@ def listing(
 
 
 def reason(grant: Grant) -> str:
-    """The reason why the holder has it, in words."""
+    """Return why the holder has a grant, in words."""
     if grant.by_authorship and grant.kind is ResourceKind.ACTION:
         return "comes with its level"
     if grant.by_authorship:
@@ -403,7 +404,8 @@ def _insert(
 
 
 def give_again(ctx: Context, was: Grant, source: str | None) -> Grant | None:
-    """Give what a reorganisation took, if it could be given now; `source` replaces its own."""
+    """Restore a grant that a reorganisation revoked, if it could be given now; `source` replaces
+    its parent."""
     holder = ctx.tx.one(agent_statements.AGENT, agent=was.holder_id)
     scope = ctx.tx.one(outcome_statements.OUTCOME, outcome=was.scope_id)
     new = replace(
@@ -457,7 +459,7 @@ def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None
 
 
 def named(ctx: Context, text: object) -> Resource:
-    """The resource that a text names, provided that the caller may know of it."""
+    """Return the resource that a text names, if the caller may know of it."""
     resource = parse_resource(text)
     if resource.kind is ResourceKind.KB_FILE:
         return kb_file(require_file(ctx, Action.FILE_SEE, lookup.file(ctx, resource.id)).id)
@@ -465,9 +467,9 @@ def named(ctx: Context, text: object) -> Resource:
         return Resource(resource.kind, lookup.agent(ctx, resource.id).id)
     if resource.kind is ResourceKind.OUTCOME:
         return Resource(resource.kind, _outcome(ctx, resource.id).id)
-    # Servers, secrets and repositories are named: a right can be given before the thing is there,
-    # as an import and a hire do whose operator adds it later. The giver does not learn which names
-    # there are, and a removed thing takes all rights to its name along.
+    # Servers, secrets and repositories are referred to by name, so a right can exist before the
+    # thing does, as in an import or a hire whose operator adds it later. The giver does not learn
+    # which names exist, and removing a thing revokes all rights to its name.
     return resource
 
 
@@ -478,7 +480,7 @@ def _outcome(ctx: Context, text: str) -> Outcome:
 
 
 def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
-    """A grant ends with an outcome: the receiver's mandate unless another is named."""
+    """Return the outcome that a grant ends with: the receiver's mandate unless another is named."""
     if text is None:
         text = receiver.id
     if not isinstance(text, str):
@@ -492,7 +494,7 @@ def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
 
 
 def _check_reach(ctx: Context, resource: Resource) -> None:
-    """A board member over a part of the company gives only what lies in that part."""
+    """Check that a board member over a part of the company gives only what lies in that part."""
     if ctx.membership is None or ctx.membership.scope_agent_id is None:
         return
     if resource.kind is ResourceKind.KB_FILE:
@@ -507,21 +509,22 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
 
 
 def _grant(ctx: Context, text: str, company: str | None) -> Grant:
-    """By id; in the company that is named, if one is."""
+    """Find a grant by its id, in the named company if there is one."""
     if company is not None:
         lookup.company_of_caller(ctx, company)
     return lookup.find(ctx, _GRANT, text)
 
 
 def _about(grant: Grant) -> Matter:
-    """The facts of a grant: a restraint that people put on an agent is not for another agent to
+    """The facts about a grant. One that people made to restrain an agent is not for an agent to
     lift."""
     for_people = grant.mode is not Mode.ALLOW or _is_whole_machine(grant.resource)
     return {"home": grant.holder_id, "grant": grant, "for_people": for_people}
 
 
 def _reader(ctx: Context) -> Callable[[Grant], bool]:
-    """Agents know of what they could revoke; people may look without a say."""
+    """Return a predicate: agents see grants that they could revoke; people may see without
+    control."""
     agent = ctx.actor.kind is ActorKind.AGENT
     action = Action.GRANT_REVOKE if agent else Action.GRANT_READ
     return lambda grant: ctx.decide(action, **_about(grant)).allowed
