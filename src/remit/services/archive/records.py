@@ -2,8 +2,8 @@
 
     GRANT = Record(Grant, "id", "holder=holder_id", Entry("note", line(100)), …)
 
-What the type of an attribute says needs no more than its key, and the attribute where that has
-another name. What is not declared stays behind: it is read as None, or given by whoever reads.
+An attribute whose type determines its kind needs only its key, with the attribute's name if that
+differs. Undeclared attributes are not exported: they are read as None, or passed to `read`.
 """
 
 import dataclasses

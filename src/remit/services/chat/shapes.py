@@ -110,6 +110,6 @@ class ClaimedPostShape(ConnectionShape):
 
 
 class HandledShape(TypedDict):
-    """How an inbound message was handled."""
+    """Result of handling an inbound message."""
 
     handled: str

@@ -64,9 +64,9 @@ def receive(
     subject: object = "",
     reply_to: object = None,
 ) -> shapes.TakenInShape:
-    """Take a message in, once, from whoever has the binding's token; for Remit itself.
+    """Deliver a message as mail, once, from the bearer of the binding's token; for Remit itself.
 
-    `digest` is that of the token. A message that came before is answered as it was then.
+    `digest` is that of the token. A duplicate gets the answer of the first one.
     """
     system_only(ctx)
     binding = _bound(ctx, kind, digest)

@@ -227,7 +227,7 @@ def bound(ctx: Context, *, digest: str) -> Run | None:
 
 @query("claiming.live", FOR_REMIT)
 def live(ctx: Context) -> list[Run]:
-    """Return every run that counts as live; for the restart of the only process."""
+    """Return every run that counts as live; for Remit itself after a restart."""
     return ctx.tx.all(statements.LIVE_RUNS)
 
 

@@ -273,8 +273,9 @@ class Library:
 
 
 def _is_small(source: Source) -> bool:
-    """Small content is stored before anything is decided; large content waits for a first look.
+    """Return whether content is stored before its write is decided; large content is checked first.
 
-    Bytes that were refused are orphans and swept, so a look costs more than it saves.
+    Refused bytes are orphans and are swept, so for small content the check costs more than it
+    saves.
     """
     return isinstance(source, bytes) and len(source) <= SMALL

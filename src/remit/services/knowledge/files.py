@@ -32,7 +32,7 @@ from remit.store.messaging import mail as mail_statements
 from remit.store.work import files as statements
 
 MOST_WORDS = 16
-#: More matches than this are not all ranked; the newest are.
+#: Most matches that are ranked; of more, the newest.
 MOST_RANKED = 200
 LAST = (1 << 62) - 1
 #: A search in contents opens at most so many files for a page, and none that is larger.
@@ -53,7 +53,7 @@ def create(
     links: Sequence[str] = (),
     unlisted: bool = False,
 ) -> shapes.FileShape:
-    """A new file whose first version is stored already; its maker may write it."""
+    """Create a file whose first version is stored already; its creator may write it."""
     description = clean_text(description, "description", longest=LONGEST_DESCRIPTION)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FILE_CREATE, on=f"kb_file:{new_id}", home=_home(ctx))
@@ -86,8 +86,9 @@ def create(
 
 @query("files.may_write")
 def may_write(ctx: Context, *, file: str, version: object, sha256: object) -> str:
-    """Refuse early what would be refused late, before any bytes are stored. Answers the id."""
-    # Where a person has to be asked, it is the write that asks; there is no harm in storing bytes.
+    """Refuse early a write that would be refused late, before any bytes are stored. Returns the
+    id."""
+    # Approval is asked for by the write itself; bytes that are stored before do no harm.
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_WRITE, found, asking_too=True)
     documents.refuse_direct_writing(found)

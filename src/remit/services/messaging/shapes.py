@@ -269,7 +269,7 @@ class RemindedShape(TypedDict):
 
 
 class DueMailShape(TypedDict):
-    """How many deferred messages arrived, and how many schedules sent one."""
+    """Counts of deferred messages that arrived, and of schedules that sent one."""
 
     arrived: int
     fired: int

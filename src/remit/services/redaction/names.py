@@ -1,9 +1,9 @@
 """Names of settings that say that their value is a secret.
 
 Names come in every spelling: `apiKey`, `API-KEY`, `api key`, `s.e.c.r.e.t`, full-width letters, or
-Cyrillic ones that look like ours. They are brought to plain words first. A name can also speak
-*about* a secret (`maxTokens`, `tokenUrl`, `secretRef`): what it says then decides which values may
-stay.
+Cyrillic ones that look like Latin ones. They are normalised to plain words first. A name can also
+speak *about* a secret (`maxTokens`, `tokenUrl`, `secretRef`): its judgement then decides which
+values may stay.
 """
 
 import re
