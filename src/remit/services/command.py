@@ -2,9 +2,9 @@
 
     token ─► identify ─► first answer again? ─► facts ─► decide ─► change ─► event ─► commit
 
-`Gate` is that path. A verb is a plain function of a `Context`; it asks the context for decisions
-and tells it what happened. A change without a decision or without an event does not commit, a
-refusal is recorded, and the answer to an idempotency key is kept in the same transaction.
+`Gate` is that path. A verb is a plain function of a `Context`; it takes its decisions and records
+its events there. A change without a decision or without an event does not commit, a refusal is
+recorded, and the answer to an idempotency key is stored in the same transaction.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Reply(Generic[R]):
 
 
 class Ask(Protocol):
-    """Answers queries of one caller, all on the same snapshot."""
+    """Runs queries of one caller, all on the same snapshot."""
 
     def __call__(self, verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 
@@ -83,20 +83,20 @@ class Parking(Protocol):
     """The hooks for calls that need approval. Both run in the call's own transaction."""
 
     def admit(self, ctx: Context, denied: Denied, call: Call) -> Ticket | Answer | Refused:
-        """A ticket to go on with, what the call answered when it was carried out, or that
-        somebody was asked and has not said yes."""
+        """Return a ticket to continue with, the stored answer of the call if it was carried out, or
+        the refusal that it awaits approval."""
 
     def used(self, ctx: Context, ticket: Ticket) -> None:
-        """The call went through."""
+        """Record that a ticket's call succeeded."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Something that was asked for: a verb and what it was given."""
+    """A call: its verb and arguments."""
 
     verb: Verb[..., Any]
     given: Mapping[str, Any]
-    #: To be done before somebody is asked about it; ends the call when it cannot be done anyway.
+    #: Runs before approval is asked for; refuses a call that cannot succeed.
     vet: Callable[[Context], None] | None = None
 
 
@@ -114,7 +114,7 @@ class Gate:
         self.ids = ids
         self.blobs = blobs
         self.parking: Parking | None = None
-        #: The first adapter that can be used here, as whoever serves the instance found out.
+        #: The first adapter that is usable here, as the serving process found.
         self.usable_adapter: str = WITHOUT_MODEL
         #: Called after each commit that recorded events, with the company, from any thread.
         self.listeners: list[Callable[[CompanyId], None]] = []
@@ -127,14 +127,14 @@ class Gate:
             try:
                 return self._open(await self.database.read(work))
             except _Recordable:
-                pass  # a refusal leaves a trace, and that takes a write
+                pass  # a refusal is recorded, which takes a write
         return await self._write(work)
 
     async def together(self, caller: Caller, work: Callable[[Ask], T]) -> T:
         """Run several queries in one read transaction, in a thread of the database.
 
         The caller is identified once; each query is decided as it would be alone, and each refusal
-        is recorded, which takes a write of its own.
+        is recorded, in a write transaction of its own.
         """
         refused: list[tuple[Verb[..., Any], tuple[Any, ...], Arguments]] = []
 
@@ -165,15 +165,16 @@ class Gate:
                     await self._write(self._work(caller, verb, args, kwargs))
 
     def version(self) -> int | None:
-        """Another number after each commit, of whatever process; None where nobody counts them."""
+        """A number that changes with each commit of any process; None if the database has no such
+        number."""
         return self.database.version()
 
     async def check(self, caller: Caller) -> None:
-        """Refuse a token that is not good, before anything is stored for its bearer."""
+        """Refuse an invalid token, before anything is stored for its bearer."""
         await self.database.read(lambda tx: identify(tx, caller, self.clock.now()))
 
     async def first_answer(self, caller: Caller) -> Answer | None:
-        """The stored answer to the caller's idempotency key, whatever was asked."""
+        """Return the stored answer to the caller's idempotency key, whatever the request was."""
         if caller.key is None:
             return None
 
@@ -188,7 +189,8 @@ class Gate:
         try:
             reply = await self.database.write(work)
         except RowConflict:
-            # Somebody else committed in between; now the verb (or the stored answer) sees it.
+            # Another transaction committed in between; the retry sees its change, or the stored
+            # answer.
             reply = await self.database.write(work)
         return self._open(reply)
 
@@ -211,7 +213,7 @@ class Gate:
         actor = identify(tx, caller, now)
         ctx = Context(tx, actor, now, self.ids, self.blobs, verb.kind, caller, self.usable_adapter)
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
-        # A verb may go on in another's name; the key stays that of who called.
+        # A verb may act as somebody else; the key belongs to the caller.
         who = actor.address
         if keyed and (first := _first_answer(tx, who, caller, verb, digest)) is not None:
             return _Reply(first)
@@ -221,7 +223,7 @@ class Gate:
             changed = ctx._events > 0
         except RemitError as error:
             if keyed and (first := _first_answer(tx, who, caller, verb, digest)) is not None:
-                # The same request was under way elsewhere; this one waited and found it done.
+                # The same request was running elsewhere; this one waited for it.
                 tx.restart()
                 return _Reply(first)
             if not ctx.refused:
@@ -253,7 +255,7 @@ class Gate:
         return _Reply(answer, company=ctx.company if changed else None)
 
     def _admit(self, parking: Parking, was: Context, denied: Denied, call: Call) -> Any:
-        """Go on with a call that somebody approved, or see to it that somebody is asked."""
+        """Continue a call that was approved, or have approval asked for."""
         ctx = Context(
             *(was.tx, was.actor, was.now, was.ids, was.blobs, Kind.COMMAND, was.caller),
             usable_adapter=was.usable_adapter,
@@ -292,12 +294,12 @@ class _Recordable(Exception):
 def _first_answer(
     tx: Transaction, who: str, caller: Caller, verb: Verb[P, R], digest: str
 ) -> R | None:
-    """The stored answer to this very request, if it was made before."""
+    """Return the stored answer to this same request, if it was made before."""
     first = tx.one(event_log.ANSWER, actor=who, key=_key(caller))
     if first is None:
         return None
-    # Arguments of another version have another digest; then the key and the verb are believed, for
-    # to refuse a true repeat would invite a second effect under a new key.
+    # Arguments of another version have another digest. Then an equal key and verb are enough:
+    # refusing a true repeat would invite a second effect under a new key.
     same = first.version != verb.version or hmac.compare_digest(first.digest, digest)
     if first.verb != verb.name or not same:
         raise KeyReused("This idempotency key was used for a different request.")
@@ -318,7 +320,6 @@ def checked_key(key: str) -> str:
 
 
 def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: Arguments) -> str:
-    """The digest of a request. Values that our side picked (`new_id`, `new_files`) are not part of
-    it."""
+    """Digest of a request, without the values that Remit chose (`new_id`, `new_files`)."""
     asked = {name: value for name, value in kwargs.items() if not name.startswith("new_")}
     return hashlib.sha256(canonical([verb.name, list(args), asked]).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Context of a verb: decisions about what it wants, and the record of what it did."""
+"""Context of a verb: its decisions, and the record of what it did."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from remit.store.organisation import grants as grant_statements
 from remit.store.organisation import people
 from remit.store.record import events as event_log
 
-#: When a grant was last used is kept this exactly; more would cost a write per call.
+#: Precision of a grant's time of last use; a finer one would cost a write per call.
 USE_PRECISION = HOUR
 
 
 class Kind(Enum):
-    #: Looks only.
+    #: Reads only.
     QUERY = "query"
-    #: Looks, and leaves a line in an access log.
+    #: Reads, and records the access.
     LOGGED = "logged"
     #: Changes something, so it decides and records.
     COMMAND = "command"
 
 
-#: Actions about which it counts whether the asking agent leads the company or may hire.
+#: Actions whose decision depends on whether the calling agent leads the company or may hire.
 _OF_HIRERS = frozenset({Action.AGENT_CREATE, Action.AGENT_PERMIT, Action.CONFIG_READ})
 
 #: A refused attempt: the action, the resource, and the decision.
@@ -54,7 +54,7 @@ def approved(approval: str) -> Decision:
 
 
 class Matter(GivenFacts, total=False):
-    """The facts of a matter, and the agent that it lies with; as `Context.decide` takes them."""
+    """Facts for `Context.decide`, with the agent that the matter belongs to."""
 
     home: str | None
     over: str | None
@@ -71,16 +71,16 @@ class Context:
     blobs: BlobStore
     kind: Kind
     caller: Caller | None = None
-    #: The first adapter that can be used here; for agents of whom nobody said how they run.
+    #: The first adapter that is usable here; for agents whose description names none.
     usable_adapter: str = WITHOUT_MODEL
     #: Set by `enter`.
     company: CompanyId | None = None
     membership: Membership | None = None
-    #: The approval that this very call was given.
+    #: The approval of this call.
     ticket: str | None = None
     #: Shown to the caller once and stored nowhere.
     secrets: dict[str, object] = field(default_factory=dict)
-    #: A check that can find that there is nothing to ask anybody about.
+    #: A check that is run before approval is asked for; it refuses a call that cannot succeed.
     before_asking: Callable[[Context], None] | None = None
     _chain: event_log.Chain | None = None
     _decided: Decision | None = None
@@ -100,7 +100,7 @@ class Context:
         found it by the caller's `membership` gives that along."""
         company = CompanyId(company)
         if self.company is not None and self.company != company:
-            # One call works in one company, also for people who have a part in several.
+            # One call works in one company, even for people who are members of several.
             raise NotFound("There is no such company.")
         if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
             raise NotFound("There is no such company.")
@@ -134,14 +134,14 @@ class Context:
         return self._lock().head.seq
 
     def leave(self) -> None:
-        """Go on in another company; only for lists over all companies of a person."""
+        """Leave the company; only for lists over all companies of a person."""
         assert self.kind is Kind.QUERY
         self.membership = None
         self._work_in(None)
 
     def _look_again(self) -> None:
-        """Check the caller again after waiting for the lock: the token or the membership may have
-        ended."""
+        """Identify the caller again after waiting for the lock: the token or the membership may
+        have ended."""
         if self.caller is None or self.caller.system:
             return
         self.actor = identify(self.tx, self.caller, self.now)
@@ -151,7 +151,8 @@ class Context:
                 raise NotFound("There is no such company.")
 
     def boss_chain(self, agent: str | None) -> tuple[Any, ...]:
-        """The agent and its bosses, upward; empty when the tree cannot be trusted."""
+        """Return the agent and its bosses, upward; empty if the chain has a cycle or is too
+        deep."""
         if agent is None:
             return ()
         chain = self.tx.all(agent_statements.CHAIN_OF_BOSSES, agent=agent)
@@ -168,10 +169,10 @@ class Context:
         over: str | None = None,
         **facts: Unpack[GivenFacts],
     ) -> Decision:
-        """Load what the decision depends on, and decide.
+        """Load the facts of a decision, and decide.
 
-        `home` is the agent that the matter lies with. `over` is the same where it also counts for
-        agents who is above whom.
+        `home` is the agent that the matter belongs to. `over` is the same where the chain of bosses
+        above it also counts for agents.
         """
         if over is not None:
             home = over
@@ -223,7 +224,7 @@ class Context:
 
     @property
     def reach(self) -> Reach:
-        """Over whom the asking agent has a say by its level."""
+        """The agents that the calling agent governs by its level."""
         return self.reach_of(self.actor.id) if self.actor.kind is ActorKind.AGENT else Reach.NOBODY
 
     def reach_of(self, agent: str) -> Reach:
@@ -249,8 +250,8 @@ class Context:
         over: str | None = None,
         **facts: Unpack[GivenFacts],
     ) -> Decision:
-        """Decide, and end the call unless the answer is yes. `on` names what events show: the agent
-        that the decision is `over`, or the resource, unless something else is said."""
+        """Decide, and refuse the call unless that allows it. `on` is the resource of the events: by
+        default the agent that the decision is `over`, or the resource."""
         decision = self.decide(action, resource, home=home, over=over, **facts)
         about = f"agent:{over}" if over is not None else str(resource or "")
         return self.accept(action, on or about, decision)
@@ -263,9 +264,9 @@ class Context:
         before_asking: Callable[[Context], None] | None = None,
         step: str | None = None,
     ) -> Decision:
-        """Go on with a decision, or end the call with it; `before_asking` may find that there is
-        nothing to ask anybody about. `step` is what to do next where the reason alone does not
-        say it."""
+        """Continue with a decision that allows the call, or refuse it. `before_asking` runs before
+        approval is asked for, and may refuse a call that cannot succeed. `step` is the next step
+        where the reason alone does not tell it."""
         if decision.allowed:
             self._decided = decision
             return decision
@@ -277,7 +278,7 @@ class Context:
 
     @contextmanager
     def acting_as(self, actor: Principal, ticket: str | None = None) -> Iterator[None]:
-        """Do something in another's name, with their rights and in the record as theirs."""
+        """Context manager: act as somebody else, with their rights, and recorded as theirs."""
         before = (self.actor, self.membership, self.ticket, self._decided, self._denied)
         self.actor, self.membership, self.ticket = actor, None, ticket
         if actor.kind is ActorKind.USER:
@@ -285,11 +286,11 @@ class Context:
         try:
             yield
         finally:
-            # A refusal of the other is no attempt of the caller.
+            # A refusal of the other actor is not one of the caller.
             self.actor, self.membership, self.ticket, self._decided, self._denied = before
 
     def allow_by_rule(self, decision: Decision) -> None:
-        """Go on with a rule that needs no facts, such as a person's right to sign in."""
+        """Continue with a rule that needs no facts, such as a person's right to sign in."""
         self._decided = decision
 
     def held(self, agent: str, resource: Resource) -> list[Any]:
@@ -304,7 +305,7 @@ class Context:
         details: Mapping[str, Any] | None = None,
         decision: Decision | None = None,
     ) -> EventId:
-        """Say what happened; it is chained to everything that happened before."""
+        """Append an event to the company's hash chain."""
         rests_on = decision or self._decided
         if rests_on is None:
             raise AssertionError(f"{action} was recorded before anything was decided")
@@ -338,7 +339,7 @@ class Context:
         return {"account": self.caller.account}
 
     def record_refusal(self) -> bool:
-        """After a rollback: keep that somebody tried."""
+        """Record a refused attempt, after its rollback."""
         if self._denied is None or self.company is None:
             return False
         action, resource, decision = self._denied
@@ -352,13 +353,13 @@ class Context:
 
     @property
     def asked(self) -> Denied | None:
-        """The decision, if it was that somebody's approval is needed."""
+        """The decision, if it was that the call needs approval."""
         if self._denied is not None and self._denied[2].effect is Effect.ASK:
             return self._denied
         return None
 
     def finish(self) -> None:
-        """A command that decided or recorded nothing is a defect, so it must not commit."""
+        """Refuse to commit a command that recorded nothing, which is a defect."""
         if self.kind is Kind.COMMAND and not self._events:
             raise AssertionError("a command changed something and recorded nothing")
 
@@ -380,7 +381,7 @@ class Context:
 
 
 def system_only(ctx: Context) -> None:
-    """For the verbs of background work: to everybody else there is no such verb."""
+    """Hide the verbs of background work from everybody but Remit itself."""
     if ctx.actor.kind is not ActorKind.SYSTEM:
         raise NotFound("There is nothing here with that id.")
 

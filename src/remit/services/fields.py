@@ -1,4 +1,4 @@
-"""Types of verbs' parameters: what each may hold, in the one place that says so.
+"""Types of verbs' parameters: the one place that declares which values each takes.
 
 A type is `Annotated` with marks. The surfaces derive their schemas and checks from them, and texts
 are cleaned before the verb sees them:
@@ -20,7 +20,7 @@ from remit.model.messaging.mail import LONGEST_SUBJECT
 from remit.model.text import LONGEST_NAME, LONGEST_REASON, clean_line, clean_name, clean_text
 from remit.services.shape_basics import MOMENT
 
-#: Of an id, the beginning of one, a name or an address.
+#: Longest id, prefix of an id, name or address.
 LONGEST_REFERENCE: Final = 200
 LONGEST_MOMENT: Final = 40
 
@@ -49,8 +49,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Exact(Text):
-    """One line that names something: spaces around it are refused, not dropped, so that no two
-    texts mean the same."""
+    """A name in one line: surrounding spaces are refused, not dropped, so that no two texts mean
+    the same."""
 
     one_line: bool = True
 
@@ -73,14 +73,13 @@ class PlainName(Text):
 
 @dataclass(frozen=True)
 class Stored:
-    """A text that is kept as a file before the verb is called, which has `new_id` and
+    """A text that is stored as a file before the verb is called; the verb gets `new_id` and
     `new_stored`."""
 
 
 @dataclass(frozen=True)
 class Cleared:
-    """Over HTTP, null is not the same as nothing: it takes back what was there. The verb gets an
-    empty text."""
+    """Over HTTP, null differs from absence: it clears the value. The verb gets an empty text."""
 
     #: The effect of null.
     what: str
@@ -88,14 +87,14 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Reference:
-    """An id, the beginning of one, or a name, of this kind of thing."""
+    """An id, a prefix of one, or a name, of this kind of thing."""
 
     kind: str
 
 
 @dataclass(frozen=True)
 class Range:
-    """A whole number, from and to."""
+    """Inclusive bounds of a whole number."""
 
     least: int
     most: int
@@ -103,14 +102,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Words:
-    """One of these words, or the verb is not called. A function tells those that there are now."""
+    """The allowed words. A function returns those that are valid at the time of the call."""
 
     known: tuple[str, ...] | Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True)
 class Most:
-    """A list of at most so many entries."""
+    """The longest allowed list."""
 
     entries: int
 
@@ -119,9 +118,9 @@ class Most:
 Name = Annotated[str, PlainName()]
 OutcomeRef = Annotated[str, Reference("outcome"), Help("Outcome id", model=True)]
 AgentRef = Annotated[str, Reference("agent")]
-#: Of a list: whose it is narrowed to.
+#: Narrows a list to one agent's.
 OnlyAgent = Annotated[AgentRef, Help("Only this agent's.")]
-#: A thing of the caller's own that waits meanwhile.
+#: The caller's own outcome that waits meanwhile.
 AboutOutcome = Annotated[
     OutcomeRef, Help("Your outcome that waits for it; default: what you work on", model=True)
 ]
@@ -129,7 +128,7 @@ MessageRef = Annotated[str, Reference("message")]
 #: `agent:<name>`, `user:<name>`, `board` and so on.
 Address = Annotated[str, Reference("address")]
 Subject = Annotated[str, Text(LONGEST_SUBJECT, empty=True, one_line=True)]
-#: Of a list: whether it has those, too, that are over.
+#: Whether a list includes those that have ended.
 EndedToo = Annotated[bool, Help("Also those that have ended.")]
 GrantRef = Annotated[str, Reference("grant"), Help("Grant id", model=True)]
 #: Such as `kb_file:<id>`.
@@ -143,21 +142,21 @@ JobRef = Annotated[str, Reference("job")]
 CompanyRef = Annotated[str, Reference("company")]
 FileRef = Annotated[str, Reference("file"), Help("File id", model=True)]
 FileRefs = Annotated[Sequence[Annotated[str, Reference("file")]], Most(50)]
-#: Instead of oneself, for tools that look.
+#: Another agent instead of oneself, for tools that read.
 OfAnother = Annotated[AgentRef, Help("Somebody below you instead of you", model=True)]
-#: Why something is done, refused or given up; and the same where nothing need be said.
+#: Why something is done, refused or given up; a remark may be empty.
 Reason = Annotated[str, Text(LONGEST_REASON)]
 Remark = Annotated[str, Text(LONGEST_REASON, empty=True)]
 Evidence = Annotated[FileRefs, Help("Files that show it", model=True)]
 Moment = Annotated[str, MOMENT, Help("ISO 8601", model=True)]
-#: Of a list that is not in pages: how many entries, and after which id.
+#: Limit of a list without pages, and the id that it continues after.
 Limit = Annotated[int, Range(1, 500)]
 After = Annotated[str, Text(36, empty=True)]
 
 
 @dataclass(frozen=True)
 class Field:
-    """A parameter of a verb, or an entry of a list, with what its type says."""
+    """A parameter of a verb, or an entry of a list, with the marks of its type."""
 
     name: str
     #: str, int, bool, float, list or dict.
@@ -173,7 +172,7 @@ class Field:
 
     @property
     def help(self) -> Help | None:
-        """The outermost, which was said last."""
+        """The outermost `Help`, which overrides inner ones."""
         return next((mark for mark in reversed(self.marks) if isinstance(mark, Help)), None)
 
     @property
@@ -187,7 +186,7 @@ class Field:
         return self.text is not None or bool(self.words)
 
     def clean(self, value: Any, called: str) -> Any:
-        """The value as the verb gets it; what is wrong with it is said of what it is called."""
+        """Return the value as the verb gets it; errors use the name `called`."""
         if self.entries is not None:
             return [self.entries.clean(one, self.entries.name) for one in value]
         if self.words and value not in self.words:
@@ -213,7 +212,7 @@ class Field:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The allowed values, where the parameter is one of a few words."""
+        """The allowed values, if the parameter is one of a few words."""
         for mark in self.marks:
             if isinstance(mark, Words):
                 return mark.known if isinstance(mark.known, tuple) else tuple(sorted(mark.known()))
@@ -223,8 +222,8 @@ class Field:
 
 
 def spread_shared(body: Callable[..., Any]) -> None:
-    """Make each key of `**shared: Unpack[Keys]` a parameter of its own; one that may be left out is
-    None then. Verbs that take the same parameters declare them once, as a TypedDict."""
+    """Make each key of `**shared: Unpack[Keys]` a parameter of its own; an absent optional one is
+    None. Verbs with the same parameters declare them once, as a TypedDict."""
     own = inspect.signature(body)
     rest = next((one for one in own.parameters.values() if one.kind is one.VAR_KEYWORD), None)
     shares = rest is not None and (
@@ -249,7 +248,7 @@ def spread_shared(body: Callable[..., Any]) -> None:
 
 
 def fields_of(body: Callable[..., Any]) -> dict[str, Field]:
-    """The parameters of a verb, all but the context."""
+    """Return the parameters of a verb, without the context."""
     hints = get_type_hints(body, include_extras=True)
     _, *parameters = inspect.signature(body).parameters.values()
     return {one.name: _field(one.name, hints[one.name], (), one.default) for one in parameters}

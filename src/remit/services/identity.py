@@ -1,4 +1,4 @@
-"""Identification of the caller: from the token, and from nothing else."""
+"""Identification of the caller, by its token alone."""
 
 import hmac
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from remit.store.organisation.people import IDENTITY, USER, Identity
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The credentials of a request: a token, and perhaps a key that makes it repeatable."""
+    """The credentials of a request: a token, and perhaps an idempotency key."""
 
     token: str
     key: str | None = None
-    #: Remit's own doings. No entry point can set it from outside.
+    #: Remit itself. No entry point can set it from outside.
     system: bool = False
-    #: The linked account that somebody speaks from; they are its user, for as long as it is linked.
-    #: No entry point can set it from outside.
+    #: The linked account of a person in a chat, who counts as its user while it is linked. No entry
+    #: point can set it from outside.
     account: str | None = None
-    #: Where names are looked up, for somebody who has a part in several companies.
+    #: The company in which names are looked up, for a member of several.
     company: str | None = None
 
 
@@ -34,7 +34,7 @@ def as_system(key: str | None = None) -> Caller:
 
 
 def as_linked(account: str, company: str) -> Caller:
-    """A person who speaks from a chat, in the company of the agent that they speak to."""
+    """A person in a chat, in the company of the agent that they write to."""
     return Caller("", account=account, company=company)
 
 
@@ -62,7 +62,7 @@ def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
     if found.run_id is not None and found.run_status != "running":
         raise Unauthenticated("The run that this token belonged to has ended.")
     if found.agent_status == AgentStatus.PENDING_APPROVAL:
-        # Every door is shut until a person has decided, also those that decide nothing.
+        # Every request is refused until the hire is decided, even those that decide nothing.
         raise Unauthenticated(
             "The agent that this token belongs to awaits approval.", "Wait for the decision."
         )
@@ -85,7 +85,7 @@ def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
 
 
 def _refuse_stopped(tx: Transaction, found: Identity) -> None:
-    """An agent's tokens are held while a halt covers it."""
+    """Refuse an agent's token while a halt covers the agent."""
     halt = next(iter(tx.all(COVERING, company=found.company_id, agent=found.agent_id)), None)
     if halt is not None:
         what = "The company was" if halt.agent_id is None else "You and those you work with were"

@@ -1,9 +1,10 @@
-"""Finding what a caller named: by id, by short id, by the first digits of either, or by name.
+"""Look-up of a thing that a caller named: by id, by short id, by a prefix of either, or by name.
 
-Looking up enters the company of what is found, and never authorises. A whole id finds what has it;
-whether the caller may have it is for the verb to ask (`Context.require`), which hides and records.
-A part of an id stands only for what the caller sees, so that nothing hidden makes it ambiguous.
-What is hidden, absent or of another company sounds the same.
+Look-up enters the company of the thing, and never authorises. A whole id finds its thing; whether
+the caller may access it is decided by the verb (`Context.require`), which conceals and records. A
+prefix matches only things that the caller sees, so that nothing hidden makes it ambiguous.
+
+The error is the same for hidden things, absent ones, and those of another company.
 """
 
 from collections.abc import Callable
@@ -39,14 +40,14 @@ T = TypeVar("T")
 R = TypeVar("R", bound=_Row)
 Sees = Callable[[R], bool]
 
-#: To whoever named no agent: how many are compared with the name, offered, and listed.
+#: For a name that matches no agent: how many names are compared, suggested, and listed.
 _MOST_COMPARED, _MOST_LIKELY, _MOST_NAMED = 100, 3, 8
-#: Agents among whom the one is looked for that a person means.
+#: How many agents' names are compared for a person.
 _MOST_KNOWN = 1000
 
 
 def everybody(_: Context) -> Callable[[Any], bool]:
-    """Nobody in the company has to be kept from knowing that it exists."""
+    """Visible to everybody in the company."""
     return lambda _: True
 
 
@@ -58,26 +59,26 @@ def _nothing(_: Context) -> dict[str, object]:
 class Noun(Generic[R]):
     """One kind of thing that callers name."""
 
-    #: As errors and the tables of short ids call it.
+    #: Its name in errors and in the tables of short ids.
     what: str
     #: By whole id, in any company; its parameter is called `what`.
     by_id: Statement[R]
     #: Rows of one company whose ids lie between `low` and `high`.
     by_prefix: Statement[R]
-    #: A filter for the rows that the caller knows of, among those that a part of an id can mean.
+    #: Predicate for the rows that a prefix may match.
     sees: Callable[[Context], Sees[R]] = everybody
-    #: Words that may stand before an id, besides its own name.
+    #: Prefixes that may stand before an id, besides its own name.
     marks: tuple[str, ...] = ()
-    #: More parameters of `by_prefix`, where the statement itself leaves out what is hidden.
+    #: More parameters of `by_prefix`, where the statement itself leaves out hidden rows.
     parameters: Callable[[Context], dict[str, object]] = _nothing
-    #: One that is called so, in the company that was entered.
+    #: Finds one by name, in the company that was entered.
     by_name: Callable[[Context, str], R | None] | None = None
-    #: The answer to a text that is neither a name nor a part of an id.
+    #: The error for a text that is neither a name nor a prefix of an id.
     unknown: Callable[[Context, str], NotFound] | None = None
 
 
 def find(ctx: Context, noun: Noun[R], text: str) -> R:
-    """The thing that a text names, in any company of the caller; enters its company."""
+    """Return the thing that a text names, in any company of the caller; enters its company."""
     text = _bare(noun, text)
     if noun.by_name is None and not is_id(text):
         text = _part_of_id(text, noun.what)
@@ -91,7 +92,7 @@ def find(ctx: Context, noun: Noun[R], text: str) -> R:
 
 
 def find_here(ctx: Context, noun: Noun[R], text: str) -> R:
-    """The thing that a text names in the company that was entered."""
+    """Return the thing that a text names in the company that was entered."""
     text = _bare(noun, text)
     if noun.by_name is not None and not is_id(text):
         named = noun.by_name(ctx, text)
@@ -123,7 +124,7 @@ def only(found: list[T], what: str) -> T:
 
 
 def _part_of_id(text: str, what: str) -> str:
-    """As `normalise`; whoever gave something else learns what was wanted."""
+    """Normalise a prefix of an id; the error names the expected kind of thing."""
     try:
         return normalise(text)
     except NotAnId as error:
@@ -149,7 +150,7 @@ def _has(ctx: Context, company: str, what: str, text: str) -> bool:
 
 
 def matching(ctx: Context, noun: Noun[R], text: str) -> list[R]:
-    """The things of the entered company whose id, or else whose short id, begins with a text."""
+    """Return the things of the entered company whose id, or else short id, begins with a text."""
     given = {"company": ctx.company, **noun.parameters(ctx)}
 
     def beginning(part: str) -> list[R]:
@@ -162,7 +163,7 @@ def matching(ctx: Context, noun: Noun[R], text: str) -> list[R]:
 
 
 def with_short_id(ctx: Context, company: str | None, what: str, text: str) -> list[str]:
-    """The ids of a company whose short id begins with a text."""
+    """Return the ids of a company whose short id begins with a text."""
     part = short_part(text)
     if part is None:
         return []
@@ -170,7 +171,7 @@ def with_short_id(ctx: Context, company: str | None, what: str, text: str) -> li
 
 
 def company_of_caller(ctx: Context, company: str | None) -> str:
-    """Enter the company that was named, or the only one the caller can mean."""
+    """Enter the company that was named, or the only one that the caller can mean."""
     if company is not None:
         return ctx.enter(_company_id(ctx, company))
     if ctx.company is not None:
@@ -190,7 +191,7 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
 
 
 def _named_company(ctx: Context) -> str | None:
-    """The company in which names are looked up."""
+    """Return the company in which names are looked up."""
     return None if ctx.caller is None else ctx.caller.company
 
 
@@ -211,17 +212,17 @@ def _company_id(ctx: Context, text: str) -> str:
 
 
 def living_agent(ctx: Context, name: str) -> Agent | None:
-    """The agent of that name, of which there is one at most that is not terminated."""
+    """Return the agent of that name; at most one is not terminated."""
     return ctx.tx.one(agent_statements.LIVING_AGENT_BY_NAME, name_key=name_key(name))
 
 
 def agent(ctx: Context, text: str) -> Agent:
-    """An agent of the company the caller is in: `agent:<name>`, a name, an id or its beginning."""
+    """Return an agent of the entered company by `agent:<name>`, name, id or a prefix of it."""
     return find_here(ctx, AGENT, text)
 
 
 def agent_ever(ctx: Context, text: str) -> Agent:
-    """Like `agent`, but a name may be that of somebody who is gone."""
+    """Like `agent`, but a name may be that of a terminated agent."""
     try:
         return agent(ctx, text)
     except NotFound:
@@ -233,7 +234,8 @@ def agent_ever(ctx: Context, text: str) -> Agent:
 
 
 def nobody_named(ctx: Context, name: str) -> NotFound:
-    """Names the agents that a person or an agent probably means; an agent knows those around it."""
+    """Error that suggests the agents that the caller probably means; an agent is told only of those
+    around it."""
     error = NotFound(f"There is no agent named {name[:64]!r} here.")
     me = ctx.actor.agent_id
     mine = agent_row(ctx, me) if me is not None else None
@@ -262,7 +264,7 @@ def nobody_named(ctx: Context, name: str) -> NotFound:
 
 
 def _known_to_person(ctx: Context) -> list[str]:
-    """Names of the agents of the company, which are no secret to who has a part in it."""
+    """Names of the company's agents, which every member may know."""
     if ctx.company is None or ctx.membership is None:
         return []
     some = {"terminated_too": False, "after": "", "limit": _MOST_KNOWN}
@@ -270,29 +272,29 @@ def _known_to_person(ctx: Context) -> list[str]:
 
 
 def agent_anywhere(ctx: Context, text: str) -> Agent:
-    """An agent by whole id, entering its company; otherwise in the caller's only company."""
+    """Return an agent by whole id, entering its company; otherwise in the caller's only company."""
     return find(ctx, AGENT, text)
 
 
 def myself(ctx: Context, otherwise: RemitError) -> Agent:
-    """The calling agent; people are answered with an error."""
+    """Return the calling agent; raises the given error for people."""
     if ctx.actor.agent_id is None:
         raise otherwise
     return find(ctx, AGENT, ctx.actor.agent_id)
 
 
 def file(ctx: Context, text: str) -> File:
-    """A file by id or its beginning, entering its company."""
+    """Return a file by id or a prefix of it, entering its company."""
     return find(ctx, FILE, text)
 
 
 def known_agent(ctx: Context, agent: str) -> Agent:
-    """By the id that something else names, and that is therefore there."""
+    """Return an agent by an id that another row references, so that it exists."""
     return ctx.tx.existing(agent_statements.AGENT, agent=agent)
 
 
 def known_outcome(ctx: Context, outcome: str) -> Outcome:
-    """The same for an outcome; none is ever deleted."""
+    """Return an outcome by an id that another row references; none is ever deleted."""
     return ctx.tx.existing(outcome_statements.OUTCOME, outcome=outcome)
 
 
@@ -311,12 +313,12 @@ def message_row(ctx: Context, message: str) -> Message | None:
 
 
 def document_of(ctx: Context, outcome: Outcome) -> File:
-    # An outcome and its document are made together.
+    # An outcome and its document are created together.
     return ctx.tx.existing(file_statements.FILE, file=outcome.id)
 
 
 def visibility(ctx: Context) -> dict[str, object]:
-    """The viewer of a file query, as its parameters. A user with a part only sees listed files."""
+    """The viewer of a file query, as its parameters. A user over a part sees only listed files."""
     whole = ctx.membership is not None and ctx.membership.scope_agent_id is None
     return {
         "holder": ctx.actor.id if ctx.actor.kind is ActorKind.AGENT else "",
@@ -326,7 +328,7 @@ def visibility(ctx: Context) -> dict[str, object]:
 
 
 def _entered(ctx: Context, noun: Noun[R], id_: str) -> R:
-    """The thing with this whole id, after entering its company."""
+    """Return the thing with this whole id, after entering its company."""
     found = ctx.tx.one(noun.by_id, **{noun.what: id_})
     try:
         if found is not None:

@@ -1,7 +1,7 @@
-"""Leased queues behind their verbs: claim, renew, fence, retry with back-off, give up.
+"""Leased queues behind their verbs: claim, renew, fence, retry with backoff, give up.
 
-A worker holds a row by a lease with an epoch. A worker that was silent too long has lost the row,
-and its later calls about it are refused.
+A worker holds a row by a lease with an epoch. A worker that was silent too long has lost the lease,
+and its later calls about the row are refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,15 +20,15 @@ from remit.services.verbs import Added, Declared
 from remit.store.engine.statement import Statement
 from remit.store.queues import LeasedQueue, StatusQueue
 
-#: A row by its key, and the epoch in which somebody holds it.
+#: A leased row: its key, and the epoch of the lease.
 Held = tuple[str, int]
-#: Rows that are looked at in one transaction.
+#: Most rows read in one transaction.
 MOST_AT_ONCE = 100
-#: Renewed while somebody is at it; who is silent for so long is gone, and somebody else tries.
+#: Lease of a delivery, renewed by its worker; once it expires, another worker may take over.
 DELIVERY_LEASE = 20 * SECOND
-#: Between the attempts at a delivery.
+#: Pauses between the attempts at a delivery.
 BACKOFF = (10 * SECOND, 2 * MINUTE)
-#: How a delivery is marked of which nobody knows whether it got through.
+#: End of the reason of a delivery that may have succeeded.
 MAY_HAVE_IT = "the outside may have it"
 _LONGEST_WHY = 300
 
@@ -39,12 +39,12 @@ class OfCompany(Protocol):
 
 
 C = TypeVar("C", bound=OfCompany)
-#: All that a worker needs for an item, with the epoch of its lease.
+#: Everything that a worker needs for an item, with the epoch of its lease.
 B = TypeVar("B", bound=Mapping[str, object])
 
 
 def companies_due(name: str, due: Statement[C]) -> Verb[[], list[str]]:
-    """The query `name`: companies that have something due, each once; for Remit itself."""
+    """Declare the query `name`: companies that have something due, each once; for Remit itself."""
 
     def companies(ctx: Context) -> list[str]:
         rows = ctx.tx.all(due, limit=MOST_AT_ONCE)
@@ -54,7 +54,7 @@ def companies_due(name: str, due: Statement[C]) -> Verb[[], list[str]]:
 
 
 def due_here(ctx: Context, due: Statement[C]) -> list[C]:
-    """Rows that are due in the company of the call."""
+    """Return the rows that are due in the company of the call."""
     rows = ctx.tx.all(due, limit=MOST_AT_ONCE)
     return [one for one in rows if one.company_id == ctx.company]
 
@@ -78,36 +78,36 @@ class Delivery(Row, Protocol):
 T = TypeVar("T")
 R = TypeVar("R", bound=Row)
 D = TypeVar("D", bound=Delivery)
-#: Told of a delivery that nobody tries again, and why.
+#: Called for a delivery that is not retried any more, with the reason.
 GaveUp = Callable[[Context, D, str], None]
 
 
 class Leases(Generic[R]):
-    """The operations of a worker on the rows of a queue."""
+    """The operations of workers on leased rows."""
 
     def __init__(self, rows: LeasedQueue[R]) -> None:
         self._rows = rows
 
     def claim(self, ctx: Context, item: str, worker: str, lease: Micros, **more: Any) -> bool:
-        """Take a row on that waits; for one worker, the others get False."""
+        """Lease a waiting row to one worker; returns False to the others."""
         asked = {"now": ctx.now, "until": ctx.now + lease, "new_worker": worker, **more}
         return bool(ctx.tx.run(self._rows.claim, **{self._rows.noun: item}, **asked))
 
     def renew(self, ctx: Context, held: Sequence[Held], lease: Micros) -> list[Held]:
-        """Go on holding these; answers those that are over or somebody else's."""
+        """Renew these leases; returns those that have ended or were lost."""
         until = ctx.now + lease
         return [one for one in held if not self._change(ctx, self._rows.renew, one, until=until)]
 
     def seize(self, ctx: Context, held: Held, until: Micros | None) -> None:
-        """Take hold of a lease that still says what it said when its worker was last heard of.
+        """Take a lease over if it still ends at `until`, so that its worker has not renewed it.
 
-        Workers renew without waiting for their turn, so that looking first would not be enough.
+        Workers renew without the lock, so a check before the change would not be enough.
         """
         if not self._change(ctx, self._rows.seize, held, until=until):
             raise Conflict("Its worker was heard of again.")
 
     def fenced(self, ctx: Context, statement: Statement[None], held: Held, **values: Any) -> None:
-        """A change by the holder; who lost the lease is refused."""
+        """Run a change that requires the lease; raises if it was lost."""
         if not self._change(ctx, statement, held, **values):
             raise self.lost()
 
@@ -137,7 +137,7 @@ class Leases(Generic[R]):
 
 
 class Queue(Leases[R]):
-    """The same where the rows say themselves whether they wait."""
+    """Leases of rows that have a status."""
 
     _rows: StatusQueue[R]
 
@@ -145,21 +145,21 @@ class Queue(Leases[R]):
         super().__init__(rows)
 
     def next_due(self, ctx: Context) -> Micros | None:
-        """The time at which the next waiting row becomes due."""
+        """Return the time at which the next waiting row is due."""
         return ctx.tx.one(self._rows.next_due)
 
     def expired(self, ctx: Context) -> list[Held]:
-        """The rows whose lease is over by the clock."""
+        """Return the rows whose lease has expired."""
         return self._keys(ctx.tx.all(self._rows.expired, limit=MOST_AT_ONCE))
 
     def under_way(self, ctx: Context) -> list[Held]:
-        """All that is thought to be held by somebody."""
+        """Return every leased row."""
         return self._keys(ctx.tx.all(self._rows.claimed))
 
     def looks(
         self, name: str
     ) -> tuple[Verb[[], Micros | None], Verb[[], list[Held]], Verb[[], list[Held]]]:
-        """These three as verbs: `name.next_due`, `name.expired` and `name.under_way`."""
+        """Declare the queries `name.next_due`, `name.expired` and `name.under_way`."""
         return (
             query(f"{name}.next_due", FOR_REMIT)(self.next_due),
             query(f"{name}.expired", FOR_REMIT)(self.expired),
@@ -169,8 +169,8 @@ class Queue(Leases[R]):
     def readies(
         self, name: str, statement: Statement[R], line: str
     ) -> Verb[[], list[tuple[str, str]]]:
-        """The verb `name.ready`: the rows that can be claimed now, each with the line that it waits
-        in."""
+        """Declare the query `name.ready`: the rows that can be claimed, each with the line that it
+        waits in."""
 
         def ready(ctx: Context) -> list[tuple[str, str]]:
             found = ctx.tx.all(statement, limit=MOST_AT_ONCE)
@@ -183,7 +183,7 @@ class Queue(Leases[R]):
 
 
 class Deliveries(Queue[D]):
-    """A queue of what goes outside: each is tried under the same id until the outside has it, or
+    """A queue of deliveries to the outside: each is retried under the same id until it succeeds, or
     is dead after some attempts and awaits a person."""
 
     def __init__(
@@ -194,23 +194,23 @@ class Deliveries(Queue[D]):
         failed: str,
         about: Callable[[D], dict[str, object]],
     ) -> None:
-        """The two are events, and `about` is what they say of a row."""
+        """`delivered` and `failed` are names of events; `about` returns their details for a row."""
         super().__init__(rows)
         self._delivered, self._failed, self._about = delivered, failed, about
 
     def entered(self, ctx: Context, item: str) -> D:
-        """A row as it is, for Remit itself."""
+        """Return a row, after entering its company; for Remit itself."""
         system_only(ctx)
         asked = {self._rows.noun: item}
         found = ctx.tx.existing(self._rows.row, **asked)
         ctx.enter(found.company_id)
         ctx.require(Action.RUN_CHANGE, on=self._on(item))
-        again = ctx.tx.one(self._rows.row, **asked)  # the turn may have taken a while
+        again = ctx.tx.one(self._rows.row, **asked)  # waiting for the lock may have taken a while
         assert again is not None
         return again
 
     def begin(self, ctx: Context, item: str, worker: str, lease: Micros) -> D | None:
-        """Claim a row: as it is then, or None when somebody else has it."""
+        """Claim a row and return it; None if another worker has it."""
         self.entered(ctx, item)
         ctx.lock_company()
         if not self.claim(ctx, item, worker, lease):
@@ -218,7 +218,7 @@ class Deliveries(Queue[D]):
         return ctx.tx.existing(self._rows.row, **{self._rows.noun: item})
 
     def delivered(self, ctx: Context, item: str, epoch: int) -> shapes.EndedShape:
-        """The outside has it."""
+        """End a row as delivered."""
         found = self.entered(ctx, item)
         self._end(ctx, (item, epoch), DeliveryStatus.DONE, "delivered")
         return self._said(ctx, self._delivered, item, DeliveryStatus.DONE, self._about(found))
@@ -235,8 +235,9 @@ class Deliveries(Queue[D]):
         most: int = MOST_ATTEMPTS,
         patient: bool = True,
     ) -> shapes.EndedShape:
-        """Put a failed item back for later, or end it if it failed too often. A receiver that asks
-        for patience is waited for; while `patient`, that attempt does not count."""
+        """Requeue a failed row for later, or end it as dead after too many attempts. `retry_after`
+        is the pause that the receiver asked for; while `patient`, such an attempt does not
+        count."""
         found, why = self.entered(ctx, item), why[:_LONGEST_WHY]
         status = DeliveryStatus.QUEUED
         usual = backoff[min(found.attempt, len(backoff)) - 1]
@@ -263,11 +264,12 @@ class Deliveries(Queue[D]):
         most: int = MOST_ATTEMPTS,
         gave_up: GaveUp[D] | None = None,
     ) -> shapes.EndedShape:
-        """Take a row from a silent worker; it may have got through, so the id stays the same.
+        """Take a row from a silent worker and retry it; it may have been delivered, so the id stays
+        the same.
 
-        `until` is what its lease said when the worker was last heard of; without it, the lease has
-        to be over. With `alone` there is no other process, so whoever held it is gone. `gave_up` is
-        called when that happened too often.
+        `until` is the end of the lease when the worker was last heard of; without it, the lease
+        must have expired. With `alone` there is no other process, so the holder is gone. `gave_up`
+        is called if the row is dead now.
         """
         found = self.entered(ctx, item)
         is_over = alone or until is not None or (found.lease_until or 0) <= ctx.now
@@ -280,7 +282,7 @@ class Deliveries(Queue[D]):
         return _told(ctx, found, why, answer, gave_up)
 
     def put_back(self, ctx: Context, event: str, item: str, epoch: int) -> shapes.EndedShape:
-        """Its process is being stopped; somebody else delivers it."""
+        """Requeue a row because its process stops."""
         found, why = self.entered(ctx, item), f"its process was stopped; {MAY_HAVE_IT}"
         self.fenced(ctx, self._rows.wait, (item, epoch), due=ctx.now, why=why)
         return self._said(ctx, event, item, DeliveryStatus.QUEUED, self._about(found))
@@ -288,8 +290,8 @@ class Deliveries(Queue[D]):
     def claims(
         self, name: str, usual: Micros, brief: Callable[[Context, D], B]
     ) -> Verb[..., B | None]:
-        """`begin` as a verb, `name.claim`: answers a `brief` for whoever does it, and None when
-        somebody else does."""
+        """Declare `begin` as the verb `name.claim`, which returns a `brief` of the row, or None if
+        another worker has it."""
 
         def claim(ctx: Context, item: str, *, worker: str, lease: Micros = usual) -> B | None:
             found = self.begin(ctx, item, worker, lease)
@@ -307,9 +309,9 @@ class Deliveries(Queue[D]):
         patient: Callable[[Context, D], bool] = lambda _ctx, _item: True,
         gave_up: GaveUp[D] | None = None,
     ) -> Verb[..., Answer]:
-        """`failed` as a verb, `name.failed`: tried again later, unless it is to be tried `once`,
-        and as often as the outside asks for patience while this is `patient`; `gave_up` is called
-        when nobody tries again."""
+        """Declare `failed` as the verb `name.failed`: retried later, unless `once` is true of the
+        row; a pause that the receiver asks for costs no attempt while `patient` is; `gave_up` is
+        called if the row is dead now."""
 
         def failed(
             ctx: Context,
@@ -322,7 +324,7 @@ class Deliveries(Queue[D]):
             retry_after: Micros | None = None,
         ) -> shapes.EndedShape:
             found = self.entered(ctx, item)
-            # An outside that asks for patience has not taken it.
+            # A receiver that asks for a pause has not taken it.
             for_good = for_good or (retry_after is None and once(ctx, found))
             asked = (item, epoch, why, for_good, backoff, retry_after, most, patient(ctx, found))
             return _told(ctx, found, why, self.failed(ctx, *asked), gave_up)
@@ -332,7 +334,7 @@ class Deliveries(Queue[D]):
     def takes_over(
         self, name: str, *, most: int = MOST_ATTEMPTS, gave_up: GaveUp[D] | None = None
     ) -> Verb[..., Answer]:
-        """`take_over` as a verb, `name.take_over`."""
+        """Declare `take_over` as the verb `name.take_over`."""
 
         def take_over(
             ctx: Context, item: str, *, epoch: int, alone: bool = False, until: Micros | None = None
@@ -343,7 +345,7 @@ class Deliveries(Queue[D]):
         return self._verb(f"{name}.take_over", take_over, Added("until", None))
 
     def puts_back(self, name: str, event: str) -> Verb[..., Answer]:
-        """`put_back` as a verb, `name.put_back`."""
+        """Declare `put_back` as the verb `name.put_back`."""
 
         def put_back(ctx: Context, item: str, *, epoch: int) -> shapes.EndedShape:
             return self.put_back(ctx, event, item, epoch)
@@ -356,7 +358,7 @@ class Deliveries(Queue[D]):
         return command(name, FOR_REMIT, *declared)(self._by_noun(body))
 
     def _by_noun(self, body: Callable[..., T]) -> Callable[..., T]:
-        """The body of a verb, which calls an item by the noun of the queue."""
+        """Return the body of a verb whose parameter `item` is called by the noun of the queue."""
         noun = self._rows.noun
 
         @wraps(body)
@@ -372,7 +374,7 @@ class Deliveries(Queue[D]):
         return called
 
     def close(self, ctx: Context, item: str, status: DeliveryStatus, why: str) -> None:
-        """End it, whoever holds it."""
+        """End a row, whether it is leased or not."""
         ended = {"new_status": status.value, "now": ctx.now, "why": why}
         ctx.tx.run(self._rows.close, **{self._rows.noun: item}, **ended)
 

@@ -42,7 +42,7 @@ _STEPS = {
     "own_change": "Somebody else with merge on the repository, or the board, judges it.",
     "outlives_source": "Choose an earlier expiry, or none to inherit it.",
 }
-#: Nobody judges, changes or hands on the mandate they were given.
+#: No agent judges, changes or delegates its own mandate.
 _OWN_MANDATE = {
     Action.OUTCOME_FINISH: "Hand it in with outcome_submit; if it cannot be reached, tell your "
     "boss why (mail_send).",

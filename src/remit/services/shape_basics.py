@@ -1,4 +1,4 @@
-"""Common parts of shapes: times, enums, names, and what several of them have."""
+"""Common parts of shapes: times, enums, names, and fields of several of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from remit.model.organisation.agent_spec import AgentRole
 #: Marks a text that is a time in ISO 8601.
 MOMENT: Final = "date-time"
 
-#: A document whose keys somebody else defines: settings that an adapter or a channel declares, a
-#: file that a person wrote, a table of an export. It is checked where it is read.
+#: A document with keys that are defined elsewhere: settings of an adapter or a channel, a file that
+#: a person wrote, a table of an export. It is validated where it is read.
 JsonObject = dict[str, Any]
 
 Moment = Annotated[str, MOMENT]
 
-#: Of an enum, which is shown by its value: the enum itself marks which.
+#: An enum is shown by its value; the enum itself is the mark.
 Role = Annotated[str, AgentRole]
 
 
@@ -53,7 +53,7 @@ class CycleShape(TypedDict):
 
 
 class CycleToldShape(TypedDict):
-    #: When the call closed one.
+    #: If the call closed one.
     cycle: NotRequired[CycleShape]
 
 

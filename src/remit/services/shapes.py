@@ -1,7 +1,8 @@
-"""Types of views: `views` is checked against them, and descriptions of the API are made of them.
-Keys are as in `views`; entry points may spell them differently.
+"""Types of views: `views` is checked against them, and the API's description is generated from
+them.
 
-Each stands beside its noun, in `shapes.py` there; here they have one name.
+Keys are as in `views`; entry points may spell them differently. Each type is defined in the
+`shapes.py` of its folder, and imported here under one name.
 """
 
 from remit.services.changes.shapes import *  # noqa: F403

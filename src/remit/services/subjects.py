@@ -1,6 +1,6 @@
-"""Outcomes and files as decisions see them: how the caller stands to them, and what it holds.
+"""Outcomes and files as subjects of decisions: the caller's relation to them, and its grants.
 
-The document of an outcome is decided about as the outcome, whatever name it was asked for by.
+The document of an outcome is decided as the outcome, whichever of the two was named.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ _AS_OUTCOME = {
 
 
 def require_file(ctx: Context, action: Action, file: File, *, asking_too: bool = False) -> File:
-    """End the call unless the caller may do `action` to the file.
+    """Refuse the call unless the caller may do `action` to the file.
 
-    With `asking_too`, go on also when it takes an approval, for which nobody is asked here.
+    With `asking_too`, a use that needs approval passes, and nobody is asked.
     """
     action, resource, facts = about_file(ctx, file, action)
     decision = ctx.decide(action, resource, **facts)
@@ -41,22 +41,22 @@ def require_file(ctx: Context, action: Action, file: File, *, asking_too: bool =
         try:
             ctx.accept(action, str(resource), decision)
         except NotFound:
-            # Also of what an outcome says: that there is one is not told by the words, either.
+            # The document of a hidden outcome is concealed in the same words as a file.
             raise NotFound.of("file") from None
     return file
 
 
 def decide_file(ctx: Context, action: Action, file: File, **facts: Unpack[GivenFacts]) -> Decision:
-    """The decision about a file, without enforcing it."""
+    """Return the decision about a file, without enforcing it."""
     action, resource, known = about_file(ctx, file, action)
     matter: Matter = {**known, **facts}
     return ctx.decide(action, resource, **matter)
 
 
 def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resource, Matter]:
-    """The action, resource and facts of a decision about a file."""
+    """Return the action, resource and facts of a decision about a file."""
     if file.kind is FileKind.OUTCOME:
-        # An outcome and its document are made together.
+        # An outcome and its document are created together.
         outcome = ctx.tx.existing(outcome_statements.OUTCOME, outcome=file.id)
         return _AS_OUTCOME[action], _resource(outcome), _outcome_facts(ctx, outcome)
     facts: Matter = {"home": file.home_agent_id, "listed": not file.unlisted}
@@ -70,7 +70,7 @@ def about_file(ctx: Context, file: File, action: Action) -> tuple[Action, Resour
 
 
 def _received(ctx: Context, file: File) -> bool:
-    """Return whether the file reached the asking person by mail; people hold no grants."""
+    """Return whether the calling person received the file by mail; people hold no grants."""
     return (
         ctx.tx.one(
             mail_statements.RECEIVED, user=ctx.actor.id, file=file.id, attached=f'%"{file.id}"%'
@@ -94,14 +94,14 @@ def _outcome_facts(ctx: Context, outcome: Outcome) -> Matter:
 
 
 def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
-    """Decide about an outcome, or end the call."""
+    """Decide about an outcome, and refuse the call unless that allows it."""
     return ctx.require(action, _resource(outcome), **_outcome_facts(ctx, outcome))
 
 
 def require_outcomes_of(ctx: Context, owner: str | None) -> None:
-    """End the call unless the caller may list an agent's outcomes; the company's when None."""
+    """Refuse the call unless the caller may list an agent's outcomes; None is the company's."""
     if ctx.actor.agent_id is None:
-        # Looking, so observers may; whoever has a part of the company names an owner in it.
+        # A read, so observers may; a member over a part names an owner in it.
         ctx.require(Action.OUTCOME_READ, on="outcomes", home=owner)
     elif owner != ctx.actor.agent_id:
         ctx.require(Action.AGENT_CONTROL, over=owner)
@@ -110,12 +110,12 @@ def require_outcomes_of(ctx: Context, owner: str | None) -> None:
 
 
 def decide_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
-    """The decision about an outcome, without enforcing it."""
+    """Return the decision about an outcome, without enforcing it."""
     return ctx.decide(action, _resource(outcome), **_outcome_facts(ctx, outcome))
 
 
 def relation(ctx: Context, outcome: Outcome) -> Relation:
-    """The relation of the asking agent to an outcome."""
+    """Return the relation of the calling agent to an outcome."""
     me = ctx.actor.agent_id
 
     def is_reason() -> bool:
@@ -154,7 +154,7 @@ def _relation(
 
 
 def reader(ctx: Context) -> Callable[[Outcome], bool]:
-    """A predicate that says whether the caller may read an outcome, for walks over many."""
+    """Return a predicate: whether the caller may read an outcome. Caches decisions, for lists."""
     me = ctx.actor.agent_id
     place = cache(ctx.boss_chain)
     reasons: frozenset[str] = frozenset()
@@ -175,8 +175,8 @@ def reader(ctx: Context) -> Callable[[Outcome], bool]:
             relation=relation,
         ).allowed
 
-    # Which outcome it is matters only through what is held on it; all others with the same
-    # owner, in the same relation, are one question.
+    # Only the grants held on it distinguish an outcome; all others with the same owner and relation
+    # share one decision.
     decided_once = cache(decided)
 
     def may_read(outcome: Outcome) -> bool:

@@ -25,7 +25,7 @@ class AsTool:
     """A tool of the MCP server."""
 
     name: str
-    #: Short: every agent pays for it in every conversation.
+    #: Short: every agent pays for it in every session.
     words: str = ""
     _: KW_ONLY
     #: The parameter that is called `id` there.
@@ -33,11 +33,11 @@ class AsTool:
     spelled: Mapping[str, str] = field(default_factory=dict)
     #: Parameters that agents do not choose.
     without: tuple[str, ...] = ()
-    #: Parameters that are always this.
+    #: Parameters with a fixed value.
     given: Mapping[str, object] = field(default_factory=dict)
-    #: The thing that an agent must have a use for to be told of it; empty for tools of everybody.
+    #: The kind of thing that an agent must deal with to be offered the tool; empty: offered to all.
     offer: str = ""
-    #: Of a verb that answers a list: what the list is called in the tool's answer.
+    #: Key of the list in the tool's answer, if the verb returns one.
     answer: str = ""
 
     def called(self, parameter: str) -> str:
@@ -52,26 +52,27 @@ class AsRoute:
 
     #: Method and path.
     address: str
-    #: Its name in the description, which clients generate code from.
+    #: Its `operationId`, which clients generate code from.
     operation: str
     status: int = 200
     _: KW_ONLY
     words: str = ""
     spelled: Mapping[str, str] = field(default_factory=dict)
     without: tuple[str, ...] = ()
-    #: Parameters that the verb can do without, and a request cannot.
+    #: Optional parameters of the verb that a request must have.
     needs: tuple[str, ...] = ()
-    #: Of a list in pages: the key of its rows that the next page begins behind. The verb has
-    #: `limit`, and `after` or, newest first, `before`; or else it answers all, by id.
+    #: Of a list in pages: the key of its rows that the next page begins after. The verb has
+    #: `limit`, and `after` or, newest first, `before`; otherwise it returns all, and they are paged
+    #: by id.
     page: str = ""
-    #: It answers the agent that the verb changed, as much of it as the caller may see, and beside
-    #: it what else the verb says.
+    #: Whether the answer is the agent that the verb changed, limited to what the caller may see,
+    #: with the rest of the verb's answer beside it.
     as_seen: bool = False
-    #: The verb that only says what this one would do; it is asked when `dryRun` is true.
+    #: The verb that previews this one; it is called if `dryRun` is true.
     preview: str = ""
 
     def called(self, parameter: str) -> str:
-        """As it is called on the wire, in the path as elsewhere."""
+        """The name of a parameter on the wire, in the path as elsewhere."""
         head, *rest = parameter.split("_")
         usual = head + "".join(part.capitalize() for part in rest)
         return self.in_path.get(parameter) or self.spelled.get(parameter) or usual
@@ -86,7 +87,7 @@ class AsRoute:
 
     @property
     def tag(self) -> str:
-        """The kind of thing that it is about; what there is once in a company is the company's."""
+        """The kind of thing that the route is about; singletons of a company are the company's."""
         first, *more = [part for part in self.path.split("/")[1:] if part and "{" not in part]
         return more[0] if first == "companies" and more and more[0].endswith("s") else first
 
@@ -102,17 +103,17 @@ class AsRoute:
 
 @dataclass(frozen=True)
 class AsCommand:
-    """A command of `remit`. What a call must have are arguments, everything else options; it asks
-    the verb's first route. How a list is drawn is said by its group (`Group.rows`)."""
+    """A command of `remit`. Required parameters are arguments, the others options; it calls the
+    verb's first route. Its group defines how a list is drawn (`Group.rows`)."""
 
     #: Group and command.
     name: str
     words: str = ""
     _: KW_ONLY
-    #: One line afterwards, with the keys of the answer in braces.
+    #: One line after success, with keys of the answer in braces.
     said: str = ""
     without: tuple[str, ...] = ()
-    #: Options that are not called as the parameter is.
+    #: Options with another name than their parameter.
     spelled: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -26,9 +26,10 @@ from remit.services.surfaces import AsRoute, Surface
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: An answer to who calls, as a stored one is read; what a verb answers is said by its shape.
+#: The answer of a verb as a dictionary, as a stored one is read; its keys are declared by its
+#: shape.
 Answer = dict[str, Any]
-#: Keyword arguments; what a verb takes is said by its parameters.
+#: Keyword arguments, as the verb's parameters declare them.
 Arguments = dict[str, Any]
 
 
@@ -45,7 +46,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Added:
-    """There is one more parameter. `value` is what calls without it have always meant."""
+    """A parameter was added. `value` is what calls without it have always meant."""
 
     name: str
     value: Any
@@ -56,7 +57,8 @@ class Added:
 
 @dataclass(frozen=True)
 class Removed:
-    """A parameter is gone. `value` is what the verb does now; only calls with it mean the same."""
+    """A parameter was removed. `value` is what the verb does now; only calls with it mean the
+    same."""
 
     name: str
     value: Any
@@ -68,7 +70,7 @@ class Removed:
 
 
 class ForRemit:
-    """The verb is background work, and there is no such verb to anybody else."""
+    """Marks a verb of background work, which is hidden from everybody but Remit itself."""
 
 
 FOR_REMIT = ForRemit()
@@ -78,28 +80,28 @@ Declared = Change | Surface | ForRemit
 
 @dataclass(frozen=True)
 class Verb(Generic[P, R]):
-    #: As it is stored; it never changes.
+    #: The stored name; it never changes.
     name: str
     kind: Kind
     body: Callable[Concatenate[Context, P], R]
     #: Changes of its parameters, oldest first.
     changes: tuple[Change, ...] = ()
-    #: Where it can be called from.
+    #: Surfaces that it can be called from.
     surfaces: tuple[Surface, ...] = ()
-    #: Fields of a description that it takes beside them (`**described`). A call that says nothing
-    #: about one means its default, so that a new field is no new version.
+    #: Fields of a description that it also takes (`**described`). An absent one means its default,
+    #: so a new field needs no new version.
     described: tuple[str, ...] = ()
-    #: Whether it is background work: to everybody but Remit itself there is no such verb.
+    #: Whether it is background work, hidden from everybody but Remit itself.
     for_remit: bool = False
 
     @property
     def version(self) -> int:
-        """Of the parameters; stored with each call."""
+        """Version of the parameters; stored with each call."""
         return 1 + len(self.changes)
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """All but the context."""
+        """The parameters without the context."""
         own = list(inspect.signature(self.body).parameters.items())[1:]
         kind = inspect.Parameter.KEYWORD_ONLY
         return {
@@ -109,12 +111,12 @@ class Verb(Generic[P, R]):
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """Its parameters with what their types say."""
+        """The parameters with the marks of their types."""
         return fields_of(self.body)
 
     @cached_property
     def stored(self) -> Field | None:
-        """The parameter whose text is kept as a file."""
+        """The parameter whose text is stored as a file."""
         return next((one for one in self.fields.values() if Stored() in one.marks), None)
 
     @property
@@ -123,7 +125,8 @@ class Verb(Generic[P, R]):
         return " ".join((self.body.__doc__ or "").strip().partition("\n\n")[0].split())
 
     def carry_over(self, arguments: Arguments, version: int) -> Arguments:
-        """The arguments of a call that was stored in that version, as they are named now."""
+        """Return the arguments of a call that was stored in that version, under their present
+        names."""
         if not 1 <= version <= self.version:
             raise _cannot_be_carried_out("a newer program stored it")
         for change in self.changes[version - 1 :]:
@@ -131,13 +134,13 @@ class Verb(Generic[P, R]):
         return arguments
 
 
-#: By name, so that a call that waited for approval can be carried out later.
+#: By name, for calls that waited for approval.
 _VERBS: dict[str, Verb[..., Any]] = {}
 
 
 class _Declares(Protocol):
-    """Makes a verb of a function, whose annotation says what it answers: descriptions of the API
-    are made of it. Callers of a verb get a plain dictionary, as a stored answer is."""
+    """Decorator that makes a verb of a function. The annotated return type is the shape of the
+    answer, for descriptions of the API; callers get a plain dictionary, as from a stored answer."""
 
     @overload
     def __call__(
@@ -171,7 +174,7 @@ def command(
 
 
 def preview_of(name: str, verb: Verb[P, Answer]) -> Verb[P, Answer]:
-    """A verb that answers exactly what another would do, and leaves everything as it was."""
+    """Declare a verb that returns what another would do, and rolls back."""
 
     @wraps(verb.body)
     def previewed(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
@@ -191,7 +194,7 @@ def verb_named(name: str) -> Verb[..., Any]:
 
 
 def all_verbs() -> Mapping[str, Verb[..., Any]]:
-    """Every verb of the product, wherever it is declared."""
+    """Return every verb of the product, wherever it is declared."""
     import remit.services
 
     for module in pkgutil.walk_packages(remit.services.__path__, "remit.services."):
@@ -209,7 +212,7 @@ def _declare(
     changes = tuple(one for one in declared if isinstance(one, Change))
     surfaces = tuple(one for one in declared if not isinstance(one, Change | ForRemit))
     for_remit = FOR_REMIT in declared
-    # Errors name parameters as over HTTP, where there is a route.
+    # Errors name parameters as over HTTP, if there is a route.
     called = next((one.called for one in surfaces if isinstance(one, AsRoute)), str)
     spread_shared(body)
     body = _ours(body) if for_remit else body
@@ -223,7 +226,7 @@ def _declare(
 
 
 def _ours(body: Callable[Concatenate[Context, P], R]) -> Callable[Concatenate[Context, P], R]:
-    """The body of a verb that Remit alone can call."""
+    """Return the body of a verb that only Remit itself may call."""
 
     @wraps(body)
     def called(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -236,7 +239,7 @@ def _ours(body: Callable[Concatenate[Context, P], R]) -> Callable[Concatenate[Co
 def _cleaning(
     body: Callable[Concatenate[Context, P], R], called: Callable[[str], str]
 ) -> Callable[Concatenate[Context, P], R]:
-    """The body of a verb, which is given its texts cleaned."""
+    """Return the body of a verb with its text arguments cleaned."""
     texts = cache(lambda: [one for one in fields_of(body).values() if one.is_cleaned])
 
     @wraps(body)

@@ -1,6 +1,6 @@
 """Views of things for callers: plain dictionaries with snake_case keys and ISO times.
 
-Each is checked against its type in `shapes`, which descriptions of the API are made of.
+Each is checked against its type in `shapes`, from which the API's description is generated.
 """
 
 import json
@@ -61,7 +61,7 @@ def time(at: Micros | None) -> str | None:
 
 
 class View(Protocol[Seen, Shows]):
-    """Shows a thing; `given` are the keys that the thing itself does not know."""
+    """Returns the view of a thing; `given` are the keys that the thing itself does not have."""
 
     def __call__(self, value: Seen, /, **given: Any) -> Shows: ...
 
@@ -72,9 +72,9 @@ def view_of(
     given: Collection[str] = (),
     **other: str | Callable[[Thing], Any],
 ) -> View[Thing, Shown]:
-    """The view of a thing by its shape: each key shows the field of that name, unless `other` names
-    another one or says how to find it, or the caller says it (`given`). Times become ISO, enums
-    their values, JSON text is read. A key that may be absent is, where there is nothing."""
+    """Return the view function of a thing by its shape: each key shows the field of that name,
+    unless `other` names another field or a function, or the caller gives it (`given`). Times become
+    ISO, enums their values, JSON text is parsed. An optional key is left out if it is None."""
     hints = get_type_hints(shape, include_extras=True)
     known = {field.name for field in fields(cast(Any, kind))} | other.keys() | set(given)
     keys = {key: hint for key, hint in hints.items() if _required(hint) or key in known}
@@ -91,8 +91,8 @@ def view_of(
         else:
             uses[f"find_{key}"], source = read, f"find_{key}(value)"
         parts.append(f"{key!r}: {_shown_as(source, hint)}")
-    # Written out as one would by hand: lists are made of thousands, and a loop over the keys takes
-    # twice as long.
+    # Generated as one would write it by hand: lists have thousands of rows, and a loop over the
+    # keys takes twice as long.
     read_all = eval(f"lambda value: {{{', '.join(parts)}}}", uses)  # noqa: S307 - of names of ours
     wanted = set(given)
     perhaps = [key for key, hint in keys.items() if not _required(hint) and key not in given]
@@ -115,7 +115,7 @@ def _required(hint: Any) -> bool:
 
 
 def _shown_as(source: str, hint: Any, *, optional: bool = False) -> str:
-    """The expression for a key of a type, by the one for its stored value."""
+    """Return the expression for a key of a type, from the one for its stored value."""
     choices = (hint, *get_args(hint))
     if not _required(hint):
         return _shown_as(source, choices[1], optional=True)
@@ -150,7 +150,7 @@ def awaiting(
     since: Micros | None,
     cause: str = "",
 ) -> shapes.AwaitingShape:
-    """One row of the list of what awaits a person."""
+    """A row of the list of what awaits a person."""
     return {
         "kind": kind,
         "id": item,
@@ -183,7 +183,7 @@ def _actor(value: Event) -> str:
 
 def _shown(value: Event) -> Any:
     """The details of an event; those of reorganisations include adapters' settings, so secrets are
-    removed."""
+    redacted."""
     details = json.loads(value.details)
     return without_secrets(details)[0] if value.action.startswith("org.") else details
 
@@ -200,7 +200,7 @@ member = view_of(Member, shapes.MemberShape, id="user_id")
 
 
 def _listed(field: Field) -> Callable[[Agent], Any]:
-    """The value of a field as lists of agents show it, which are long."""
+    """Return a reader of a field for lists of agents, which show fields in a short form."""
     read: Callable[[Agent], Any] = attrgetter(field.name)
     if field.holds is Holds.TEXT:
         return lambda value: text_without_secrets(text)[0] if (text := read(value)) else text
@@ -232,8 +232,8 @@ def agent(value: Agent) -> shapes.AgentShape:
 
 
 def description(value: Agent) -> tuple[dict[str, object], list[str]]:
-    """An agent's configuration without the secrets in prose and documents, and the places where
-    they were."""
+    """Return an agent's configuration without the secrets in prose and documents, and the paths of
+    those."""
     document, removed = without_secrets(configuration_of(value))
     shown = {
         one.name: document[one.key]
@@ -284,11 +284,11 @@ def outcome(value: Outcome, now: Micros | None = None) -> shapes.OutcomeShape:
 
 submission = view_of(Submission, shapes.SubmissionShape)
 
-#: Everything but the token itself, which nobody has any more.
+#: Everything but the token itself, which is not stored.
 token = view_of(Token, shapes.TokenShape)
 
 _file = view_of(File, shapes.FileShape, hash="sha256")
-#: Hash and size would tell something about contents that must not be read.
+#: Hash and size would reveal something about contents that must not be read.
 _KNOWN_OF = ("id", "company_id", "description", "unlisted", "created_at")
 
 
@@ -323,7 +323,7 @@ def grant(value: Grant, reason: str | None = None) -> shapes.GrantShape:
 
 
 def grant_limits(value: Grant) -> shapes.GrantLimitsShape:
-    """To which files and branches of a repository it is limited, if to any."""
+    """The files and branches of a repository that a grant is limited to, if it is."""
     limits: shapes.GrantLimitsShape = {}
     if value.limited_paths is not None:
         limits["paths"] = list(value.limited_paths)

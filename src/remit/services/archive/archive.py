@@ -1,4 +1,4 @@
-"""Exports and imports with their bytes; what is decided about them is in the verbs."""
+"""Exports and imports with their bytes; the decisions are in the verbs."""
 
 import asyncio
 import hashlib
@@ -23,12 +23,13 @@ from remit.services.knowledge.file_contents import PIECE, Library
 from remit.store.blob_store.blobs import EMPTY, storage_error
 
 LARGEST_MEBIBYTES = 2048
-#: How many contents are on their way to the disk at once.
+#: How many contents are written to the disk at once.
 _AT_ONCE = 64
 
 
 class Archive:
-    """`folder` is where archives wait on their way; it needs room for one of each."""
+    """Exports and imports companies; `folder` holds temporary archives and needs room for one of
+    each."""
 
     def __init__(self, library: Library, folder: Path, largest_mebibytes: int | None) -> None:
         self.largest = (largest_mebibytes or LARGEST_MEBIBYTES) * 1024**2
@@ -37,7 +38,7 @@ class Archive:
         self._folder = folder
 
     async def export(self, caller: Caller, company: str) -> Outline:
-        """The archive of a company. Give it to `stream`, which closes it."""
+        """Return the outline of a company's archive. Give it to `stream`, which closes it."""
         begun = await self._gate(caller, exporting.begin, company=company)
         outline = Outline(self._folder)
         try:
@@ -60,7 +61,7 @@ class Archive:
     async def import_(
         self, caller: Caller, source: AsyncIterator[bytes], *, name: object = None
     ) -> Answer:
-        """A company from an archive as it arrives."""
+        """Create a company from an archive while that arrives."""
         importer = UserId(await self._gate(caller, importing.may_import))
         with tempfile.TemporaryFile(dir=self._folder) as file:
             sha256 = await self._receive(source, file)
@@ -111,20 +112,20 @@ class Archive:
         try:
             await self._gate(caller, importing.check_free, new_plan=plan, name=name)
         except RemitError:
-            # It may be there because this very request was carried out before.
+            # It may exist because this same request succeeded before.
             if await self._gate.first_answer(caller) is None:
                 raise
             return False
         return True
 
     async def _store(self, plan: Plan, file: IO[bytes]) -> dict[tuple[FileId, str], Known]:
-        """Make all contents durable, before any row names them."""
+        """Make all contents durable, before any row references them."""
         work = [
             (version, piece, version.number == stored.file.version)
             for stored in plan.files.values()
             for version, piece in zip(stored.versions, stored.pieces, strict=True)
         ]
-        # The latest last: of equal contents, it is the one whose links count.
+        # Latest last: of equal contents, the one whose links count.
         work.sort(key=lambda one: one[2])
         found: dict[tuple[FileId, str], Known] = {}
         for start in range(0, len(work), _AT_ONCE):

@@ -1,6 +1,6 @@
-"""Bindings in an export: where agents are reached, without what opens it.
+"""Bindings in an export: agents and channels, without credentials.
 
-Nothing of it is believed: an imported binding waits until somebody here binds the agent again.
+The settings are not trusted: an imported binding is held until the importer binds the agent again.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Consistency checks of an export: a tree, a graph without cycles, narrowing grants.
 
-What the services keep true step by step has to be found out here at once.
+The services keep these invariants step by step; an import has to check them all at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from remit.services.archive.references import in_order, known
 
 
 def check(plan: Plan, now: Micros) -> None:
-    """Refuse what does not fit, and work out what follows from the rest."""
+    """Refuse an inconsistent plan, and compute what follows from it."""
     _check_agents(plan)
     _check_outcomes(plan)
     _check_files(plan)
@@ -99,7 +99,7 @@ def _check_outcomes(plan: Plan) -> None:
         document = plan.files.get(FileId(outcome.id))
         if document is None or document.file.kind is not FileKind.OUTCOME:
             raise BadInput(f"{where}: its document, files/{outcome.id}/meta.toml, is missing.")
-    # A part has to come before what waits for it, over children and blockers alike.
+    # A part has to come before the outcome that waits for it, for children and blockers alike.
     waits: dict[OutcomeId, list[OutcomeId]] = {one: [] for one in plan.outcomes}
     for child, parents in plan.parents.items():
         for parent in parents:
@@ -164,7 +164,7 @@ def _check_resource(plan: Plan, grant: Grant, where: str) -> None:
 
 
 def _check_source(plan: Plan, grant: Grant, where: str) -> None:
-    """A grant by an agent is never wider than the one it comes from."""
+    """Check that a grant by an agent is not wider than its parent."""
     if (grant.parent_id is None) != (grant.granted_by_agent is None):
         raise BadInput(f"{where}: what an agent gives comes from a grant that it holds.")
     if grant.parent_id is None:

@@ -74,7 +74,7 @@ def _check_deliveries(plan: Plan) -> None:
 
 
 def _check_inboxes(plan: Plan) -> None:
-    """An agent's inbox is work that is open exactly while mail waits for it."""
+    """Check that an agent's inbox is open exactly while mail waits for it."""
     waits = {one.agent_id for one in plan.deliveries if one.status is DeliveryStatus.QUEUED}
     inboxes: set[AgentId] = set()
     for outcome in plan.outcomes.values():

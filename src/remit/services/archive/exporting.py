@@ -42,7 +42,7 @@ _LENGTH = struct.Struct(">Q")
 
 @command("exporting.begin")
 def begin(ctx: Context, *, company: str) -> shapes.ExportedShape:
-    """Leave to take a whole company along; that it was taken is part of its record."""
+    """Authorise the export of a whole company, and record it."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")
     ctx.record("company.export", f"company:{ctx.company}", {"format": layout.FORMAT})
@@ -51,7 +51,7 @@ def begin(ctx: Context, *, company: str) -> shapes.ExportedShape:
 
 @query("exporting.write_outline")
 def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
-    """Everything that is true of the company now, in the order of the archive."""
+    """Write the outline of the company's archive, from one snapshot."""
     outline = new_outline.afresh()
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")
@@ -115,7 +115,7 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
 
 
 def _without_runs(inbox: Outcome, waiting: bool) -> Outcome:
-    """An inbox as it is when no run has taken anything up."""
+    """An inbox as if no run had taken mail up."""
     if waiting == (inbox.status is OutcomeStatus.OPEN):
         return inbox
     if waiting:
@@ -138,15 +138,15 @@ def _approvals(ctx: Context) -> Iterator[bytes]:
 
 
 class Outline:
-    """The archive before its bytes are fetched, in a temporary file."""
+    """An archive in a temporary file, with references in place of stored bytes."""
 
     def __init__(self, folder: Path) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  until close()
-        #: Of the whole archive.
+        #: Size of the whole archive.
         self.size = 0
 
     def afresh(self) -> Self:
-        """Begin again: a database may try a read more than once."""
+        """Clear the outline: a database may retry a read."""
         self._file.seek(0)
         self._file.truncate()
         self.size = 0
@@ -162,7 +162,7 @@ class Outline:
         self._plain(bytes(tar.padding(size)))
 
     def prose(self, path: str, head: bytes, file_id: str, sha256: str, size: int) -> None:
-        """A head, and below it the prose as it was written."""
+        """Write a file that has a head, and below it the prose of a stored version."""
         if not size:
             self.text(path, head)
             return
@@ -173,7 +173,7 @@ class Outline:
         self._plain(b"\n" + bytes(tar.padding(whole_size)))
 
     def lines(self, path: str, rows: Iterable[bytes]) -> None:
-        """A text of a size that is known when it is written."""
+        """Write a file whose size is known only at its end."""
         start = self._file.tell()
         self._plain(bytes(tar.BLOCK))
         size = 0
@@ -191,7 +191,7 @@ class Outline:
         self._file.flush()
 
     def pieces(self, blobs: BlobStore) -> Iterator[bytes]:
-        """The archive, in pieces of a useful size."""
+        """The bytes of the archive, in pieces of a useful size."""
         self._file.seek(0)
         waiting = bytearray()
         for chunk in self._chunks(blobs):

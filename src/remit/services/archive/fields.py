@@ -1,4 +1,4 @@
-"""The fields of an export's documents: each is looked at before it is believed."""
+"""Fields of an export's documents: each is validated before use."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PERSON = "person"
 
 
 class Fields:
-    """The fields of one document; complains with its path."""
+    """The fields of one document; errors name its path."""
 
     def __init__(self, path: str, table: Any, importer: UserId | None = None) -> None:
         if not isinstance(table, Mapping):
             raise BadInput(f"{path}: must be a table of fields.")
         self.path = path
-        #: The importer of a company stands in for its people.
+        #: The importer takes the place of every person of the company.
         self.importer = importer
         self._table = table
         self._asked: set[str] = set()
@@ -38,13 +38,13 @@ class Fields:
         return self._table.get(name)
 
     def done(self) -> None:
-        """Nothing may be left that nobody asked for: it would be lost without a word."""
+        """Refuse fields that were not read: they would be lost silently."""
         for name in self._table:
             if name not in self._asked:
                 raise BadInput(f"{self.path}: {str(name)[:60]!r} is not a field it has.")
 
     def clean(self, name: str, cleaned: Callable[[Any], T]) -> T:
-        """A value that is as the rest of Remit would have kept it."""
+        """Return a value that is exactly as Remit would have stored it."""
         given = self.get(name)
         try:
             found = cleaned(given)
@@ -82,7 +82,7 @@ class Fields:
         return found or []
 
     def text(self, name: str, longest: int) -> str:
-        """A text as somebody wrote it, blanks and all."""
+        """Return a text unchanged, blanks included."""
         found = self.get(name)
         if not isinstance(found, str) or len(found) > longest or "\0" in found:
             raise self.wrong(name, f"must be a text of at most {longest} characters")

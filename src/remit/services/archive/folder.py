@@ -1,4 +1,4 @@
-"""The folder of an export, as it is found in an archive on disk."""
+"""The folder of an export, read from an archive on disk."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from remit.services.archive import tar
 
 MOST_ENTRIES = 1_000_000
 LARGEST_TEXT = 16 * 1024 * 1024
-#: The most that all texts may add up to; they are in memory together.
+#: Largest sum of all texts, which are in memory together.
 LARGEST_TEXTS = 256 * 1024 * 1024
 
 
 class Piece(NamedTuple):
-    """Where bytes are in the archive."""
+    """Position of bytes in the archive."""
 
     path: str
     offset: int
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 
 class Folder:
-    """An archive on disk, looked at through its names. Nothing is unpacked."""
+    """An archive on disk, indexed by names. Nothing is unpacked."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -39,7 +39,8 @@ class Folder:
         return sorted(path for path in self.pieces if path.startswith(f"{folder}/"))
 
     def take(self, path: str) -> Piece:
-        """Where a file is; whatever nobody takes is not part of an export."""
+        """Return the position of a file, and mark it as known: unknown files are refused at the
+        end."""
         self._taken.add(path)
         try:
             return self.pieces[path]

@@ -1,8 +1,8 @@
-"""Approvals and configurations in an export: how each is written down, and read again.
+"""Approvals and configurations in an export: writing and reading.
 
-Secrets are taken out of every document, and a digest is of what is left: what is decided after an
-import is what was written here. A call that still waits for approval stays behind: whoever made it
-can make it again.
+Secrets are removed from every document, and digests are computed without them: an import decides
+exactly what was written. A call that still waits for approval is left out: its requester can make
+it again.
 """
 
 import json
@@ -38,7 +38,8 @@ from remit.services.shape_basics import JsonObject
 
 
 def travels(approval: Approval) -> bool:
-    """A parked call may have brought bytes along that no version owns."""
+    """Return whether an approval is exported: not a parked call, which may have bytes that no
+    version owns."""
     return approval.type is not ApprovalType.CAPABILITY_USE or approval.status not in OPEN
 
 
@@ -59,7 +60,7 @@ def _read_json(fields: Fields, key: str) -> str:
 
 
 def _read_configuration_of(fields: Fields, key: str) -> str:
-    """Every part, and no other; older archives lack what came later."""
+    """Read a configuration with exactly the known keys; older archives lack later ones."""
     config = fields.get(key)
     later = {one.key for one in CONFIGURED if one.part.later}
     if not isinstance(config, dict) or {*config} | later != {*CONFIG_KEYS}:
@@ -137,7 +138,7 @@ def configuration(value: ConfigRevision, approvals: set[ApprovalId]) -> JsonObje
 
 
 def check(plan: Plan) -> None:
-    """Whether they fit together, and to the company they are in."""
+    """Check approvals and configurations against each other and against their company."""
     for one in plan.approvals.values():
         _check_approval(plan, one)
     for revision in plan.approval_revisions:
@@ -230,5 +231,5 @@ def _check_approval(plan: Plan, approval: Approval) -> None:
         known(agent, plan.agents, where, what)
 
 
-#: How a line of each file is read.
+#: Readers of one line, by file.
 READERS = {layout.APPROVALS: _read_approval, layout.CONFIGURATIONS: _read_configuration}

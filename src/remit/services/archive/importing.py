@@ -1,4 +1,4 @@
-"""Making a company from an export: all of its rows in one transaction, under the ids they had."""
+"""Creation of a company from an export: all of its rows in one transaction, under their old ids."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ from remit.store.work import outcomes as outcome_statements
 
 
 class Known(NamedTuple):
-    """Facts of a stored content."""
+    """Properties of a stored content."""
 
     is_text: bool
     links: tuple[str, ...]
@@ -59,13 +59,14 @@ _COUNTED = (
 
 @query("importing.may_import")
 def may_import(ctx: Context) -> str:
-    """Leave to make a company, before anything is received. Answers who will be its board."""
+    """Check that the caller may create a company, before anything is received. Returns the member
+    of its board."""
     return _require_importer(ctx)
 
 
 @query("importing.check_free")
 def check_free(ctx: Context, *, new_plan: Plan, name: object = None) -> None:
-    """Refuse early what would be refused late, before any bytes are stored."""
+    """Refuse names and ids that are taken, before any bytes are stored."""
     _require_importer(ctx)
     _check_free(ctx, new_plan, name)
 
@@ -74,7 +75,7 @@ def check_free(ctx: Context, *, new_plan: Plan, name: object = None) -> None:
 def create(
     ctx: Context, *, sha256: str, name: object = None, new_plan: Plan, new_contents: Contents
 ) -> shapes.ImportedCompanyShape:
-    """The company, with the caller as its board. The archive is named by its hash."""
+    """Create the company, with the caller as its board. The archive is identified by its hash."""
     plan = new_plan
     importer = _require_importer(ctx)
     assert importer == plan.importer, "the plan was read for whoever asks now"
@@ -110,7 +111,7 @@ def _require_importer(ctx: Context) -> UserId:
 
 
 def _check_free(ctx: Context, plan: Plan, name: object) -> str:
-    """The name it will have, provided that neither that nor any id is taken."""
+    """Return the name of the new company, provided that neither that nor any id is taken."""
     wanted = plan.company.name if name is None else company_name(name)
     if ctx.tx.one(people.COMPANY, company=plan.company.id) is not None:
         raise Conflict(
@@ -197,13 +198,13 @@ def _insert_governance(ctx: Context, plan: Plan) -> None:
         ctx.tx.add(value)
     known = {config.agent_id for config in plan.configurations.values()}
     for agent in plan.agents.values():
-        if agent.id not in known:  # from before there were revisions
+        if agent.id not in known:  # older exports have no revisions
             configuration.keep(ctx, agent, RevisionSource.CREATE)
 
 
 def _go_on(ctx: Context, plan: Plan) -> None:
-    """Agents wait for what is undecided; what they handed in is to be handed in again. Whatever
-    else they could work on they look at once."""
+    """Begin the waits for undecided requests, and make everything else due at once. Submissions
+    have to be made again."""
     for agent in plan.agents.values():
         waking.look_now(ctx, agent.id)
     for question in plan.questions.values():
@@ -228,7 +229,8 @@ def _go_on(ctx: Context, plan: Plan) -> None:
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:
-    """So that the way from a later event back to a person does not end at the import."""
+    """Record every agent and grant, so that a trace from a later event to a person does not end at
+    the import."""
     for agent in plan.agents.values():
         ctx.record("agent.import", f"agent:{agent.id}", {"name": agent.name})
     for grant in plan.grants.values():

@@ -1,7 +1,7 @@
-"""Layout of an export: where everything is, and how each thing is written down.
+"""Layout of an export: the path of each file, and the keys of each record.
 
-People are not part of it: where a person stands, it says `person`, and whoever imports the company
-stands in for them. So a company that was imported gives the same export again.
+People are not exported: `person` stands for each of them, and the importer takes their place. So
+the export of an imported company equals the one that it came from.
 """
 
 import json
@@ -63,11 +63,11 @@ from remit.store.organisation.people import Member
 from remit.store.record.company_dump import Named
 
 FORMAT = 4
-#: Before there was mail.
+#: The format before mail was exported.
 WITHOUT_MAIL = 1
-#: The first with approvals and configurations.
+#: The first format with approvals and configurations.
 WITH_GOVERNANCE = 3
-#: The first with bindings.
+#: The first format with bindings.
 WITH_BINDINGS = 4
 
 COMPANY = "company.toml"
@@ -78,11 +78,11 @@ SCHEDULES = "schedules.jsonl"
 APPROVALS = "approvals.jsonl"
 CONFIGURATIONS = "configurations.jsonl"
 BINDINGS = "bindings.jsonl"
-#: For `remit apply`; an import reads how much there is of it.
+#: For `remit apply`; an import only counts its entries.
 SETUP = "setup.toml"
 EVENTS = "events.jsonl"
 README = "README.txt"
-#: Git must keep every byte, also of what looks like text.
+#: Git must keep every byte, even in files that look like text.
 ATTRIBUTES = ".gitattributes"
 ATTRIBUTES_TEXT = b"* -text\n"
 
@@ -116,7 +116,7 @@ hash is no longer the one in its meta.toml.
 
 def agent_path(agent: Agent) -> str:
     if agent.status is AgentStatus.TERMINATED:
-        return f"agents/former/{agent.name}/{agent.id}.md"  # a name can be used again
+        return f"agents/former/{agent.name}/{agent.id}.md"  # another agent may have the name
     return f"agents/{agent.name}.md"
 
 
@@ -129,7 +129,8 @@ def meta_path(file_id: str) -> str:
 
 
 def version_path(file: File, number: int) -> str:
-    """Where the bytes of a version are; the latest prose of an outcome is in its own document."""
+    """Return the path of a version's bytes; the latest prose of an outcome is in its own
+    document."""
     if file.kind is FileKind.OUTCOME and number == file.version:
         return outcome_path(file.id)
     return f"files/{file.id}/v{number}"
@@ -159,7 +160,7 @@ def _read_limits(fields: Fields, key: str) -> str:
 
 
 def _limits(stored: str) -> dict[str, int] | None:
-    """Only what was set: where there is no limit it is 0."""
+    """Only limits that were set; 0 for none."""
     return {name: limit or 0 for name, limit in json.loads(stored).items()} or None
 
 
@@ -204,7 +205,7 @@ class _Described:
 
 
 def _without_secrets(agent: Agent, field: Field) -> tuple[Any, list[str]]:
-    """A field as it is written, and where it had secrets."""
+    """Return a field as it is written, and the paths of its secrets."""
     value = field.shown(getattr(agent, field.name))
     if field.holds is Holds.DOCUMENT:
         clean, paths = without_secrets(value)
@@ -217,7 +218,7 @@ def _without_secrets(agent: Agent, field: Field) -> tuple[Any, list[str]]:
 
 
 def _read_described(fields: Fields, field: Field) -> Any:
-    """Description of an agent; fields that were left out have their defaults."""
+    """Read a field of an agent's description; an absent one has its default."""
     if field.holds is Holds.DOCUMENT:
         return _document(fields, field.name)
     if field.holds is Holds.ADAPTER:
@@ -248,7 +249,7 @@ def _refuse(_: str) -> None:
 
 
 def _standing(status: AgentStatus) -> AgentStatus:
-    """Runs stay where they run."""
+    """Status without a live run, which is not exported."""
     return AgentStatus.IDLE if status is AgentStatus.RUNNING else status
 
 
@@ -387,7 +388,7 @@ def grant(value: Grant) -> JsonObject:
 
 
 def event(value: Event) -> JsonObject:
-    """As it was recorded, except for secrets; so its hash may be of more than is here."""
+    """An event as it was recorded, except for secrets; its hash was computed with them."""
     details, removed = without_secrets(json.loads(value.details))
     shown = {
         "seq": value.seq,
@@ -407,7 +408,7 @@ def event(value: Event) -> JsonObject:
 
 
 def author(text: object) -> str | None:
-    """Kind of author of an address, without telling which person."""
+    """Kind of an author: `person`, an agent, or None for Remit itself."""
     if not isinstance(text, str) or not text or text.startswith("system:"):
         return None
     return PERSON if text.startswith("user:") else text

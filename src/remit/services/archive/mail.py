@@ -1,7 +1,7 @@
-"""Mail, questions and schedules in an export: how each is written down, and read again.
+"""Mail, questions and schedules in an export: writing and reading.
 
-All people are one, as everywhere in an export: a message to several of them is one to `person`,
-and awaits whoever imports the company if it awaited any of them.
+All people are one, as everywhere in an export: a message to several of them is one to `person`, and
+awaits the importer if it awaited any of them.
 """
 
 import json
@@ -59,7 +59,7 @@ def _read_address(fields: Fields, key: str) -> str:
 
 
 def _read_channel(fields: Fields, key: str) -> str:
-    """The address outside from which it came."""
+    """Read the outside address that a message came from."""
     if fields.clean(key, parse_address).kind is not AddressKind.CHANNEL:
         raise fields.wrong(key, "is not the address of a channel")
     return str(fields.get(key))
@@ -186,13 +186,13 @@ def _one_for_people(deliveries: Sequence[Delivery]) -> Iterator[Delivery]:
 
 
 def _without_run(message: Message, value: Delivery) -> Delivery:
-    """As it is without the run that took it up, which stays where it runs."""
+    """A delivery without the run that took it up, which is not exported."""
     if value.status is not DeliveryStatus.LEASED:
         return value
     if message.at_most_once:
         why = "tried once, as asked"
         return replace(value, status=DeliveryStatus.DONE, ended_at=value.deliver_at, ended_why=why)
-    # The run may have handled it, so the next one is told.
+    # The run may have handled it, so the next run is told.
     return replace(value, status=DeliveryStatus.QUEUED, begun=True)
 
 
@@ -244,7 +244,7 @@ def _read_schedule(plan: Plan, fields: Fields) -> None:
     plan.add(plan.schedules, read.id, read, fields.path)
 
 
-#: How a line of each file is read.
+#: Readers of one line, by file.
 READERS = {
     layout.QUESTIONS: _read_question,
     layout.MAIL: _read_message,

@@ -1,4 +1,4 @@
-"""Plan of an import, before any of it is made."""
+"""Plan of an import: the company's rows, before any is written."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +35,7 @@ from remit.store.organisation.agents import Place
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file with its versions, and where the bytes of each are."""
+    """A file with its versions, and the positions of their bytes."""
 
     file: File
     versions: tuple[Version, ...]
@@ -44,10 +44,10 @@ class Stored:
 
 @dataclass
 class Plan:
-    """A company as it will be, once its bytes are stored and its rows are written."""
+    """A company as it will be once its bytes are stored and its rows are written."""
 
     company: Company
-    #: The importer stands in for all people.
+    #: The user who takes the place of every person.
     importer: UserId
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     outcomes: dict[OutcomeId, Outcome] = field(default_factory=dict)
@@ -69,22 +69,22 @@ class Plan:
     bindings: dict[str, Binding] = field(default_factory=dict)
     #: How many entries there are to apply.
     setup: int = 0
-    #: Settings that were taken out, by agent.
+    #: Settings whose secrets were removed, by agent.
     removed: dict[str, list[str]] = field(default_factory=dict)
-    #: Where everything was described, except outcomes and files, which are where their ids say.
+    #: Paths of descriptions by id, except outcomes and files, whose paths follow from their ids.
     where: dict[str, str] = field(default_factory=dict)
 
     @property
     def mail_position(self) -> int:
-        """The last place in line that was given to a message."""
+        """The last position that was given to a message."""
         return max((one.position for one in self.deliveries if one.position), default=0)
 
     def fields(self, path: str, table: Any) -> Fields:
-        """A document of the export; people in it are whoever imports it."""
+        """The fields of a document of the export; people in it become the importer."""
         return Fields(path, table, self.importer)
 
     def add(self, known: dict[Any, Any], id_: str, value: object, where: str) -> None:
-        """Take something up under its id, which nothing else may have."""
+        """Add a value under its id, which must be unique."""
         if id_ in known:
             raise BadInput(f"{where}: has the id of {self.where[id_]}.")
         known[id_] = value

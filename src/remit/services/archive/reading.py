@@ -1,4 +1,4 @@
-"""Reading an export: every field of every file is looked at before anything is believed."""
+"""Reading an export: every field of every file is validated before use."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def read(folder: Folder, importer: UserId) -> Plan:
-    """Reads the folder, each part by itself; `checking` looks at how the parts fit."""
+    """Read the folder, each part by itself; `checking` checks how the parts fit."""
     about = load(layout.COMPANY, folder.read(layout.COMPANY))
     plan = Plan(_company(Fields(layout.COMPANY, about)), importer)
     for path in folder.below("agents"):
@@ -53,8 +53,8 @@ def read(folder: Folder, importer: UserId) -> Plan:
 
 def _company(fields: Fields) -> Company:
     written = fields.number("format", most=layout.FORMAT)
-    fields.clean("name", company_name)  # what people wrote is refused before what Remit did
-    # People want to be asked, where an older export does not say.
+    fields.clean("name", company_name)  # errors in names come before those in what Remit wrote
+    # Older exports lack the settings; the default is to require approval.
     silent = [name for name in layout.ASKED if fields.get(name) is None]
     asked = dict.fromkeys(silent if written < layout.WITH_GOVERNANCE else (), True)
     return layout.COMPANY_RECORD.read_some(fields, **asked)
@@ -100,7 +100,7 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
     outcome_id = OutcomeId(path.removeprefix("outcomes/").removesuffix(".md"))
     if not is_id(outcome_id) or path != layout.outcome_path(outcome_id):
         raise BadInput(f"{path}: must be named by the outcome's id.")
-    fields.get("mandate")  # a remark for readers
+    fields.get("mandate")  # only for human readers
     deferred = fields.maybe_time("deferred_until")
     parents = [OutcomeId(one) for one in fields.ids("parents")]
     blockers = [OutcomeId(one) for one in fields.ids("blocked_by")]
@@ -116,7 +116,7 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
     plan.parents[outcome.id], plan.blockers[outcome.id] = parents, blockers
     behind = folder.pieces[path].offset + len(document) - (len(written) + 1 if written else 0)
     if written and not document.endswith(written + b"\n"):
-        behind += 1  # somebody's editor took the last line's end
+        behind += 1  # an editor removed the final newline
     prose[outcome.id] = Piece(path, behind, len(written))
     plan.outcomes[outcome.id] = outcome
 

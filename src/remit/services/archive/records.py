@@ -2,8 +2,8 @@
 
     GRANT = Record(Grant, "id", "holder=holder_id", Entry("note", line(100)), …)
 
-What the type of an attribute says needs no more than its key, and the attribute where that has
-another name. What is not declared stays behind: it is read as None, or given by whoever reads.
+An attribute whose type determines its kind needs only its key, with the attribute's name if that
+differs. Undeclared attributes are not exported: they are read as None, or passed to `read`.
 """
 
 import dataclasses
@@ -25,12 +25,12 @@ T = TypeVar("T")
 Names = Mapping[str, str]
 
 NOBODY: Final[Names] = {}
-#: In place of a default that there is not.
+#: Instead of a default: the key is required.
 REQUIRED: Final = object()
 
 
 class Kind(NamedTuple):
-    """How a value is written, and read again."""
+    """The writer and the reader of a value."""
 
     write: Callable[[Any], Any]
     read: Callable[[Fields, str], Any]
@@ -41,7 +41,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 ID: Final = Kind(_as_it_is, Fields.id)
-#: An agent's id with its name as a remark.
+#: An agent's id, written with the agent's name as a comment.
 NAMED: Final = Kind(_as_it_is, Fields.id)
 TIME: Final = Kind(to_iso, Fields.time)
 FLAG: Final = Kind(_as_it_is, Fields.flag)
@@ -59,7 +59,7 @@ def number(*, least: int = 1, most: int = LARGEST_NUMBER) -> Kind:
 
 
 def raw(longest: int) -> Kind:
-    """A text as somebody wrote it, blanks and all."""
+    """A text that is kept unchanged, blanks included."""
     return Kind(_as_it_is, lambda fields, key: fields.text(key, longest))
 
 
@@ -72,16 +72,16 @@ def prose(longest: int, *, empty: bool = False) -> Kind:
 
 
 def checked(check: Callable[[Any, str], Any]) -> Kind:
-    """A text that is as the rest of Remit would have kept it."""
+    """A text that must be exactly as Remit would have stored it."""
     return Kind(_as_it_is, lambda fields, key: fields.clean(key, lambda value: check(value, key)))
 
 
-#: How keys end whose numbers are times.
+#: Endings of keys whose numbers are times.
 _TIMES: Final = frozenset({"at", "since", "until"})
 
 
 class Key(Protocol):
-    """Something under a key of a record."""
+    """One or more attributes under a key of a record."""
 
     def write(self, value: Any, names: Names, /) -> JsonObject: ...
 
@@ -96,9 +96,9 @@ class Entry:
     kind: Kind
     attribute: str = ""
     default: Any = REQUIRED
-    #: Not even null is written for the default.
+    #: Whether the default is left out instead of written as null.
     sparse: bool = False
-    #: The value of older exports, which do not have the key.
+    #: The value for older exports, which lack the key.
     before: Any = REQUIRED
 
     def write(self, value: Any, names: Names) -> JsonObject:
@@ -119,7 +119,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """An agent or a person, of whom is only written that it was one; or nobody."""
+    """An agent, a person (without a name), or None."""
 
     key: str
     agent: str
@@ -153,7 +153,7 @@ class Boss:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A key whose value is worked out by whoever writes, and read by whoever reads."""
+    """A key whose value is passed to `write`, and read by the caller of `read`."""
 
     key: str
 
@@ -165,7 +165,7 @@ class Given:
 
 
 class Record(Generic[T]):
-    """One kind of record: what it becomes, and its keys in the order in which they are written."""
+    """One kind of record: its class, and its keys in the order in which they are written."""
 
     def __init__(self, make: type[T], *keys: Key | str) -> None:
         self._make: Any = make
@@ -198,7 +198,7 @@ class Record(Generic[T]):
 
 
 def _plain(declared: str, hints: Mapping[str, Any]) -> Entry:
-    """An attribute whose type says how it is written; one that may be None may be absent."""
+    """Entry of an attribute whose type determines its kind; one that may be None may be absent."""
     key, _, attribute = declared.partition("=")
     hint = hints[attribute or key]
     kinds = [one for one in get_args(hint) or (hint,) if one is not NoneType]

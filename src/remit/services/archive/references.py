@@ -1,4 +1,4 @@
-"""References of an export: whether they are there, and their topological order."""
+"""References of an export: existence checks, and topological order."""
 
 from collections.abc import Container, Iterable, Mapping
 from typing import TypeVar
@@ -9,7 +9,7 @@ K = TypeVar("K", bound=str)
 
 
 def in_order(needs: Mapping[K, Iterable[K]]) -> list[K]:
-    """Everything after what it needs; what needs itself in the end is left out."""
+    """Return everything in topological order; members of cycles are left out."""
     waiting = {one: len(list(others)) for one, others in needs.items()}
     needed_by: dict[K, list[K]] = {}
     for one, others in needs.items():

@@ -1,7 +1,8 @@
-"""Repositories, checks and copies to work in, as a document for `remit apply`.
+"""Repositories, checks and folders of an export, as a document for `remit apply`.
 
-An import carries none of it out: it says what an instance fetches and runs. The person who moves a
-company reads it, and applies it. It has names of secrets, no values, and no folders of the machine.
+An import does not carry it out, because it names what an instance fetches and runs. The person who
+moves a company reads it, and applies it. It has names of secrets but no values, and no folders of
+the machine.
 """
 
 import json

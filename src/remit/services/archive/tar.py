@@ -12,7 +12,7 @@ from remit.errors import BadInput
 
 BLOCK = 512
 END = bytes(2 * BLOCK)
-#: The folder is bytes on their way; the time of day is no part of them.
+#: Mode and time are constant: an archive depends on its contents alone.
 _MODE, _TIME = 0o644, 0
 _LONGEST_NAME, _LONGEST_PREFIX = 100, 155
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 def header(path: str, size: int) -> bytes:
-    """The block before a file's bytes; the same for the same path and size."""
+    """Return the header block of a file; it depends on path and size alone."""
     prefix, _, name = path.rpartition("/") if len(path) > _LONGEST_NAME else ("", "", path)
     assert len(name) <= _LONGEST_NAME, path
     assert len(prefix) <= _LONGEST_PREFIX, path
@@ -57,14 +57,15 @@ def header(path: str, size: int) -> bytes:
 
 
 def padding(size: int) -> int:
-    """Padding of the last block of a file."""
+    """Return the padding after the last block of a file."""
     return -size % BLOCK
 
 
 def walk(read: Callable[[int], bytes], skip: Callable[[Entry], None]) -> Iterator[Entry]:
-    """The files of a tar, in order. `skip` goes past the bytes of one, and its padding.
+    """Iterate over the files of a tar, in order. `skip` seeks past the bytes of one and its
+    padding.
 
-    Reads to the end, so that a tar which was cut off is noticed.
+    Reads to the end, so that a truncated tar is noticed.
     """
     seen: set[str] = set()
     while True:
@@ -84,7 +85,7 @@ def walk(read: Callable[[int], bytes], skip: Callable[[Entry], None]) -> Iterato
 
 
 def check_path(path: str) -> str:
-    """A path that stays inside the folder it is unpacked to, whatever it is asked to be."""
+    """Refuse a path that could leave the folder that it is unpacked to."""
     parts = path.split("/")
     if not _NAME.fullmatch(path) or any(part in ("", ".", "..") for part in parts):
         raise BadInput(f"{path[:200]!r}: is not a name that an export has.")
@@ -92,7 +93,7 @@ def check_path(path: str) -> str:
 
 
 def _entry(block: bytes) -> Entry | None:
-    """Entry of a header; None for a folder, which needs no announcement."""
+    """Parse a header block; None for a folder, which is not needed."""
     declared = _number(block[148:156], "checksum")
     if declared != sum(block[:148]) + 8 * 32 + sum(block[156:]):
         raise BadInput("The archive is damaged: a header does not add up.")

@@ -25,7 +25,7 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\"
 
 
 class Noted(str):
-    """A value with a remark behind it, for whoever reads the file."""
+    """A value with a trailing comment, for human readers of the file."""
 
     remark: str
 
@@ -36,14 +36,14 @@ class Noted(str):
 
 
 def dump(table: Mapping[str, Any]) -> str:
-    """TOML: plain values first, then tables; what is None or an empty list is left out."""
+    """Write TOML: plain values first, then tables; None and empty lists are left out."""
     lines: list[str] = []
     _table(table, "", lines)
     return "\n".join(lines) + "\n"
 
 
 def with_prose(table: Mapping[str, Any]) -> bytes:
-    """The head of a document; an empty prose leaves it at that."""
+    """Return the head of a document, without prose."""
     return FENCE + dump(table).encode() + FENCE
 
 
@@ -62,7 +62,7 @@ def split_prose(path: str, document: bytes) -> tuple[JsonObject, bytes]:
 def load(path: str, document: bytes) -> JsonObject:
     try:
         return tomllib.loads(document.decode())
-    except (ValueError, RecursionError) as error:  # also of what is not UTF-8
+    except (ValueError, RecursionError) as error:  # also if it is not UTF-8
         what = str(error).encode("unicode_escape").decode()[:200]
         raise BadInput(f"{path}: is not TOML ({what}).") from None
 
@@ -112,7 +112,7 @@ def _value(value: Any) -> str:
 def _string(text: str) -> str:
     if "\n" not in text:
         return f'"{_escaped(text)}"'
-    # A line of three plus signs would end the block that this stands in.
+    # A line of three plus signs would end the enclosing block.
     plain = '"""' not in text and not text.endswith('"')
     rows = [
         "\\u002b++" if row == "+++" else _escaped(row, keep_quotes=plain)

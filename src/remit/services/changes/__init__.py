@@ -1,1 +1,1 @@
-"""Changes that agents propose to repositories: proposed, published, talked about, ended."""
+"""Changes that agents propose to repositories: proposal, publication, review, checks, ending."""

@@ -1,4 +1,4 @@
-"""Authors of changes: who commits for an agent, and what comes to it as mail."""
+"""Authors of changes: the identity of their commits, and mail to them."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def evidence(ctx: Context, change: Change, title: str, text: str) -> File:
 def tell(
     ctx: Context, change: Change, subject: str, text: str, attachments: Sequence[str] = ()
 ) -> None:
-    """Mail from Remit to the author; what the change is for is due."""
+    """Mail the author of a change from Remit, and wake the owner of the outcome that it is for."""
     repo = changes.repo_of(ctx, change).name
     about = f"About change {change.id} ({repo}, branch {change.branch})."
     letter = f"{about}\n\n{text}\n"

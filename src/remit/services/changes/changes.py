@@ -1,4 +1,4 @@
-"""Changes that agents proposed: found, listed and shown, with who may see which."""
+"""Changes that agents proposed: look-up, lists, views, and the decision who may see which."""
 
 import json
 from collections.abc import Callable
@@ -85,7 +85,7 @@ def newest(ctx: Context, limit: int, agent: str, repo: str | None = None) -> lis
 
 
 def required(ctx: Context, text: str, action: Action) -> Change:
-    """The change that a text names, if the caller may do this to it."""
+    """Return the change that a text names, if the caller may take this action on it."""
     found = lookup.find(ctx, CHANGE, text)
     ctx.accept(action, f"change:{found.id}", decide(ctx, action, found))
     return found
@@ -113,12 +113,12 @@ CHANGE = lookup.Noun(
 
 
 def repo_of(ctx: Context, change: Change) -> Repo:
-    """Its repository, also when that was removed."""
+    """Return the repository of a change, even if it was removed."""
     return ctx.tx.existing(repo_statements.REPO_EVER, repo=change.repo_id)
 
 
 def bundle_of(ctx: Context, change: Change) -> File:
-    """The objects that it brings."""
+    """Return the file with the change's git bundle."""
     return ctx.tx.existing(file_statements.FILE, company=change.company_id, file=change.bundle_id)
 
 
@@ -148,7 +148,7 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
         ],
         "problems": [
             *(one.ended_why or "" for one in ctx.tx.all(statements.DEAD_OF, change=value.id)),
-            # A retried errand says why.
+            # An errand that is retried has a reason.
             *(
                 f"{one.kind.value} is tried again: {one.ended_why}"
                 for one in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)
@@ -170,7 +170,7 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
         "number": value.request_number,
         "url": value.request_url or "",
         "state": seen.get("state", "open"),
-        #: The head and the base that would be merged there, when they are others.
+        #: Head and base that the forge would merge, where they differ from the proposed ones.
         "head": seen.get("head"),
         "mergeable": seen.get("mergeable"),
         "checks": checks,
@@ -203,7 +203,8 @@ _view = views.view_of(
 
 
 def _view_outside(value: ChangeComment) -> str | None:
-    """Author of a comment at the forge; words of those who are not heard are nobody's orders."""
+    """Author of a comment at the forge; an unheard author is marked, as those words order
+    nothing."""
     if value.outside_author is None:
         return None
     return value.outside_author if value.heard else f"{value.outside_author} (from outside)"

@@ -1,7 +1,7 @@
-"""Running checks: leased, run again after a crash, and each with one result.
+"""Execution of checks: leased, retried after a crash, with one result each.
 
-What came of one is evidence of its author's, and says so. A failed one comes to the author as mail
-with the end of what it printed, and makes what the change is for due; that all passed comes once.
+A result is evidence that belongs to the author of the change. A failure is mailed to the author
+with the tail of its output, and wakes the owner of the outcome; success is told once, by `passing`.
 """
 
 import json
@@ -25,9 +25,9 @@ from remit.store.connections import checks as statements
 from remit.store.connections import folders as folder_statements
 from remit.store.connections import repos as repo_statements
 
-#: Renewed for as long as it runs.
+#: Renewed while the check runs.
 LEASE: Micros = MINUTE
-#: Of what it printed, in a letter.
+#: Longest tail of the output in a mail, in characters.
 _IN_LETTER = 4000
 _QUEUE = Deliveries(
     statements.CHECKS,
@@ -79,7 +79,7 @@ def again(ctx: Context, *, change: ChangeRef) -> shapes.ChangeDetailShape:
     return changes.detail(ctx, found)
 
 
-# ── for whoever runs them ───────────────────────────────────────────────────────────────────────
+# ── for the worker that runs them ───────────────────────────────────────────────────────────────
 
 ready = _QUEUE.readies("checks", statements.READY, "repo_id")
 next_due, expired, under_way = _QUEUE.looks("checks")
@@ -106,7 +106,7 @@ claim = _QUEUE.claims("checks", LEASE, _brief)
 
 @logged("checks.renew", FOR_REMIT)
 def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE) -> list[Held]:
-    """Go on running these; answers those that nobody wants any more."""
+    """Renew these leases; returns those that are lost or whose checks are not wanted any more."""
     return _QUEUE.renew(ctx, held, lease)
 
 
@@ -121,8 +121,8 @@ def delivered(
     cut: bool = False,
     why: str | None = None,
 ) -> shapes.EndedShape:
-    """It has run: what it printed last, and how it ended; or why it was ended, if that was not
-    because of the time it had."""
+    """Record the result of a check. `code` is its exit code, or None if it was ended, for the
+    reason in `why` or else because its time was over; `log` is the tail of its output."""
     found = _QUEUE.entered(ctx, check)
     answer = _QUEUE.delivered(ctx, check, epoch)
     change = changes.existing(ctx, found.change_id)
@@ -131,7 +131,7 @@ def delivered(
     how = why or f"took longer than {wanted.seconds} seconds"
     if code is not None:
         how = f"ended with {code}"
-    # Colour codes could stand in the midst of a secret.
+    # Colour codes could split a secret and hide it from redaction.
     log = program_text.without(model.printed(log))[-model.LONGEST_LOG :]
     evidence = authors.evidence(
         ctx,
@@ -194,13 +194,13 @@ Printed{cut}:
 
 
 def _quoted(log: str) -> str:
-    """Indented, so that nothing in it is taken for more than it is."""
+    """Indent a log, so that no line of it is read as Markdown or as Remit's own words."""
     return "\n".join(f"    {line}" for line in (log or "nothing").splitlines())
 
 
 @command("checks.take_over", FOR_REMIT)
 def take_over(ctx: Context, *, check: str, epoch: int, alone: bool = False) -> shapes.EndedShape:
-    """Have a check run again whose lease is over; with `alone` there is no other process."""
+    """Requeue a check whose lease has expired; with `alone` there is no other process."""
     return _QUEUE.take_over(ctx, check, epoch, alone=alone, gave_up=_tell_lost)
 
 

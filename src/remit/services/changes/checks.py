@@ -1,7 +1,7 @@
-"""Checks of what is proposed: put in line with each proposal, shown with it, asked for a merge.
+"""Checks of proposed changes: queued with each proposal, shown with it, required for a merge.
 
-Each says what it is: run on the author's code. Its command and the files that it protects are
-the repository's; whatever else it runs, the author wrote.
+They run on the author's code: the command and the files that it protects are the repository's, all
+else that they run was written by the author.
 """
 
 import json
@@ -20,7 +20,7 @@ from remit.store.connections import checks as statements
 
 
 def begin(ctx: Context, change: Change, repo: Repo) -> list[ChangeCheck]:
-    """Have everything run on what is proposed now; what was proposed before is not run any more."""
+    """Queue every check of the repository for the proposed head; cancel the unfinished ones."""
     leave(ctx, change, "something else is proposed")
     made = [
         ChangeCheck(
@@ -40,14 +40,15 @@ def begin(ctx: Context, change: Change, repo: Repo) -> list[ChangeCheck]:
 
 
 def leave(ctx: Context, change: Change, why: str) -> None:
-    """Nothing about it has to be run any more; who runs something finds out and ends it."""
+    """Cancel the unfinished checks of a change; a worker that runs one learns so at its next
+    renewal."""
     for one in ctx.tx.all(statements.UNFINISHED_OF, change=change.id):
         ended = {"new_status": DeliveryStatus.CANCELLED.value, "now": ctx.now, "why": why}
         ctx.tx.run(statements.CHECKS.close, check=one.id, **ended)
 
 
 def of_change(ctx: Context, change: Change) -> list[ChangeCheck]:
-    """The last of each name, about what is proposed now."""
+    """Return the last check of each name for the proposed head and base."""
     found = ctx.tx.all(statements.OF_HEAD, change=change.id, head=change.head_commit)
     last = {one.name: one for one in found if one.base_commit == change.base_commit}
     return list(last.values())
@@ -56,12 +57,12 @@ def of_change(ctx: Context, change: Change) -> list[ChangeCheck]:
 def refuse_unchecked(
     ctx: Context, change: Change, repo: Repo, *, still_running: bool = False
 ) -> None:
-    """Nothing is merged that a required check did not pass, as the board requires it now. With
-    `still_running`, one that has no result yet refuses nothing."""
+    """Refuse a merge unless every required check passed, as the board defines it now. With
+    `still_running`, a check without a result yet is no reason to refuse."""
     states = {one.name: one for one in of_change(ctx, change)}
     for wanted in model.read(repo.checks):
         found = states.get(wanted.name)
-        # A command that the board replaced meanwhile says nothing about what it wants now.
+        # A result of a command that the board has replaced since does not count.
         if found is not None and not wanted.tries_the_same(
             model.read_one(json.loads(found.details))
         ):
@@ -80,7 +81,7 @@ def refuse_unchecked(
 
 
 def at_forge(change: Change) -> list[shapes.ChangeCheckShape]:
-    """Checks of the forge, in the same form."""
+    """Return the checks of the forge, in the same shape."""
     seen = json.loads(change.request_seen or "{}")
     return [
         {

@@ -1,4 +1,4 @@
-"""Comments about a change and its lines: its author reads them as mail."""
+"""Comments about a change and its lines; the author gets them as mail."""
 
 from typing import Annotated
 
@@ -39,7 +39,7 @@ def comment(
     if line is not None and path is None:
         raise BadInput("Which file is the line in?", "Name its path, too.")
     if ctx.actor.agent_id == found.agent_id:
-        # Comments of the author of a change with a request are said there, too.
+        # Comments by the author of a change are copied to its request at the forge.
         ctx.tx.run(forge_statements.RING, repo=found.repo_id, due=ctx.now)
     made = ChangeComment(
         **new_row(ctx),

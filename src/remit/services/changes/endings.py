@@ -1,4 +1,4 @@
-"""Endings of changes: taken in, with the commit as evidence, or closed."""
+"""Endings of changes: merged, with the commit as evidence, or closed."""
 
 from remit.errors import Conflict
 from remit.model.connections.change import Change, ChangeStatus
@@ -10,7 +10,7 @@ from remit.store.connections import forges as forge_statements
 
 
 def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
-    """It came into its branch by this commit: its author has that as evidence."""
+    """End a change as merged by this commit, and give its author a file as evidence."""
     ended = _end(ctx, change, ChangeStatus.MERGED, f"merged by {by}", commit)
     text = (
         f"# {change.title}\n\n"
@@ -41,7 +41,7 @@ def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
 
 
 def closed(ctx: Context, change: Change, by: str, why: str = "", *, how: str = "closed") -> Change:
-    """It is not taken in; what was pushed stays at the remote, a request at a forge is closed."""
+    """End a change without a merge. What was pushed stays at the remote; its request is closed."""
     ended = _end(ctx, change, ChangeStatus.CLOSED, f"{how} by {by}")
     ctx.record("change.closed", f"change:{change.id}", {"by": by, "why": why})
     ctx.tx.run(forge_statements.RING, repo=change.repo_id, due=ctx.now)
@@ -67,7 +67,7 @@ def _end(
 
 
 def end_all_in(ctx: Context, repo: Repo) -> None:
-    """The repository is removed: nothing of it can be taken in any more."""
+    """Close every open change of a repository that is removed, and cancel its errands."""
     waiting = ctx.tx.all(statements.UNFINISHED_IN, repo=repo.id)
     errands.cancel(ctx, waiting, "the repository was removed")
     for change in ctx.tx.all(statements.OPEN_IN_REPO, repo=repo.id, limit=10_000):

@@ -1,7 +1,7 @@
-"""Errands at remotes: leased, tried again, and done once as far as the world allows.
+"""Errands at remotes: leased, retried, and idempotent as far as a remote allows.
 
-An errand is queued in the transaction that makes it necessary. Its worker looks at the remote
-first: what is there already is not done again.
+An errand is queued in the transaction that makes it necessary. Its worker reads the state of the
+remote first, and skips what is there already.
 """
 
 import json
@@ -21,7 +21,7 @@ from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
 
-#: Longer than a fetch and a push of something large may take.
+#: Longer than a fetch and a push of a large repository may take.
 LEASE: Micros = 30 * MINUTE
 #: A remote may be down for a while.
 BACKOFF = (10 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR)
@@ -102,8 +102,8 @@ put_back = _QUEUE.puts_back("errands", "errand.put_back")
 
 
 def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
-    """Have something done at the remote about a change. To publish takes what is proposed when it
-    is done, so one that nobody has begun is enough."""
+    """Queue an errand about a change. A publication pushes what is proposed at that time, so there
+    is at most one that has not begun."""
     waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
     if kind is Errand.PUBLISH and any(
         one.kind is kind and one.status is DeliveryStatus.QUEUED for one in waiting
@@ -120,7 +120,7 @@ def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
 
 
 def refuse_merging(ctx: Context, change: Change) -> None:
-    """While a change is being taken in it stays what it was when that was decided."""
+    """Refuse to alter a change that is being merged: it stays as it was when that was decided."""
     waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
     if any(one.kind is Errand.MERGE for one in waiting):
         raise Conflict(
@@ -140,7 +140,7 @@ def cancel(ctx: Context, waiting: Sequence[ChangeErrand], why: str) -> None:
 
 
 def held(ctx: Context, errand: str, epoch: int) -> tuple[ChangeErrand, Change]:
-    """The errand that whoever does it still holds, and its change."""
+    """Return an errand and its change, if the worker still has its lease; else raise."""
     found = _QUEUE.entered(ctx, errand)
     if found.epoch != epoch or found.lease_until is None:
         raise _QUEUE.lost()

@@ -1,4 +1,4 @@
-"""Issues of a forge that become outcomes, by a label that a listed person set."""
+"""Issues of a forge that become outcomes, through a label that a listed person set."""
 
 from remit.ids import OutcomeId
 from remit.model.connections.forge import ForgeIssue
@@ -27,7 +27,8 @@ def take(
     author: str,
     labelled_by: str,
 ) -> shapes.TakenIssueShape:
-    """Have an issue worked on: an outcome of the agent at the top, once."""
+    """Create an outcome of the root agent for an issue, at most once; only listed people may
+    ask."""
     found = watches.held(ctx, repo, epoch)
     before = ctx.tx.one(statements.ISSUE, repo=repo, number=number)
     heard = labelled_by.lower() in watches.people_of(found)
@@ -67,7 +68,7 @@ def take(
 
 @command("issues.told", FOR_REMIT)
 def told(ctx: Context, *, repo: str, epoch: int, issue: str, outside: str) -> shapes.ToldIssueShape:
-    """It is said there what became of it."""
+    """Record that the forge was told what became of an issue."""
     found = watches.held(ctx, repo, epoch)
     ctx.tx.run(statements.ISSUE_TOLD, issue=issue, outside=outside)
     ctx.record("issue.tell", f"repo:{found.name}", {"issue": issue, "as": outside})

@@ -1,8 +1,8 @@
-"""Telling an author that all checks passed: at most once for each head.
+"""Mail to an author that all checks passed: at most once for each head.
 
-A letter starts a run, so there is none where it would change nothing: somebody decided about these
-commits already, or what the change is for waits for an answer, which starts its author anyway. The
-evidence of the merge names the checks in any case.
+A mail starts a run, so none is sent where it would change nothing: where these commits are decided
+already, or the outcome waits for an answer, which starts its author anyway. The evidence of the
+merge names the checks in any case.
 """
 
 import json
@@ -20,14 +20,15 @@ _KEY = "passed"
 
 
 def tell(ctx: Context, change: Change) -> None:
-    """A check of it passed: its author hears of it if that was the last one, and hears it once."""
+    """Tell the author, after a check passed, if all checks have and this head was not told of
+    yet."""
     seen = json.loads(change.request_seen or "{}")
     if seen.get(_KEY) == change.head_commit or _is_seen_to(ctx, change):
         return
     own = checks.of_change(ctx, change)
     there = [one for one in seen.get("checks", ()) if one.get("commit") == change.head_commit]
     if not there and changes.repo_of(ctx, change).forge is not None:
-        return  # those of the forge have not begun, or there are none
+        return  # the forge's checks have not begun, or it has none
     good = [one.result is CheckResult.PASSED for one in own]
     good += [one["state"] == CheckState.PASSED for one in there]
     if not good or not all(good):

@@ -1,7 +1,7 @@
-"""Proposals: a branch that a run brings becomes a change, or another head of one that is open.
+"""Proposals: a branch of a run becomes a change, or the next head of an open one.
 
 The bytes of a proposal are a bundle in the knowledge base, which Remit made and checked before the
-verb is called: what it says about the proposal (`new_facts`) comes from our side.
+verb is called: what the verb is told of it (`new_facts`) was found out by Remit, not by the agent.
 """
 
 import hashlib
@@ -43,8 +43,8 @@ _ASKS_LATER = allow("asks", "It is the proposal that somebody is asked about.")
 def prepare(
     ctx: Context, *, name: str, branch: str, target: str | None = None, outcome: str | None = None
 ) -> shapes.PreparedShape:
-    """Whether the calling run may propose to a repository at all, before anything is looked at.
-    Answers what our side needs for it."""
+    """Check that the calling run may propose to a repository, before its workspace is read. Returns
+    what Remit needs to make the bundle."""
     lookup.company_of_caller(ctx, None)
     resource = repos.resource(repo_name(name))
     decision = ctx.decide(Action.CHANGE_PROPOSE, resource)
@@ -78,8 +78,8 @@ def prepare(
 
 @query("changes.for_clone")
 def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> shapes.CloneShape:
-    """Input of a run's copy besides the repository: who commits in it, and what its agent proposed
-    under the name that it asks for."""
+    """Input of a run's clone besides the repository: its committer, and its agent's own open change
+    with the branch name that was asked for."""
     lookup.company_of_caller(ctx, None)
     ctx.require(Action.COMPANY_READ, on="changes")
     me = lookup.agent_row(ctx, ctx.actor.agent_id or "")
@@ -121,7 +121,7 @@ def propose(
     new_stored: documents.Stored,
     new_facts: Mapping[str, Any],
 ) -> shapes.ProposedShape:
-    """Take a proposal in: a new change, or another head of the one that is open for its branch."""
+    """Record a proposal: a new change, or the next head of the open one of its branch."""
     lookup.company_of_caller(ctx, None)
     paths = tuple(new_facts["paths"])
     resource = repos.resource(repo_name(name))
@@ -217,7 +217,8 @@ def _outcome(ctx: Context, named: str | None) -> Outcome | None:
 
 
 def _refuse_another_target(change: Change, target: str) -> None:
-    """Refuse a changed target: deciders name commits, and were shown the branch."""
+    """Refuse another target: a decision names commits, and was made for the target that was
+    shown."""
     if change.target != target:
         raise Conflict(
             f"{change.remote_branch} is proposed for {change.target} already.",
@@ -228,8 +229,9 @@ def _refuse_another_target(change: Change, target: str) -> None:
 def _refuse_other_words(
     ctx: Context, change: Change, commits: tuple[str, str], words: tuple[str, str]
 ) -> None:
-    """A title and a description become the message of a merge, and whoever decides names commits:
-    two commits have one title and one description, also when others were proposed in between."""
+    """Refuse another title or description for the same two commits. Both become the message of a
+    merge while a decision names commits alone, so they are fixed for each pair of commits, even if
+    other commits were proposed in between."""
     head, base = commits
     said = ctx.tx.all(
         event_log.DONE_ABOUT,
@@ -254,7 +256,7 @@ def _digest(title: str, description: str) -> str:
 
 
 def _refuse_beside(ctx: Context, repo: Repo, author: str, place: str) -> None:
-    """git keeps a branch as a file: none can lie below another."""
+    """Refuse a branch below or above another: git stores a branch as a file, not as a folder."""
     for one in changes.newest(ctx, 1000, author, repo.id):
         short, long = sorted((place, one.remote_branch), key=len)
         if long.startswith(f"{short}/"):

@@ -1,12 +1,12 @@
-"""Requests at forges: one for each change, and what became of them there.
+"""Requests at forges: one for each change, and their state there.
 
-What the forge says is looked at by whoever holds the watch of the repository (`watches`), and comes
-here: all that is new about one change in one transaction, so that a look that was cut off is made
-again and tells nobody anything twice.
+The forge is polled by the process that has the watch of the repository (`watches`). All news about
+one change is observed in one transaction, so that an interrupted poll is repeated and tells nobody
+anything twice.
 
-People whom the company does not know write at forges. Those who may push there, or are listed, are
-heard: what they say is mail for the author. What others say is kept, shown as from outside, and
-starts nothing.
+People whom the company does not know write at forges. Comments of those who may push there, or are
+listed, are mail for the author. Comments of others are stored, shown as from outside, and start
+nothing.
 """
 
 import json
@@ -44,7 +44,7 @@ from remit.store.connections import forges as statements
 
 MOST_SAID = 100
 MOST_CHECKS = 200
-#: Of the log of a check that failed, for the author.
+#: Longest tail of the log of a failed check, for the author.
 LONGEST_TAIL = 6000
 MOST_TAILS = 5
 
@@ -105,7 +105,7 @@ def _kept(
     request: Mapping[str, Any] | None,
     checks: Sequence[Mapping[str, Any]] | None,
 ) -> dict[str, object]:
-    """The state of a request that is shown from now on."""
+    """The part of a request's state that is stored and shown."""
     kept: dict[str, object] = {}
     if request is not None:
         kept = {key: request[key] for key in ("state", "head", "mergeable")}
@@ -118,7 +118,7 @@ def _kept(
     return kept
 
 
-# ── what is said ────────────────────────────────────────────────────────────────────────────────
+# ── comments ────────────────────────────────────────────────────────────────────────────────────
 
 
 def _hear(
@@ -172,7 +172,7 @@ def _words(comment: ChangeComment, verdict: Verdict) -> str:
     return f"{comment.outside_author} (at the forge) {said}:\n\n{barred(comment.body)}"
 
 
-# ── checks, conflicts, ends ─────────────────────────────────────────────────────────────────────
+# ── checks, conflicts, endings ──────────────────────────────────────────────────────────────────
 
 
 def _failed_checks(
@@ -218,7 +218,7 @@ def _ended(ctx: Context, change: Change, request: Mapping[str, Any]) -> None:
         one.kind is Errand.MERGE
         for one in ctx.tx.all(change_statements.UNFINISHED_OF, change=change.id)
     ):
-        return  # whoever takes it in says what became of it
+        return  # the worker of the merge reports its result
     if request["state"] == RequestState.MERGED:
         by = texts.line(request["merged_by"], 100) or "somebody"
         note = "" if request["head"] == change.head_commit else f" as {request['head']}"
@@ -227,14 +227,14 @@ def _ended(ctx: Context, change: Change, request: Mapping[str, Any]) -> None:
         endings.closed(ctx, change, "Somebody at the forge")
 
 
-# ── what is told there ──────────────────────────────────────────────────────────────────────────
+# ── written to the forge ────────────────────────────────────────────────────────────────────────
 
 
 @command("requests.said", FOR_REMIT)
 def told(
     ctx: Context, *, repo: str, epoch: int, comment: str, outside: str
 ) -> shapes.ToldCommentShape:
-    """The forge has what the author said, and calls it this."""
+    """Store the forge's id of an author's comment that was posted there."""
     watches.held(ctx, repo, epoch)
     if not ctx.tx.run(statements.SET_OUTSIDE_ID, comment=comment, outside=outside):
         raise Conflict("It has been told already.")
@@ -244,7 +244,7 @@ def told(
 
 @command("requests.closed", FOR_REMIT)
 def closed(ctx: Context, *, repo: str, epoch: int, change: str) -> shapes.OfChangeShape:
-    """Its request is no longer open there, as the change is not here."""
+    """Record that the request of an ended change was closed at the forge."""
     watches.held(ctx, repo, epoch)
     was = changes.existing(ctx, change).request_seen
     seen = {**json.loads(was or "{}"), "state": RequestState.CLOSED.value}

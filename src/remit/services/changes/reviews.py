@@ -1,9 +1,9 @@
-"""Judging a change: approve it, return it, have it taken in. Each is about exactly what was shown.
+"""Decisions about changes: approve, return, decline, withdraw, merge, each for exact commits.
 
-A decision names the commits that were looked at. If the author proposed something else meanwhile,
-nothing is decided. The merge is an errand: it is pinned to the same two commits, and the commit
-that is to be pushed is written down before it is, so that the next process after a crash finds out
-whether that happened, and does it once.
+A decision names the two commits that were looked at, and is refused if the author proposed others
+since. The merge is an errand: it is pinned to the same two commits, and its commit is recorded
+before the push, so that the next process after a crash finds out whether the push happened, and
+pushes once.
 """
 
 import json
@@ -144,7 +144,7 @@ def merge(
     if method not in merge_methods(forge):
         raise BadInput(f"{forge} does not fast-forward.", "Merge it, or squash it.")
     errands.refuse_merging(ctx, found)
-    # The judge is not there any more when a check ends: the errand waits for that.
+    # The judge does not wait for the checks: the errand does.
     checks.refuse_unchecked(ctx, found, changes.repo_of(ctx, found), still_running=True)
     if found.is_decided and found.decision is ChangeDecision.RETURNED and not note:
         raise Conflict(
@@ -159,7 +159,7 @@ def merge(
 
 
 def _judged(ctx: Context, text: str, head: str, base: str) -> Change:
-    """A change for somebody who may judge it; only to take it in has to be asked for."""
+    """Return a change to somebody who may judge it; a right to merge after approval is enough."""
     found = lookup.find(ctx, changes.CHANGE, text)
     decision = changes.decide(ctx, Action.CHANGE_MERGE, found)
     if decision.effect is Effect.ASK:
@@ -171,7 +171,7 @@ def _judged(ctx: Context, text: str, head: str, base: str) -> Change:
 
 
 def _same(change: Change, head: str, base: str) -> None:
-    """Whether what was looked at is what is proposed."""
+    """Refuse unless the change is open and these are its proposed commits."""
     if change.status is not ChangeStatus.OPEN:
         raise Conflict(f"The change is {change.status.value}.", "Look at it again.")
     if (head, base) != (change.head_commit, change.base_commit):
@@ -202,7 +202,7 @@ def _decide(ctx: Context, change: Change, decision: ChangeDecision, note: str) -
 
 @query("reviews.material")
 def material(ctx: Context, *, change: str) -> shapes.ReviewMaterialShape:
-    """Input for showing the diff of a change to somebody who may see it."""
+    """Return what is needed to show the diff of a change."""
     found = changes.required(ctx, change, Action.CHANGE_READ)
     return {
         "change": found,
@@ -213,18 +213,18 @@ def material(ctx: Context, *, change: str) -> shapes.ReviewMaterialShape:
 
 
 def source(ctx: Context, change: Change) -> shapes.ChangeSourceShape:
-    """Where the commits of a change are found."""
+    """Return the repository and the bundle that have the commits of a change."""
     bundle = changes.bundle_of(ctx, change)
     repo = changes.repo_of(ctx, change)
     return {"repo": repo, "bundle": {"id": bundle.id, "sha256": bundle.sha256}}
 
 
-# ── for whoever carries the errand out ──────────────────────────────────────────────────────────
+# ── for the worker that runs the errand ─────────────────────────────────────────────────────────
 
 
 @query("reviews.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[tuple[str, str]]:
-    """Errands to take a change in that can be done now, each with its repository."""
+    """Return the merge errands that are due, each with its repository."""
     found = ctx.tx.all(statements.READY_TO_MERGE, limit=MOST_AT_ONCE)
     return [(one.id, one.repo_id) for one in found]
 
@@ -256,7 +256,7 @@ def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.Of
 def refused(
     ctx: Context, *, errand: str, epoch: int, why: str, conflicts: bool
 ) -> shapes.EndedShape:
-    """It cannot be taken in as it is: its author and who decided hear why; nobody tries again."""
+    """Reject a merge for good, and tell the author and the decider why; it is not retried."""
     _, change = errands.held(ctx, errand, epoch)
     if conflicts and change.status is ChangeStatus.OPEN:
         ctx.tx.run(statements.SET_CONFLICTS, change=change.id, new_conflicts=True)

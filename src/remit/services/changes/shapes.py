@@ -14,20 +14,20 @@ class ProposedShape(TypedDict):
     change: str
     commit: str
     base: str
-    #: Where it is pushed to.
+    #: The branch at the remote that it is pushed to.
     branch: str
 
 
 class ChangeDecisionShape(TypedDict):
     decision: Annotated[str, ChangeDecision]
     note: str
-    #: The commits of the decision.
+    #: The commits that were decided about.
     head: str
     base: str
     agent_id: str | None
     user_id: str | None
     at: Moment | None
-    #: Whether that is what is proposed now.
+    #: Whether these are the commits that are proposed now.
     is_current: bool
 
 
@@ -79,7 +79,7 @@ class ChangeShape(OwnedShape):
     head: str
     revision: int
     status: Annotated[str, ChangeStatus]
-    #: Whether the remote has what is proposed now.
+    #: Whether the remote has the proposed head.
     published: bool
     conflicts: bool | None
     decision: ChangeDecisionShape | None
@@ -115,7 +115,7 @@ class ChangeCheckShape(NamedShape):
     command: str | None
     required: bool
     head: str
-    #: The end of what it printed.
+    #: The tail of its output.
     log: str | None
     why: str | None
     url: str | None
@@ -143,7 +143,7 @@ class BundleShape(TypedDict):
 
 
 class CommitterShape(TypedDict):
-    """Parts of a commit's identity: an agent, for a person."""
+    """Parts of a commit's identity: an agent, on behalf of a person."""
 
     agent: str
     company: str
@@ -154,7 +154,7 @@ class CommitterShape(TypedDict):
 
 
 class ChangeSourceShape(TypedDict):
-    """Where the commits of a change are found."""
+    """The repository and the bundle with the commits of a change."""
 
     repo: Repo
     bundle: BundleShape
@@ -167,7 +167,7 @@ class _ClaimedShape(ChangeSourceShape):
 
 class ClaimedErrandShape(_ClaimedShape):
     errand: str
-    #: JSON, as each kind of errand keeps it.
+    #: JSON, different for each kind of errand.
     details: str
     identity: CommitterShape
 
@@ -175,14 +175,14 @@ class ClaimedErrandShape(_ClaimedShape):
 class ClaimedCheckShape(_ClaimedShape):
     check: str
     wanted: RepoCheck
-    #: Folders of programs that its agent is shown.
+    #: Tool chains that its agent's runs see.
     tools: list[Folder]
 
 
 class ReviewMaterialShape(ChangeSourceShape):
     change: Change
     detail: ChangeDetailShape
-    #: Whether the caller may have a say in taking it in.
+    #: Whether the caller may decide about it, if need be after approval.
     judges: bool
 
 
@@ -208,14 +208,14 @@ class IssueToTellShape(TypedDict):
     issue: str
     number: int
     done: bool
-    #: Requests or commits that it led to.
+    #: Requests or commits that its outcome led to.
     links: list[str]
 
 
 class ClaimedWatchShape(TypedDict):
     epoch: int
     repo: Repo
-    #: JSON that the last look left for this one.
+    #: JSON that the last poll left for the next one.
     cursor: str
     requests: list[WatchedRequestShape]
     to_close: list[RequestToCloseShape]
@@ -259,9 +259,9 @@ class PreparedShape(TypedDict):
     repo: Repo
     workspace: str
     remote_branch: str
-    #: The head that is proposed already.
+    #: The head that is proposed now.
     before: str | None
-    #: Without one, the default branch of the remote.
+    #: None for the default branch of the remote.
     target: str | None
     identity: CommitterShape
 
@@ -278,5 +278,5 @@ class CloneShape(TypedDict):
     """Input of a run's copy besides the repository."""
 
     identity: CommitterShape
-    #: The change of its agent under the name that it asks for.
+    #: The agent's own change with the branch name that it asked for.
     change: ProposedBranchShape | None

@@ -1,10 +1,10 @@
-"""Texts of people at forges, made safe to keep and to show."""
+"""Texts of people at forges, cleaned so that they are safe to store and to show."""
 
 from remit.services.redaction import program_text
 
 
 def plain(text: str) -> str:
-    """Lines of what can be seen."""
+    """Return the text without control characters and other unprintable ones."""
     return "".join(char for char in text if char in "\n\t" or char.isprintable()).strip()
 
 
@@ -13,5 +13,5 @@ def line(text: str, longest: int) -> str:
 
 
 def tail(text: str, longest: int) -> str:
-    """The end of a log, without what looks like a secret."""
+    """Return the end of a log, without what looks like a secret."""
     return program_text.without(plain(text))[-longest:]

@@ -1,7 +1,7 @@
-"""Watches: of each repository with a forge one process looks at what happens there, by a lease.
+"""Watches: for each repository with a forge, one process polls the forge, by a lease.
 
-A webhook only makes the next look come sooner: what it says is not believed, so that nothing is
-gained by sending an old one again.
+A webhook only brings the next poll forward. Its content is not used, so a replayed one gains
+nothing.
 """
 
 import json
@@ -22,14 +22,14 @@ from remit.store.connections import forges as statements
 from remit.store.connections import repos as repo_statements
 from remit.store.work import outcomes as outcome_statements
 
-#: Renewed while somebody looks; then somebody else does.
+#: Renewed during the poll; once it expires, another process may poll.
 LEASE = 30 * SECOND
-#: Between two looks while something is open there, and while nothing is.
+#: Between two polls while something is open there, and while nothing is.
 SOON = MINUTE
 LATER = 10 * MINUTE
-#: After failures in a row.
+#: Between polls after failures in a row.
 PAUSES = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE)
-#: However often a webhook calls.
+#: Least time between polls, however often a webhook calls.
 _LEAST = 5 * SECOND
 _LONGEST_PROBLEM = 300
 _MOST_CURSOR = 200_000
@@ -39,13 +39,13 @@ _LEASES = Leases(statements.WATCHES)
 
 @query("watches.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[str]:
-    """Repositories whose forge is to be looked at now."""
+    """Return the repositories whose forge is due for a poll."""
     return [one.repo_id for one in ctx.tx.all(statements.UNWATCHED, limit=MOST_AT_ONCE)]
 
 
 @query("watches.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
-    """When a forge is to be looked at again."""
+    """Return the time of the next poll of any forge."""
     return ctx.tx.one(statements.NEXT_WATCH)
 
 
@@ -53,7 +53,8 @@ def next_due(ctx: Context) -> Micros | None:
 def claim(
     ctx: Context, *, repo: str, worker: str, lease: Micros = LEASE
 ) -> shapes.ClaimedWatchShape | None:
-    """Begin to look: all that is needed for it. None when somebody else does."""
+    """Claim the watch of a repository. Returns what a poll needs; None if another process has
+    it."""
     found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
     if found is None or found.forge is None or not _LEASES.claim(ctx, repo, worker, lease):
         return None
@@ -103,7 +104,7 @@ def _told_of(ctx: Context, issue: str, number: int, outcome: str) -> shapes.Issu
 
 
 def _taken_in(ctx: Context, root: Outcome) -> set[str]:
-    """Merged changes of an outcome and its parts."""
+    """Return links to the merged changes of an outcome and its parts."""
     links, seen, left = set(), {root.id}, [root.id]
     while left and len(seen) < MOST_PARTS:
         outcome = left.pop()
@@ -130,13 +131,13 @@ def ended(
     problem: str | None = None,
     retry_after: Micros = 0,
 ) -> None:
-    """The look is over: what to go on from, and whether there is something to wait for."""
+    """End a poll: store the cursor for the next one, and when that is due."""
     watch = ctx.tx.existing(statements.WATCHES.row, repo=repo)
     failures = 0 if problem is None else watch.failures + 1
     pause = PAUSES[min(failures, len(PAUSES)) - 1] if failures else SOON if busy else LATER
     kept = json.dumps(cursor)
     due = ctx.now + max(pause, retry_after)
-    # A webhook that called meanwhile wants another look.
+    # A webhook that came during this poll asks for another one.
     rung = watch.next_at <= ctx.now + _LEAST
     _LEASES.fenced(
         ctx,
@@ -152,13 +153,13 @@ def ended(
 
 @logged("watches.free", FOR_REMIT)
 def free(ctx: Context) -> None:
-    """Nobody looks: there is no other process."""
+    """Free all leases: there is no other process."""
     ctx.tx.run(statements.FREE)
 
 
 @logged("watches.ring", FOR_REMIT)
 def ring(ctx: Context, *, repo: str) -> None:
-    """A webhook says that something happened there."""
+    """Bring the next poll forward, as a webhook asks."""
     ring_for(ctx, repo)
 
 
@@ -172,7 +173,7 @@ def hook(ctx: Context, *, repo: str) -> shapes.HookShape | None:
 
 
 def ring_for(ctx: Context, repo: str) -> None:
-    """Look sooner, if its forge is looked at."""
+    """Bring the next poll of a repository's forge forward, if it has one."""
     watch = ctx.tx.one(statements.WATCHES.row, repo=repo)
     if watch is not None:
         due = max(ctx.now, (watch.looked_at or 0) + _LEAST)
@@ -183,7 +184,7 @@ def held(ctx: Context, repo: str, epoch: int) -> Repo:
     """The repository, for whoever looks at its forge and still may."""
     found = ctx.tx.existing(repo_statements.REPO_EVER, repo=repo)
     ctx.enter(found.company_id)
-    ctx.lock_company()  # what is looked at may turn out to be as it was, so nothing is recorded
+    ctx.lock_company()  # a poll may find nothing new, and then nothing is recorded
     ctx.require(Action.RUN_CHANGE, on=f"repo:{found.name}")
     watch = ctx.tx.existing(statements.WATCHES.row, repo=repo)
     if watch.epoch != epoch or watch.lease_until is None or found.removed_at is not None:
@@ -192,7 +193,7 @@ def held(ctx: Context, repo: str, epoch: int) -> Repo:
 
 
 def people_of(repo: Repo) -> set[str]:
-    """People of the list, whatever the case."""
+    """Return the listed people in lower case."""
     return {name.lower() for name in json.loads(repo.people)}
 
 

@@ -1,1 +1,2 @@
-"""People who talk to agents from a chat: linked accounts, commands, buttons, and what comes."""
+"""People who talk to agents from a chat: linked accounts, commands, buttons, inbound queue,
+posts."""

@@ -1,8 +1,8 @@
-"""Linked accounts: a chat account that is known to be a user, by a code that the user sent from it.
+"""Linked accounts: chat accounts of users, proved by a code that the user sent from them.
 
 A signed-in user gets a code and sends it to an agent in a direct conversation. From then on
-messages of that account have the user's authority, until the user or an operator revokes it, or
-the token that the user was signed in with ends.
+messages of that account have the user's authority, until the user or an operator revokes it, or the
+token that the user was signed in with ends.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def code(
         expires_at=ctx.now + CODE_LASTS,
         made_with=origin.id if (origin := users.origin(ctx)) is not None else None,
     )
-    # One at a time, so that a code that was seen over a shoulder is worth nothing after the next.
+    # One at a time: the next code invalidates one that somebody else may have seen.
     ctx.tx.run(statements.FORGET_CODES, user=ctx.actor.id, kind=kind)
     ctx.tx.add(made)
     ctx.record("linked_account.code", f"user:{ctx.actor.id}", {"kind": kind})
@@ -99,13 +99,13 @@ def revoke(
 
 
 def code_in(text: str) -> str | None:
-    """The code that somebody sent, if that is all they sent."""
+    """Return the code that a text consists of, if it does."""
     found = _CODE.fullmatch(text.strip())
     return found[1] if found else None
 
 
 def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], place: str) -> str:
-    """Make an account its user's, by a code that was sent from it; answers what to tell them."""
+    """Link an account to the user whose code was sent from it; returns the user's name."""
     digest = token_digest(text)
     found = ctx.tx.one(statements.CODE, digest=digest)
     good = (
@@ -116,7 +116,7 @@ def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], plac
         and ctx.tx.one(people.MEMBERSHIP, company=binding.company_id, user=found.user_id)
         is not None
     )
-    # Of several who come with it at the same moment, one finds it unused.
+    # If several messages bring the code at the same time, one alone finds it unused.
     if found is None or not good or not ctx.tx.run(statements.USE_CODE, code=digest):
         raise BadInput("That code is not good here, or not any more.", "Get a new one.")
     user = ctx.tx.existing(people.USER, user=found.user_id)
@@ -157,8 +157,9 @@ def _person(ctx: Context) -> None:
 
 
 def _allow_own(ctx: Context) -> None:
-    """It concerns the person, so it is recorded in the first company they are in; and only where
-    they signed in, because whoever has the chat account must not make it stay."""
+    """Allow a user to change their own links, recorded in the first company that they are in.
+    Refused to a linked account: control of the chat account must not be enough to keep it
+    linked."""
     _person(ctx)
     if ctx.caller is not None and ctx.caller.account is not None:
         raise NotFound("Accounts are linked where one signed in.", "Use the web or the CLI.")

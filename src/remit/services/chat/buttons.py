@@ -1,7 +1,7 @@
 """Buttons: what tapping one does, as the person who tapped.
 
-A button carries a reference that stands for one act, in one conversation, once. It is no authority:
-whoever taps must be allowed to do that very thing.
+A button carries a single-use reference to one act in one conversation. It is no authority: the
+person who taps must be allowed to take that very act.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from remit.store.messaging import chat as statements
 
 @dataclass(frozen=True)
 class Tapped:
-    #: For the record.
+    #: The act, for the record.
     what: str
-    #: For the person, if the post itself does not show it.
+    #: Reply to the person, if the post itself does not show the result.
     say: str = ""
 
 
 def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Tapped:
-    """Do what a button stands for. Of two who tap at once, the second finds it done."""
+    """Take the act of a button. Of two taps at the same time, the second finds it used."""
     found = ctx.tx.one(statements.REFERENCE, digest=token_digest(reference))
     post = found and ctx.tx.one(statements.POSTS.row, post=found.post_id)
     known = (
@@ -49,13 +49,14 @@ def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Ta
 
 
 def _decide(ctx: Context, post: Post, binding: Binding, act: Mapping[str, Any]) -> Tapped:
-    """Approve, reject or send back the revision that was shown; a newer one is shown instead."""
+    """Approve, reject or send back the revision that was shown; if it is stale, show the newer
+    one."""
     approvals.show.body(ctx, approval=act["approval"])
     approval = items.approval_of(ctx, act["approval"])
     what = f"{act['act']} approval {approval.id}"
     stale = approval.revision != act["revision"]
     if stale or not items.approval_buttons(approval, whole=True):
-        # Nothing is decided by a button that shows something else.
+        # A button of a stale revision decides nothing.
         text, _ = items.approval_text(ctx, approval)
         posts.revise(ctx, post, f"This was revision {act['revision']}.\n\n{text}", by=ctx.actor.id)
         if stale and items.approval_buttons(approval, whole=True):

@@ -1,6 +1,6 @@
 """Commands to Remit itself from the chat of a linked person, the same in every channel.
 
-Each is the verb that the web and the command line use, called as that person.
+Each calls the verb that the web and the command line call, as that person.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
-#: More are looked at on the web.
+#: The rest is shown on the web.
 MOST_SHOWN = 10
 ALL = "all"
 
@@ -47,12 +47,12 @@ Answers = Callable[[Context, Asked], str]
 class Command:
     help: str
     run: Answers
-    #: Whether it shows what not everybody in a room may see.
+    #: Whether the answer is for this person alone, and not for a room.
     private: bool = False
 
 
 def status(ctx: Context, asked: Asked) -> str:
-    """How the agent is, and what waits for it and for the person."""
+    """State of the agent, and what waits for it and for the person."""
     agent = asked.agent
     require_look(ctx, agent.id, f"agent:{agent.id}")
     company = ctx.tx.existing(people.COMPANY)
@@ -69,7 +69,7 @@ def status(ctx: Context, asked: Asked) -> str:
 
 
 def now(ctx: Context, asked: Asked) -> str:
-    """The agent's current work."""
+    """Current work of the agent."""
     agent = asked.agent
     require_look(ctx, agent.id, f"agent:{agent.id}")
     run = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
@@ -97,7 +97,7 @@ def abort(ctx: Context, asked: Asked) -> str:
 
 
 def stop(ctx: Context, asked: Asked) -> str:
-    """The agent and everybody below it; `/stop all` is the company."""
+    """Stop the agent and everybody below it, or with `all` the company."""
     whole = _whole(asked.words)
     done = halts.stop.body(
         ctx,
@@ -127,7 +127,7 @@ def _whole(words: str) -> bool:
 
 
 def needs(ctx: Context, asked: Asked) -> str:
-    """Everything that awaits the person; what can be decided by tapping comes with buttons."""
+    """List everything that awaits the person; approvals and questions come with buttons."""
     found = needs_you.here(ctx)
     if not found:
         return "Nothing awaits you."
@@ -144,7 +144,7 @@ def needs(ctx: Context, asked: Asked) -> str:
 
 
 def _show(ctx: Context, asked: Asked, kind: str, item: str) -> bool:
-    # Shown anew: what was shown before stands for nothing any more, so that there is one of it.
+    # Shown anew, so the earlier posts are withdrawn: there is one post of each item here.
     for post in posts.about(ctx, f"{kind}:{item}"):
         if (post.binding_id, post.conversation) == (asked.binding.id, asked.conversation):
             posts.withdraw(ctx, post, ctx.actor.id)
@@ -177,8 +177,8 @@ COMMANDS = {
 
 
 def parse(text: str) -> tuple[str, str] | None:
-    """The name of a command and the words behind it, if a text is one. A bot's name behind it, as
-    in a room with several, is left out."""
+    """Return the name of a command and the words after it, if a text is a command. The name of a
+    bot after it (`/stop@bot`), as in a room with several, is dropped."""
     first, _, rest = text.strip().partition(" ")
     name = first[1:].partition("@")[0].casefold()
     return (name, rest.strip()) if first.startswith("/") and name in COMMANDS else None

@@ -1,13 +1,13 @@
-"""Dispatch of what came from a chat, in one transaction.
+"""Dispatch of inbound chat messages, each in one transaction.
 
-    a code          links the account that it came from
-    a command       is the verb of the same name, as the person who is linked
-    a tapped button is the act that it stands for, as the person who tapped
+    a code          links the account that sent it
+    a command       calls the verb of the same name, as the linked person
+    a tapped button takes its act, as the person who tapped
     a reply to a question or an approval    answers it, or comments on it
     anything else   is mail to the agent: from the person, or from outside
 
 Messages of accounts that are not linked are mail from outside and nothing else. A refused command
-changes nothing; the sender is told in words.
+changes nothing; the sender is told why.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from remit.services.spending import limits
 from remit.store.messaging import chat as statements
 from remit.store.messaging import mail as mail_statements
 
-#: Of people who are not known here, in one place: no more than an agent takes up in a turn, so that
-#: whoever writes elsewhere waits for one turn of a busy room and no longer.
+#: Unread mail of unknown senders in one place: no more than an agent reads in one turn, so that a
+#: sender elsewhere waits for one turn of a busy room and no longer.
 MOST_UNREAD_HERE = MOST_PER_TURN
-#: Of all that an agent has not read.
+#: Unread mail of an agent, in all.
 MOST_UNREAD = 1000
-#: Of those in a room who are told at the same time that they are not known.
+#: How many unlinked people in a room get that answer at the same time.
 MOST_TOLD = 3
 _OWN = Decision(Effect.ALLOW, "self", "It is your own linked account.", "rule:self")
 _NOT_LINKED = (
@@ -52,7 +52,7 @@ _LEFT_OUT = "[{name} was left out: {why}]"
 
 @dataclass(frozen=True)
 class Said:
-    """Something that came, with what it came through."""
+    """An inbound message, with its binding."""
 
     id: str
     epoch: int
@@ -80,9 +80,9 @@ class Said:
 def handle(
     ctx: Context, *, intake_id: str, epoch: int, files: Sequence[Mapping[str, Any]] = ()
 ) -> shapes.HandledShape:
-    """Deal with what came, as the linked person whose account it came from; for Remit itself.
+    """Handle a message of a linked account with that person's authority; for Remit itself.
 
-    `files` came with it and are stored already, or were left out for a reason.
+    `files` came with it: stored already, or left out for a reason.
     """
     said = _said(ctx, intake_id, epoch)
     account = intake.account_of(ctx, said.binding, said.document)
@@ -113,12 +113,12 @@ def handle_outside(
         _reply(ctx, said, f"This account is linked to {name} now. /help says what you can do here.")
         why = "linked"
     elif not said.document["heard"]:
-        # Nor answered: nobody learns that somebody reads.
+        # Not answered either, so that the sender cannot find out that the address is read.
         ctx.record("chat.unheard", f"binding:{said.binding.id}", {"who": said.sender["name"]})
         why = "not heard"
     elif said.document["tapped"] or commands.parse(said.text):
         here = {"binding": said.binding.id, "conversation": said.conversation}
-        if (ctx.tx.one(statements.SHOWING_HERE, **here) or 0) < MOST_TOLD:  # else others are told
+        if (ctx.tx.one(statements.SHOWING_HERE, **here) or 0) < MOST_TOLD:  # not a whole room
             _reply(ctx, said, _NOT_LINKED.format(kind=said.binding.adapter_type))
         ctx.record("chat.unlinked", f"binding:{said.binding.id}", {"who": said.sender["name"]})
         why = "not linked"
@@ -174,7 +174,8 @@ def _by_person(
 
 
 def _command(ctx: Context, said: Said, account: LinkedAccount, name: str, words: str) -> str:
-    """Carry out a command; answers that a room may not see go to the person's own conversation."""
+    """Carry out a command; an answer that a room may not see goes to the person's own
+    conversation."""
     chosen = commands.COMMANDS[name]
     conversation = said.conversation
     if chosen.private and not said.document["direct"]:
@@ -201,7 +202,7 @@ def _answered_post(ctx: Context, said: Said) -> Any:
 
 
 def _reply_to_post(ctx: Context, said: Said, subject: str) -> bool:
-    """A reply to what Remit showed: an answer to a question, a comment on an approval."""
+    """Handle a reply to a post: an answer to a question, or a comment on an approval."""
     kind, _, item = subject.partition(":")
     if kind == "question" and said.text.strip():
         questions.answer.body(ctx, question=item, answer=said.text.strip())
@@ -215,7 +216,7 @@ def _reply_to_post(ctx: Context, said: Said, subject: str) -> bool:
 
 
 def _as_mail(ctx: Context, said: Said, files: Sequence[Mapping[str, Any]]) -> Message:
-    """Mail to the agent; an answer to it goes back to where it came from."""
+    """Send a message to the agent as mail; the agent's answer goes back to its conversation."""
     binding = said.binding
     attached = [_file(ctx, said, one) for one in files if "why" not in one]
     notes = [_LEFT_OUT.format(name=one["name"], why=one["why"]) for one in files if "why" in one]
@@ -254,7 +255,7 @@ def _file(ctx: Context, said: Said, stored: Mapping[str, Any]) -> FileId:
 
 
 def _answered(ctx: Context, said: Said) -> Message | None:
-    """The agent's message that this replies to, so that the thread goes on."""
+    """Return the agent's message that this replies to, so that the thread goes on."""
     outside = said.document["reply_to"]
     if outside is None:
         return None
@@ -268,8 +269,8 @@ def _answered(ctx: Context, said: Said) -> Message | None:
 
 
 def _refuse_flood(ctx: Context, said: Said) -> None:
-    """Refuse mail of a stranger, for now, in a place that writes faster than the agent reads, or
-    that would use up the runs of an hour alone."""
+    """Refuse mail of a stranger for now, in a place that writes faster than the agent reads, or
+    whose runs used up their share of the hour."""
     agent = said.binding.agent_id
     here = ctx.tx.one(statements.UNREAD_FROM, agent=agent, channel=said.address) or 0
     waiting = ctx.tx.one(mail_statements.COUNT_WAITING, agent=agent) or 0

@@ -1,8 +1,8 @@
-"""Inbound chat queue: messages are stored before the outside is told that we have them, then dealt
-with in order of each room, and of each person who is known here.
+"""Inbound chat queue: messages are stored before the channel gets its acknowledgement, then handled
+in order of their lanes: one for each room, and one for each linked person in it.
 
-Storing is cheap and dealing with it is not, so a room in which thousands speak fills its own line
-and nobody else's; who is known does not wait in it either.
+Storing is cheap and handling is not, so a room in which thousands speak fills its own lane and no
+other; a linked person does not wait in it either.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from remit.store.organisation import people
 
 log = logging.getLogger(__name__)
 
-#: Messages beyond this number in one line are not kept.
+#: Messages beyond this number in one lane are dropped.
 MOST_IN_LANE = 10_000
-#: How often something is tried that breaks whoever deals with it.
+#: Pauses before a message is retried whose handling failed.
 BACKOFF = (5 * SECOND, MINUTE)
-#: Nothing counts that an outside sends again after this; an e-mail does so for thirty days.
+#: How long a handled message is remembered, against duplicates: a channel may resend that late,
+#: e-mail for up to thirty days.
 KEEP = 40 * DAY
 MOST_STORED = 200
 _QUEUE = Deliveries(
@@ -50,7 +51,7 @@ _QUEUE = Deliveries(
 
 
 def document_of(said: Incoming) -> dict[str, object]:
-    """The stored form of a message; what the outside may not say is left out."""
+    """Return the stored form of a message: cleaned, and cut to its limits."""
     if not is_conversation(said.conversation):
         raise BadInput("The conversation has no usable name.", "Name it without blanks.")
     if not 0 < len(said.id) <= LONGEST_OUTSIDE_ID or not said.id.isprintable():
@@ -59,19 +60,20 @@ def document_of(said: Incoming) -> dict[str, object]:
     kept["text"] = _cut(said.text, LARGEST_TEXT)
     kept["subject"] = _line(said.subject, LONGEST_SUBJECT)
     kept["sender"]["name"] = _line(said.sender.name, LONGEST_LABEL) or said.sender.id
-    # One more than is taken, so that it is said of it that it was left out.
+    # One more than the limit, so that the mail can say that it was left out.
     kept["files"] = [_file(one) for one in said.files[: MOST_INCOMING + 1]]
     return kept
 
 
 def _file(file: IncomingFile) -> dict[str, object]:
-    """A file is called by its sender, and stands in a message that an agent reads."""
+    """Clean the name and type of a file: its sender chose them, and an agent reads them."""
     name = _line(file.name, LONGEST_FILE_NAME) or "file"
     return {**asdict(file), "name": name, "media_type": _line(file.media_type, LONGEST_FILE_NAME)}
 
 
 def kept(said: Incoming) -> dict[str, object] | None:
-    """The stored form of a message that is for the agent, if it can be kept."""
+    """Return the stored form of a message that is for the agent; None if it is not, or is
+    invalid."""
     try:
         return document_of(said) if said.addressed else None
     except BadInput as error:
@@ -91,7 +93,7 @@ def store(
     ctx.enter(found.company_id)
     ctx.lock_company()
     bound = ctx.tx.one(channel_statements.BINDING, binding=binding)
-    if bound is None:  # it was removed while we waited
+    if bound is None:  # it was removed while this waited for the lock
         raise receivers.lost()
     epoch = found.epoch if epoch is None else epoch
     stored = 0
@@ -105,7 +107,7 @@ def store(
         if who not in known:
             known[who] = account_of(ctx, bound, one) is not None
         if not (known[who] or one["heard"] or accounts.code_in(one["text"])):
-            continue  # such as mail of strangers, who are many and are not answered either
+            continue  # such as mail of strangers, who are many and get no answer either
         lane = _lane(one, known[who])
         if lane not in counts:
             counts[lane] = ctx.tx.one(statements.COUNT_LANE, binding=binding, lane=lane) or 0
@@ -129,13 +131,13 @@ def store(
 
 
 def _lane(one: Mapping[str, Any], known: bool) -> str:
-    """Lane of a message: sender and place; all unknown senders in a place share one. Who is known
-    comes first, by the first letter."""
+    """Lane of a message: sender and place; all unknown senders in a place share one. The first
+    letter sorts lanes of linked people before others."""
     named = f"{one['conversation']} {one['sender']['id']}" if known else one["conversation"]
     return ("k" if known else "u") + hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
-# ── for the process that deals with it ──────────────────────────────────────────────────────────
+# ── for the process that handles them ───────────────────────────────────────────────────────────
 
 
 ready = _QUEUE.readies("intake", statements.READY_INTAKE, "binding_id")
@@ -159,7 +161,7 @@ claim = _QUEUE.claims("intake", DELIVERY_LEASE, _brief)
 
 
 def account_of(ctx: Context, binding: Binding, document: Mapping[str, Any]) -> LinkedAccount | None:
-    """Linked account of the sender; only people with a part in the company are known in it."""
+    """Return the linked account of the sender, if its user has a part in this company."""
     kind, sender = binding.adapter_type, document["sender"]
     channel = registry.get(kind)
     if not channel.vouches or not sender["sure"]:
@@ -178,7 +180,8 @@ put_back = _QUEUE.puts_back("intake", "chat.put_back")
 
 
 def end(ctx: Context, intake: str, epoch: int, why: str) -> None:
-    """It is dealt with, in the transaction that does so; who lost it changes nothing."""
+    """Mark a message as handled, in the transaction that handles it; raises if the lease is
+    lost."""
     ended = {"new_status": DeliveryStatus.DONE.value, "now": ctx.now, "why": why}
     _QUEUE.fenced(ctx, statements.INTAKE.end, (intake, epoch), **ended)
     ctx.tx.run(statements.EMPTY_INTAKE, intake=intake)
@@ -192,7 +195,7 @@ def tidy(ctx: Context) -> None:
 
 
 def _cut(text: str, most: int) -> str:
-    """At most so many bytes of it, and none of them NUL, with which it would be no text."""
+    """Cut a text to so many bytes, and drop NULs, which no database stores as text."""
     raw = text.replace("\0", "").encode(errors="replace")
     return raw[:most].decode(errors="ignore")
 

@@ -1,4 +1,4 @@
-"""Approvals and questions as a chat shows them: what is asked, and a button for each answer.
+"""Approvals and questions as a chat shows them: the text, and a button for each answer.
 
 A tap is an act of the person who taps. A button names the revision that was shown, so that the
 decision is about that one.
@@ -28,12 +28,12 @@ _STATES = {
     ApprovalStatus.CANCELLED: "Withdrawn",
     ApprovalStatus.REVISION_REQUESTED: "Sent back to be changed",
 }
-#: Leaves room for what became of it.
+#: Leaves room for the result.
 _MOST_SHOWN = LONGEST_POST - 400
 _LONGEST_LABEL = 60
-#: Between what is asked and what became of it.
+#: Between an item and its result.
 _MARK = "\n\n→ "
-#: For programs, or said elsewhere.
+#: Fields for programs, or shown elsewhere in the text.
 _HIDDEN = frozenset(
     {"agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "configuration", "verb"}
     | {"basis", "prepared", "options", "baseRevision"}
@@ -41,7 +41,7 @@ _HIDDEN = frozenset(
 
 
 def show_approval(ctx: Context, binding: Binding, conversation: str, approval: Approval) -> Post:
-    """Show an approval to somebody who may read it, with buttons for its revision."""
+    """Post an approval for somebody who may read it, with buttons for its revision."""
     text, whole = approval_text(ctx, approval)
     return posts.put(
         ctx,
@@ -54,7 +54,7 @@ def show_approval(ctx: Context, binding: Binding, conversation: str, approval: A
 
 
 def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
-    """Text of an approval, without secrets, and whether that is all of it."""
+    """Return the text of an approval, without secrets, and whether it is complete."""
     seen = configuration.as_seen(ctx, views.approval(approval))
     asked_by = _name(ctx, approval.requested_by_agent_id, approval.requested_by_user_id)
     lines = [
@@ -72,7 +72,7 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
 
 
 def approval_state(ctx: Context, approval: Approval) -> str:
-    """State of an approval, and who decided it."""
+    """State of an approval, and its decider."""
     said = _STATES.get(approval.status, "It waits for a decision")
     by = _name(ctx, approval.decided_by_agent_id, approval.decided_by_user_id, "")
     note = f": {approval.decision_note}" if approval.decision_note else "."
@@ -80,7 +80,7 @@ def approval_state(ctx: Context, approval: Approval) -> str:
 
 
 def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[posts.Act]]:
-    """Buttons of an approval; what could not be shown whole cannot be approved here."""
+    """Buttons of an approval; one whose text was cut cannot be approved here."""
     if approval.status is not ApprovalStatus.PENDING:
         return ()
     about = {"approval": approval.id, "revision": approval.revision}
@@ -90,7 +90,7 @@ def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[po
 
 
 def show_question(ctx: Context, binding: Binding, conversation: str, question: Question) -> Post:
-    """Show a question to somebody who may read it; each option is a button."""
+    """Post a question for somebody who may read it; each option is a button."""
     return posts.put(
         ctx,
         binding,
@@ -120,7 +120,7 @@ def question_buttons(question: Question) -> Sequence[Sequence[posts.Act]]:
 
 
 def approval_of(ctx: Context, subject: str) -> Approval:
-    """An approval as it is now."""
+    """Return the current row of an approval."""
     return ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=subject)
 
 
@@ -129,8 +129,7 @@ def question_of(ctx: Context, subject: str) -> Question | None:
 
 
 def refresh(ctx: Context, subject: str, by: str = "") -> int:
-    """Show what became of something wherever it was shown; somebody decided it elsewhere. Answers
-    how often that is new."""
+    """Update the posts of an item that was decided elsewhere; returns how many changed."""
     kind, _, item = subject.partition(":")
     revised = 0
     for post in posts.about(ctx, subject):
@@ -149,8 +148,8 @@ def refresh(ctx: Context, subject: str, by: str = "") -> int:
 
 
 def _marked(ctx: Context, shown: str, approval: Approval) -> str:
-    """Post with the result of its item. It is not put together anew, because whoever reads it there
-    may see less than whoever decided."""
+    """Post text with the result of its approval appended. It is not rendered anew, because the
+    post's reader may see less than the decider."""
     asked = shown.partition(_MARK)[0]
     if approval.status is ApprovalStatus.PENDING:
         if _revision(approval) in asked and asked == shown:

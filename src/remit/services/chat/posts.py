@@ -1,7 +1,7 @@
 """Posts of Remit itself in chats: answers to commands, approvals, questions, notices.
 
-A post is in line in the transaction that makes it, like what agents say. It is delivered once and
-edited in place from then on: `revise` says what is to be seen there now, `withdraw` that nothing.
+A post is queued in the transaction that makes it, like messages of agents. It is delivered once and
+edited in place from then on: `revise` replaces its content, `withdraw` removes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, Deliveries
 from remit.store.messaging import chat as statements
 
 GONE = "the binding is gone"
-#: A label, and what tapping it stands for: `act` and what the act needs.
+#: A label, and the act of its button: `act` and the act's arguments.
 Act = tuple[str, Mapping[str, Any]]
 _QUEUE = Deliveries(
     statements.POSTS,
@@ -43,8 +43,8 @@ def put(
     reply_to: str | None = None,
     due: Micros | None = None,
 ) -> Post:
-    """Show something in a conversation. The references of its buttons are known to the outside
-    and kept as digests."""
+    """Queue a post in a conversation. The channel gets the references of its buttons; only their
+    digests are stored."""
     made = Post(
         id=ctx.ids.new(),
         company_id=binding.company_id,
@@ -65,7 +65,7 @@ def put(
 def revise(
     ctx: Context, post: Post, text: str, *, buttons: Sequence[Sequence[Act]] = (), by: str = ""
 ) -> None:
-    """Show something else in its place. Buttons that were there stand for nothing any more."""
+    """Replace the content of a post. The buttons that it had before do nothing any more."""
     before = json.loads(post.document)
     ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, by=by)
     _fill(ctx, post, text, buttons, before.get("reply_to"))
@@ -73,14 +73,14 @@ def revise(
 
 
 def withdraw(ctx: Context, post: Post, by: str = "") -> None:
-    """Take it back. What has not gone out does not go out."""
+    """Withdraw a post, also one that was not sent yet. Its buttons do nothing any more."""
     ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, by=by)
     ctx.tx.run(statements.REVISE_POST, post=post.id, new_document=post.document, new_withdrawn=True)
     ctx.tx.run(statements.REOPEN_POST, post=post.id)
 
 
 def about(ctx: Context, subject: str) -> list[Post]:
-    """The posts about something, such as `approval:<id>`, wherever they are."""
+    """Return the posts about an item, such as `approval:<id>`, in every conversation."""
     return ctx.tx.all(statements.POSTS_ABOUT, subject=subject)
 
 
@@ -94,7 +94,7 @@ def _fill(
 
 
 def _button(ctx: Context, post: Post, label: str, act: Mapping[str, Any]) -> list[str]:
-    # Short enough for any channel, and long enough that nobody guesses one.
+    # Short enough for any channel, long enough not to be guessed.
     reference = new_reference()
     made = ButtonReference(
         digest=token_digest(reference),
@@ -107,7 +107,7 @@ def _button(ctx: Context, post: Post, label: str, act: Mapping[str, Any]) -> lis
     return [label, reference]
 
 
-# ── for the process that delivers ───────────────────────────────────────────────────────────────
+# ── for the process that delivers them ──────────────────────────────────────────────────────────
 
 
 ready = _QUEUE.readies("posts", statements.READY_POSTS, "binding_id")
@@ -149,7 +149,7 @@ claim = _QUEUE.claims("posts", DELIVERY_LEASE, _brief)
 def delivered(
     ctx: Context, *, post: str, epoch: int, version: int, outside: str | None = None
 ) -> shapes.EndedShape:
-    """The outside shows it; if something else is to be seen by now, it goes on with that."""
+    """Record that the channel shows this version; if there is a newer one, requeue the post."""
     found = _QUEUE.entered(ctx, post)
     if outside is not None:
         _QUEUE.fenced(ctx, statements.SHOWN, (post, epoch), outside=outside)
@@ -164,6 +164,6 @@ put_back = _QUEUE.puts_back("posts", "post.put_back")
 
 
 def bury(ctx: Context, binding: Binding) -> None:
-    """Cancel unshown posts of a binding that is gone."""
+    """Cancel the undelivered posts of a binding that is gone."""
     for found in ctx.tx.all(statements.UNSHOWN, binding=binding.id):
         _QUEUE.close(ctx, found.id, DeliveryStatus.CANCELLED, GONE)

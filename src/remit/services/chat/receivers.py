@@ -1,4 +1,4 @@
-"""Receivers: for each binding whose channel listens, one process does, by a lease."""
+"""Receivers: for each binding whose channel is listened to, one process listens, by a lease."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
 from remit.store.queues import LONGEST_PAUSE
 
-#: Renewed while somebody listens; then somebody else does.
+#: Renewed while a process listens; once it expires, another may.
 LEASE = 20 * SECOND
-#: After failures in a row, before somebody listens again.
+#: Before the next try, after failures in a row.
 PAUSES = (2 * SECOND, 10 * SECOND, MINUTE, 5 * MINUTE)
 _LONGEST_PROBLEM = 300
 _LEASES = Leases(statements.RECEIVERS)
 
 
 def begin(ctx: Context, binding: Binding) -> None:
-    """Have somebody listen for a binding, if its channel does; also anew."""
+    """Start a receiver for a binding, or restart it, if its channel has one."""
     if not registry.get(binding.adapter_type).receives:
         return
     if not ctx.tx.run(statements.RESTART_RECEIVER, binding=binding.id):
@@ -40,7 +40,7 @@ def begin(ctx: Context, binding: Binding) -> None:
 
 
 def try_secret(ctx: Context, name: str) -> None:
-    """Listen at once where that failed and the secret is another now."""
+    """Restart at once the receivers that failed and use this secret, which has changed."""
     for one in ctx.tx.all(statements.RECEIVERS_OF):
         binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=one.binding_id)
         if one.problem and registry.secret_of(json.loads(binding.adapter_config)) == name:
@@ -86,7 +86,7 @@ def about(binding: Binding) -> shapes.ConnectionShape:
 
 
 def source_of(ctx: Context, item: Intake | Post) -> tuple[Binding, JsonObject]:
-    """The binding through which something came or is shown, and what is stored of it."""
+    """Return the binding of an inbound message or a post, and its stored document."""
     binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=item.binding_id)
     return binding, json.loads(item.document)
 
@@ -169,7 +169,7 @@ def lost() -> Conflict:
 
 
 def end(ctx: Context, binding: BindingId) -> None:
-    """Nobody listens any more for a binding that is gone."""
+    """Stop listening for a binding that is gone."""
     ctx.tx.run(statements.RESTART_RECEIVER, binding=binding)
 
 

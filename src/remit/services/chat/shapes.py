@@ -36,7 +36,7 @@ class ReceiverShape(TypedDict):
 
 
 class ReceivingShape(ConnectionShape):
-    """A binding to listen for."""
+    """A claimed receiver."""
 
     epoch: int
 
@@ -73,21 +73,21 @@ class IncomingShape(TypedDict):
 
 
 class LeftOutFileShape(TypedDict):
-    """A file that came with a message and was not taken."""
+    """A file of a message that was not stored."""
 
     name: str
     why: str
 
 
 class StoredFileShape(StoredShape):
-    """A file that came with a message and was stored."""
+    """A file of a message that was stored."""
 
     id: str
     name: str
 
 
 class ClaimedIntakeShape(ConnectionShape):
-    """A message that came, to deal with."""
+    """A claimed inbound message."""
 
     id: str
     epoch: int
@@ -96,11 +96,11 @@ class ClaimedIntakeShape(ConnectionShape):
 
 
 class ClaimedPostShape(ConnectionShape):
-    """A post to show, change or withdraw."""
+    """A claimed post, to show, change or withdraw."""
 
     epoch: int
     version: int
-    #: Whether its binding is.
+    #: Whether its binding is gone.
     gone: bool
     outside: str | None
     withdrawn: bool
@@ -110,6 +110,6 @@ class ClaimedPostShape(ConnectionShape):
 
 
 class HandledShape(TypedDict):
-    """Result of an inbound message."""
+    """Result of handling an inbound message."""
 
     handled: str

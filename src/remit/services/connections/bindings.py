@@ -1,7 +1,7 @@
-"""Bindings: which agent is reached through which channel. The board makes and ends them.
+"""Bindings of agents to channels. The board makes and ends them.
 
-A binding has a token, which is shown to whoever makes it and is kept as a digest. The outside shows
-it to write to the agent, and it opens nothing else.
+A binding has a token, which is shown once to its maker and stored as a digest. The outside presents
+it to write to the agent; it gives access to nothing else.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def add(
 
 
 def _completed(held: Binding, config: Mapping[str, Any]) -> dict[str, object]:
-    """Settings that came with an import, with what was left out of them."""
+    """Merge new settings into those of an import; refuse while something that was left out is
+    missing."""
     whole = {**json.loads(held.adapter_config), **config}
     missing = [key for key, value in whole.items() if _is_cut(value)]
     if missing:
@@ -89,14 +90,14 @@ def _completed(held: Binding, config: Mapping[str, Any]) -> dict[str, object]:
     return whole
 
 
-#: The binding as it would be, before the channel looks around.
+#: The binding as it would be, to try its channel before it is made.
 preview = preview_of("bindings.preview", add)
 
 
 def bind(
     ctx: Context, agent: Agent, kind: str, config: Mapping[str, Any], was: Binding | None = None
 ) -> tuple[Binding, str]:
-    """Make the binding, in place of one that was there; answers with its token."""
+    """Make a binding, in place of an earlier one; returns it with its token."""
     decision = _require(ctx, agent)
     text = settings(ctx, kind, config)
     _require_alone(ctx, agent, kind, text)
@@ -111,7 +112,7 @@ def bind(
 
 
 def configure(ctx: Context, agent: Agent, binding: Binding, config: Mapping[str, Any]) -> Binding:
-    """Say anew how a binding works; its token stays."""
+    """Change the settings of a binding; its token stays."""
     decision = _require(ctx, agent)
     text = settings(ctx, binding.adapter_type, config)
     _require_alone(ctx, agent, binding.adapter_type, text)
@@ -124,7 +125,7 @@ def configure(ctx: Context, agent: Agent, binding: Binding, config: Mapping[str,
 
 
 def settings(ctx: Context, kind: str, config: Mapping[str, Any]) -> str:
-    """A binding's settings as the channel's own model takes them; a secret they name is there."""
+    """Return settings as the channel's model validates them; a secret that they name must exist."""
     text = registry.installed.validate(kind, config)
     name = registry.secret_of(json.loads(text))
     secrets.require_all(ctx, [] if name is None else [name])
@@ -142,7 +143,7 @@ def _require_alone(ctx: Context, agent: Agent, kind: str, config: str) -> None:
 
 
 def _listener(ctx: Context, agent: Agent, kind: str, config: str) -> str | None:
-    """Other listener where a binding with these settings would listen."""
+    """Return the name of another agent whose binding listens at the same place, if there is one."""
     wanted = _place(kind, config)
     if wanted is None:
         return None
@@ -155,7 +156,7 @@ def _listener(ctx: Context, agent: Agent, kind: str, config: str) -> str | None:
 def _place(kind: str, config: str) -> str | None:
     try:
         return registry.get(kind).place(registry.installed.read(kind, json.loads(config)))
-    except BadInput:  # what the channel takes no more listens nowhere
+    except BadInput:  # settings that the channel rejects listen nowhere
         return None
 
 
@@ -212,7 +213,7 @@ def remove(
 
 @command("bindings.try_out")
 def try_out(ctx: Context, *, company: str | None, binding: str) -> shapes.TestedBindingShape:
-    """Record that the outside is asked whether it knows us, because that shows it a secret."""
+    """Record that a channel is tested: the outside is asked, and gets a secret to see."""
     lookup.company_of_caller(ctx, company)
     bound = _known(ctx, binding)
     ctx.require(Action.BINDING_CHANGE, on=f"binding:{bound.id}", home=bound.agent_id)
@@ -228,7 +229,7 @@ def _known(ctx: Context, binding: str) -> Binding:
 
 
 def end(ctx: Context, binding: Binding) -> list[MessageId]:
-    """Answers what waited to go out, and is dead now."""
+    """End a binding; returns the messages that were never sent and are dead now."""
     ctx.tx.run(statements.REMOVE_BINDING, binding=binding.id)
     unsent = outbox.bury(ctx, binding.agent_id, binding.adapter_type)
     _close(ctx, binding)
@@ -262,7 +263,7 @@ def _add(
 
 
 def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
-    """Bind an agent that works again as it was bound; why not, if that cannot be."""
+    """Restore the binding of a restored agent; returns why not, if that is impossible."""
     was = ctx.tx.one(statements.BINDING_EVER, binding=binding)
     if was is None or was.agent_id != agent.id:
         return "it is known no more"
@@ -278,7 +279,7 @@ def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
 
 
 def end_all(ctx: Context, agent: Agent) -> shapes.EndedBindingsShape:
-    """When an agent is gone, nobody reaches it. Answers what ended."""
+    """End every binding of an agent that is gone; returns what ended."""
     ended: shapes.EndedBindingsShape = {"bindings": {}, "unsent": []}
     for binding in ctx.tx.all(statements.BINDINGS, agent=agent.id, after="", limit=1 << 30):
         ended["unsent"] += end(ctx, binding)
@@ -287,18 +288,18 @@ def end_all(ctx: Context, agent: Agent) -> shapes.EndedBindingsShape:
 
 
 def _close(ctx: Context, binding: Binding) -> None:
-    """Nobody listens for it any more, and what Remit had to show there is not shown."""
+    """Stop the receiver of a binding, and cancel Remit's own undelivered posts."""
     receivers.end(ctx, binding.id)
     posts.bury(ctx, binding)
 
 
 def live(ctx: Context, agent: str, kind: str) -> Binding | None:
-    """How an agent is bound to a kind of channel, if it is; also when that waits for its secret."""
+    """Return the binding of an agent to a kind of channel, including one that is held."""
     return ctx.tx.one(statements.BINDING_OF, agent=agent, kind=kind)
 
 
 def speaking(ctx: Context, agent: str, kind: str) -> Binding | None:
-    """The same, only if it can be spoken through."""
+    """Return the binding of an agent to a kind of channel, unless it is held."""
     return ctx.tx.one(statements.BOUND, agent=agent, kind=kind)
 
 
@@ -330,8 +331,8 @@ def _state(ctx: Context, binding: Binding) -> shapes.BindingStateShape:
 
 
 def shown(config: Mapping[str, Any]) -> dict[str, object]:
-    """Settings without what opens something. Of an address only whose it is: for many services
-    the rest of it is the key."""
+    """Settings without credentials. An address is cut to its host: for many services the path is
+    the key."""
     cut = {key: _cut(value) for key, value in config.items()}
     clean: dict[str, object] = without_secrets(cut)[0]
     return clean

@@ -24,7 +24,7 @@ from remit.services.messaging import mail
 from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
 
-#: A sender that writes faster than the agent reads has to wait.
+#: A sender that writes faster than the agent reads is refused for now.
 MOST_WAITING = 1000
 
 
@@ -44,7 +44,7 @@ def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
 
 
 def unproven() -> Unauthenticated:
-    """The same for a binding that is not there."""
+    """Error of an unproven request, the same when the binding does not exist."""
     return Unauthenticated("That does not come from a binding of this channel.", "")
 
 
@@ -60,9 +60,9 @@ def receive(
     subject: object = "",
     reply_to: object = None,
 ) -> shapes.TakenInShape:
-    """Take a message in, once, from whoever has the binding's token; for Remit itself.
+    """Deliver a message as mail, once, from the bearer of the binding's token; for Remit itself.
 
-    `digest` is that of the token. A message that came before is answered as it was then.
+    `digest` is that of the token. A duplicate gets the answer of the first one.
     """
     binding = _bound(ctx, kind, digest)
     called = outside_id(outside)
@@ -73,7 +73,7 @@ def receive(
         raise BadInput("replyTo must be the id of a message.", "Leave it out.")
     ctx.enter(binding.company_id)
     ctx.lock_company()
-    binding = _bound(ctx, kind, digest)  # it may have been removed while we waited
+    binding = _bound(ctx, kind, digest)  # it may have been removed while this waited for the lock
     said = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
     before = ctx.tx.one(statements.RECEIPT, binding=binding.id, outside_id=called)
     if before is not None:
@@ -103,7 +103,7 @@ def receive(
 
 
 def _bound(ctx: Context, kind: str, digest: str) -> Binding:
-    """Looked up by digest, so that nothing is learned from how long it takes."""
+    """Return the binding of a token. Looked up by digest, so that timing reveals nothing."""
     found = ctx.tx.one(statements.BOUND_BY_TOKEN, kind=kind, digest=digest)
     if found is None or not hmac.compare_digest(found.adapter_token, digest):
         raise Unauthenticated(
@@ -113,7 +113,8 @@ def _bound(ctx: Context, kind: str, digest: str) -> Binding:
 
 
 def _answered(ctx: Context, binding: Binding, address: str, text: str | None) -> Message | None:
-    """A message that went out to this very place; nobody outside learns of any other."""
+    """Return the message that is replied to; only one sent to this very place, so that nothing is
+    learned of others."""
     if text is None:
         return None
     found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=text) if is_id(text) else None

@@ -1,6 +1,6 @@
-"""Folders of workers' machines that runs are shown: the board says which, and nobody else.
+"""Folders of workers' machines that runs see, chosen by the board alone.
 
-Here names are judged. What lies behind a name is judged by the worker, before each run.
+Paths are checked here as text. What is at a path is checked by the worker, before each run.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def remove(
 
 
 def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
-    """Let the folder of an agent hold more, or less; what is in it stays."""
+    """Change the quota of an agent's folder; its content stays."""
     ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder.id}")
     ctx.tx.run(statements.RESIZE, folder=folder.id, new_megabytes=megabytes)
     about = {"was": folder.most_megabytes, "now": megabytes}
@@ -165,8 +165,8 @@ def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
 
 @query("folders.kept", FOR_REMIT)
 def kept(ctx: Context, *, folders: Sequence[str]) -> list[str]:
-    """Which of these are in use, or may be by a run or a job that began before; for Remit
-    itself."""
+    """Return those of the folders that are in use, including removed ones that a live run or job
+    may still use."""
     found = [ctx.tx.one(statements.FOLDER_ANYWHERE, folder=one) for one in folders]
     return [
         one.id
@@ -183,7 +183,7 @@ def _works(ctx: Context, agent: AgentId | None) -> bool:
 
 @query("folders.of_run")
 def of_run(ctx: Context) -> Folder | None:
-    """The folder that the calling run works in, if it has one."""
+    """Return the folder that the calling run works in, if it has one."""
     if ctx.actor.agent_id is None or ctx.actor.workspace is None:
         return None
     return ctx.tx.one(statements.WORK_FOLDER, agent=ctx.actor.agent_id)
@@ -196,13 +196,13 @@ class Shown(NamedTuple):
     work: Folder | None = None
     repo: Repo | None = None
     note: str = ""
-    #: The committer in a copy that is made.
+    #: The committer to configure in a new copy.
     who: CommitIdentity | None = None
 
 
 def shown_to(ctx: Context, agent: Agent) -> Shown:
-    """The folders of the calling agent's run. A copy of a repository takes the right to clone it,
-    as it is now."""
+    """Return the folders of the calling agent's run. A copy of a repository requires the right to
+    clone it at this time."""
     answer = Shown([])
     for one in ctx.tx.all(statements.FOLDERS_OF, company=agent.company_id, agent=agent.id):
         if one.kind is FolderKind.TOOLS:
@@ -222,7 +222,7 @@ def shown_to(ctx: Context, agent: Agent) -> Shown:
 
 
 def _new(ctx: Context) -> tuple[FolderId, CompanyId, Micros]:
-    """How each begins."""
+    """First fields of every new folder."""
     return FolderId(ctx.ids.new()), CompanyId(ctx.company or ""), ctx.now
 
 
@@ -240,8 +240,8 @@ def _add(ctx: Context, made: Folder) -> shapes.FolderShape:
 
 
 def _refuse_overlap(ctx: Context, path: str, kind: FolderKind) -> None:
-    """Refuse a folder that overlaps one that another agent writes, or a tool chain: it could change
-    the other's programs."""
+    """Refuse a folder that overlaps one that another agent writes, or a tool chain: its agent could
+    change the programs of others."""
     for other in ctx.tx.all(statements.PLACES):
         both_read = kind is FolderKind.TOOLS and other.kind is FolderKind.TOOLS
         if other.path is not None and not both_read and overlap(path, other.path):

@@ -1,7 +1,7 @@
-"""MCP servers besides Remit's own: which there are, who may use them, and that somebody did.
+"""MCP servers besides Remit's own: definitions, who may use them, and a record of each use.
 
 They run on Remit's side. An agent calls them through Remit's own endpoint, where each call is
-decided like any other; what they need to know stays with the process that talks to them.
+decided like any other; their secrets stay with the process that talks to them.
 """
 
 import json
@@ -60,7 +60,7 @@ def add(
     definition: Mapping[str, Any],
     replace: bool = False,
 ) -> shapes.McpServerShape:
-    """Register a server, or say anew what it is; whoever is at work with it is told."""
+    """Register a server, or replace its definition; runs that use it are told."""
     called = server_name(name)
     wanted = define(**definition)
     lookup.company_of_caller(ctx, company)
@@ -152,7 +152,7 @@ def remove(
 
 @command("mcp_servers.try_out")
 def try_out(ctx: Context, *, company: str | None, name: object) -> shapes.OfCompanyShape:
-    """Record that an operator has a server started to see its tools, because that runs it."""
+    """Record that an operator has a server started to list its tools."""
     called = server_name(name)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
@@ -165,7 +165,7 @@ def try_out(ctx: Context, *, company: str | None, name: object) -> shapes.OfComp
 def try_new(
     ctx: Context, *, company: str | None, name: object, definition: Mapping[str, Any]
 ) -> McpServer:
-    """Record that an operator has a server started before it is registered; answers that server."""
+    """Record that an operator has a server started before it is registered; returns that server."""
     called = server_name(name)
     wanted = define(**definition)
     lookup.company_of_caller(ctx, company)
@@ -187,7 +187,7 @@ def _held(ctx: Context, name: str) -> list[Any]:
 
 
 def view(ctx: Context, server: McpServer) -> shapes.McpServerShape:
-    """A server as its board sees it: what is not known to be harmless is left out."""
+    """A server as its board sees it, without anything that may be a secret."""
     shown, _ = without_secrets({"env": server.settings, "command": server.argv})
     stdio = server.transport is Transport.STDIO
     return _view(
@@ -213,7 +213,8 @@ _view = views.view_of(
 
 @query("mcp_servers.usable")
 def usable(ctx: Context) -> list[Seat]:
-    """The servers that the calling agent may use, also those for which it has to ask each time."""
+    """Return the servers that the calling agent may use, including those that need approval each
+    time."""
     me = ctx.actor.agent_id
     if me is None:
         return []
@@ -227,14 +228,14 @@ def usable(ctx: Context) -> list[Seat]:
 
 @logged("mcp_servers.use")
 def use(ctx: Context, *, server: str, tool: str, arguments: Mapping[str, Any]) -> Seat:
-    """Decide about one call of one tool, and leave in the record that it is made.
+    """Decide about one call of one tool, and record it.
 
-    It is not a command, because nobody could make the call in the agent's place: once it was
-    approved, the agent makes it again. The arguments are for who approves; no event shows them.
+    This is not a command, because the call cannot be made in the agent's place: once it is
+    approved, the agent makes it again. The arguments are for the approver; no event shows them.
     """
     del arguments
     lookup.company_of_caller(ctx, None)
-    ctx.lock_company()  # so that nothing is taken away between the decision and the record
+    ctx.lock_company()  # so that no right is revoked between the decision and the record
     ctx.require(Action.MCP_SERVER_CALL, resource(server))
     found = _named(ctx, server)
     ctx.record("mcp_server.call", f"mcp_server:{server}", {"tool": tool, "version": found.version})
@@ -245,20 +246,20 @@ def _seat(ctx: Context, server: McpServer) -> Seat:
     return Seat(server.company_id, ctx.actor.id, ctx.actor.run_id, ctx.actor.workspace, server)
 
 
-# ── for the process that talks to them ──────────────────────────────────────────────────────────
+# ── for the process that talks to the servers ───────────────────────────────────────────────────
 
 
 @query("mcp_servers.find", FOR_REMIT)
 def find(ctx: Context, *, company: str, name: str) -> McpServer:
-    """One server as it is; for Remit itself."""
+    """Return a server by name."""
     ctx.enter(company)
     return _named(ctx, name)
 
 
 @query("mcp_servers.vacated", FOR_REMIT)
 def vacated(ctx: Context, *, seats: Sequence[Seat]) -> list[Seat]:
-    """Which of these are of no use any more: the run is over, the right gone, the server another;
-    for Remit itself."""
+    """Return the seats that are stale: the run has ended, the right is gone, or the server was
+    changed."""
     return [seat for seat in seats if not _still(ctx, seat)]
 
 
@@ -276,9 +277,10 @@ def _still(ctx: Context, seat: Seat) -> bool:
 
 @query("mcp_servers.injected", FOR_REMIT)
 def injected(ctx: Context, *, company: str, agent: str) -> list[McpServer]:
-    """The servers whose variables an agent's own programs get; for Remit itself.
+    """Return the servers whose variables are set for an agent's own programs.
 
-    Where each use has to be approved nothing is given, because nobody would see the use.
+    A server whose every use needs approval is left out, because its use through a variable is not
+    seen.
     """
     return [
         server

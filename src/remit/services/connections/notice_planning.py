@@ -1,5 +1,5 @@
-"""Which notices are to be made now: what needs whom, by which ways, alone, in a digest, or because
-somebody else did not decide in time."""
+"""Planning of notices: which item is told to whom, in which ways, alone, in a digest, or as an
+escalation because another person did not decide in time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from remit.store.messaging import notices as statements
 from remit.store.organisation import people
 
 _MOST_PEOPLE = 500
-#: The most posts that are kept current; older ones are left as they are.
+#: At most so many posts are updated; older ones stay as they are.
 _MOST_SHOWN = 200
 #: Items that need somebody, by kind and id.
 Needs = dict[tuple[str, str], shapes.AwaitingShape]
@@ -32,17 +32,18 @@ Needs = dict[tuple[str, str], shapes.AwaitingShape]
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who is told outside."""
+    """A person who gets notices."""
 
     user: UserId
     rules: Rules
-    #: By which ways, unless they said otherwise; and by which they can be told.
+    #: The default ways, and all ways that work for this person.
     usual: tuple[str, ...]
     possible: tuple[str, ...]
     needs: Needs
 
     def ways(self, kind: str) -> Sequence[str]:
-        """Where a kind goes. What is routed only to ways that are not there goes as usual."""
+        """Return the ways for a kind. If a route names only ways that do not work, the default
+        ones."""
         routed = self.rules.ways(kind)
         if routed is None:
             return self.usual
@@ -57,7 +58,8 @@ class Person:
 
 @query("notices.companies", FOR_REMIT)
 def companies(ctx: Context, *, commands: Sequence[str]) -> list[str]:
-    """Companies with somebody who is to be told; `commands` names the users that have one."""
+    """Return the companies with somebody who gets notices; `commands` are the users with a
+    command."""
     found = list(ctx.tx.all(statements.COMPANIES_TO_LOOK_AT))
     for user in commands:
         found += ctx.tx.all(statements.COMPANIES_OF, user=user)
@@ -66,7 +68,7 @@ def companies(ctx: Context, *, commands: Sequence[str]) -> list[str]:
 
 @logged("notices.look", FOR_REMIT)
 def look(ctx: Context, *, company: str, commands: Sequence[str]) -> int:
-    """Put what needs somebody and is new to them in line; answers how much that is."""
+    """Queue the new notices of a company and update shown ones; returns how many are new."""
     ctx.enter(company)
     ctx.lock_company()
     told = _people(ctx, commands)
@@ -75,7 +77,7 @@ def look(ctx: Context, *, company: str, commands: Sequence[str]) -> int:
         new += _tell(ctx, person) + _digest(ctx, person) + _mark(ctx, person)
     for person in told.values():
         new += _escalate(ctx, person, told)
-    # Also what people asked for themselves, such as by /needs.
+    # Including posts that people asked for, such as by /needs.
     for subject in ctx.tx.all(chat_statements.DECIDABLE, company=company, limit=_MOST_SHOWN):
         new += items.refresh(ctx, subject)
     return new
@@ -91,7 +93,7 @@ def new_notice(
 
 
 def needs_of(ctx: Context, user: str) -> Needs:
-    """Items that need a person in the company, as they would see them themselves."""
+    """Return the items that need a person in the company, as that person would see them."""
     found = ctx.tx.one(people.USER, user=user)
     if found is None or ctx.tx.one(people.MEMBERSHIP, user=user) is None:
         return {}
@@ -116,7 +118,7 @@ def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
 
 
 def _tell(ctx: Context, person: Person) -> int:
-    """Each thing by itself, unless it waits for the digest or has not waited for long enough."""
+    """Queue a notice for each item, unless it belongs in the digest or is too recent."""
     new = 0
     for item in person.needs.values():
         since = from_iso(item["since"]) if item["since"] else ctx.now
@@ -141,14 +143,14 @@ def _is_known(ctx: Context, person: Person, way: str, item: Mapping[str, Any]) -
 
 
 def _digest(ctx: Context, person: Person) -> int:
-    """The daily digest, when its time has come since the last one."""
+    """Queue the daily digest, if its time has come since the last one."""
     stored = ctx.tx.one(statements.RULES, user=person.user)
     slot = person.rules.last_digest(ctx.now)
     if stored is None or not person.rules.digest or slot == stored.digested_at:
         return 0
     ctx.tx.run(statements.DIGESTED, user=person.user, at=slot)
     if slot < stored.digested_at:
-        return 0  # the clock was set back; what that digest told of is known
+        return 0  # the clock was set back; that digest has told of these items
     by_way: dict[str, list[shapes.AwaitingShape]] = {}
     for item in person.needs.values():
         for way in person.ways(item["kind"]) if person.rules.is_gathered(item["kind"]) else ():
@@ -156,7 +158,7 @@ def _digest(ctx: Context, person: Person) -> int:
                 by_way.setdefault(way, []).append(item)
     for way, together in by_way.items():
         due = person.rules.not_before(DIGEST, ctx.now)
-        # It is about itself; what it tells of is known from now on.
+        # A digest is its own subject; its items count as told from now on.
         about = ctx.ids.new()
         digest = new_notice(ctx, person.user, way, {"kind": DIGEST, "id": about}, due, id=about)
         ended = {"status": DeliveryStatus.DONE, "ended_at": ctx.now, "ended_why": "in a digest"}
@@ -166,14 +168,14 @@ def _digest(ctx: Context, person: Person) -> int:
 
 
 def _mark(ctx: Context, person: Person) -> int:
-    """Mark posts in chats as settled when what they are about was dealt with."""
+    """Mark posts in chats as settled once their items are dealt with."""
     about = {"company": ctx.company, "user": person.user, "limit": _MOST_SHOWN}
     shown = ctx.tx.all(statements.CHANGEABLE, **about)
     return sum(notice_posts.mark(ctx, notice, person.needs) for notice in shown)
 
 
 def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
-    """Escalate undecided items: after too long, the next person who can decide is told."""
+    """Escalate overdue items: tell the next person who can decide."""
     if not person.rules.escalate_minutes:
         return 0
     deputies = [told[user] for user in _deputies(ctx, person) if user in told]
@@ -187,7 +189,7 @@ def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
             for way in ways:
                 new += _tell_of(ctx, deputy, way, item, escalated_from=person.user)
             if ways:
-                break  # the next one is the next one's to name
+                break  # only the next person escalates further
     return new
 
 

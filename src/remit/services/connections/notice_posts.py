@@ -1,5 +1,5 @@
-"""Notices in a chat: shown once to the person, in the conversation that only they read, and marked
-when what they are about was dealt with elsewhere."""
+"""Notices in a chat: shown once, in the person's own direct conversation, and marked when their
+items were dealt with elsewhere."""
 
 import json
 from collections.abc import Mapping
@@ -21,13 +21,12 @@ from remit.store.messaging import notices as statements
 from remit.store.organisation import people
 
 _DEALT_WITH = "✓ Dealt with."
-#: Of those that somebody is linked in, the one that they used last is the usual way; an e-mail is
-#: read later than a chat.
+#: The default way is the channel that the person used last, e-mail after chats: it is read later.
 _LATER = ("email",)
 
 
 def ways(ctx: Context, user: str) -> tuple[list[str], list[str]]:
-    """By which channels of the company a person can be told: the usual one, and all."""
+    """Return the default channel of a person, and all channels that they can be told by."""
     linked = [one for one in _linked(ctx, user) if _binding(ctx, one) is not None]
     linked.sort(key=lambda one: (one.kind in _LATER, -one.used_at))
     possible = list(dict.fromkeys(one.kind for one in linked))
@@ -35,19 +34,20 @@ def ways(ctx: Context, user: str) -> tuple[list[str], list[str]]:
 
 
 def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | None:
-    """Show it in the person's own conversation; None if they are not linked there any more."""
+    """Post a notice in the person's own conversation; None if they are not linked there any
+    more."""
     for account in _linked(ctx, notice.user_id):
         binding = _binding(ctx, account) if account.kind == notice.way else None
         if binding is not None:
             user = ctx.tx.existing(people.USER, user=notice.user_id)
-            # The notice shows what its receiver may see.
+            # The notice is rendered with its receiver's rights.
             with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
                 return _post(ctx, binding, account.conversation, document)
     return None
 
 
 def mark(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) -> int:
-    """Say of what was shown that it was dealt with; answers whether that is new."""
+    """Mark the settled items of a shown notice; returns 1 if its post changed."""
     said: JsonObject = json.loads(notice.told or "{}")
     told = said.get("items", [said])
     over = [one for one in told if (one["kind"], one["subject"]) not in needs]
@@ -69,13 +69,13 @@ def mark(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) 
 
 
 def state(ctx: Context, notice: Notice) -> tuple[DeliveryStatus, str | None]:
-    """State of a notice: of its post, if it is shown in a chat."""
+    """State of a notice, or of its post, if it is shown in a chat."""
     post = ctx.tx.one(chat_statements.POSTS.row, post=notice.post_id) if notice.post_id else None
     return (notice.status, notice.ended_why) if post is None else (post.status, post.ended_why)
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """A notice as a person reads it in a chat."""
+    """Text of a notice in a chat."""
     lines = [f"{document['company']}: {document['title']}" if document["company"] else ""]
     if document.get("escalatedFrom"):
         lines.append(f"{document['escalatedFrom']} did not decide it in time.")
@@ -102,7 +102,8 @@ def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[s
 
 
 def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
-    """Through bindings of this company: whoever runs another's reads what is shown through it."""
+    """Return the accounts that are linked through bindings of this company. The operator of another
+    company's bot could read what is sent through it."""
     found = ctx.tx.all(chat_statements.ACCOUNTS_OF_USER, user=user)
     return [one for one in found if one.company_id == ctx.company]
 

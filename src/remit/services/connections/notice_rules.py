@@ -1,4 +1,5 @@
-"""Which kinds of notices a person gets, where and when; everybody says so for themselves."""
+"""Rules of notices: which kinds a person gets, in which ways and when; each person sets their
+own."""
 
 from __future__ import annotations
 
@@ -116,7 +117,7 @@ def news(ctx: Context) -> list[shapes.NewsShape]:
 
 
 def of(ctx: Context, user: str, company: str | None = None) -> Rules:
-    """A person's rules; who said nothing is told of everything at once."""
+    """Return a person's rules; the default tells everything at once."""
     found = ctx.tx.one(statements.RULES, company=company or ctx.company, user=user)
     return Rules() if found is None else Rules.read(found.rules)
 

@@ -1,8 +1,8 @@
-"""Telling people outside that something needs them: once for each thing and each way.
+"""Notices to people outside: once for each item and each way.
 
-A person can name a webhook; whoever runs the instance can name a command for them, in a file of
-the instance that no verb writes. Each notice is held by a lease while it goes out, as mail to
-channels is, and what was decided meanwhile does not go out any more.
+A person can set a webhook; the operator of the machine can set a command for a person, in a file of
+the instance that no verb writes. A notice is leased while it is delivered, like mail to channels,
+and is cancelled if its item was dealt with before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from remit.store.organisation import people
 
 MOST_SHOWN = 20
 LONGEST_WEBHOOK = 2_000
-#: A person asks for a test, and not again before this.
+#: Least time between two tests that a person asks for.
 TRIAL_PAUSE = 5 * SECOND
 _QUEUE = Deliveries(
     statements.QUEUE,
@@ -49,7 +49,7 @@ _QUEUE = Deliveries(
 
 @query("notices.show")
 def show(ctx: Context, *, company: str | None = None) -> shapes.NotifiedShape:
-    """Where the calling person is told, and what became of the last notices."""
+    """Return how the calling person is told, and the last notices."""
     me = notice_rules.allow_own(ctx, company)
     hook = ctx.tx.one(statements.HOOK, user=me)
     latest = ctx.tx.all(statements.LATEST, user=me, limit=MOST_SHOWN)
@@ -99,8 +99,8 @@ def set_webhook(
 def try_out(
     ctx: Context, *, company: str | None = None, by_command: bool = False
 ) -> shapes.TrialShape:
-    """Tell the calling person that this is a test, in every way that they are told; with
-    `by_command` also by the command that whoever runs the instance named for them."""
+    """Send the calling person a test notice in every way that they are told; with `by_command` also
+    by the command that the operator of the machine set for them."""
     me = notice_rules.allow_own(ctx, company)
     ways = [Way.COMMAND.value] if by_command else []
     if ctx.tx.one(statements.HOOK, user=me) is not None:
@@ -128,7 +128,7 @@ def _view(ctx: Context, notice: Notice) -> shapes.NoticeShape:
 _shown = views.view_of(Notice, shapes.NoticeShape, given={"status", "why"})
 
 
-# ── for the process that tells ──────────────────────────────────────────────────────────────────
+# ── for the process that delivers them ──────────────────────────────────────────────────────────
 
 
 @query("notices.ready", FOR_REMIT)
@@ -177,7 +177,7 @@ def claim(
 
 
 def _show(ctx: Context, notice: Notice, document: shapes.NoticeDocumentShape) -> None:
-    """A chat has a queue of its own: from here on it is a post in that one."""
+    """Post a notice in a chat, which has a queue of its own, and end it in this one."""
     post = notice_posts.show(ctx, notice, document)
     if post is None:
         _QUEUE.close(ctx, notice.id, DeliveryStatus.CANCELLED, "you are not linked there any more")
@@ -187,7 +187,7 @@ def _show(ctx: Context, notice: Notice, document: shapes.NoticeDocumentShape) ->
 
 
 def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocumentShape | None:
-    """Content of a notice, unless its item does not need the person any more."""
+    """Content of a notice; None if its item does not need the person any more."""
     company = ctx.tx.one(people.COMPANY)
     name = company.name if company else None
     if notice.kind == TRIAL:
@@ -214,7 +214,7 @@ def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocume
 def _of_itself(
     notice: Notice, company: str | None, title: str, *, cause: str = "", step: str = ""
 ) -> shapes.NoticeDocumentShape:
-    """Content of a notice that is about no single item."""
+    """Content of a notice without an item."""
     return {
         "id": notice.id,
         "company": company,

@@ -1,7 +1,7 @@
-"""Outbound queue of channel messages: leased, tried again, and never lost.
+"""Outbound queue of channel messages: leased, retried, and never lost.
 
-It is in line in the transaction that sends the message. So it gets through at least once, or is
-dead after three attempts and awaits a person.
+A message is queued in the transaction that sends it. So it is delivered at least once, or is dead
+after three attempts and awaits a person.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from remit.store.messaging import channels as statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.work import files as file_statements
 
-#: An agent that says more than the outside takes has to wait.
+#: An agent that sends faster than the outside takes is refused for now.
 MOST_UNFINISHED = 1000
-#: An outside that asks for patience for longer than this is one that takes nothing.
+#: A channel that asks for pauses is retried for at most this long.
 PATIENCE = DAY
 #: An agent, and a kind of channel.
 Sender = tuple[str, str]
@@ -42,7 +42,7 @@ _QUEUE = Deliveries(
 
 
 def put(ctx: Context, message: Message, kind: str, body: File, due: Micros) -> None:
-    """Put a message of the calling agent in line."""
+    """Queue a message of the calling agent."""
     sender = message.sender_agent_id
     assert sender is not None, "only agents are bound"
     files = _carried(ctx, kind, json.loads(message.attachments))
@@ -69,7 +69,7 @@ def put(ctx: Context, message: Message, kind: str, body: File, due: Micros) -> N
 
 
 def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, object]]:
-    """The files of a message as they are now: what is written to them later does not go out."""
+    """Return the files of a message as they are now: later versions are not sent."""
     if not attached:
         return []
     channel = registry.get(kind)
@@ -89,7 +89,7 @@ def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, obj
     return [{name: getattr(one, name) for name in kept} for one in files]
 
 
-# ── for the process that delivers ───────────────────────────────────────────────────────────────
+# ── for the process that delivers them ──────────────────────────────────────────────────────────
 
 
 @query("outbox.ready", FOR_REMIT)
@@ -107,7 +107,7 @@ held, renew = _QUEUE.holds("outbox"), _QUEUE.renews("outbox")
 def claim(
     ctx: Context, *, message: str, worker: str, lease: Micros = DELIVERY_LEASE
 ) -> shapes.ClaimedMessageShape | None:
-    """Set out to deliver a message: what is needed for it. None when somebody else does, or its
+    """Claim a message. Returns what its delivery needs; None if another process has it, or its
     sender is stopped."""
     found = _QUEUE.entered(ctx, message)
     ctx.lock_company()
@@ -115,7 +115,7 @@ def claim(
     if stopped or not _QUEUE.claim(ctx, message, worker, lease):
         return None
     again = (found.ended_why or "").endswith(MAY_HAVE_IT)
-    # A message in line goes with its binding.
+    # A binding that ends buries its messages, so a queued message has one.
     binding = ctx.tx.existing(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
     sent = _sent(ctx, message)
     body, _ = letters.body_of(ctx, sent)
@@ -162,15 +162,15 @@ failed = _QUEUE.fails(
 def take_over(
     ctx: Context, *, message: str, epoch: int, alone: bool = False, until: Micros | None = None
 ) -> shapes.EndedShape:
-    """Try a message again whose worker is silent: its lease is over, or still says `until` after
-    so long. With `alone` there is no other process."""
+    """Retry a message whose worker is silent: its lease expired, or was not renewed and still ends
+    at `until`. With `alone` there is no other process."""
     once = _sent(ctx, message).at_most_once
     return _QUEUE.take_over(ctx, message, epoch, alone=alone, until=until, for_good=once)
 
 
 @command("outbox.put_back", FOR_REMIT)
 def put_back(ctx: Context, *, message: str, epoch: int) -> shapes.EndedShape:
-    """Its process is being stopped; somebody else delivers it."""
+    """Requeue a message because its process stops. One to be sent at most once is dead instead."""
     if _sent(ctx, message).at_most_once:
         why = "it was interrupted; the outside may have it"
         return _QUEUE.failed(ctx, message, epoch, why, for_good=True)
@@ -182,11 +182,11 @@ def _sent(ctx: Context, message: str) -> Message:
     return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=message)
 
 
-# ── for people, and for those over the sender ───────────────────────────────────────────────────
+# ── for people, and for the agents above the sender ─────────────────────────────────────────────
 
 
 def of(ctx: Context, message: Message) -> ChannelDelivery | None:
-    """How a message went out, if it was for a channel."""
+    """Return the delivery of a message, if it was for a channel."""
     if not message.address.startswith("channel:"):
         return None
     return ctx.tx.one(statements.QUEUE.row, message=message.id)
@@ -198,7 +198,7 @@ def dead(ctx: Context, message: Message) -> ChannelDelivery | None:
 
 
 def held_back(ctx: Context, message: Message) -> ChannelDelivery | None:
-    """Deferred delivery of a message, which can be taken back."""
+    """Return the delivery of a message that is deferred, so that it can still be taken back."""
     found = of(ctx, message)
     waits = found is not None and found.status is DeliveryStatus.QUEUED
     return found if found is not None and waits and found.deliver_at > ctx.now else None
@@ -219,7 +219,7 @@ def discard(ctx: Context, found: ChannelDelivery) -> None:
 
 
 def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:
-    """Mark unsent messages of an agent as dead when the binding is gone. Answers those that were
+    """Mark unsent messages of an agent as dead when the binding is gone. Returns those that were
     never tried, which certainly did not arrive."""
     unsent = []
     for found in ctx.tx.all(statements.UNFINISHED_OF, agent=agent, kind=kind):
@@ -230,7 +230,7 @@ def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:
 
 
 def unbury(ctx: Context, message: MessageId) -> bool:
-    """Put something back in line whose sender is bound again; whether it was still there."""
+    """Requeue a message whose binding was gone and is back; returns whether it was still dead."""
     found = ctx.tx.one(statements.QUEUE.row, message=message)
     if found is None or found.status is not DeliveryStatus.DEAD or found.ended_why != GONE:
         return False
@@ -241,7 +241,7 @@ def unbury(ctx: Context, message: MessageId) -> bool:
 
 
 def view(found: ChannelDelivery) -> shapes.DeliveryShape:
-    """As one of a message's deliveries."""
+    """A channel delivery, as one of a message's deliveries."""
     waits = found.status is DeliveryStatus.QUEUED and found.attempt == 0
     return {
         "to": found.address,

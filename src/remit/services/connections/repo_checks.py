@@ -64,7 +64,7 @@ def set_check(
 ) -> shapes.RepoCheckShape:
     """Have a command run in a sandbox on every change that is proposed to a repository."""
     lookup.company_of_caller(ctx, company)
-    # This machine runs it: as delicate as what it fetches.
+    # This machine runs the command: as delicate as adding a repository, which it fetches.
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(repo)}")
     found = repos.named(ctx, repo)
     kept = DEFAULT_PROTECTED if protected is None else protected

@@ -1,4 +1,4 @@
-"""Repositories: which there are, and who may have a copy of one."""
+"""Repositories: which there are, and who may clone one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NAME = Exact(64)
 
 
 def wanted(**asked: object) -> RepoSpec:
-    """A repository as somebody describes it, checked."""
+    """Validate the description of a repository."""
     given = {
         name: read(asked.get(name))
         for name, read in _READ.items()
@@ -88,7 +88,7 @@ def _secret_name(text: object) -> str:
         raise BadInput("secret must be the name of a secret.", "Name it, not its value.") from None
 
 
-#: How each part of a description is read, in the order in which they are.
+#: The reader of each field of a description; the first error is reported in this order.
 _READ: Mapping[str, Callable[[object], Any]] = {
     "forge": _forge_kind,
     "name": repo_name,
@@ -105,7 +105,7 @@ _READ: Mapping[str, Callable[[object], Any]] = {
 
 
 def _about(new: RepoSpec) -> Arguments:
-    """All that is described but its name."""
+    """Fields of a description besides the name."""
     return {one.name: getattr(new, one.name) for one in fields(RepoSpec) if one.name != "name"}
 
 
@@ -126,7 +126,7 @@ def _check_forge(found: RepoSpec) -> None:
         )
 
 
-#: The capability to know of all repositories, and to have one fetched.
+#: The right to list all repositories, and to have one fetched.
 CONFIGURING = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
 
 
@@ -135,7 +135,7 @@ Forge = Annotated[str, ForgeKind, Help("Kind of forge around it, to open request
 
 
 class AroundForge(TypedDict, total=False):
-    """How a forge is asked, and who is heard from it."""
+    """Access to a forge, and the people who are heard there."""
 
     api: (
         Annotated[str, Exact(LONGEST_URL), Help("Where the forge is asked; default: at its host.")]
@@ -218,8 +218,8 @@ def set_forge(
 
 @logged("repos.try_out")
 def try_out(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> Repo:
-    """Whether it could be made known, asked before its remote is; leaves everything as it was.
-    Answers all that this takes, for our own side."""
+    """Check that the repository could be added, before its remote is contacted; changes nothing.
+    Returns its row, for the fetch."""
     made = add.body(ctx, company=company, **asked)
     found = named(ctx, made["name"])
     ctx.tx.restart()
@@ -238,7 +238,7 @@ def listing(
     lookup.company_of_caller(ctx, company)
     agent = ctx.actor.kind is ActorKind.AGENT
     if agent and ctx.decide(Action.REPO_READ, CONFIGURING).allowed:
-        agent = False  # it may know of all, like a person
+        agent = False  # it may list all, like a person
     if not agent:
         ctx.require(Action.REPO_READ, CONFIGURING, on="repos")
     most = MOST_REPOS if agent else limit
@@ -256,8 +256,8 @@ def listing(
 
 @command("repos.remove")
 def remove(ctx: Context, *, company: str | None, name: str) -> shapes.RepoOfCompanyShape:
-    """Forget a repository, every right to it, and what is proposed to it: its name may come to
-    mean another."""
+    """Remove a repository with the rights to it and its open changes: its name may be given to
+    another."""
     from remit.services.changes import endings  # they rest on repositories
 
     lookup.company_of_caller(ctx, company)
@@ -273,7 +273,7 @@ def remove(ctx: Context, *, company: str | None, name: str) -> shapes.RepoOfComp
 
 @logged("repos.sync")
 def sync(ctx: Context, *, company: str | None, name: str) -> Repo:
-    """Have it fetched now. Answers all that this takes, for our own side."""
+    """Record that a repository is fetched now, and return it for the fetch."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_SYNC, CONFIGURING, on=f"repo:{repo_name(name)}")
     found = named(ctx, name)
@@ -285,9 +285,10 @@ def sync(ctx: Context, *, company: str | None, name: str) -> Repo:
 def use(
     ctx: Context, *, name: str, ref: str | None = None, place: str | None = None
 ) -> tuple[Repo, str]:
-    """Have a copy of it in one's workspace. Answers it and that workspace, for our own side.
+    """Authorise and record a clone into the caller's workspace; returns the repository and that
+    workspace.
 
-    Decided before it is looked for, so that nobody learns which names there are.
+    Decided before the name is looked up, so that nobody learns which names exist.
     """
     lookup.company_of_caller(ctx, None)
     ctx.require(Action.REPO_USE, resource(repo_name(name)))
@@ -344,8 +345,7 @@ def insert(ctx: Context, new: RepoSpec) -> Repo:
 
 
 def _watch(ctx: Context, repo: Repo) -> None:
-    """Have somebody look at its forge, if there is one; what was known of another counts for
-    nothing."""
+    """Have the forge of a repository polled, if it has one; a watch that exists starts afresh."""
     if ctx.tx.run(forge_statements.RESTART, repo=repo.id) or repo.forge is None:
         return
     watch = ForgeWatch(repo_id=repo.id, company_id=repo.company_id, next_at=ctx.now)
@@ -353,7 +353,7 @@ def _watch(ctx: Context, repo: Repo) -> None:
 
 
 def change(ctx: Context, found: Repo, new: RepoSpec) -> None:
-    """Describe it differently; as delicate as naming it in the first place."""
+    """Change the description of a repository; as delicate as adding one."""
     ctx.require(Action.REPO_ADD, on=f"repo:{found.name}")
     if not ctx.tx.run(
         statements.CHANGE_REPO,

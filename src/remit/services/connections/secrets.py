@@ -1,4 +1,5 @@
-"""Secrets: an operator says where a value is found; what it is stays with who looks it up."""
+"""Secrets: an operator names the source of a value; the value stays with the process that reads
+it."""
 
 import json
 from collections.abc import Iterable
@@ -30,7 +31,7 @@ MOST = 10_000
 
 @query("secrets.may_change")
 def may_change(ctx: Context, *, company: str | None, name: object) -> shapes.OfCompanyShape:
-    """Whether the caller may set this secret, asked before its value is stored anywhere."""
+    """Check that the caller may set this secret, before its value is stored anywhere."""
     called = secret_name(name)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.SECRET_CHANGE, on=f"secret:{called}")
@@ -47,7 +48,7 @@ def put(
     place: object = None,
     new_place: str | None = None,
 ) -> shapes.SecretShape:
-    """Say where a secret is found. `new_place` is one that our side made for it."""
+    """Set the source and place of a secret. `new_place` is one that Remit made for it."""
     called = secret_name(name)
     from_ = source_name(source)
     at = parse_place(from_, place if new_place is None else new_place)
@@ -70,7 +71,7 @@ def put(
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[Secret]:
-    """Which secrets a company has, and where they are found."""
+    """List the secrets of a company, with their sources and places."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.SECRET_READ, on="secrets")
     return ctx.tx.all(statements.SECRETS, after=after, limit=limit)
@@ -78,7 +79,7 @@ def listing(
 
 @command("secrets.remove")
 def remove(ctx: Context, *, company: str | None, name: object) -> shapes.RemovedSecretShape:
-    """Forget where a secret is found, unless something needs it."""
+    """Remove a secret, unless something uses it."""
     called = secret_name(name)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.SECRET_CHANGE, on=f"secret:{called}")
@@ -122,18 +123,18 @@ def _named(ctx: Context, name: str) -> Secret:
 view = views.view_of(Secret, shapes.SecretShape, place=shown_place)
 
 
-# ── for the process that looks them up ──────────────────────────────────────────────────────────
+# ── for the process that reads the values ───────────────────────────────────────────────────────
 
 
 @query("secrets.registered", FOR_REMIT)
 def registered(ctx: Context) -> list[Secret]:
-    """Of all companies; for Remit itself when it starts."""
+    """Return the secrets of all companies."""
     return ctx.tx.all(statements.EVERY_SECRET, limit=MOST)
 
 
 @query("secrets.places", FOR_REMIT)
 def places(ctx: Context, *, companies: Iterable[str]) -> dict[str, list[str]]:
-    """Where those of the companies that there are have their secrets; for Remit itself."""
+    """Return the places of the secrets of each company that still exists."""
     return {
         company: [
             secret.place
@@ -146,5 +147,5 @@ def places(ctx: Context, *, companies: Iterable[str]) -> dict[str, list[str]]:
 
 @query("secrets.find", FOR_REMIT)
 def find(ctx: Context, *, company: str, name: str) -> Secret | None:
-    """Where one is found now; for Remit itself."""
+    """Return a secret by name."""
     return ctx.tx.one(statements.SECRET_NAMED, company=company, name=name)

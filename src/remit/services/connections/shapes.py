@@ -40,7 +40,7 @@ class NoticeRulesShape(TypedDict):
 
 
 class NewsShape(TypedDict):
-    """Something that awaits a person, and whether their browser tells of it now."""
+    """An item that awaits a person, and whether their browser notifies of it now."""
 
     kind: str
     id: str
@@ -49,19 +49,19 @@ class NewsShape(TypedDict):
 
 
 class NotifiedShape(TypedDict):
-    """Where a person is told."""
+    """How a person is told."""
 
     user_id: str
     company_id: str | None
     webhook: str | None
-    #: Kinds of channels in which they are linked, the usual one first.
+    #: Kinds of channels that the person is linked in, the default one first.
     chats: list[str]
     rules: NoticeRulesShape
     latest: list[NoticeShape]
 
 
 class CommandShape(TypedDict):
-    """Whether a command on this machine tells them."""
+    """Whether a command of this machine tells the person."""
 
     command: bool
     command_problem: str | None
@@ -102,7 +102,7 @@ class RepoShape(OwnedShape):
     ref: str | None
     username: str | None
     secret: str | None
-    #: The forge: its kind, its address, and the names of two secrets.
+    #: Kind and address of the forge, and the names of two secrets.
     forge: str | None
     api: str | None
     api_secret: str | None
@@ -155,7 +155,7 @@ class FolderShape(OwnedShape):
 
 
 class BindingStateShape(TypedDict):
-    #: listening, waiting, failing, bound (nobody has to listen), or held (it waits for its secret)
+    #: listening, waiting, failing, bound (without a receiver), or held (until it gets its secret)
     state: str
     problem: str | None
     heard_at: Moment | None
@@ -205,7 +205,7 @@ class SecretShape(OwnedShape):
     version: int
     created_at: Moment
     updated_at: Moment
-    #: For our own side, where its value was before.
+    #: The place of its value before, for the program that stores values.
     replaced: NotRequired[str | None]
 
 
@@ -294,7 +294,7 @@ class ConnectionShape(TypedDict):
 
 
 class CarriedFileShape(TypedDict):
-    """A file that goes out with a message, as it was when that was sent."""
+    """A file that is sent with a message, in the version of that time."""
 
     id: str
     sha256: str
@@ -327,7 +327,7 @@ class ClaimedMessageShape(ConnectionShape):
 
 
 class ToldItemShape(TypedDict):
-    """Something that needs a person, as a notice says it."""
+    """An item that needs a person, in a notice."""
 
     kind: str
     subject: str
@@ -357,7 +357,8 @@ class ClaimedNoticeShape(TypedDict):
 
 
 class EndedBindingsShape(TypedDict):
-    """Bindings that ended with an agent, each with its kind, and what had not gone out."""
+    """Bindings that ended with an agent, each with its kind, and the messages that were not
+    sent."""
 
     bindings: dict[str, str]
     unsent: list[str]

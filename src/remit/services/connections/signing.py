@@ -1,4 +1,4 @@
-"""The key that a company signs its commits with: a secret that Remit makes itself."""
+"""The key that a company signs its commits with: a secret that Remit generates."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ NAME = "commit-signing"
 
 @query("signing.may_make")
 def may_make(ctx: Context, *, company: str | None) -> shapes.MakeableKeyShape:
-    """Whether the caller may, asked before there is a key anywhere."""
+    """Check that the caller may make a signing key, before one is generated."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_CHANGE, on=f"company:{ctx.company}")
     ctx.require(Action.SECRET_CHANGE, on=f"secret:{NAME}")
@@ -26,7 +26,7 @@ def may_make(ctx: Context, *, company: str | None) -> shapes.MakeableKeyShape:
 def make(
     ctx: Context, *, company: str, new_place: str, new_public: Mapping[str, str]
 ) -> shapes.MadeSigningKeyShape:
-    """From now on commits are signed with the key at `new_place`, whose public half is this."""
+    """Sign commits with the key at `new_place` from now on; `new_public` is its public part."""
     put = secrets.put.body(ctx, company=company, name=NAME, source=FILE, new_place=new_place)
     companies.change.body(ctx, company=company, commit_signing=NAME)
     ctx.record("company.signing_key", f"company:{ctx.company}", dict(new_public))

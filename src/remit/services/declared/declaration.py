@@ -1,6 +1,6 @@
-"""Schema of a document that declares a company, and the plan of what it changes.
+"""Schema of a document that declares a company, and the plan of its changes.
 
-`applying.py` carries such a document out, section by section.
+`declared_company.py` carries such a document out, section by section.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,18 +17,18 @@ from remit.services.verbs import Arguments, Verb
 MOST_ENTRIES = 1000
 
 Entry = Mapping[str, Any]
-#: Refuses what a document says for the second time.
+#: Refuses an entry whose key was declared already.
 Once = Callable[[Any], None]
 
 
 @dataclass
 class Plan:
-    """Steps that have to be done, or were."""
+    """The changes that have to be made, or were."""
 
     entries: list[shapes.PlannedShape] = field(default_factory=list)
-    #: Of new bindings, to be shown once.
+    #: Tokens of new bindings, shown once.
     tokens: list[dict[str, str]] = field(default_factory=list)
-    #: Files with values of secrets that are found elsewhere from now on.
+    #: Files with values of secrets that have another place from now on.
     replaced: list[str] = field(default_factory=list)
 
     def add(
@@ -68,7 +68,7 @@ def check_keys(path: str, value: Mapping[Any, Any], keys: tuple[str, ...]) -> No
 
 @contextmanager
 def at(path: str, keys: tuple[str, ...] = ()) -> Iterator[None]:
-    """Prefix errors with their place in the file."""
+    """Context manager: prefix errors with their place in the file."""
     try:
         yield
     except RemitError as error:
@@ -86,7 +86,7 @@ def text(path: str, entry: Entry, key: str) -> str:
 
 
 def fitting(verb: Verb[..., Any], given: Entry) -> Arguments:
-    """Arguments of a verb that a file says, as other callers' are when they come to it."""
+    """Validate arguments of a verb from a file like those of other callers."""
     found = {}
     for key, value in given.items():
         field = verb.fields[key]
@@ -109,8 +109,9 @@ _WORDS = {str: "text", int: "a number", bool: "true or false"}
 
 @dataclass(frozen=True)
 class Section:
-    """A list of things in a document: its keys, those that must be text, and how one of them is
-    carried out. That answers its name and what changed: None if it was created."""
+    """A list of entries in a document: its keys, those that must be text, and the function that
+    carries one entry out. That returns the entry's name and its changes, or None for the changes if
+    it was created."""
 
     kind: str
     keys: tuple[str, ...]

@@ -48,7 +48,7 @@ def carry_out(ctx: Context, plan: Plan, given: list[Entry]) -> None:
 
 
 def _create_all(ctx: Context, plan: Plan, new: list[tuple[str, Entry]]) -> None:
-    """Bosses before their reports, in whichever order the file has them."""
+    """Create bosses before their reports, in whichever order the file has them."""
     names = {name_key(entry["name"]) for _, entry in new}
     while new:
         ready = [one for one in new if name_key(_boss(one[1]) or "") not in names]

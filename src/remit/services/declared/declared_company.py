@@ -1,8 +1,9 @@
-"""A company as a file declares it: compared with what is there, and made so, all or nothing.
+"""A company as a file declares it: compared with the present one and changed to match, all or
+nothing.
 
-What the file does not mention is left alone. The changes are made by the verbs that people use, in
-one transaction, each decided and recorded as ever; a preview does the same and takes it back. So
-nothing of the record is ever cleared, and applying the same file again changes nothing.
+Things that the file does not mention stay as they are. The changes are made by the verbs that
+people use, in one transaction, each decided and recorded; a preview does the same and rolls back.
+So no event is ever lost, and applying the same file again changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +44,7 @@ SCHEDULE = ("agent", "subject", "body", "cron", "timezone", "to")
 
 @command("applying.apply")
 def apply(ctx: Context, *, company: str | None, document: object) -> shapes.AppliedShape:
-    """Make the company what the document says."""
+    """Change the company to match the document."""
     plan = _carry_out(ctx, company, document)
     event = ctx.record(
         "company.apply",
@@ -67,15 +68,15 @@ def apply(ctx: Context, *, company: str | None, document: object) -> shapes.Appl
 
 @logged("applying.preview")
 def preview(ctx: Context, *, company: str | None, document: object) -> shapes.AppliedShape:
-    """Exactly what applying it would change, without changing it."""
+    """Return exactly what applying the document would change, and roll back."""
     plan = _carry_out(ctx, company, document)
     ctx.tx.restart()
     return {**plan.view(), "event_id": None, "dry_run": True, "tokens": [], "replaced": []}
 
 
 def sources(document: Mapping[str, Any]) -> list[str]:
-    """Where a document that can be applied says that secrets are found; whether there is such a
-    source is known to whoever looks there."""
+    """Return the sources of secrets in a valid document; the program that reads them knows whether
+    they exist."""
     return [source_name(one.get("source")) for one in document.get("secrets", ())]
 
 
@@ -93,7 +94,7 @@ def _carry_out(ctx: Context, company: str | None, document: object) -> Plan:
 
 
 def _sections(document: object) -> JsonObject:
-    """The parts of the document, each of the right shape and with no key that nobody knows."""
+    """Validate the shape and the keys of each section of the document."""
     if not isinstance(document, Mapping):
         raise BadInput("The document must be an object.", "Write sections such as [[agents]].")
     check_keys("", document, _ORDER)
@@ -144,7 +145,7 @@ def _company(ctx: Context, plan: Plan, given: Entry) -> None:
 
 
 def _policy(ctx: Context, plan: Plan, given: Entry) -> None:
-    """Permission levels; settings that are not named, and other levels, stay as they are."""
+    """Permission levels; settings and levels that are not named stay as they are."""
     for level in PermissionLevel:
         if level.value not in given:
             continue
@@ -160,7 +161,7 @@ def _policy(ctx: Context, plan: Plan, given: Entry) -> None:
 
 
 def _in_order(preset: Preset) -> dict[str, object]:
-    """In a file, actions may be listed in any order."""
+    """The settings of a level with sorted actions, whose order in a file has no meaning."""
     shown = preset.as_dict()
     return {key: sorted(one) if isinstance(one, list) else one for key, one in shown.items()}
 
@@ -204,8 +205,8 @@ def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
 
 
 def _by_board(ctx: Context, grant: Grant) -> bool:
-    """Whether the board gave it: grants by mail, by authorship or from another agent are not the
-    file's to change."""
+    """Return whether the board gave it: grants by mail, by authorship or from another agent are not
+    changed by the file."""
     given = grant.granted_by_user is not None and grant.scope_id is not None
     return given and grant.live(ctx.now)
 
@@ -222,7 +223,7 @@ def _is_as_wished(grant: Grant, level: Any, mode: Any, wish: Mapping[str, Any]) 
 
 
 def _schedule(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
-    """A schedule is known by its agent and its subject; another under these takes its place."""
+    """Carry out a schedule: identified by its agent and its subject, and replaced if it differs."""
     agent = lookup.agent(ctx, entry["agent"])
     subject = clean_line(entry["subject"], "subject", longest=200)
     once((agent.id, subject))
@@ -247,7 +248,7 @@ def _schedule(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, lis
     return name, changes if same else None
 
 
-#: The lists, in order: what others refer to comes first.
+#: The lists, in the order of their references.
 _LISTS: dict[str, Section] = {
     **declared_connections.SECTIONS,
     "grants": Section("grant", GRANT, ("agent",), _grant),

@@ -1,5 +1,5 @@
 """Connections in a document that declares a company: secrets, repositories, checks, MCP servers,
-bindings and folders. A document says where a secret is found, and never what it is."""
+bindings and folders. A document has the place of a secret, never its value."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from remit.store.engine.statement import row
 
 SECRET = ("name", "source", "place")
 REPO = ("name", "url", "ref", "username", "secret", *repos.FORGE_FIELDS)
-#: As they are called in a file, and what the verb calls them.
+#: Names of settings in a file, and the verb's names for them.
 _SERVER = {
     "command": "command",
     "url": "url",
@@ -73,7 +73,7 @@ def _repo(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[An
 
 
 def _check(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
-    """A check is known by its repository and its name, and said as a whole."""
+    """Carry out a check: identified by its repository and its name, and declared as a whole."""
     once((entry["repo"], entry["name"]))
     if REMOVED in entry["command"]:
         raise BadInput("command: something was taken out of it.", "Say it anew, without a secret.")
@@ -108,7 +108,7 @@ def _mcp_server(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, l
 
 
 def _as_it_was(wish: dict[str, object], found: McpServer | None) -> dict[str, object]:
-    """Wished settings, in which values that come back redacted are those that are stored."""
+    """Return the wished settings, with stored values in place of redacted ones."""
     if found is None:
         return wish
     kept = {key: restore(wish[key], found.settings) for key in ("env", "headers") if wish[key]}
@@ -118,8 +118,8 @@ def _as_it_was(wish: dict[str, object], found: McpServer | None) -> dict[str, ob
 
 
 def _binding(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
-    """A binding is known by its agent and the kind of channel; a new one gets a token, which is
-    shown once."""
+    """Carry out a binding: identified by its agent and the kind of channel; a new one gets a token,
+    which is shown once."""
     agent = _working(ctx, entry["agent"])
     kind = channel_kind(entry.get("adapterType"))
     once((agent.id, kind))
@@ -132,7 +132,7 @@ def _binding(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, l
         return name, None
     was = json.loads(found.adapter_config)
     if isinstance(config, Mapping):
-        # A secret that comes back as it was shown stays what it was.
+        # A secret that comes back as it was shown keeps its value.
         seen_as = bindings.shown(was)
         config = {
             key: was[key] if seen_as.get(key) == value else value for key, value in config.items()
@@ -149,7 +149,8 @@ def _binding(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, l
 
 
 def _folder(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
-    """An agent has one folder. Another takes its place by hand: what is in a copy goes with it."""
+    """Carry out the one folder of an agent. It is never replaced automatically, because the content
+    of a copy is deleted with it."""
     agent = _working(ctx, entry["agent"])
     once(agent.id)
     given = {**fitting(folders.bind, entry), "agent": agent.id}
@@ -171,7 +172,7 @@ def _folder(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[
 
 
 def _mount(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
-    """Mount a folder: known by its path and its agent, and declared as a whole."""
+    """Carry out a mount: identified by its path and its agent, and declared as a whole."""
     given = fitting(folders.mount, entry)
     path = folder_path(given["path"])
     agent = None if "agent" not in given else _working(ctx, given["agent"])
@@ -202,7 +203,7 @@ def _working(ctx: Context, text: str) -> Agent:
 
 
 def _hidden(path: str) -> list[dict[str, object]]:
-    """A change of something that is not shown."""
+    """A change of a value that is not shown."""
     return [{"path": path, "was": REMOVED, "now": REMOVED}]
 
 

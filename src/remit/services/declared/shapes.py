@@ -26,7 +26,7 @@ class AppliedShape(PlanShape):
     event_id: str | None
     dry_run: bool
     tokens: list[dict[str, str]]
-    #: For our own side, where values of secrets were before.
+    #: Earlier places of values of secrets, for the program that stores values.
     replaced: list[str]
 
 

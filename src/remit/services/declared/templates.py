@@ -13,7 +13,7 @@ class Template:
     agents: tuple[dict[str, str], ...] = ()
 
     def document(self, root: str) -> dict[str, object]:
-        """As a file says it; who reports to nobody reports to the root agent."""
+        """The document for `apply`; agents without a boss report to the root agent."""
         return {"agents": [{"reportsTo": root, **agent} for agent in self.agents]}
 
 

@@ -1,1 +1,1 @@
-"""Runs and background jobs: queues, leases, endings and what stops them."""
+"""Runs and background jobs: queues, leases, endings, accounts and admission."""

@@ -1,6 +1,5 @@
-"""Faults of accounts and set-ups, as runs and background jobs report them: closed by a fault that
-others would meet, too, opened by the first good answer. A broken set-up is looked at by its worker.
-"""
+"""Circuit breaker of accounts and set-ups: closed by a fault of a run or background job that others
+would meet, too, opened by the first good answer. A broken set-up is checked by its worker."""
 
 import json
 from dataclasses import dataclass, replace
@@ -35,7 +34,8 @@ from remit.store.execution import jobs, leases
 def run_ended(
     ctx: Context, run: Run, agent: Agent, ended: RunStatus, fault: Fault | None
 ) -> Account | None:
-    """Note what a run shows about its account and set-up; the one that its fault closes, if any."""
+    """Update the account and set-up of an ended run; returns the one that its fault closes, if
+    any."""
     used = _Used(
         run.worker, run.account_id, run.started_at, run.exit_reason, run.error, run.fault_until
     )
@@ -53,7 +53,7 @@ def job_ended(
     error: str = "",
     until: Micros | None = None,
 ) -> Account | None:
-    """The same for a background job."""
+    """Update the account and set-up of an ended background job, like `run_ended`."""
     assert job.worker is not None, "it was begun by somebody"
     assert job.started_at is not None
     account, _ = admission.of(ctx, job, job.worker)
@@ -66,7 +66,7 @@ def job_ended(
 
 @dataclass(frozen=True)
 class _Used:
-    """The account, set-up and outcome of a run or job that is over."""
+    """Account, set-up and result of a run or job that has ended."""
 
     worker: str | None
     account_id: str | None
@@ -91,7 +91,7 @@ def _used(
         if ok:
             _open(ctx, probed)
         else:
-            # It says nothing about the account; another one tries.
+            # The failed probe says nothing about the account; another run probes it.
             pause = 0 if fault in (None, Fault.STOPPED) else _pause(probed)
             accounts.change(ctx, replace(probed, probe_run_id=None, probe_at=ctx.now + pause))
     elif ok and used.account_id is not None:
@@ -114,7 +114,7 @@ def _found_closed(
     ctx: Context, used: _Used, user: Agent | Job, fault: Fault, probed: Account | None
 ) -> Account | None:
     if used.worker is None or used.reason in UNMENDABLE:
-        return None  # it was begun by hand, or only its own settings are to blame
+        return None  # a run by hand, or a fault of the agent's own settings
     of_account, of_setup = admission.of(ctx, user, used.worker)
     if CONSEQUENCES[fault].holds is Holds.SETUP:
         meant, named = of_setup, of_setup.id
@@ -125,13 +125,13 @@ def _found_closed(
     before = ctx.tx.one(statements.ACCOUNT, account=named)
     if before is None:
         if meant.id != named:
-            return None  # the agent was given another one meanwhile
+            return None  # the agent was given another account meanwhile
         before = meant
         ctx.tx.add(before)
     if fault in NEEDS_PROOF and not before.is_held and (before.answered_at or 0) > used.started_at:
-        return None  # others were answered while it ran
+        return None  # others were answered while this one ran
     cause = (used.error or fault.value).removesuffix(".")
-    # Its finding about the account counts if it was to find out, or if nobody knew.
+    # A finding counts if this was the probe, or if the account was not closed yet.
     after = closed(before, fault, used.until, cause, ctx.now, probed=probed is not None)
     _tell_once(ctx, before, after)
     return after
@@ -167,7 +167,7 @@ def _tell_once(ctx: Context, before: Account, after: Account) -> None:
 
 
 def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
-    """It works again: whoever waited for it can be started."""
+    """Open an account or set-up again: agents and jobs that waited for it may start."""
     accounts.change(ctx, opened(account, ctx.now, proved=proved))
     ctx.tx.run(leases.STOP_WAITING_FOR, account=account.id)
     ctx.tx.run(jobs.STOP_WAITING_FOR, account=account.id)
@@ -181,7 +181,7 @@ def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
 
 @command("accounts.answered", FOR_REMIT)
 def answered(ctx: Context, *, run: str) -> shapes.AccountStateShape:
-    """The provider answered a run that was to find out whether it does; for its worker."""
+    """Open an account because its provider answered the probing run; for its worker."""
     probing = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=probing.agent_id)
     account = _probed_by(ctx, probing)
@@ -193,8 +193,8 @@ def answered(ctx: Context, *, run: str) -> shapes.AccountStateShape:
 
 @query("accounts.to_check", FOR_REMIT)
 def to_check(ctx: Context, *, worker: str) -> list[Broken]:
-    """The broken set-ups that a worker is to look at now, each with a configuration that uses it;
-    for that worker."""
+    """Return the broken set-ups that a worker should check now, each with a configuration that uses
+    it."""
     return [
         Broken(one.id, one.adapter_type, _example(ctx, one))
         for one in ctx.tx.all(statements.TO_CHECK, worker=worker, limit=accounts.MOST)
@@ -202,7 +202,7 @@ def to_check(ctx: Context, *, worker: str) -> list[Broken]:
 
 
 def _example(ctx: Context, setup: Account) -> dict[str, object] | None:
-    """A configuration that depends on the set-up; None when nobody does any more."""
+    """A configuration that depends on the set-up; None if no agent or job does any more."""
     assert setup.worker is not None
     for text in ctx.tx.all(
         statements.WITH_ADAPTER,
@@ -221,7 +221,7 @@ def _example(ctx: Context, setup: Account) -> dict[str, object] | None:
 def checked(
     ctx: Context, *, account: str, usable: bool, cause: str = ""
 ) -> shapes.AccountStateShape:
-    """Report of a worker's check of a broken set-up; for that worker."""
+    """Report of a worker's check of a broken set-up."""
     setup = ctx.tx.one(statements.ACCOUNT, account=AccountId(account))
     if setup is None:
         raise NotFound("There is no such account.")

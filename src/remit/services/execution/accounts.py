@@ -1,7 +1,6 @@
-"""Accounts and set-ups: what several agents depend on, and what is closed for all of them by the
-fault of one run (`account_faults`). While one is closed nobody who depends on it is started
-(`admission`), but one run at a time that finds out whether it works again.
-"""
+"""Accounts and set-ups: what several agents depend on, closed for all of them by the fault of one
+run (`account_faults`). While one is closed no agent that depends on it is started (`admission`),
+except one run at a time as a probe."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -23,12 +22,12 @@ from remit.store.execution import accounts as statements
 from remit.store.execution import jobs, leases
 
 MOST = 1000
-#: So much of what a program or a provider said of it is told to others, in quotes.
+#: Longest quotation of a program's or provider's message about it, in characters.
 _QUOTED = 500
 
 
 def change(ctx: Context, account: Account) -> None:
-    """Store an account as it is now."""
+    """Store the changed fields of an account."""
     stored = row(account)
     new = {f"new_{name}": stored[name] for name in statements.CHANGING}
     ctx.tx.run(statements.CHANGE, account=account.id, **new)
@@ -73,12 +72,13 @@ def retry(
 
 
 def try_secret(ctx: Context, name: str) -> None:
-    """A secret was set anew: whatever uses it is tried at once."""
+    """Probe at once every account that uses this secret, which was set anew."""
     ctx.tx.run(statements.TRY_CREDENTIAL, credential=f"secret:{name}")
 
 
 def _require_look(ctx: Context, company: str | None) -> None:
-    """An account names addresses, so that agents see it if they see configurations."""
+    """Check that the caller may see accounts: agents only if they may read configurations, because
+    an account shows addresses."""
     lookup.company_of_caller(ctx, company)
     if ctx.actor.kind is ActorKind.AGENT:
         ctx.require(Action.CONFIG_READ, HIRING, on="accounts")
@@ -87,7 +87,7 @@ def _require_look(ctx: Context, company: str | None) -> None:
 
 
 def _named(ctx: Context, text: str) -> Account:
-    """By its name, or the beginning of its id; not-found text is the same for all that is not."""
+    """Find an account by its name or the beginning of its id; one not-found text for every miss."""
     known = ctx.tx.all(statements.ACCOUNTS, limit=MOST)
     found = [one for one in known if one.name == text] or [
         one for one in known if len(text) >= 4 and one.id.startswith(text)
@@ -143,12 +143,12 @@ def sentence(account: Account) -> str:
 
 
 def _moment(at: Micros) -> str:
-    """A time for people, who do not look at less than seconds."""
+    """A time for people, to the second."""
     return f"{to_iso(at)[:19]}Z"
 
 
 def step(account: Account) -> str:
-    """The next step for a person."""
+    """The next step for a person about a closed account."""
     again = f"then `{command_for(account)}`"
     match account.fault:
         case Fault.SETUP:

@@ -1,8 +1,8 @@
-"""Admission: whether what an agent or a background job depends on lets it be started.
+"""Admission: whether the account and set-up of an agent or a background job let it start.
 
-Who waits for something closed is kept apart from those who are ready, so that looking for these
-costs nothing for those. One run at a time finds out whether a closed account works again; once it
-does, agents are started in growing numbers, all of them after ten seconds.
+Agents that wait for a closed account are left out of the query of ready ones, so they cost it
+nothing. One run at a time probes a closed account; once it works again, agents are started in
+growing numbers, all of them after ten seconds.
 """
 
 import json
@@ -28,27 +28,27 @@ from remit.services.execution import accounts
 from remit.store.execution import accounts as statements
 from remit.store.execution import jobs, leases
 
-#: Why a claim is refused: what the agent depends on is closed, or has opened just now.
+#: Why a claim is refused: the account or set-up is closed, or was opened just now.
 HELD = "held"
 OPENING = "opening"
-#: So many of those who wait for a set-up of another worker are tried on this one at a time.
+#: How many agents that wait for the broken set-up of another worker are tried on this one at once.
 MOST_ELSEWHERE = 20
 
 
 @dataclass(frozen=True)
 class Admission:
-    """The account and set-up of a run that is about to begin."""
+    """The account of a run that may begin."""
 
     account: Account
-    #: Whether it finds out if the account works again.
+    #: Whether the run probes a closed account.
     probe: bool
-    #: Accounts that opened just now, so that agents started on them are counted.
+    #: Accounts that were opened just now, whose starts are counted.
     opening: tuple[AccountId, ...]
 
 
 def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
-    """Admit an agent or a background job, if its account and set-up let it start; a Conflict
-    otherwise."""
+    """Admit an agent or a background job if its account and set-up let it start; raises Conflict if
+    not."""
     account, setup = of(ctx, user, worker)
     known = [ctx.tx.one(statements.ACCOUNT, account=one.id) for one in (account, setup)]
     probe = False
@@ -58,7 +58,7 @@ def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
             continue
         if one.is_held:
             probe = one.kind is Holds.ACCOUNT and _is_to_be_probed(ctx, one)
-            # A job finds out only if no agent is there to do it.
+            # A job probes only if no agent waits that could.
             if not probe or (isinstance(user, Job) and _has_agent_to_probe(ctx, one)):
                 raise Conflict(accounts.sentence(one), accounts.step(one), code=HELD)
         elif not may_start(one, ctx.now):
@@ -75,7 +75,7 @@ def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
 
 
 def begun(ctx: Context, admitted: Admission, run: str) -> None:
-    """A run began that was admitted."""
+    """Count a run that was admitted, and note it as the probe if it is one."""
     count(ctx, admitted)
     if admitted.probe and not ctx.tx.run(statements.PROBE, account=admitted.account.id, run=run):
         raise Conflict(
@@ -84,7 +84,7 @@ def begun(ctx: Context, admitted: Admission, run: str) -> None:
 
 
 def count(ctx: Context, admitted: Admission) -> None:
-    """One more was started on what opened just now."""
+    """Count one more start on the accounts that were opened just now."""
     for account in admitted.opening:
         ctx.tx.run(statements.START, account=account)
 
@@ -126,8 +126,8 @@ def holding_job(ctx: Context, job: Job) -> Account | None:
 
 
 def candidates(ctx: Context, worker: str) -> list[leases.Ready]:
-    """The waiting agents that can be started after all: one for each account that is to be tried,
-    and those whose set-up is broken on another worker."""
+    """Return the waiting agents that may start after all: one as a probe for each account that is
+    due for one, and those whose set-up is broken on another worker only."""
     found: list[leases.Ready] = []
     for account in ctx.tx.all(statements.TO_PROBE, limit=accounts.MOST):
         found += ctx.tx.all(leases.FIRST_HELD_BY, account=account.id, limit=1)
@@ -137,7 +137,7 @@ def candidates(ctx: Context, worker: str) -> list[leases.Ready]:
 
 
 def job_candidates(ctx: Context, worker: str) -> list[JobId]:
-    """The same of the background jobs that wait."""
+    """Return the waiting background jobs that may start after all, like `candidates`."""
     found: list[Job] = []
     for account in ctx.tx.all(statements.TO_PROBE, limit=accounts.MOST):
         if not _has_agent_to_probe(ctx, account):
@@ -157,16 +157,15 @@ def _is_to_be_probed(ctx: Context, account: Account) -> bool:
 
 
 def _is_shown(user: Agent | Job) -> bool:
-    """Return whether it talks to a provider, so that its account gets a row before anything
-    fails."""
+    """Return whether this talks to a provider: its account gets a row before anything fails."""
     known = user.adapter_type in registry.types()
     return known and bool(registry.get(user.adapter_type).lends)
 
 
 @logged("accounts.wait", FOR_REMIT)
 def wait(ctx: Context, *, agent: str, worker: str) -> None:
-    """Let an agent wait for what it depends on, if that is closed; for its worker."""
+    """Mark an agent as waiting for its closed account or set-up; for its worker."""
     found = lookup.agent_anywhere(ctx, agent)
-    ctx.lock_company()  # what opens it locks it, too
+    ctx.lock_company()  # opening the account takes this lock, too
     if (closed_now := closed_for(ctx, found, worker)) is not None:
         ctx.tx.run(leases.WAIT_FOR, agent=found.id, account=closed_now.id)

@@ -1,6 +1,5 @@
-"""Mail to `agent:background`: accepted at once, and put in line in the same transaction. The rest
-is in `jobs.py`.
-"""
+"""Mail to `agent:background`: accepted as a job, which is queued in the same transaction. The rest
+is in `jobs.py`."""
 
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict
@@ -14,14 +13,15 @@ from remit.store.execution import jobs as statements
 
 
 def accept(ctx: Context, message: Message, body: File, due: Micros) -> Job:
-    """Have the text of a message run, for the agent that sent it and as that agent is set up."""
+    """Queue the text of a message as a job of its sender, with the sender's present adapter
+    settings."""
     sender = (
         None if message.sender_agent_id is None else lookup.agent_row(ctx, message.sender_agent_id)
     )
     if sender is None:
         raise BadInput("Only agents have background jobs.", "Write to an agent.")
     if message.hops >= MOST_HOPS:
-        # There would be no way left to answer.
+        # The answer would be one hop too many.
         raise Conflict(
             f"The thread has gone to and fro {MOST_HOPS} times.",
             "Begin a new thread, with all that is needed to do it.",

@@ -1,8 +1,7 @@
-"""Agents that were left to a person, because nothing works with them: is it mended?
+"""Recovery of agents in `error`: unknown adapters, unreadable settings, or a day of failed runs.
 
-An agent is in `error` when its adapter is not known, when its settings cannot be read, or when all
-its runs failed for a day. Its adapter is checked now and then; when that passes, the agent works
-again by itself.
+The adapter of such an agent is checked at growing intervals; once the check passes, the agent works
+again without a person.
 """
 
 import json
@@ -22,7 +21,7 @@ MOST_AT_ONCE = 100
 
 
 class Broken(NamedTuple):
-    """An agent or a set-up that a worker is to look at, with a configuration that needs it."""
+    """An agent or a set-up that a worker should check, with a configuration that uses it."""
 
     id: str
     adapter_type: str
@@ -31,7 +30,7 @@ class Broken(NamedTuple):
 
 @query("mending.to_check", FOR_REMIT)
 def to_check(ctx: Context) -> list[Broken]:
-    """Agents in `error` whose adapter is to be looked at now; for workers."""
+    """Return the agents in `error` whose adapter is due for a check."""
     found = [
         ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=agent)
         for agent in ctx.tx.all(leases.IN_ERROR, limit=MOST_AT_ONCE)
@@ -52,7 +51,7 @@ def checked(ctx: Context, *, agent: str, usable: bool, cause: str = "") -> shape
         raise Conflict(f"{found.name} is not in error any more.")
     if usable:
         tree.set_status(ctx, found, AgentStatus.IDLE)
-        # Earlier failures are not forgotten: if it fails again, it is for a person again.
+        # The failures stay counted: after one more the agent is in `error` again.
         ctx.tx.run(leases.LOOK_AT, agent=found.id, due=ctx.now)
         waking.wake(ctx, found.id, "its adapter can be used")
     else:

@@ -1,7 +1,7 @@
-"""Background jobs as workers see them: which is next, holding one, and taking over from the silent.
+"""Queue of background jobs for workers: ready jobs, leases, take-over from silent workers.
 
-A job is held by a lease with an epoch, like an agent is: who was silent too long has lost it, and
-whatever they still say about it is refused.
+A job is leased with an epoch, like an agent: a worker whose lease was taken over is refused from
+then on.
 """
 
 import json
@@ -35,15 +35,15 @@ from remit.store.execution import jobs as statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.work import files as file_statements
 
-#: Of what a provider said, in characters.
+#: Longest stored message of a provider, in characters.
 LONGEST = 500
 _QUEUE = Queue(statements.QUEUE)
 
 
 @query("job_work.ready", FOR_REMIT, Added("worker", "local"))
 def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> list[str]:
-    """Jobs that can be started, those first whose sender has least under way; and before them
-    those of which one finds out whether what it waits for works again."""
+    """Return the jobs that can start, fair to senders: those first whose sender has the fewest
+    running. Before them, one as a probe for each closed account that is due for one."""
     found: list[str] = [*admission.job_candidates(ctx, worker)]
     found += [one.id for one in ctx.tx.all(statements.READY, limit=limit)]
     return found[:limit]
@@ -51,7 +51,7 @@ def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> 
 
 @query("job_work.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
-    """When a job becomes due that has to wait for its time."""
+    """Return the time at which the next deferred job is due."""
     return _QUEUE.next_due(ctx)
 
 
@@ -59,7 +59,7 @@ def next_due(ctx: Context) -> Micros | None:
 def claim(
     ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME
 ) -> shapes.ClaimedJobShape:
-    """Take a job on; for one worker, the others are refused."""
+    """Lease a job to one worker; others are refused."""
     found = _entered(ctx, job)
     agent = _sender(ctx, found)
     halts.refuse_stopped(ctx, agent)
@@ -77,36 +77,36 @@ def claim(
 
 @logged("job_work.wait", FOR_REMIT)
 def wait(ctx: Context, *, job: str, worker: str) -> None:
-    """Let a job wait for what it depends on, if that is closed; for the worker that found so."""
+    """Mark a job as waiting for its closed account or set-up; for the worker that met it."""
     found = lookup.find(ctx, jobs.JOB, job)
-    ctx.lock_company()  # what opens it locks it, too
+    ctx.lock_company()  # opening the account takes this lock, too
     if (closed := admission.closed_for(ctx, found, worker)) is not None:
         ctx.tx.run(statements.WAIT_FOR, job=found.id, account=closed.id)
 
 
 @logged("job_work.renew", FOR_REMIT)
 def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> list[Held]:
-    """Go on holding these jobs; answers those that are over or somebody else's."""
+    """Renew these leases; returns those that have ended or were lost."""
     return _QUEUE.renew(ctx, held, lease)
 
 
 @query("job_work.lost", FOR_REMIT)
 def lost(ctx: Context, *, held: Sequence[Held]) -> list[Held]:
-    """The same without going on."""
+    """Return those of the leases that have ended or were lost, without renewing any."""
     found = [(one, ctx.tx.one(statements.JOB_ANYWHERE, job=one[0])) for one in held]
     return [one for one, job in found if job is None or not _is_held(job, one[1])]
 
 
 @query("job_work.held", FOR_REMIT)
 def held(ctx: Context) -> dict[Held, Micros]:
-    """The jobs of all workers, and until when each is held."""
+    """Return the leases of all workers, and when each expires."""
     found = ctx.tx.all(statements.QUEUE.claimed)
     return {(job.id, job.epoch): job.lease_until or 0 for job in found}
 
 
 @query("job_work.running", FOR_REMIT)
 def running(ctx: Context) -> list[Held]:
-    """All jobs that are thought to be under way."""
+    """Return every job that counts as running."""
     return _QUEUE.under_way(ctx)
 
 
@@ -114,10 +114,10 @@ def running(ctx: Context) -> list[Held]:
 def take_over(
     ctx: Context, *, job: str, epoch: int, alone: bool = False, until: Micros | None = None
 ) -> shapes.EndedShape:
-    """Give up what a silent worker held: it is run again, or ended if that happened too often.
+    """Take the lease of a silent worker away: the job is retried, or ended after too many attempts.
 
-    `until` is what its lease said when the worker was last heard of; without it, the lease has to
-    be over. With `alone` there is no other worker, so whoever held it is gone.
+    `until` is the end of the lease when the worker was last heard of; without it, the lease must
+    have expired. With `alone` there is no other worker, so the holder is gone.
     """
     found = _held(ctx, job, epoch)
     if not alone and until is None and (found.lease_until or 0) > ctx.now:
@@ -134,7 +134,7 @@ def take_over(
 
 @command("job_work.put_back")
 def put_back(ctx: Context, *, job: str, epoch: int, usage: Mapping[str, int]) -> shapes.EndedShape:
-    """Its worker is being stopped; somebody else does it, as if it had not been begun."""
+    """Requeue a job because its worker stops; the attempt does not count."""
     found = _entered(ctx, job)
     _QUEUE.fenced(ctx, statements.QUEUE.put_back, (job, epoch))
     jobs.charge(ctx, found, usage)
@@ -156,9 +156,9 @@ def end(
     fault: str | None = None,
     until: Micros | None = None,
 ) -> shapes.EndedShape:
-    """How it ended, from the worker that holds it; its sender is answered in the same breath.
+    """End a job with the result from its worker, and answer its sender in the same transaction.
 
-    What failed through a fault of the provider or of the set-up waits until that works again.
+    A job that failed through a fault of the provider or set-up waits until that works again.
     """
     found = _held(ctx, job, epoch)
     whose = None if ok else fault_of(fault, reason)
@@ -173,7 +173,7 @@ def end(
 
 
 def _goes_on(ctx: Context, job: Job, closed: Account | None) -> bool:
-    """Put a job back in line that failed through no fault of its own, if it may be tried again."""
+    """Requeue a job that failed through no fault of its own, if it may be tried again."""
     if _message(ctx, job).at_most_once:
         return False
     held = (job.id, job.epoch)
@@ -184,7 +184,7 @@ def _goes_on(ctx: Context, job: Job, closed: Account | None) -> bool:
         return True
     if job.attempts >= MOST_ATTEMPTS:
         return False
-    # Others were answered meanwhile, so it was this attempt alone.
+    # Others were answered meanwhile, so only this attempt failed.
     due = ctx.now + PROBES[job.attempts]
     _QUEUE.fenced(ctx, statements.QUEUE.retry, held, due=due, why=None)
     ctx.record("job.put_back", f"job:{job.id}", details)
@@ -192,7 +192,7 @@ def _goes_on(ctx: Context, job: Job, closed: Account | None) -> bool:
 
 
 class Attachment(NamedTuple):
-    """A file that came along with a job."""
+    """A file that is attached to a job."""
 
     id: str
     hash: str
@@ -202,20 +202,20 @@ class Attachment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """Everything that a worker needs to carry a job out."""
+    """Everything that a worker needs to run a job."""
 
     agent: shapes.AgentShape
     adapter_type: str
     adapter_config: Mapping[str, Any]
     full_access: bool
-    #: The rest of each kind of budget.
+    #: The remainder of each kind of budget.
     left: Mapping[str, int]
     limits: Mapping[str, int | None]
     subject: str
     #: The file of the text, and the hash of its version.
     body: tuple[FileId, str]
     attachments: Sequence[Attachment]
-    #: The folders that the sender's own runs see.
+    #: Folders that the sender's runs see.
     folders: folders.Shown
 
 
@@ -251,7 +251,8 @@ def material(ctx: Context, *, job: str, epoch: int) -> Material:
 
 
 def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachment]:
-    """As far as the sender may still read them; what took an approval had it when it was sent."""
+    """Read the attachments with the sender's present rights; approval for one was given when it was
+    sent."""
     found = []
     for file in json.loads(message.attachments):
         try:
@@ -276,7 +277,7 @@ def _is_held(job: Job, epoch: int) -> bool:
 
 
 def _held(ctx: Context, job: str, epoch: int) -> Job:
-    """A job, for the worker that holds it; who lost the lease is refused."""
+    """Return a job to the worker that has its lease; else raise."""
     found = _entered(ctx, job)
     if not _is_held(found, epoch):
         raise _QUEUE.lost()
@@ -284,12 +285,12 @@ def _held(ctx: Context, job: str, epoch: int) -> Job:
 
 
 def _message(ctx: Context, job: Job) -> Message:
-    # A job is of a message.
+    # Every job has a message.
     return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
 
 
 def _entered(ctx: Context, job: str) -> Job:
-    """A job by its id, for Remit itself."""
+    """Return a job by its id, in its company; for Remit itself."""
     system_only(ctx)
     assert is_id(job)
     found = lookup.find(ctx, jobs.JOB, job)

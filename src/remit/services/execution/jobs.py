@@ -1,7 +1,7 @@
-"""Background jobs as people and agents see them, and how each is ended: once, with its answer.
+"""Background jobs: shown to people and agents, and each ended once, with its answer.
 
-A job answers whoever asked for it, in reply and in the transaction that ends it. Who is gone is
-not answered; that is only recorded.
+The answer is a reply to the sender, in the transaction that ends the job. A sender that is gone
+gets none; that is only recorded.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from remit.store.execution import jobs as statements
 from remit.store.messaging import mail as mail_statements
 
 LONGEST_ERROR = 1000
-#: Nothing that a program reports about itself counts for more than this.
+#: Cap on each number that a program reports about itself.
 _MOST_COUNTED = 1 << 53
 _CUT = "\n[… cut here …]"
 _SUBJECT = "Background job"
@@ -74,7 +74,7 @@ def show(ctx: Context, *, job: JobRef) -> shapes.JobWithWaitShape:
 
 def _view(ctx: Context, job: Job) -> shapes.JobWithWaitShape:
     closed = admission.holding_job(ctx, job)
-    # Whose account it is, and where, is told to those who see accounts.
+    # The account's name and address are for those who may see accounts.
     waits_for = None
     if closed is not None:
         waits_for = (
@@ -102,7 +102,7 @@ def cancel(
 
 
 def cancel_one(ctx: Context, job: Job, reason: str = "") -> shapes.EndedShape:
-    """The same, once it is found; whoever asked for it is told, unless they did it themselves."""
+    """Cancel a job; its sender is told, unless the sender cancelled it."""
     ctx.require(Action.THREAD_CANCEL, on=f"job:{job.id}", over=job.agent_id)
     if job.status not in UNFINISHED:
         raise Conflict(f"The job is {job.status.value}.")
@@ -118,14 +118,14 @@ def may_end(ctx: Context, job: Job) -> bool:
 
 
 def stop_all(ctx: Context, agent: Agent, why: str) -> None:
-    """The agent is stopped, and what is done for it as well; it reads that when it goes on."""
+    """Cancel the jobs of an agent that is stopped; it reads the answers when it goes on."""
     for job in ctx.tx.all(statements.UNFINISHED_OF, agent=agent.id):
         _cancel(ctx, job, why)
         answer(ctx, job, FAILED + why)
 
 
 def drop_all(ctx: Context, agent: Agent) -> list[JobId]:
-    """The agent is gone: nobody waits for an answer. Answers what is not done any more."""
+    """Cancel the jobs of an agent that is gone, without answers; returns them."""
     dropped = ctx.tx.all(statements.UNFINISHED_OF, agent=agent.id)
     for job in dropped:
         _cancel(ctx, job, _GONE)
@@ -133,8 +133,8 @@ def drop_all(ctx: Context, agent: Agent) -> list[JobId]:
 
 
 def take_up_again(ctx: Context, agent: Agent, dropped: str) -> str | None:
-    """Put a job back in line that was dropped with its sender, who works again; why not, if that
-    cannot be. What a program may have begun is done again only if it may be."""
+    """Requeue a dropped job of an agent that was restored; returns why not, if that is impossible.
+    One that had begun is repeated only if it may run more than once."""
     job = ctx.tx.one(statements.JOB_ANYWHERE, job=JobId(dropped))
     if job is None or job.agent_id != agent.id or job.error != _GONE:
         return "it is over"
@@ -156,7 +156,7 @@ def _cancel(ctx: Context, job: Job, why: str) -> None:
 def finish(
     ctx: Context, job: Job, *, ok: bool, text: str, error: str, usage: Mapping[str, int]
 ) -> None:
-    """End a job that is held, with its answer. Who does not hold it any more is refused."""
+    """End a leased job, with its answer; refused to a worker that lost the lease."""
     status = JobStatus.COMPLETED if ok else JobStatus.FAILED
     why = None if ok else plain(error, LONGEST_ERROR) or "no reason was given"
     ended = {"new_status": status.value, "why": why, "now": ctx.now}
@@ -188,8 +188,8 @@ def charge(ctx: Context, job: Job, usage: Mapping[str, int]) -> dict[str, int]:
 
 
 def answer(ctx: Context, job: Job, text: str) -> MessageId | None:
-    """Mail from the background to who asked, in reply to what they sent."""
-    # A job is of a message.
+    """Send the result of a job to its sender, as a reply from the background."""
+    # Every job has a message.
     asked = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
     try:
         with ctx.acting_as(SYSTEM):
@@ -209,7 +209,7 @@ def answer(ctx: Context, job: Job, text: str) -> MessageId | None:
 
 
 def plain(text: str, longest: int) -> str:
-    """The output of a program, as far as it can be stored."""
+    """The output of a program, made storable: cut, without NULs and lone surrogates."""
     return text[:longest].replace("\0", "\ufffd").encode(errors="replace").decode().strip()
 
 

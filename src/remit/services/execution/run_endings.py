@@ -1,8 +1,8 @@
-"""End of a run, and what becomes of its agent then.
+"""End of a run, and what follows for its agent.
 
-Its token dies, its mail is done or returns, and its agent is let go of: to be started again at
-once, later, or not until somebody says so. An agent that does not get on is slowed down, and its
-boss is told once.
+The token is revoked, the mail is marked as handled or returned to the inbox, and the lease is
+released: the agent is due again at once, later, or when a person says so. An agent that makes no
+progress is slowed down (backoff), and its boss is told once.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ from remit.store.execution import leases
 from remit.store.execution import runs as statements
 from remit.store.organisation import people
 
-#: Nothing that a program reports about itself counts for more than this.
+#: Cap on each number that a program reports about itself.
 MOST_COUNTED = 1 << 53
 LONGEST_REPORT = 100_000
-#: How a run ended that was cut off because Remit was shut down, or its agent was stopped.
+#: Exit reason of a run that was cut off because Remit shut down, or its agent was stopped.
 STOPPED = "stopped"
-#: How a run ended whose conversation had no room left.
+#: Exit reason of a run whose conversation was full.
 CONTEXT_FULL = "context_full"
-#: How long it takes until an agent that a person has to see to is looked at again.
+#: Least time between two checks of an agent in `error`.
 _LOOK_AGAIN = MINUTE
-#: So much of what a run said of its own end is told to others.
+#: Longest quotation of a run's own error, in characters.
 _QUOTED = 500
-#: The varying parts of the same complaint: ids of requests, and how long to wait.
+#: The varying parts of one and the same error: ids of requests, and waiting times.
 _PASSING = re.compile(r"\b(?=\w*\d)[\w-]{8,}|\b\d+(?:\.\d+)? ?(?:ms|s|m|h|seconds?|minutes?)\b")
 
 
 def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape) -> None:
-    """End a run, and see to the mail that it took up."""
+    """End a run: store its report, revoke its token, and settle the mail that it took up."""
     if not ctx.tx.run(statements.END_RUN, run=run.id, new_status=ended.value):
         raise Conflict("The run has ended already.")
-    # Its usage stays counted, also when it was cut off and cannot say so itself.
+    # Its usage so far stays counted, even if it was cut off before it could report.
     whole = ledger.took(ctx, run, report)
     over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
     fault = _fault(ended, report, over)
@@ -92,11 +92,11 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
 
 
 def _fault(ended: RunStatus, report: shapes.RunEndShape, over_budget: bool) -> Fault | None:
-    """The fault of a run that did not end well; None if it did."""
+    """Return the fault of a run; None if it ended well."""
     if ended in ENDED_WELL:
         return None
     if over_budget:
-        return Fault.STOPPED  # there is nothing left to spend: nobody's fault
+        return Fault.STOPPED  # the budget is used up: no fault
     reason = report.get("exit_reason")
     if ended is RunStatus.LOST and reason != STOPPED:
         return Fault.LOST
@@ -104,8 +104,8 @@ def _fault(ended: RunStatus, report: shapes.RunEndShape, over_budget: bool) -> F
 
 
 def changed(ctx: Context, run: Run) -> bool:
-    """Return whether a run made progress that others could notice: it dealt with mail, or changed
-    something other than its own memory."""
+    """Return whether a run made progress that others could notice: it handled mail, or changed
+    something besides its own memory."""
     now = ctx.tx.existing(statements.RUN, run=run.id)
     if now.message_ids != "[]":
         return True
@@ -120,11 +120,11 @@ def release(
     report: shapes.RunEndShape,
     progress: bool = True,
 ) -> None:
-    """Let go of the agent, and say when to look at it again."""
+    """Release the agent's lease, and set when it is due again."""
     agent = lookup.agent_row(ctx, run.agent_id)
     lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
     assert agent is not None
-    # The run itself wrote what it was shown, and whether it wants to go on.
+    # The row again: by now it has what the run was shown, and whether it wants to go on.
     run = ctx.tx.one(statements.RUN, run=run.id) or run
     if ended is RunStatus.COMPLETED:
         tool_changes.go_on(ctx, run)
@@ -132,7 +132,7 @@ def release(
     fault = None if run.fault is None else Fault(run.fault)
     closed = account_faults.run_ended(ctx, run, agent, ended, fault)
     if lease is None or lease.epoch != run.epoch:
-        # It was begun by hand; whatever it left is to be seen to as ever.
+        # A run by hand has no lease; what it left undone is planned as after any other.
         if ended is RunStatus.COMPLETED:
             after_run.plan(ctx, run, nudges=0, progress=progress, at_once=run.goes_on and progress)
         elif ended is not RunStatus.CANCELLED:
@@ -152,7 +152,7 @@ def release(
     again = after.again and _is_due(ctx, agent)
     pause = pause_after(after.failures)
     if again and ended is RunStatus.COMPLETED and not progress and not _is_newer(lease, seen):
-        # It left its mail where it was; however often it does so, nobody pays for that in a loop.
+        # It left its mail unread; the pause keeps it from being restarted in a loop.
         pause = NUDGES[min(nudges, len(NUDGES) - 1)]
         nudges += 1
     due = ctx.now + pause
@@ -192,9 +192,9 @@ def _failing_since(ctx: Context, lease: Lease, after: _After) -> int | None:
 
 
 def _is_for_a_person(ctx: Context, lease: Lease, run: Run, failures: int) -> bool:
-    """Return whether no run of the agent can end well before somebody mends something.
+    """Return whether an agent needs a person: no run can end well before something is mended.
 
-    Who failed once, then had nothing to do for days and fails again, has not failed all the time.
+    Failures far apart, with idle days between them, are not a whole day of failures.
     """
     if run.exit_reason in UNMENDABLE:
         return True
@@ -204,7 +204,7 @@ def _is_for_a_person(ctx: Context, lease: Lease, run: Run, failures: int) -> boo
 
 
 def give_up(ctx: Context, agent: Agent) -> None:
-    """Leave an agent to a person, and look now and then whether it can work again."""
+    """Put an agent in `error`, and plan the next check of its adapter."""
     now = lookup.agent_row(ctx, agent.id)
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     assert now is not None
@@ -217,20 +217,20 @@ def give_up(ctx: Context, agent: Agent) -> None:
 
 
 def _is_newer(lease: Lease, seen: int | None) -> bool:
-    """Return whether something woke the agent while it ran."""
+    """Return whether the agent was woken again while it ran."""
     return seen is not None and lease.wake_seq > seen
 
 
 def _over_budget(ctx: Context, run: Run, report: shapes.RunEndShape) -> ledger.Means | None:
-    """The holder of the budget that ended a run; a run that its own settings ended failed like any
-    other."""
+    """Return the used-up budget that ended a run; None if another reason did, such as the limits of
+    its own settings."""
     if report.get("exit_reason") != budgets.OVER:
         return None
     return ledger.used_up(ctx, run.agent_id)
 
 
 def _over_limit(ctx: Context, report: shapes.RunEndShape) -> Reached | None:
-    """The limit of the company's money that ended a run."""
+    """Return the company's limit of money that ended a run, if one did."""
     return limits.money_reached(ctx) if report.get("exit_reason") == budgets.OVER else None
 
 
@@ -238,13 +238,13 @@ def _over_limit(ctx: Context, report: shapes.RunEndShape) -> Reached | None:
 class _After:
     """The consequences of an ended run for its agent."""
 
-    #: Whether it is started again for what is due.
+    #: Whether it is started again if something is due.
     again: bool
     failures: int
     #: Why the run failed, if it did.
     cause: str | None
     told: str | None
-    #: Whether it was cut off while it got on.
+    #: Whether it was cut off while it made progress.
     was_cut: bool = False
 
 
@@ -257,17 +257,17 @@ def _after(
     closed: Account | None,
 ) -> _After:
     if ended is RunStatus.CANCELLED:
-        # A stopped run is to stand still until something new comes.
+        # A cancelled run is not restarted until there is news.
         return _After(False, lease.failures, None, lease.told)
     if fault is None:
-        # One good run among bad ones is no reason to tell of the next bad one again.
+        # One good run among bad ones does not make the next failure worth telling again.
         return _After(True, 0, None, lease.told if lease.failures else None)
     if fault in CUT_SHORT and progress:
-        # It got as far as one run goes; the next goes on from what it wrote down.
+        # It used up what one run may take; the next continues from its notes.
         return _After(True, 0, None, lease.told, was_cut=True)
     consequence = CONSEQUENCES[fault]
     cause = (run.error or ended.value).removesuffix(".")
-    # A fault that would close an account, and did not, is the agent's after all.
+    # A fault that could close an account but did not is the agent's own.
     backs_off = consequence.backs_off or (consequence.holds is not None and closed is None)
     if backs_off:
         return _After(True, lease.failures + 1, cause, cause)
@@ -300,14 +300,14 @@ def _say_what_follows(
 
 
 def _in_its_words(cause: str | None) -> str:
-    """A run's own words about its end, quoted: its program may have chosen every one of them, and
-    Remit lends nobody its voice."""
+    """Quote a run's own error, marked as its program's words: the program may have chosen all of
+    them, and they must not read as Remit's."""
     return f"these words, which are its program's and not Remit's: {quoted(cause or '', _QUOTED)}."
 
 
 def _is_same(cause: str, told: str | None) -> bool:
-    """Return whether the boss knows this cause already: ids of requests and waiting times
-    differ."""
+    """Return whether the boss was told of this cause, ignoring ids of requests and waiting
+    times."""
     return told is not None and _PASSING.sub("#", cause) == _PASSING.sub("#", told)
 
 
@@ -316,7 +316,7 @@ def _is_due(ctx: Context, agent: Agent) -> bool:
 
 
 def clean(report: Mapping[str, object]) -> shapes.RunEndShape:
-    """A program's report about itself, as far as it can be stored."""
+    """A program's report about itself, made storable: cut, capped, valid text."""
     cleaned: dict[str, object] = {}
     for name, value in report.items():
         if isinstance(value, str):

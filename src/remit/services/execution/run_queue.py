@@ -1,7 +1,7 @@
-"""Queue of runs: who is ready, the lease of an agent that runs, take-over from silent workers.
+"""Queue of runs: ready agents, the lease of a running agent, take-over from silent workers.
 
-One live run per agent is a rule of the database; a worker that is not heard of any more loses its
-claim, and whatever its run still tries is refused.
+One live run per agent is a constraint of the database. A worker that falls silent loses its lease,
+and every later call of its run is refused.
 """
 
 import json
@@ -34,9 +34,9 @@ from remit.store.organisation import people
 #: How long a worker may be silent before others take over.
 LEASE_TIME: Micros = 10 * SECOND
 MOST_AT_ONCE = 200
-#: Why a claim is refused when there is nothing left to spend.
+#: Why a claim is refused when the budget is used up.
 NOTHING_LEFT = budgets.OVER
-#: Why a claim is refused when whatever it was for is done.
+#: Why a claim is refused when nothing is due to the agent any more.
 NOTHING_TO_DO = "nothing_to_do"
 _LEASES = Leases(leases.QUEUE)
 
@@ -45,28 +45,26 @@ _LEASES = Leases(leases.QUEUE)
 def ready(
     ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE, worker: str = ""
 ) -> list[Ready]:
-    """The agents that have something to do and may do it now, so many of each company.
-
-    Of those who wait for a closed account the ones that are to find out whether it works again.
-    """
+    """Return the agents that can start now, at most `each` of one company, after those that may
+    start as probes of closed accounts."""
     found = ctx.tx.all(leases.READY, each=each, limit=limit)
     return [*admission.candidates(ctx, worker), *found]
 
 
 class Following(NamedTuple):
-    """The next times at which there may be something to do."""
+    """The next times at which an agent may have to be started."""
 
-    #: Somebody is to be started.
+    #: An agent is due.
     ready: Micros | None
-    #: The clock brings something back.
+    #: Something deferred comes back.
     deferred: Micros | None
-    #: A closed account or set-up is tried again.
+    #: A closed account or set-up is probed.
     tried: Micros | None
 
 
 @query("claiming.next_ready", FOR_REMIT)
 def next_ready(ctx: Context) -> Following:
-    """The next times to look."""
+    """Return the next times to poll."""
     return Following(
         ctx.tx.one(leases.NEXT_READY),
         ctx.tx.one(due.NEXT_LOOK),
@@ -78,7 +76,8 @@ def next_ready(ctx: Context) -> Following:
 def claim(
     ctx: Context, *, agent: str, run: str, workspace: str, worker: str, lease: Micros = LEASE_TIME
 ) -> shapes.ClaimedRunShape:
-    """Begin a run of an agent that has something to do; for one worker, the others are refused."""
+    """Lease an agent that has something to do to one worker, and begin its run; other workers are
+    refused."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
     halts.refuse_stopped(ctx, found)
@@ -131,30 +130,30 @@ def _cannot_start(agent: Agent) -> bool:
 
 @logged("claiming.settle", FOR_REMIT)
 def settle(ctx: Context, *, agent: str) -> None:
-    """Let an agent sleep that was woken and has nothing to do after all; for Remit itself."""
+    """Mark a woken agent as having nothing to do."""
     found = lookup.agent_anywhere(ctx, agent)
-    ctx.lock_company()  # what gives it something to do locks it, too
+    ctx.lock_company()  # giving it something to do takes this lock, too
     if ctx.tx.one(leases.HAS_WORK, agent=found.id) is None:
         ctx.tx.run(leases.SETTLE, agent=found.id)
 
 
 @logged("claiming.renew", FOR_REMIT)
 def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> list[Held]:
-    """Go on holding these agents; answers those that were lost to somebody else."""
+    """Renew these leases; returns those that were lost."""
     return _LEASES.renew(ctx, held, lease)
 
 
 @query("claiming.held", FOR_REMIT)
 def held(ctx: Context) -> dict[str, Micros]:
-    """The runs of all workers, and until when each is held; for Remit itself."""
+    """Return the runs of all workers, and when the lease of each expires."""
     return {one.run_id: one.lease_until for one in ctx.tx.all(leases.HELD_BY_WORKERS)}
 
 
 @command("claiming.take_over", FOR_REMIT)
 def take_over(ctx: Context, *, run: str, until: Micros) -> shapes.EndedShape:
-    """Give up a run whose worker is silent: it is lost, and its agent can be started again.
+    """End the run of a silent worker as lost, and release its agent.
 
-    `until` is what its lease said when the worker was last heard of.
+    `until` is the end of the lease when the worker was last heard of.
     """
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
@@ -170,7 +169,7 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> shapes.EndedShape:
 
 @command("claiming.sweep", FOR_REMIT)
 def sweep(ctx: Context, *, company: str) -> shapes.WokenShape:
-    """Wake those in a company who have something to do and were not woken for it."""
+    """Wake the agents of a company that have something to do and were not woken for it."""
     ctx.enter(company)
     ctx.require(Action.RUN_CHANGE, on=f"company:{company}")
     woken = [
@@ -184,13 +183,13 @@ def sweep(ctx: Context, *, company: str) -> shapes.WokenShape:
 
 @query("claiming.forgotten", FOR_REMIT)
 def forgotten(ctx: Context) -> list[str]:
-    """Companies in which somebody should have been woken; for Remit itself."""
+    """Return the companies in which an agent should have been woken."""
     return ctx.tx.all(leases.FORGOTTEN, limit=MOST_AT_ONCE)
 
 
 @query("claiming.misdated", FOR_REMIT)
 def misdated(ctx: Context) -> list[str]:
-    """Agents that wait longer than any pause of theirs lasts: the clock was set back meanwhile."""
+    """Return the agents whose wait is longer than any pause: the clock was set back meanwhile."""
     return [
         lease.agent_id
         for lease in ctx.tx.all(leases.WAITING)
@@ -200,7 +199,7 @@ def misdated(ctx: Context) -> list[str]:
 
 @logged("claiming.redate", FOR_REMIT)
 def redate(ctx: Context, *, agent: str) -> None:
-    """Let the pause of an agent begin now, if it would end later otherwise; for Remit itself."""
+    """Let the pause of an agent begin now, if it would end later otherwise."""
     lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()
     lease = ctx.tx.one(leases.LEASE, agent=agent)
@@ -211,14 +210,14 @@ def redate(ctx: Context, *, agent: str) -> None:
 
 @query("claiming.over", FOR_REMIT)
 def over(ctx: Context, *, runs: Sequence[str]) -> list[str]:
-    """Which of these runs are known and over; for their worker."""
+    """Return those of the runs that have ended; for their worker."""
     found = [ctx.tx.one(statements.RUN, run=run) for run in runs]
     return [run.id for run in found if run is not None and run.status is not RunStatus.RUNNING]
 
 
 @query("claiming.bound", FOR_REMIT)
 def bound(ctx: Context, *, digest: str) -> Run | None:
-    """The run of a token, if a worker carries it out; for Remit itself."""
+    """Return the live run of a token, if it runs on a worker."""
     token = ctx.tx.one(people.IDENTITY, digest=digest)
     if token is None or token.run_id is None or token.run_status != RunStatus.RUNNING:
         return None
@@ -228,7 +227,7 @@ def bound(ctx: Context, *, digest: str) -> Run | None:
 
 @query("claiming.live", FOR_REMIT)
 def live(ctx: Context) -> list[Run]:
-    """All runs that are thought to be alive; for Remit itself after a restart."""
+    """Return every run that counts as live; for Remit itself after a restart."""
     return ctx.tx.all(statements.LIVE_RUNS)
 
 
@@ -240,8 +239,8 @@ def append_log(
     pieces: Sequence[Mapping[str, Any]],
     denied: Mapping[str, int] | None = None,
 ) -> None:
-    """Keep what a run printed, and what it was denied so far; for its worker, unless the run was
-    lost to another."""
+    """Store output of a run, and what it was denied so far; for its worker, unless the run was lost
+    to another."""
     found = ctx.tx.one(statements.RUN, run=RunId(run))
     if found is None or (found.status is RunStatus.LOST and found.exit_reason != STOPPED):
         raise Conflict("The run was given up.", "Stop it.", code="lost")
@@ -271,13 +270,13 @@ def keep_session(
     begun_at: Micros,
     context_tokens: int,
 ) -> None:
-    """Remember the conversation that a run leaves to go on with, or that there is none."""
+    """Store the session that the next run resumes, or that there is none."""
     found = entered(ctx, run)
     if found.status is not RunStatus.RUNNING:
-        return  # another run may be at it by now
+        return  # another run may use it by now
     before = ctx.tx.one(statements.SESSION, agent=found.agent_id)
     afresh = before is not None and before.session_id == statements.FRESH
-    # Somebody asked for a new one while this run was at it.
+    # A fresh session was asked for while this run was at work.
     afresh = afresh and before is not None and before.begun_at >= found.started_at
     if session_id is None or afresh or tool_changes.is_outdated(ctx, found):
         ctx.tx.run(statements.FORGET_SESSION, agent=found.agent_id)

@@ -1,6 +1,7 @@
-"""Report of a run whose agent is elsewhere: how it ended, and what it took.
+"""Report of a remote run, whose agent is elsewhere: how it ended, and what it used.
 
-It says so once, with the token of the run. The worker that began the run waits for it and ends it.
+The agent reports once, with the token of the run. The worker that began the run waits for the
+report and ends the run.
 """
 
 from remit.clock import from_iso
@@ -86,8 +87,8 @@ def _fault(named: str | None) -> str | None:
 def read(ctx: Context, *, run: str) -> shapes.RunReportShape | None:
     """Report of a remote run, for the worker that waits; None as long as there is none.
 
-    A run that somebody ended also has a reason, which is no report: whoever waits is cancelled,
-    and tells the agent elsewhere.
+    A run that somebody ended has a reason, too, which is no report: the waiting worker is
+    cancelled, and tells the agent elsewhere.
     """
     found = ctx.tx.one(statements.RUN, run=run)
     if found is None:

@@ -1,4 +1,4 @@
-"""Start of a run: its agent as it is now, the mail that it takes up, and its memory."""
+"""Start of a run: the state of its agent, the mail that it takes up, and its memory."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,15 +31,15 @@ from remit.store.execution import leases
 from remit.store.execution import runs as statements
 from remit.store.organisation import people
 
-#: A conversation in which so many runs failed is not gone on with: it may be what is wrong.
+#: A session in which so many runs failed in a row is not resumed: it may be the cause.
 MOST_FAILURES_OF_SESSION = 2
-#: How many days of notes go into a new conversation; none unless `runtimeConfig` says so.
+#: How many days of notes a new session begins with; none unless `runtimeConfig` says so.
 DAILY_NOTES = "dailyNotes"
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
 class Memory(NamedTuple):
-    """A document of the agent's memory, with the permission to read it."""
+    """A document of the agent's memory, in the version that it may read."""
 
     title: str
     is_note: bool
@@ -50,7 +50,7 @@ class Memory(NamedTuple):
 class Briefing:
     """Everything that a run starts with."""
 
-    #: The rest of each kind of budget.
+    #: The remainder of each kind of budget.
     left: Mapping[str, int]
     limits: Mapping[str, int | None]
     agent: Mapping[str, Any]
@@ -60,7 +60,7 @@ class Briefing:
     situation: str
     full_access: bool
     injected: Sequence[McpServer]
-    #: The conversation to go on with.
+    #: The session to resume.
     session: statements.Session | None
     now: Micros
     turn: inbox.Turn
@@ -73,11 +73,11 @@ class Briefing:
 def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
     """Everything that a run starts with; for Remit itself.
 
-    What the agent is given of its mail, its rights and its files is decided and noted as in calls
-    of its own, by the token of the run.
+    What the agent gets of its mail, rights and files is decided and recorded as in its own calls,
+    by the token of the run.
     """
     found = entered(ctx, run)
-    ctx.lock_company()  # whoever is identified below has not lost their token while this waited
+    ctx.lock_company()  # so that no token is revoked meanwhile
     agent = lookup.agent_row(ctx, found.agent_id)
     company = ctx.tx.one(people.COMPANY, company=found.company_id)
     assert agent is not None
@@ -121,7 +121,7 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
 
 
 def shown_folders(ctx: Context, me: Principal, agent: Agent) -> folders.Shown:
-    """The folders of an agent's run or job, with its rights as they are now."""
+    """The folders of an agent's run or job, with its present rights."""
     with ctx.acting_as(me):
         shown = folders.shown_to(ctx, agent)
     if shown.repo is not None:
@@ -130,8 +130,8 @@ def shown_folders(ctx: Context, me: Principal, agent: Agent) -> folders.Shown:
 
 
 def _memory(ctx: Context, agent: Agent) -> list[Memory]:
-    """The agent's memory for a new conversation: its state document, then its notes, if it wants
-    them. Each reading is permission-checked and in the access log."""
+    """The agent's memory for a new session: its state document, then its notes, if it wants them.
+    Each read is authorised and in the access log."""
     wanted = [("your state document", False, str(agent.state_file_id))]
     days = json.loads(agent.runtime_config).get(DAILY_NOTES)
     if isinstance(days, int) and not isinstance(days, bool) and days > 0:
@@ -150,7 +150,7 @@ def _memory(ctx: Context, agent: Agent) -> list[Memory]:
 
 
 def _resumed(ctx: Context, agent: Agent, policy: Any) -> statements.Session | None:
-    """The conversation that the run goes on with; none if it begins a new one."""
+    """The session that the run resumes; None if it begins a new one."""
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     found = ctx.tx.one(statements.SESSION, agent=agent.id)
     if lease is not None and lease.failures >= MOST_FAILURES_OF_SESSION:
@@ -161,7 +161,7 @@ def _resumed(ctx: Context, agent: Agent, policy: Any) -> statements.Session | No
 def resumable(
     session: statements.Session | None, policy: Any, adapter_type: str, now: Micros
 ) -> bool:
-    """By the agent's policy. Without a policy every run begins anew."""
+    """Return whether the agent's policy lets a session be resumed; without a policy, never."""
     if session is None or policy is None or session.adapter_type != adapter_type:
         return False
     if session.session_id == statements.FRESH:
@@ -176,12 +176,12 @@ def resumable(
 
 
 def _duration(text: str) -> Micros:
-    """`90s`, `15m`, `2h` or `7d`."""
+    """Parse `90s`, `15m`, `2h` or `7d`."""
     return int(text[:-1]) * _UNITS[text[-1]]
 
 
 def _reset_between(at: str, session: statements.Session, now: Micros) -> bool:
-    """Return whether that time of day has passed since the conversation was last used."""
+    """Return whether that time of day has passed since the session was last used."""
     hour, minute = (int(part) for part in at.split(":"))
     today = datetime.fromtimestamp(now / SECOND, UTC)
     reset = today.replace(hour=hour, minute=minute, second=0, microsecond=0)

@@ -1,6 +1,6 @@
-"""Runs that need a look: those that make the same call again and again, and those that are silent.
+"""Runs that need attention: those that repeat the same call, and those that are silent.
 
-A run that repeats itself is ended here when Remit's own tools see it, whatever program it is.
+A run that repeats itself is ended here when Remit's own tools see it, whatever its program is.
 """
 
 from typing import NamedTuple
@@ -17,13 +17,13 @@ from remit.services.spending import limits
 from remit.services.work import waits
 from remit.store.execution import limits as statements
 
-#: A run that gave no sign of life for so long is worth a look.
+#: A run without a sign of life for so long is shown to people.
 SILENT: Micros = 15 * MINUTE
 MOST = 100
 
 
 class Watched(NamedTuple):
-    """A calling run, and how often in a row it may make the same call; none of a person."""
+    """A calling run, and how often in a row it may make the same call; both None for a person."""
 
     run_id: str | None
     identical_calls: int | None
@@ -31,7 +31,7 @@ class Watched(NamedTuple):
 
 @query("runaway.watched")
 def watched(ctx: Context) -> Watched:
-    """The run that is calling, and how often in a row it may make the same call; for its gate."""
+    """Return the calling run, and how often in a row it may make the same call."""
     if ctx.actor.run_id is None:
         return Watched(None, None)
     lookup.company_of_caller(ctx, None)
@@ -41,7 +41,7 @@ def watched(ctx: Context) -> Watched:
 
 @command("runaway.end", FOR_REMIT)
 def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
-    """End a run that makes the same call again and again; for Remit itself."""
+    """End a run that repeats the same call; for Remit itself."""
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
     fault = RUNAWAY[REPETITION].value
@@ -53,8 +53,8 @@ def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
 
 
 def silent(ctx: Context) -> list[tuple[Run, Micros]]:
-    """Runs of the company without a sign of life, and since when; those that await somebody's
-    decision may be silent."""
+    """Return runs of the company without a sign of life, and since when; not those whose agent
+    waits for somebody."""
     before = ctx.now - SILENT
     found = []
     for run in ctx.tx.all(statements.QUIET_RUNS, before=before, limit=MOST):
@@ -77,7 +77,7 @@ def silent_item(ctx: Context, run: Run, last: Micros) -> shapes.AwaitingShape:
 
 
 def runaway_item(ctx: Context, run: Run) -> shapes.AwaitingShape | None:
-    """About a run that a limit ended; None for any other."""
+    """Item about a run that a limit ended; None for any other."""
     limit = ended_by(run.exit_reason)
     if limit is None:
         return None

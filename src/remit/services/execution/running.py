@@ -1,4 +1,4 @@
-"""Common ground of the verbs about runs: beginning one, finding one, and who may look."""
+"""Shared by the verbs about runs: the start of one, look-up, and who may see it."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from remit.services.people import users
 from remit.store.execution import due
 from remit.store.execution import runs as statements
 
-#: A run knows so many of the outcomes that were due when it began.
+#: A run stores at most so many of the outcomes that were due when it began.
 MOST_DUE = 50
 
 
@@ -32,7 +32,7 @@ def begin(
     why: str,
     account: str | None = None,
 ) -> shapes.StartedRunShape:
-    """Begin a run, for whatever is due to the agent now."""
+    """Begin a run, with what is due to the agent now, and issue its token."""
     assert is_id(run)
     is_due = ctx.tx.all(due.DUE_OF, agent=agent.id, limit=MOST_DUE)
     made = Run(
@@ -59,7 +59,7 @@ def begin(
 
 
 def _occasion(is_due: Sequence[Outcome]) -> str:
-    """The occasion of a run: something new, or only that the clock brought something back."""
+    """The occasion of a run: news, or only a deferral, nudge or review by the clock."""
     by_clock = {
         one.look_for for one in is_due if one.kind is OutcomeKind.WORK and one.news <= one.seen
     }
@@ -70,7 +70,7 @@ def _occasion(is_due: Sequence[Outcome]) -> str:
 
 
 def _accountable(ctx: Context, agent: Agent) -> UserId | None:
-    """The person whom the chain of bosses leads to."""
+    """Return the person at the top of the agent's chain of bosses."""
     chain = ctx.boss_chain(agent.id)
     top = lookup.agent_row(ctx, chain[-1]) if chain else None
     return top.boss_user_id if top else None
@@ -81,8 +81,8 @@ def entered(ctx: Context, run: str) -> Run:
 
 
 def reader(ctx: Context) -> Callable[[Run | Job], bool]:
-    """A predicate that says whether the caller may look at a run or a job: its own, and those of
-    agents below."""
+    """Return a predicate: whether the caller may see a run or a job. Agents see their own and those
+    of agents below."""
 
     def sees(one: Run | Job) -> bool:
         if one.agent_id == ctx.actor.agent_id:
@@ -99,7 +99,7 @@ RUN = lookup.Noun("run", statements.RUN, statements.RUNS_BY_PREFIX, reader)
 
 
 def require_look(ctx: Context, agent: str | None, on: str) -> None:
-    """One's own, and those of who works below."""
+    """Check that the caller may see runs and jobs of an agent: its own, or of one below."""
     if agent is not None and agent == ctx.actor.agent_id:
         ctx.require(Action.COMPANY_READ, on=on)
     elif ctx.actor.kind is ActorKind.AGENT:

@@ -1,4 +1,4 @@
-"""Runs: an agent at work, with a token that lives exactly as long."""
+"""Runs: an agent at work, with a token that is valid exactly as long."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Required, TypedDict, Unpack
@@ -23,7 +23,7 @@ from remit.store.execution import runs as statements
 
 @command("runs.start")
 def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> shapes.StartedRunShape:
-    """Begin a run by hand. The database lets an agent have one at a time."""
+    """Begin a run by hand. The database allows one live run per agent."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
     if found.status is not AgentStatus.IDLE:
@@ -44,12 +44,12 @@ def end(
     seen: int | None = None,
     report: Mapping[str, Any] | None = None,
 ) -> shapes.EndedShape:
-    """End a run; its token dies with it, and what it left undone is seen to again."""
+    """End a run and revoke its token; what it left undone is due again."""
     found = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{found.id}", home=found.agent_id)
     ended = RunStatus(status)
     known = clean(report or {})
-    # Last words are no progress: who has nothing else to show could go on saying them for ever.
+    # The final reply is no progress: otherwise a run with nothing else to show could go on forever.
     progress = changed(ctx, found)
     if ended is RunStatus.COMPLETED and (words := known.get("final_response")):
         final_reply.deliver(ctx, lookup.known_agent(ctx, found.agent_id), found, words)
@@ -62,7 +62,7 @@ def end(
 
 @command("runs.cancel")
 def cancel(ctx: Context, *, run: str, reason: object = "") -> shapes.EndedShape:
-    """Stop a run. What it took up is not given to another; it ended because somebody said so."""
+    """Cancel a run. The mail that it took up is not given to another run."""
     found = entered(ctx, run)
     ctx.require(Action.AGENT_CONTROL, on=f"run:{found.id}", over=found.agent_id)
     why = str(reason)[:1000] if reason else f"cancelled by {ctx.actor.name}"
@@ -107,7 +107,7 @@ def listing(
 
 
 class Sought(TypedDict, total=False):
-    """A filter of runs."""
+    """Filter of a search for runs."""
 
     company: Required[str | None]
     agent: str | None
@@ -117,7 +117,7 @@ class Sought(TypedDict, total=False):
 
 
 def sought(ctx: Context, **wanted: Unpack[Sought]) -> dict[str, object]:
-    """The parameters of a statement about runs, once it is clear that the caller may look."""
+    """Parameters of a query for runs, after checking that the caller may see them."""
     agent, status = wanted.get("agent"), wanted.get("status") or ""
     since, until = wanted.get("since"), wanted.get("until")
     if status and status not in set(RunStatus):
@@ -133,7 +133,7 @@ def sought(ctx: Context, **wanted: Unpack[Sought]) -> dict[str, object]:
         "any_agent": whose is None,
         "status": status,
         "any_status": not status,
-        # Ids tell when they were made, and a run has its own from when it began.
+        # Ids are ordered by time, and a run's id is made when it begins.
         "since": earliest_id(from_iso(since)) if since else "",
         "before": earliest_id(from_iso(until)) if until else END_OF_IDS,
     }
@@ -148,7 +148,7 @@ def show(ctx: Context, *, run: str) -> shapes.RunWithDenialsShape:
 
 @query("runs.log")
 def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> shapes.RunLogShape:
-    """Log of a run from a place on, and whether there may be more to come."""
+    """Log of a run after a position, and whether the run is live."""
     found = entered(ctx, run)
     require_look(ctx, found.agent_id, f"run:{found.id}")
     pieces = ctx.tx.all(statements.LOG, run=found.id, after=after, limit=limit)
@@ -165,5 +165,5 @@ def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> shapes.
 
 @query("runs.workspace")
 def workspace(ctx: Context) -> str | None:
-    """The folder of the run that is calling, if it is one."""
+    """Return the workspace of the calling run, if the caller is one."""
     return ctx.actor.workspace

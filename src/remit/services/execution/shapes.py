@@ -150,11 +150,11 @@ class StartedRunShape(NewTokenShape):
 
 
 class ClaimedRunShape(StartedRunShape):
-    #: Whether it is to find out if a closed account works again.
+    #: Whether the run probes a closed account.
     probe: bool
     company_id: str
     epoch: int
-    #: Up to where what woke the agent was seen.
+    #: The wakes that this run covers: later ones start another run.
     seen: int
     why: str
 
@@ -190,7 +190,7 @@ class BossShape(TypedDict):
     #: `agent` or `user`.
     kind: str
     name: str
-    #: The mandate of an agent.
+    #: The agent's mandate, which has the agent's id.
     outcome: str | None
 
 

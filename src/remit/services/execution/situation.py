@@ -1,7 +1,7 @@
-"""Situation of a run when it begins: why it was started, what is due, what waits for whom.
+"""Situation of a run when it begins: why it was started, what is due, who waits for whom.
 
-A model that is told this need not call four tools to find out, and does not begin again what it
-only waits for. Titles and names were chosen by others, so each stands in quotes, on one line.
+A model that has this need not call four tools to find it out, and does not begin again what only
+waits. Titles and names were chosen by others, so each is quoted, on one line.
 """
 
 import json
@@ -22,12 +22,12 @@ from remit.store.work import waits as wait_statements
 
 MOST_OUTCOMES = 12
 MOST_REPORTS = 12
-#: How much of what a mandate says goes into each prompt; the rest is in its document.
+#: How much of a mandate's text goes into each prompt; the rest is in its document.
 MOST_PURPOSE = 2000
 
 
 def of_run(ctx: Context, run: Run, agent: Agent) -> str:
-    """A few lines; nothing in them is an instruction."""
+    """The situation as a few lines; nothing in them is an instruction."""
     lines = [f"why-this-run: {run.why or 'you were started by hand'}"]
     lines += _outcomes(ctx, run, agent)
     lines += _to_judge(ctx, agent)
@@ -94,7 +94,7 @@ def _waits(ctx: Context, outcome: Outcome) -> str:
 
 
 def _to_judge(ctx: Context, agent: Agent) -> list[str]:
-    """The lines about those who wait for this agent."""
+    """Lines about those who wait for this agent."""
     found = ctx.tx.all(wait_statements.AWAITED_OF, agent=agent.id)
     shown = [f"- {waits.waiting_for_you(ctx, one)}" for one in found[:MOST_OUTCOMES]]
     return _listed("others-wait-for-you", shown, len(found))

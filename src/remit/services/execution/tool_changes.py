@@ -1,9 +1,9 @@
-"""Changes of MCP servers, and what they do to an agent at work.
+"""Changes of MCP servers, and their effect on a running agent.
 
-The database comes first: what was taken is refused from then on, what was given can be called. A
-program that is running has its list of tools already, so it is told by mail to save its state and
-end. Then it is started again, with a new list, because there is mail: that one, or one that says to
-go on.
+The database is authoritative: a right that was taken is refused from then on, one that was given
+can be used. A running program has its list of tools already, so the agent is told by mail to save
+its state and end. It is then started again with a new list, because it has mail: that one, or one
+that tells it to go on.
 """
 
 import json
@@ -32,7 +32,7 @@ _STEP = (
 
 
 def given(ctx: Context, grant: Grant) -> None:
-    """Somebody was granted a server, or was forbidden it."""
+    """Tell an agent that it was granted or forbidden a server, if the grant is of one."""
     if grant.kind is not ResourceKind.MCP_SERVER:
         return
     name = grant.resource_id
@@ -47,7 +47,8 @@ def given(ctx: Context, grant: Grant) -> None:
 
 
 def taken(ctx: Context, revoked: Sequence[str]) -> None:
-    """These grants were revoked just now; those among them that were about servers are told."""
+    """Tell the holders of the grants that were just revoked, if they were of servers and no other
+    is left."""
     if not revoked:
         return
     gone = set(revoked)
@@ -64,13 +65,13 @@ def taken(ctx: Context, revoked: Sequence[str]) -> None:
 
 
 def server_changed(ctx: Context, name: str) -> None:
-    """The same name, another server behind it."""
+    """Tell the holders of a server that its definition was replaced."""
     held = ctx.tx.all(statements.HELD_ON_SERVER, name=name)
     holders = dict.fromkeys(grant.holder_id for grant in held if grant.mode is not Mode.DENY)
     _tell(ctx, holders, f"The MCP server {name} was set up anew; its tools may be others now.")
 
 
-#: As the event is called by which an agent takes over its set-up as it is now.
+#: Name of the event of an agent's update.
 UPDATED = "agent.update"
 _SET_UP = (
     "You are set up anew. This run goes on as it began: save your state and end it as soon as you "
@@ -79,7 +80,7 @@ _SET_UP = (
 
 
 def updated(ctx: Context, agent: str) -> None:
-    """An agent was updated; at work, it goes on with what it was until it ends."""
+    """Tell a running agent that it was updated; its run keeps the old set-up until it ends."""
     if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent) is not None:
         approval_engine.tell(ctx, f"agent:{agent}", "Your set-up changes", _SET_UP)
 
@@ -95,8 +96,8 @@ def is_outdated(ctx: Context, run: Run) -> bool:
 
 
 def go_on(ctx: Context, run: Run) -> None:
-    """Wake an agent whose run ended because its tools changed: even without mail it has work to go
-    on with."""
+    """Wake an agent whose run ended because its tools changed: even without mail it has work to
+    continue."""
     if ctx.tx.one(leases.HAS_WORK, agent=run.agent_id) is not None:
         return
     since = {"company": run.company_id, "agent": run.agent_id, "since": run.started_at}

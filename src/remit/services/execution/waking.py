@@ -1,9 +1,9 @@
-"""Waking agents: whatever is news to an agent says so in the same transaction.
+"""Waking agents: news to an agent marks it as due, in the transaction that makes the news.
 
 News is what somebody else did about an outcome, or what the clock brought. Being open starts
-nothing by itself, and what an agent did itself is no news to it. Who cannot be started is not
-woken: a person at work, somebody paused, stopped, gone or not yet taken on. What lets them be
-started again wakes them.
+nothing by itself, and an agent's own acts are no news to it. An agent that cannot be started is not
+woken: a person, or an agent that is paused, stopped, gone or not yet approved. What makes it
+startable again wakes it.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,8 @@ def wake_all(ctx: Context, agents: Iterable[str], why: str) -> None:
 
 
 def news(ctx: Context, outcome: Outcome, why: str) -> None:
-    """Something happened to an outcome; its owner is to look at it, unless the owner did it."""
+    """Mark an outcome as having news for its owner, and wake the owner, unless the owner made
+    them."""
     if is_own(ctx, outcome.owner_id):
         return
     ctx.tx.run(due.NEWS, outcome=outcome.id, place=ctx.place_in_record + 1)
@@ -33,7 +34,7 @@ def news(ctx: Context, outcome: Outcome, why: str) -> None:
 
 
 def moved(ctx: Context, outcome: Outcome) -> None:
-    """It got further, whoever did that; standing still begins anew."""
+    """Note progress of an outcome, by anybody; the time that it stands still begins anew."""
     ctx.tx.run(due.MOVED, outcome=outcome.id)
 
 
@@ -49,13 +50,12 @@ def place_of_news(ctx: Context, owner: str) -> int:
 
 
 def is_own(ctx: Context, owner: str) -> bool:
-    """Return whether an agent does this itself, in a run: its own changes are looked at when the
-    run ends."""
+    """Return whether the agent itself does this, in a run: its own changes are no news to it."""
     return ctx.actor.agent_id == owner and ctx.actor.run_id is not None
 
 
 def news_for_dependents(ctx: Context, outcome: str) -> None:
-    """An outcome ended: whoever waited for it may be able to go on."""
+    """Mark and wake those who depend on an outcome that ended."""
     ctx.tx.run(
         due.NEWS_FOR_DEPENDENTS,
         outcome=outcome,
@@ -71,16 +71,16 @@ def news_for_dependents(ctx: Context, outcome: str) -> None:
 
 
 def look_now(ctx: Context, agent: str) -> None:
-    """Look anew at everything an agent could work on: somebody wants it started."""
+    """Make everything that an agent could work on due now, because it is to be started."""
     ctx.tx.run(due.LOOK_NOW, agent=agent)
 
 
 def wake_afresh(ctx: Context, agent: str, why: str) -> bool:
-    """The same, and what went wrong before does not make it wait."""
+    """Wake an agent, and forget its failures, so that no backoff delays it."""
     ctx.tx.run(leases.CALM, agent=agent)
     return wake(ctx, agent, why)
 
 
 def hold(ctx: Context, agent: str) -> None:
-    """It is not to be started until somebody says so."""
+    """Keep an agent from being started until it is woken again."""
     ctx.tx.run(leases.HOLD, agent=agent)

@@ -13,7 +13,7 @@ from remit.store.organisation import agents as agent_statements
 
 
 class Ended(NamedTuple):
-    """The end of a run; not yet, if it has no time. `purged`: its agent is gone for good."""
+    """The end of a run; `at` is None while it is live. `purged`: its agent is gone for good."""
 
     id: str
     well: bool
@@ -23,7 +23,7 @@ class Ended(NamedTuple):
 
 @query("leftovers.of_runs", FOR_REMIT)
 def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[Ended]:
-    """The runs of these that exist, with their ends."""
+    """Return the ends of those of the runs that exist."""
     found = [ctx.tx.one(statements.RUN, run=RunId(run)) for run in runs if is_id(run)]
     return [
         Ended(run.id, run.status in ENDED_WELL, run.ended_at, bool(_purged(ctx, [run.agent_id])))
@@ -34,7 +34,7 @@ def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[Ended]:
 
 @query("leftovers.purged", FOR_REMIT)
 def purged(ctx: Context, *, agents: Sequence[str]) -> list[str]:
-    """Retained workspaces of purged agents; for Remit itself."""
+    """Return those of the agents that are purged, so that their workspaces can go."""
     return _purged(ctx, agents)
 
 

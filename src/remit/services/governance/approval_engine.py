@@ -1,7 +1,7 @@
-"""Life of an approval; the only place where its status changes.
+"""Life cycle of an approval; the only module that changes its status.
 
-What follows from a decision belongs to what was asked for, and is in `approvals.py`. Who asked is
-told by mail, so that they are woken; who is to decide finds it among what awaits them.
+The consequences of a decision belong to each type of approval, and are in `approvals.py`. The
+requester is told by mail, which wakes an agent; people find what they can decide in their list.
 """
 
 import json
@@ -64,7 +64,7 @@ def ask(
     expires_at: Micros | None = None,
     **more: Any,
 ) -> Approval:
-    """Put something before whoever may decide it, exactly as it is now.
+    """Request an approval of exactly this payload, and route it to the decider.
 
     It is about an `agent`, whose `mandate` the caller may have at hand, and lies with `home`.
     """
@@ -106,7 +106,7 @@ def hire_payload(
 def decided_already(
     ctx: Context, kind: ApprovalType, payload: Mapping[str, Any], *, agent: AgentId, note: str
 ) -> Approval:
-    """The record of something that whoever decides did directly."""
+    """Record an approval of something that its decider did directly."""
     made = replace(
         _new(ctx, kind, payload, agent=agent, home=agent),
         status=ApprovalStatus.APPROVED,
@@ -179,14 +179,14 @@ def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Appr
 
 
 def is_altered(ctx: Context, approval: Approval) -> bool:
-    """Return whether the payload differs from the hash of its latest revision."""
+    """Return whether the payload differs from its latest revision or from its digest."""
     seen = ctx.tx.one(statements.REVISION, approval=approval.id, number=approval.revision)
     same = seen is not None and (seen.payload, seen.digest) == (approval.payload, approval.digest)
     return not same or not is_as_asked(approval)
 
 
 def refuse_altered(ctx: Context, approval: Approval) -> None:
-    """Nothing but what was asked for, seen and hashed is decided or carried out."""
+    """Refuse an approval whose payload is not exactly what was asked for, shown and hashed."""
     if is_altered(ctx, approval):
         ctx.accept(Action.APPROVAL_DECIDE, f"approval:{approval.id}", altered(approval))
 
@@ -201,7 +201,7 @@ def altered(approval: Approval) -> Decision:
 
 
 def check_seen(approval: Approval, seen: int | None) -> None:
-    """Compare the revision that the decider saw with the current one."""
+    """Refuse if the decider saw another revision than the current one."""
     if seen is not None and seen != approval.revision:
         raise stale(
             f"It was revised meanwhile: you saw revision {seen}, it is at {approval.revision}.",
@@ -211,7 +211,8 @@ def check_seen(approval: Approval, seen: int | None) -> None:
 
 
 def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | None) -> Approval:
-    """Change the status of an approval."""
+    """Change the status of an approval, if its transitions allow that, and begin or end the wait
+    for it."""
     if wanted not in TRANSITIONS[approval.status]:
         raise Conflict(
             f"It is {approval.status.value.replace('_', ' ')} and cannot become "
@@ -265,9 +266,9 @@ def _have_requester_wait(ctx: Context, approval: Approval, mandate: Outcome | No
 
 
 def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
-    """Nobody has to decide about an agent that is gone, or about what it asked for.
+    """Cancel the approvals about or requested by an agent that is gone; returns them.
 
-    Answers what is not decided any more; what it was to decide goes to the next above.
+    Those that it was to decide are routed to the next above.
     """
     gone = []
     for approval in ctx.tx.all(statements.UNDECIDED_OF_AGENT, agent=agent.id):
@@ -282,13 +283,13 @@ def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
 
 
 def cancel_one(ctx: Context, approval: Approval, note: str) -> None:
-    """Nobody has to decide it any more; who asked hears of it otherwise."""
+    """Cancel an approval, without mail to the requester, who is told in another way."""
     new = move(ctx, approval, ApprovalStatus.CANCELLED, note)
     ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
 
 
 def route_again(ctx: Context, approval: Approval) -> Approval:
-    """Route an approval to whoever may decide by now, and tell them."""
+    """Route an approval to its present decider, and tell them."""
     new = replace(approval, routed_to_agent_id=_route(ctx, approval))
     ctx.tx.run(statements.ROUTE_APPROVAL, approval=approval.id, new_agent=new.routed_to_agent_id)
     if approval.status is ApprovalStatus.PENDING:
@@ -298,7 +299,7 @@ def route_again(ctx: Context, approval: Approval) -> Approval:
 
 
 def _tell_decider(ctx: Context, approval: Approval) -> None:
-    """The board finds it in its list; an agent that may decide is woken."""
+    """Mail the deciding agent, if there is one; the board finds the approval in its list."""
     if approval.routed_to_agent_id is not None:
         tell(
             ctx,
@@ -312,7 +313,7 @@ def _tell_decider(ctx: Context, approval: Approval) -> None:
 def tell_requester(
     ctx: Context, approval: Approval, verdict: str, note: str | None, step: str = ""
 ) -> None:
-    """Tell the requester what was decided, by whom and why; that wakes it."""
+    """Mail the requester what was decided, by whom and why; that wakes an agent."""
     if approval.requester == ctx.actor.address:
         return
     by = ctx.actor.name if ctx.actor.kind is not ActorKind.SYSTEM else "Remit"
@@ -335,7 +336,7 @@ def tell(
     origin: MessageId | None = None,
     question: QuestionId | None = None,
 ) -> None:
-    """Mail from Remit itself. Who is gone meanwhile is not told."""
+    """Send mail from Remit itself. A receiver that is gone is skipped."""
     origin = origin or origins.of_caller(ctx)
     with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
         mail.post(
@@ -356,7 +357,8 @@ def boss_address(agent: Agent) -> str:
 
 @contextmanager
 def in_their_name(ctx: Context, approval: Approval, step: str) -> Iterator[None]:
-    """Carry out what was approved as who asked for it; what they may not do any more ends it."""
+    """Context manager: carry out what was approved, as the requester. If the requester may not do
+    it any more, a Conflict is raised."""
     with ctx.acting_as(principal(ctx, approval), ticket=approval.id):
         try:
             yield
@@ -367,10 +369,10 @@ def in_their_name(ctx: Context, approval: Approval, step: str) -> Iterator[None]
 
 
 def principal(ctx: Context, approval: Approval) -> Principal:
-    """The requester, as it is now."""
+    """Return the requester as a principal, with its present status."""
     if approval.requested_by_agent_id is None:
         assert approval.requested_by_user_id is not None
-        # Users are not deleted.
+        # Users are never deleted.
         user = ctx.tx.existing(people.USER, user=approval.requested_by_user_id)
         return Principal(ActorKind.USER, user.id, user.name)
     agent = lookup.agent_row(ctx, approval.requested_by_agent_id)
@@ -420,7 +422,7 @@ def _route(ctx: Context, approval: Approval, *at_hand: Agent | None) -> AgentId 
 
 
 def may_decide(ctx: Context, agent: str) -> bool:
-    """Return whether an agent may decide about requests of those below it."""
+    """Return whether an agent may decide requests of agents below it."""
     held = holding(ctx.held(agent, DECIDING), Level.USE, ctx.now)
     by_level = held.reason == "no_capability" and ctx.reach_of(agent) is not Reach.NOBODY
     return held.allowed or by_level
@@ -452,7 +454,7 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             now = configurations.configuration_of(about)
             return configurations.is_for_people({**now, **payload["configuration"]}, now)
         case ApprovalType.CAPABILITY_USE:
-            # A helper is run by what runs whoever asks for it.
+            # A helper has the adapter of its requester.
             borrows = payload["action"] == AGENT_CREATE and asker is not None
             config = configurations.configuration_of(asker) if asker and borrows else None
             return payload["resource"] == FULL_ACCESS or (
@@ -490,7 +492,7 @@ def _who(ctx: Context, requester: str) -> str:
 
 
 def details(approval: Approval) -> dict[str, object]:
-    """An approval as its events name it."""
+    """Details of an approval for its events."""
     return {
         "type": approval.type.value,
         "revision": approval.revision,

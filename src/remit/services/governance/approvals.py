@@ -1,4 +1,4 @@
-"""Approvals: ask, look, comment, decide. A decision and what follows from it are one commit."""
+"""Approvals: request, read, comment, decide. A decision and its consequences are one commit."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ from remit.store.organisation import governance as statements
 from remit.store.record import events as event_log
 
 MOST_DUE = 100
-#: Ids begin with the time, so whatever was asked for within the same minute looks alike.
+#: Ids begin with the time, so approvals of the same minute share a prefix.
 _MOST_WITH_PREFIX = 1000
 _BUDGETS = frozenset({"budgetMonthlyCents", "budgetMonthlyTokens"})
 DecisionNote = Annotated[str, Text(LONGEST_NOTE, empty=True), Help("Why; whoever asked reads it.")]
@@ -65,7 +65,7 @@ class Consequence:
     #: Answers the approval where that changed it.
     approved: Callable[[Context, Approval], Approval | None] = lambda _ctx, _approval: None
     turned_down: Callable[[Context, Approval, str], None] = lambda _ctx, _approval, _why: None
-    #: The payload of the next revision.
+    #: Returns the payload of the next revision.
     resubmitted: Callable[[Context, Approval, Mapping[str, Any]], dict[str, object]] = (
         lambda _ctx, approval, given: {**json.loads(approval.payload), **given}
     )
@@ -86,7 +86,7 @@ def _next_budget(_: Context, approval: Approval, given: Mapping[str, Any]) -> di
 
 
 def _same_call(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
-    """A parked call is approved as it was made, or made anew."""
+    """Return the payload of a parked call unchanged: a different call has to be made anew."""
     if given:
         raise BadInput("A call cannot be changed.", "Cancel it, and make the call you want.")
     payload: dict[str, object] = json.loads(approval.payload)
@@ -253,7 +253,7 @@ def _decide(
     expected_revision: int | None = None,
 ) -> tuple[Approval, str | None]:
     found, said = _require_deciding(ctx, approval), note or None
-    if wanted is not ApprovalStatus.REJECTED:  # which is the way to be rid of what was altered
+    if wanted is not ApprovalStatus.REJECTED:  # rejecting is the way to get rid of an altered one
         approval_engine.refuse_altered(ctx, found)
     approval_engine.check_seen(found, expected_revision)
     new = approval_engine.move(ctx, found, wanted, said)
@@ -374,7 +374,7 @@ def _author(comment: Comment) -> str:
 
 
 def _keep_note(ctx: Context, approval: Approval) -> None:
-    """Keep the note of a decision among the comments, also after a resubmission."""
+    """Store the note of a decision as a comment, so that it survives a resubmission."""
     if approval.decision_note:
         _add_comment(ctx, approval, approval.decision_note)
 
@@ -390,7 +390,7 @@ def comments(
 
 @query("approvals.history")
 def history(ctx: Context, *, approval: str, limit: int = 200) -> list[shapes.HappeningShape]:
-    """Events of an approval, oldest first; the newest of them when there are very many."""
+    """Events of an approval, oldest first; only the newest `limit` of them."""
     found = _require(ctx, Action.APPROVAL_READ, approval)
     newest = ctx.tx.all(event_log.NEWEST_ON, resource=f"approval:{found.id}", limit=limit)
     return [views.happening(event) for event in reversed(newest) if event.allowed]
@@ -420,13 +420,13 @@ def delete_agent(ctx: Context, *, approval: ApprovalRef) -> shapes.DeletedAgentS
 
 @query("approvals.due", FOR_REMIT)
 def due(ctx: Context) -> list[str]:
-    """Approvals that nobody decided in time; for Remit itself."""
+    """Return the approvals that expired undecided."""
     return ctx.tx.all(statements.DUE, limit=MOST_DUE)
 
 
 @command("approvals.expire", FOR_REMIT)
 def expire(ctx: Context, *, approval: str) -> shapes.ApprovalShape:
-    """Give up an approval that nobody decided in time; who asked is told."""
+    """Cancel an approval that expired undecided, and tell the requester."""
     found = lookup.find(ctx, APPROVAL, approval)
     ctx.require(Action.APPROVAL_CANCEL, on=f"approval:{found.id}")
     if not found.expired(ctx.now):
@@ -456,7 +456,8 @@ def _require(ctx: Context, action: Action, text: str) -> Approval:
 
 
 def _reader(ctx: Context) -> Callable[[Approval], bool]:
-    """A predicate that says whether the caller may see an approval, for walks over many."""
+    """Return a predicate: whether the caller may see an approval. Caches chains of bosses, for
+    lists."""
     place = cache(ctx.boss_chain)
 
     def sees(approval: Approval) -> bool:
@@ -491,8 +492,8 @@ def _facts(ctx: Context, approval: Approval) -> Matter:
 
 
 def _is_for_people(ctx: Context, approval: Approval) -> bool:
-    """Return whether the asking agent has no say in it, as no agent has or because it gains
-    by it."""
+    """Return whether the calling agent may not decide it: only people may, or the agent gains by
+    it."""
     own = approval.agent_id is not None and approval.agent_id in ctx.boss_chain(ctx.actor.id)
     return own or approval_engine.is_for_people(ctx, approval)
 
@@ -520,7 +521,7 @@ def _comments(
 
 
 def _budget(payload: Mapping[str, Any]) -> dict[str, int]:
-    """The wanted monthly budget: in money, in tokens, or both."""
+    """Return the requested monthly budget: money, tokens, or both."""
     found = {key: amount(payload.get(key), key) for key in sorted(_BUDGETS)}
     known = {key: value for key, value in found.items() if value is not None}
     if not known:

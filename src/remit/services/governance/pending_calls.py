@@ -1,8 +1,8 @@
-"""Calls that wait for approval.
+"""Parked calls, which wait for approval.
 
-A capability in mode `ask` lets every single use wait for a person. The call is parked with exactly
-the arguments it had. Approving it carries it out, once, in the name of who asked; a call that only
-looks is carried out when it is made again, because its answer is of use to nobody else.
+A capability in mode `ask` needs approval for each use. The call is parked with exactly the
+arguments it had. Approval carries it out, once, in the requester's name; a query is run when it is
+made again, because its answer is of use to the requester alone.
 """
 
 import hashlib
@@ -32,9 +32,9 @@ from remit.services.governance import approval_engine
 from remit.services.verbs import Arguments
 from remit.store.organisation import governance as statements
 
-#: How long a parked call waits before it is given up.
+#: How long a parked call waits before it expires.
 PARKED_FOR = 7 * DAY
-#: How long an answer holds: whoever was refused does not ask the same thing again at once.
+#: How long an answer is reused for the same call: a rejected requester cannot ask again at once.
 ANSWER_HOLDS = DAY
 _ASKING = Decision(Effect.ALLOW, "asks", "A person is asked.", "rule:asks")
 
@@ -80,7 +80,8 @@ class CallsAwaitingApproval:
 
 
 def _asked_before(ctx: Context, call: Call, digest: str) -> Approval | None:
-    """The last approval that was asked for the same call, also by an older version of the verb."""
+    """Return the last approval that was requested for the same call, including by an older version
+    of the verb."""
     before = ctx.tx.one(statements.OF_CALL, agent=ctx.actor.id, digest=digest)
     if before is not None or call.verb.version == 1:
         return before
@@ -99,18 +100,18 @@ def _is_older_form_of(verb: Verb[..., Any], digest: str, approval: Approval) -> 
 
 
 def _stored_call(approval: Approval) -> tuple[Verb[..., Any], Arguments]:
-    """The verb that is waiting, and its arguments as they are named now."""
+    """Return the parked verb, and its arguments carried over to their present names."""
     payload = json.loads(approval.payload)
     verb = verb_named(payload["verb"])
     stored = {**payload["arguments"], **payload["prepared"]}
-    # A call that was stored before versions were counted is of the first one.
+    # Calls without a stored version are from before versions were counted: version 1.
     return verb, verb.carry_over(stored, payload.get("version", 1))
 
 
 def _answer_that_holds(
     ctx: Context, before: Approval, decision: Decision, digest: str
 ) -> Ticket | Answer | Refused | None:
-    """The outcome of the same call made before, as long as it is of use."""
+    """Return the reusable answer of the same call made before; None if a new approval is needed."""
     if before.status in OPEN and not before.expired(ctx.now):
         ctx.record("approval.remind", f"approval:{before.id}")
         return _pending(before, decision)
@@ -120,16 +121,16 @@ def _answer_that_holds(
     if before.status is not ApprovalStatus.APPROVED:
         return None
     if before.used_at is None:
-        # Approved for what was asked then; who comes back much later has another reason.
+        # An approval that was not used in time does not cover a call that comes much later.
         if before.expires_at is not None and ctx.now >= before.expires_at:
             return None
         if _is_this_call(ctx, before, digest):
             return Ticket(before.id)
-        # It is not the call that somebody saw and approved, so somebody is asked anew.
+        # The stored call differs from the one that was seen and approved, so ask anew.
         refusal = approval_engine.altered(before)
         ctx.record("approval.refer", f"approval:{before.id}", None, refusal)
         return None
-    # Later than this, the same words are meant as another use.
+    # After that, the same call counts as a new use.
     uncollected = before.collected_at is None and before.result is not None
     return _collect(ctx, before) if uncollected and recent else None
 
@@ -148,7 +149,7 @@ def take_effect(ctx: Context, approval: Approval) -> Approval | None:
 
 
 def _collect(ctx: Context, approval: Approval) -> Answer:
-    """It was carried out when it was approved; who asked again is told what came of it."""
+    """Return the stored answer of a call that was carried out when it was approved."""
     assert approval.result is not None
     ctx.tx.run(statements.COLLECT_RESULT, approval=approval.id)
     ctx.record("approval.collect", f"approval:{approval.id}", None, approved(approval.id))
@@ -176,14 +177,14 @@ def _rejected(ctx: Context, approval: Approval) -> Refused:
 
 
 def _is_this_call(ctx: Context, approval: Approval, digest: str) -> bool:
-    """Return whether this call is the very one that was approved."""
+    """Return whether this call is exactly the approved one."""
     if approval_engine.is_altered(ctx, approval):
         return False
     return hmac.compare_digest(_digest(*_stored_call(approval)), digest)
 
 
 def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, object]:
-    """The arguments of a call, or the values that our side prepared for it, as JSON."""
+    """Return the arguments of a call, or the values that Remit prepared for it, as JSON."""
     chosen = {name: value for name, value in given.items() if name.startswith("new_") is prepared}
     try:
         plain: dict[str, object] = json.loads(json.dumps(chosen))
@@ -195,13 +196,13 @@ def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, object]:
 
 
 def _digest(verb: Verb[..., Any], given: Mapping[str, Any]) -> str:
-    """The same for the same request, whichever ids our side picked for it."""
+    """Digest of a call, independent of the ids that Remit chose for it."""
     asked = {name: value for name, value in given.items() if name != "new_id"}
     return hashlib.sha256(canonical([verb.name, asked]).encode()).hexdigest()
 
 
 def _blob(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The stored bytes that come with a call, so that they are not swept while it waits."""
+    """Return the stored bytes that belong to a call, so that they are not swept while it waits."""
     stored = given.get("new_stored") or {}
     sha256 = given.get("sha256") or stored.get("sha256")
     file_id = given.get("new_id") or given.get("file")

@@ -14,7 +14,7 @@ from remit.services.shape_basics import DifferenceShape, Moment, OwnedShape
 
 class UpdatedAgentShape(AgentShape):
     changes: list[DifferenceShape]
-    #: None when nobody has to decide.
+    #: None if no approval is needed.
     approval: ApprovalShape | None
     revision: int
     session_ended: bool
@@ -47,7 +47,7 @@ class ApprovalShape(OwnedShape):
 
 class HireShape(TypedDict):
     agent: AgentShape
-    #: None when nobody has to decide.
+    #: None if no approval is needed.
     approval: ApprovalShape | None
 
 

@@ -1,1 +1,1 @@
-"""Descriptions of agents: hiring, creating, configuring and updating one."""
+"""Descriptions of agents: hires, configurations and updates."""

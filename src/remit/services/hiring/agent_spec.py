@@ -1,4 +1,4 @@
-"""Descriptions of agents, read from outside: checked against the adapters that there are."""
+"""Descriptions of agents from outside: validated, with the settings checked by their adapter."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from remit.model.organisation.configuration import configuration_of
 from remit.services import lookup
 from remit.services.command import Context
 
-#: Access to the whole machine is granted to one agent at a time.
+#: Access to the whole machine is granted to each agent by itself, so it is not inherited.
 _OWN = "sandbox"
 
 
 def read(described: Mapping[str, object]) -> AgentSpec:
-    """The description of a new agent by the names of its fields; None is the default."""
+    """Validate the description of a new agent, by field names; None is the default."""
     unknown = described.keys() - FIELDS.keys()
     if unknown:
         known = ", ".join(sorted(one.key for one in CONFIGURED))
@@ -34,15 +34,15 @@ def _checked(described: Mapping[str, object]) -> AgentSpec:
 
 
 def new(ctx: Context, described: Mapping[str, object], boss: Agent | None) -> AgentSpec:
-    """The description of a new agent below its boss."""
+    """Validate the description of a new agent, with the adapter inherited from its boss."""
     return read(with_adapter(ctx, described, boss))
 
 
 def with_adapter(
     ctx: Context, described: Mapping[str, object], boss: Agent | None
 ) -> dict[str, object]:
-    """The description with what runs the agent. Where nobody said it, that is what runs its boss,
-    with its settings unless others are given, or else the first adapter that can be used."""
+    """Return the description with an adapter: unless it names one, the adapter of its boss, with
+    the boss's settings unless others are given, or else the first adapter that is usable here."""
     if described.get("adapter_type") is not None:
         return dict(described)
     model = _above(ctx, boss)
@@ -57,19 +57,20 @@ def with_adapter(
 
 
 def _above(ctx: Context, boss: Agent | None) -> Agent | None:
-    """The nearest, from the boss upwards, that a program runs: a person is nobody's default."""
+    """Return the nearest agent, from the boss upwards, that a program runs; people are skipped."""
     while boss is not None and boss.adapter_type == HUMAN:
         boss = lookup.agent_row(ctx, boss.boss_id) if boss.boss_id else None
     return boss
 
 
 def from_configuration(config: Mapping[str, Any]) -> AgentSpec:
-    """A description as a configuration has it, checked again."""
+    """Validate a stored configuration again, as a description."""
     return _checked({one.name: config.get(one.key) for one in CONFIGURED})
 
 
 def settled(config: Mapping[str, Any]) -> dict[str, object]:
-    """A configuration as it would be stored: checked, and with what null and blanks stand for."""
+    """Return a configuration as it would be stored: validated, with defaults for null and
+    blanks."""
     return configuration_of(from_configuration(config))
 
 
@@ -86,7 +87,7 @@ def adapter(text: object) -> str:
 
 
 def adapter_settings(kind: str, config: object) -> str:
-    """Settings as the adapter's own model takes them."""
+    """Validate settings with the adapter's own model."""
     text = document({} if config is None else config, "adapterConfig")
     registry.read(kind, json.loads(text))
     return text

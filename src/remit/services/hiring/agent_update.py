@@ -1,9 +1,8 @@
-"""Updating an agent: it takes over what it is configured with and the program that is installed.
+"""Update of an agent: a new session with its present configuration and the installed program.
 
-A run and the conversation that it goes on with keep the set-up with which they began. An update
-reads the settings anew with the adapter that is installed now, keeps them as a revision, and ends
-the conversation. An agent at work is told to save its state and end; it is started again with the
-new set-up.
+A run and the session that it resumes keep the set-up with which they began. An update reads the
+settings anew with the installed adapter, stores them as a revision, and ends the session. A running
+agent is told to save its state and end; it is started again with the new set-up.
 """
 
 from remit.adapters import registry
@@ -88,8 +87,8 @@ preview = preview_of("agents.preview_update", update)
 
 
 def _read_anew(ctx: Context, agent: Agent) -> dict[str, object]:
-    """The configuration as the adapter takes it now: without settings that it does not know any
-    more, and with another adapter where its own is gone or was only a stopgap."""
+    """The configuration as the installed adapter takes it: without settings that it does not know
+    any more, and with another adapter if its own is gone or was only a placeholder."""
     now = configuration_of(agent)
     kind, settings = agent.adapter_type, now["adapterConfig"]
     stopgap = kind == WITHOUT_MODEL and not settings.get("script")
@@ -112,7 +111,7 @@ def _read_anew(ctx: Context, agent: Agent) -> dict[str, object]:
 
 
 def _asks(ctx: Context, agent: Agent, wanted: dict[str, object]) -> bool:
-    """Return whether a person has to agree first, as to other changes that an agent makes."""
+    """Return whether a person has to approve the change, as for other changes by an agent."""
     if ctx.actor.kind is not ActorKind.AGENT:
         return False
     now = configuration_of(agent)

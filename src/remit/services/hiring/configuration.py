@@ -1,4 +1,4 @@
-"""Agents' configurations: who reads them, how they change, and how a change is taken back."""
+"""Configurations of agents: who may read them, changes, proposals, revisions and rollback."""
 
 import json
 from collections.abc import Mapping
@@ -42,9 +42,9 @@ from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import governance as statements
 
 Asked = TypeVar("Asked", shapes.ApprovalShape, shapes.ApprovalRevisionShape)
-#: How many are looked at for those in one part of the company.
+#: How many related agents are searched for those in the caller's part of the company.
 MOST_SEARCHED = 200
-#: More revisions than an agent has.
+#: Above every revision number.
 NEWEST = 2**30
 
 
@@ -83,7 +83,7 @@ def listing(
 def related(
     ctx: Context, *, company: str | None, role: str, adapter_type: str, limit: int = 5
 ) -> list[shapes.ConfigurationShape]:
-    """How those are configured who have the same adapter or role; the most alike first."""
+    """Return configurations of agents with the same adapter or role, most similar first."""
     lookup.company_of_caller(ctx, company)
     _require_reading(ctx, None)
     scope = ctx.membership.scope_agent_id if ctx.membership else None
@@ -100,15 +100,16 @@ def related(
 
 @query("configuration.may_read")
 def may_read(ctx: Context, *, company: str | None = None) -> None:
-    """Whether the caller may know how agents are configured."""
+    """Check that the caller may read configurations."""
     lookup.company_of_caller(ctx, company)
     _require_reading(ctx, None)
 
 
 def _readable(ctx: Context) -> bool:
-    """The same as a plain answer, for views that show more to those who may."""
+    """Return whether the caller may read configurations, for views that show more to those who
+    may."""
     if ctx.actor.kind is not ActorKind.AGENT:
-        return True  # who sees an approval, sees what it would change
+        return True  # people who see an approval see what it would change
     return ctx.decide(Action.CONFIG_READ, HIRING).allowed
 
 
@@ -181,7 +182,8 @@ def propose(
         raise Conflict("It is configured like that already.", "There is nothing to propose.")
     company = ctx.tx.existing(people.COMPANY)
     lends = lends_secret(wanted, configuration_of(found))
-    # An agent has one tool for both; a person who may change it and proposes wants a decision.
+    # An agent has one tool for both, so its proposal takes effect if it may change; a person who
+    # proposes wants a decision.
     may_change = (
         ctx.actor.kind is ActorKind.AGENT
         and ctx.decide(
@@ -253,9 +255,9 @@ def rollback(
 
 
 def merged(agent: Agent, changes: Mapping[str, Any]) -> dict[str, object]:
-    """A whole configuration: what the agent has, with these keys replaced.
+    """Return a whole configuration: the agent's present one with these keys replaced.
 
-    Where a secret was shown as taken out and comes back like that, it stays what it was.
+    A secret that was shown redacted and comes back so keeps its value.
     """
     current = configuration_of(agent)
     known = {
@@ -281,7 +283,8 @@ def proposal(agent: Agent, wanted: dict[str, object], why: str) -> dict[str, obj
 
 
 def as_seen(ctx: Context, view: Asked) -> Asked:
-    """An approval without what a proposal would replace, for whoever may not read that."""
+    """An approval without the values that a proposal would replace, unless the caller may read
+    them."""
     payload = view["payload"]
     if "difference" in payload:
         changes = cast(list[shapes.DifferenceShape], payload["difference"])
@@ -292,14 +295,15 @@ def as_seen(ctx: Context, view: Asked) -> Asked:
 def changes_seen(
     ctx: Context, changes: list[shapes.DifferenceShape]
 ) -> list[shapes.DifferenceShape]:
-    """Changes without what they replace, for whoever may not read that."""
+    """Changes without the values that they replace, unless the caller may read them."""
     if _readable(ctx):
         return changes
     return [{"path": one["path"], "now": one["now"]} for one in changes]
 
 
 def take_effect(ctx: Context, approval: Approval) -> None:
-    """Apply a proposed configuration, if the agent is still configured as it was then."""
+    """Apply an approved proposal, if the agent's configuration is still the one that it was made
+    for."""
     payload = json.loads(approval.payload)
     agent = lookup.agent_row(ctx, payload["agentId"])
     if agent is None or agent.status is AgentStatus.TERMINATED:
@@ -315,7 +319,7 @@ def take_effect(ctx: Context, approval: Approval) -> None:
 
 
 def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
-    """The proposal again, on top of what the agent's configuration is now."""
+    """The proposal again, based on the agent's present configuration."""
     payload = json.loads(approval.payload)
     agent = lookup.agent_row(ctx, payload["agentId"])
     if agent is None or agent.status is AgentStatus.TERMINATED:
@@ -339,7 +343,7 @@ def apply(
     source: RevisionSource,
     approval: Approval | None = None,
 ) -> Agent:
-    """Give an agent a configuration; the one before stays among its revisions."""
+    """Give an agent a new configuration, stored as a revision."""
     if source is not RevisionSource.RESUBMIT:
         _refuse_unconfigurable(agent)
     spec = _check(ctx, agent, wanted)
@@ -430,7 +434,7 @@ def _require_reading(ctx: Context, agent: Agent | None) -> None:
 
 
 def _shown(agent: Agent) -> shapes.ConfigurationShape:
-    """A configuration as it leaves: without secrets, and saying which were taken out."""
+    """A configuration without secrets, and the names of those that were redacted."""
     described, removed = views.description(agent)
     shown = {
         "agent_id": agent.id,
@@ -462,7 +466,7 @@ _stored = views.view_of(
 
 
 def difference(old: dict[str, object], new: dict[str, object]) -> list[shapes.DifferenceShape]:
-    """The changed leaves: also that a secret changed, but not what it was or is."""
+    """Return the changed leaves; of a secret only that it changed."""
     before, after = without_secrets(old)[0], without_secrets(new)[0]
     return [
         {"path": ".".join(keys), "was": value_at(before, keys), "now": value_at(after, keys)}

@@ -1,6 +1,7 @@
-"""`create_agent`: a helper with a fixed form of answering, which exists once a person said yes.
+"""`create_agent`: a helper with a fixed form of answering, which exists once a person approved it.
 
-Every agent may ask for one. Who has no permission to create agents has at most three undecided.
+Every agent may ask for one. An agent without the permission to create agents has at most three
+undecided requests.
 """
 
 import json
@@ -23,9 +24,9 @@ from remit.store.organisation import governance, people
 LONGEST_ROLE = 500
 DEFAULT_PROVIDER = "openai"
 DEFAULT_MODEL = "gpt-4"
-#: So many requests of an agent that may not create agents wait at once.
+#: Most undecided requests of an agent that may not create agents.
 MOST_UNDECIDED = 3
-#: As a decision says that an agent has no permission to create agents.
+#: Reason code of a decision against an agent without the permission to create agents.
 _UNPERMITTED = "may_not_hire"
 
 
@@ -38,7 +39,7 @@ def create_agent(
     auto_reply: object = True,
     next_agent: object = "human",
 ) -> shapes.CreatedHelperShape:
-    """A helper with a fixed form of answering. It is created when a person said yes, not before."""
+    """Create a helper with a fixed form of answering, once a person has approved it."""
     lookup.company_of_caller(ctx, None)
     called = agent_name(name)
     described = clean_role(role)
@@ -74,8 +75,8 @@ def create_agent(
 
 
 def _helper_adapter(ctx: Context, company: Company, me: Agent) -> Arguments:
-    """The adapter of a helper: the model that the company chose for helpers, or else the one of the
-    asking agent."""
+    """Return the adapter of a helper: the model that the company chose for helpers, or else the
+    adapter of the requester."""
     chosen = {"provider": company.chat_llm_provider, "model": company.chat_llm_model}
     if any(chosen.values()):
         found: Arguments = {"adapter_type": "llm"}
@@ -92,11 +93,11 @@ def _helper_adapter(ctx: Context, company: Company, me: Agent) -> Arguments:
 
 
 def _person_decides(ctx: Context, decision: Decision) -> Decision:
-    """Require a person, whatever the company does otherwise: `create_agent` creates nothing that
-    nobody approved.
+    """Require approval by a person, whatever the company's settings: `create_agent` creates nothing
+    unapproved.
 
-    An agent without the permission to create agents may ask as well. One that had it when asking
-    and lost it since is refused.
+    An agent without the permission to create agents may ask, too. One that had it when asking and
+    lost it since is refused.
     """
     permitted = decision.reason != _UNPERMITTED
     if permitted and decision.effect is not Effect.ALLOW:
@@ -131,7 +132,8 @@ def _check_undecided(ctx: Context) -> None:
 
 
 def clean_role(role: object) -> str:
-    """Blanks folded and bounded: what comes from a model goes into another one's prompt."""
+    """Fold blanks and cut the length: the text comes from a model and goes into another one's
+    prompt."""
     if role is None:
         return ""
     if not isinstance(role, str):
@@ -142,7 +144,7 @@ def clean_role(role: object) -> str:
 
 
 def prompt_for(name: str, role: str, next_agent: str) -> str:
-    """The whole prompt of such an agent; the same words for the same input, always."""
+    """The whole prompt of a helper; deterministic."""
     sentence = f" Your role is {role.rstrip('.')}." if role else ""
     return (
         f"You are agent {name}.{sentence}\n"

@@ -1,4 +1,4 @@
-"""A hire, tried out: who would come, what it would be told and may do; and nothing happens."""
+"""Dry run of a hire: the agent, its prompt and its rights; then everything is rolled back."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -22,7 +22,7 @@ from remit.store.organisation import people
 def preview(
     ctx: Context, *, company: str | None, asked: Mapping[str, Any]
 ) -> shapes.HirePreviewShape:
-    """The agent as it would be once somebody said yes, with its boss and its rights."""
+    """Return the agent as it would be after approval, with its boss and its rights."""
     lookup.company_of_caller(ctx, company)
     if asked.get("outcome") is None:
         described = {key: value for key, value in asked.items() if key != "outcome"}

@@ -1,4 +1,4 @@
-"""Hiring: an agent that exists and shows from the start, and works once a person said so."""
+"""Hires: the agent exists and is shown from the start, and works once the hire is approved."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ from remit.store.organisation import people
 
 MOST_GRANTS = 100
 LONGEST_REASON = 2_000
-#: Parts of a hire that stay as they are when it is submitted again, and their names.
+#: Parts of a hire that a resubmission cannot change, and their names.
 _KEPT = {
     "reportsTo": "boss",
     "outcomeId": "outcome",
@@ -62,12 +62,12 @@ _KEPT = {
 
 @dataclass(frozen=True)
 class Hired:
-    """The new agent, its outcome, and the approval that is still needed."""
+    """The new agent, its mandate, and the approval that is still needed."""
 
     agent: Agent
     mandate: Outcome
     approval: Approval | None
-    #: How much moved along with the outcome.
+    #: How many outcomes moved along.
     moved: int = 0
 
 
@@ -86,8 +86,8 @@ def hire(
     given: Sequence[Mapping[str, Any]] = (),
     **described: object,
 ) -> shapes.HireShape:
-    """Take an agent on, for a post or for an outcome; where the company wants to be asked, a
-    person decides whether, and reads the reason."""
+    """Hire an agent, for a post or for an outcome. If the company requires approval, a person
+    decides, and reads the reason."""
     described["reason"] = reason
     lookup.company_of_caller(ctx, company)
     if outcome is not None:
@@ -123,7 +123,8 @@ def hire_for(
     level: object = None,
     amounts: Mapping[Kind, int] | None = None,
 ) -> Hired:
-    """A new agent for an outcome that its owner hands over, with what is set aside for that."""
+    """Hire an agent for an outcome that its owner delegates, with a reservation out of the owner's
+    budget."""
     responsibility.check_not_hired_for(ctx, outcome)
     return _take_on(ctx, boss, described, given, level, outcome=outcome, amounts=amounts or {})
 
@@ -163,7 +164,7 @@ def _take_on(
         started = lookup.known_agent(ctx, agent.id)
         return Hired(started, mandate, None, moved)
     for wish in wishes:
-        grants.weigh(ctx, agent, wish)  # what could not be given is refused now, not later
+        grants.weigh(ctx, agent, wish)  # refuse now what could not be granted later
     if boss is not None and amounts:
         reservations.weigh(ctx, boss, amounts)
     payload = {
@@ -190,8 +191,7 @@ def _take_on(
 
 
 def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegation: bool) -> bool:
-    """Return whether the hire has to wait for a person; refuses one that is not permitted at
-    all."""
+    """Return whether the hire needs approval; refuses one that is not permitted at all."""
     decision = ctx.decide(
         Action.AGENT_CREATE,
         HIRING,
@@ -200,20 +200,20 @@ def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegati
     )
     company = ctx.tx.existing(people.COMPANY)
     if decision.effect is Effect.ASK and decision.basis:
-        # The hire is the request that a gated use would make.
+        # The request of the hire is the approval that a capability in mode `ask` needs.
         ctx.allow_by_rule(Decision(Effect.ALLOW, "asks", "A person is asked.", decision.basis))
         return True
     ctx.accept(Action.AGENT_CREATE, f"agent:{spec.name}", decision)
     settings = {"adapterConfig": json.loads(spec.adapter_config)}
     if ctx.actor.kind is ActorKind.AGENT and lends_secret(settings):
-        # Whether or not the company asks before hires, a person decides who gets a secret, and
-        # where requests of ours go.
+        # A person decides which agent gets a secret, and where requests with it are sent, whatever
+        # the company's settings.
         return True
     return company.require_board_approval_for_new_agents
 
 
 def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
-    """Boss of the new agent; an agent hires below itself."""
+    """Return the boss of the new agent; an agent hires for itself or for those below it."""
     if ctx.actor.kind is not ActorKind.AGENT:
         return lookup.agent(ctx, reports_to) if reports_to else None
     if reports_to is None:
@@ -230,14 +230,15 @@ def _boss(ctx: Context, reports_to: str | None) -> Agent | None:
 
 
 def _reason(text: object) -> str:
-    """The purpose of the hire, as the decider reads it."""
+    """Validate the reason for the hire, which the decider reads."""
     return clean_text("" if text is None else text, "reason", longest=LONGEST_REASON, empty_ok=True)
 
 
 def _level(
     ctx: Context, spec: AgentSpec, level: object, boss: Agent | None
 ) -> PermissionLevel | None:
-    """Permissions come with a hire only from those who may edit them."""
+    """Validate the permission level; permissions come with a hire only from those who may edit
+    them."""
     if spec.permissions != "{}" and ctx.actor.kind is ActorKind.AGENT:
         ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}")
     if level is None:
@@ -248,7 +249,8 @@ def _level(
 
 
 def _free_mandate(ctx: Context, outcome: Outcome, boss: Agent) -> Outcome:
-    """The outcome itself, or, when an earlier agent had its id, one inside it with the same aim."""
+    """Return the outcome itself, or, if an earlier agent had its id, a new one inside it with the
+    same title."""
     if lookup.agent_row(ctx, outcome.id) is None:
         return outcome
     again = open_outcome(
@@ -278,7 +280,7 @@ def _begin(
     *,
     for_outcome: bool,
 ) -> int:
-    """Give what a settled hire brings: the outcome, the grants, the level."""
+    """Give a new agent what its hire includes: the outcome, the grants, the level."""
     moved = responsibility.hand_to(ctx, mandate, agent, hired=True) if for_outcome else 0
     for wish in wishes:
         grants.give_to(ctx, agent, wish)
@@ -287,11 +289,11 @@ def _begin(
     return moved
 
 
-# ── what a decision does ────────────────────────────────────────────────────────────────────────
+# ── consequences of a decision ──────────────────────────────────────────────────────────────────
 
 
 def take_effect(ctx: Context, approval: Approval) -> None:
-    """The agent starts to work, with exactly what was approved."""
+    """Let the agent begin to work, with exactly what was approved."""
     payload = json.loads(approval.payload)
     agent = _as_approved(ctx, _limbo(ctx, approval), approval, payload)
     mandate = lookup.known_outcome(ctx, agent.id)
@@ -318,17 +320,17 @@ def take_effect(ctx: Context, approval: Approval) -> None:
 def _as_approved(
     ctx: Context, agent: Agent, approval: Approval, payload: Mapping[str, Any]
 ) -> Agent:
-    """The agent that waits, made what was approved, whatever became of its row meanwhile."""
+    """Return the pending agent, set to what was approved, whatever its row became meanwhile."""
     if (agent.id, agent.boss_id) != (payload["agentId"], payload["reportsTo"]):
         raise Conflict(
             f"{agent.name} was to report to another.", "Reject it; it can be asked anew."
         )
     now = configuration_of(agent)
-    # A hire of an older version may lack what a configuration has gained since.
+    # A hire that an older version stored may lack newer keys of a configuration.
     wanted = {**now, **payload["requestedConfigurationSnapshot"]}
     if wanted != now:
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
-    # Its level is given next; whoever waits has none but the first.
+    # The approved level is set next; a pending agent has the first one.
     said, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
     if (agent.can_create_agents, agent.permission_level) != (said, first):
         permit(ctx, agent, said, first)
@@ -346,7 +348,8 @@ def _set_aside(
 
 
 def _check_purpose(mandate: Outcome, payload: Mapping[str, Any]) -> None:
-    """Check that the outcome is the one that was approved; a hire of an older version has none."""
+    """Check that the outcome is the one that was approved; a hire that an older version stored has
+    no purpose."""
     said = (payload.get("purpose", mandate.title), payload.get("perpetual", mandate.perpetual))
     if said != (mandate.title, mandate.perpetual):
         raise Conflict(
@@ -364,14 +367,14 @@ def _check_owner(mandate: Outcome, agent: Agent) -> None:
 
 
 def turned_down(ctx: Context, approval: Approval, why: str) -> None:
-    """The agent is not taken on; its name is free again, and the outcome stays with its owner."""
+    """End the agent: its name is free again, and the outcome stays with its owner."""
     agent = lookup.agent_row(ctx, approval.agent_id or "")
     if agent is not None and agent.status is AgentStatus.PENDING_APPROVAL:
         outcome_ending.not_hired(ctx, agent, why)
 
 
 def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
-    """The hire as it is asked for now; the waiting agent is changed to fit."""
+    """Return the payload of the resubmitted hire; the pending agent is changed to match it."""
     payload = json.loads(approval.payload)
     agent = _limbo(ctx, approval)
     inner = given.get("requestedConfigurationSnapshot")
@@ -433,7 +436,7 @@ def _permitted_again(
 def _refuse_another_hire(
     ctx: Context, payload: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
-    """Refuse to change what a hire keeps when it is submitted again: nobody is to believe it."""
+    """Refuse changes of what a resubmission cannot change, rather than ignore them."""
     boss = given.get("reportsTo")
     said = {**given, "reportsTo": lookup.agent(ctx, boss).id if isinstance(boss, str) else boss}
     for key, words in _KEPT.items():
@@ -445,7 +448,7 @@ def _refuse_another_hire(
 
 
 def _wishes(given: object, mandate: Outcome, *, for_outcome: bool) -> list[dict[str, object]]:
-    """The capabilities for the new agent; those that come with an outcome end with it."""
+    """Validate the grants for the new agent; those of a hire for an outcome end with it."""
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_GRANTS:
         raise BadInput(f"grants: must be a list of at most {MOST_GRANTS}.")
     found = []

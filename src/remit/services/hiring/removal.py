@@ -1,4 +1,4 @@
-"""Deleting an agent that was never taken on: its row, its place, its papers."""
+"""Deletion of an agent that was never approved: its row, its place, its documents."""
 
 from remit.errors import Conflict
 from remit.model.organisation.agent import Agent
@@ -8,7 +8,7 @@ from remit.store.work import outcomes as outcome_statements
 
 
 def delete(ctx: Context, agent: Agent) -> None:
-    """Nothing of it is left but its approval, the comments on that, and the record of events."""
+    """Delete an agent. Its approval, the comments on that, and the events stay."""
     _check_no_member_has_it(ctx, agent)
     mandate = ctx.tx.one(outcome_statements.OUTCOME, outcome=agent.id)
     own = mandate is not None and mandate.owner_id == agent.id
@@ -26,7 +26,8 @@ def delete(ctx: Context, agent: Agent) -> None:
 
 
 def _check_no_member_has_it(ctx: Context, agent: Agent) -> None:
-    """To widen somebody's part, or to end it, is for a person to decide."""
+    """Refuse while a member's part of the company is this agent: what part they get instead is for
+    a person to decide."""
     member = ctx.tx.one(statements.MEMBER_OVER, agent=agent.id)
     if member is not None:
         raise Conflict(
@@ -36,7 +37,7 @@ def _check_no_member_has_it(ctx: Context, agent: Agent) -> None:
 
 
 def _delete_paper(ctx: Context, file_id: str) -> None:
-    """A document goes with its agent, unless somebody sent it to others: then they keep it."""
+    """Delete a document of the agent, or keep it as a file if it was sent to others."""
     if ctx.tx.one(statements.SENT_FILE, file=file_id) is not None:
         ctx.tx.run(statements.KEEP_AS_FILE, file=file_id)
         return

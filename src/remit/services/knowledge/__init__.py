@@ -1,1 +1,1 @@
-"""The knowledge base: files, their bytes, and documents that Remit keeps."""
+"""The knowledge base: files, their bytes, and documents that Remit writes."""

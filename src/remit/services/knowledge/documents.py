@@ -1,8 +1,8 @@
-"""Documents that Remit keeps itself: of outcomes, of an agent's memory, of what its runs did.
+"""Documents that Remit writes itself: of outcomes, of an agent's memory, and its activity log.
 
-An outcome's document shows its status, reasons and parts as they are now, above the prose that
-people and agents wrote. An activity log shows the summaries that runs submitted. Neither can be
-overwritten through the knowledge base.
+An outcome's document shows its current status, reasons and parts above the prose that people and
+agents wrote. An activity log shows the summaries that runs submitted. Neither can be overwritten
+through the knowledge base.
 """
 
 import json
@@ -25,7 +25,7 @@ from remit.store.work import outcomes as outcome_statements
 
 #: Larger than any text that comes with a verb.
 _LARGEST = 4 * 1024 * 1024
-#: How much of a log is shown in one reading.
+#: How many entries of a log are shown in one read.
 _SHOWN_ENTRIES = 200
 #: Greater than the number of any event.
 _NEWEST = (1 << 62) - 1
@@ -34,7 +34,7 @@ Stored = shapes.StoredShape
 
 
 def store(ctx: Context, file_id: str, text: str) -> Stored:
-    """Make a text durable under a file's id, before the row that names it is committed."""
+    """Make a text durable under a file's id, before the row that references it is committed."""
     if not text:
         return {"sha256": EMPTY, "size": 0, "is_text": True, "links": ()}
     with ctx.blobs.receive(_LARGEST) as spool:
@@ -63,7 +63,7 @@ def create(
     unlisted: bool = False,
     letter: bool = False,
 ) -> File:
-    """A new document; its bytes may have been stored already, under the same id."""
+    """Create a document; its bytes may have been stored already, under the same id."""
     new_id = file_id or ctx.ids.new()
     stored = stored or store(ctx, new_id, text)
     file = _new(ctx, new_id, kind, description, home, stored, unlisted=unlisted, letter=letter)
@@ -110,7 +110,7 @@ def _new(
 
 
 def rewrite(ctx: Context, file: File, text: str) -> File:
-    """The next version of a document that only Remit writes."""
+    """Write the next version of a document that only Remit writes."""
     stored = store(ctx, file.id, text)
     new = replace(
         file,
@@ -127,7 +127,7 @@ def rewrite(ctx: Context, file: File, text: str) -> File:
 
 
 def advance(ctx: Context, was: File, new: File) -> bool:
-    """Put a version in the place of the one before, unless there is another by now."""
+    """Replace the current version by the next one; False if another was written meanwhile."""
     seen = {"seen_version": was.version, "seen_sha256": was.sha256}
     if not ctx.tx.run(statements.ADVANCE_FILE, file=was.id, **seen, **renewed(new)):
         return False
@@ -137,7 +137,7 @@ def advance(ctx: Context, was: File, new: File) -> bool:
 
 
 def rename(ctx: Context, file_id: str, description: str) -> None:
-    """A document is called what its outcome is called."""
+    """Rename a document along with its outcome."""
     ctx.tx.run(
         statements.DESCRIBE_FILE, file=file_id, new_description=description, new_unlisted=True
     )
@@ -156,7 +156,7 @@ def _version(ctx: Context, file: File) -> Version:
 
 
 def prose(ctx: Context, file_id: str) -> str:
-    """The text that people and agents wrote in a document."""
+    """Return the stored text of a document, which people and agents wrote."""
     file = ctx.tx.one(statements.FILE, file=file_id)
     if file is None:
         return ""
@@ -165,7 +165,7 @@ def prose(ctx: Context, file_id: str) -> str:
 
 
 def heading(ctx: Context, file: File) -> str | None:
-    """The heading that Remit puts above (or instead of) the stored text when a document is read."""
+    """Return the text that Remit generates above (or instead of) the stored text of a document."""
     if file.kind is FileKind.OUTCOME:
         outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=file.id)
         return None if outcome is None else outcome_heading(ctx, outcome)
@@ -208,7 +208,7 @@ def activity_log(ctx: Context, file: File) -> str:
 def log_entries(
     ctx: Context, agent: str, limit: int, before: int | None = None
 ) -> list[shapes.LogEntryShape]:
-    """The log entries of an agent's runs, newest first."""
+    """Return the log entries of an agent's runs, newest first."""
     found = ctx.tx.all(
         event_log.ON_BEFORE,
         resource=f"log:{agent}",

@@ -1,7 +1,7 @@
-"""The knowledge base with its bytes: what is decided in `files.py`, what is kept in the blobs.
+"""The knowledge base with its bytes: decisions and rows are in `files.py`, bytes in the blob store.
 
-A version's bytes are durable before its row is committed, so a row never points to nothing. Bytes
-whose row never came are orphans, which `sweep` removes.
+The bytes of a version are durable before its row is committed, so no row references missing bytes.
+Bytes without a row are orphans, which `sweep` removes.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from remit.store.organisation.governance import HOLDS_BLOB
 from remit.store.work.files import REFERENCED
 
 T = TypeVar("T")
-#: Where bytes come from: all at once, an open file, or as they arrive.
+#: Source of bytes: all at once, an open file, or an asynchronous stream.
 Source = bytes | BinaryIO | AsyncIterator[bytes]
 
 LARGEST_FILE = 32 * 1024 * 1024
 PIECE = 256 * 1024
 #: How long bytes may wait for their row. A command takes seconds, so a day is generous.
 ORPHAN_AGE: Micros = DAY
-#: Waiting for a disk, not computing, so more threads than cores.
+#: Threads wait for the disk and do not compute, so there are more than cores.
 _THREADS = 8
 
 
@@ -85,8 +85,8 @@ class Library:
         return await self.call(caller, outcomes.create, **asked)
 
     async def call(self, caller: Caller, verb: Verb[..., R], **asked: Any) -> R:
-        """Any declared verb. A text that it keeps as a file is durable before its rows are, like
-        any other content."""
+        """Call any declared verb. A text that it stores as a file is made durable before the
+        call."""
         if verb.stored is None or asked.get(verb.stored.name) is None:
             return await self.gate(caller, verb, **asked)
         name = verb.stored.name
@@ -94,7 +94,7 @@ class Library:
         return await self._with_text(caller, verb, name, text, asked)
 
     async def send(self, caller: Caller, *, body: Source | str | None, **asked: Any) -> Answer:
-        """A message; its body is durable before it is sent."""
+        """Send a message; its body is made durable first."""
         if body is None or isinstance(body, str):
             return await self.call(caller, mail.send, body=body, **asked)
         new_id = self._ids.new()
@@ -115,7 +115,7 @@ class Library:
     async def _with_text(
         self, caller: Caller, verb: Verb[..., R], name: str, text: str, asked: Arguments
     ) -> R:
-        """Run a verb that makes a file of a text, with the text stored beforehand."""
+        """Call a verb that creates a file of a text, with the text stored beforehand."""
         if not text:
             return await self.gate(caller, verb, **{name: text}, **asked)
         new_id = self._ids.new()
@@ -139,7 +139,7 @@ class Library:
     async def open(
         self, caller: Caller, *, file: str, version: object = None, access: str = "read"
     ) -> tuple[Answer, BinaryIO]:
-        """A version and a stream of its bytes; the reading is in the access log."""
+        """Return a version and a stream of its bytes; the read is recorded in the access log."""
         return await self._open(
             await self.gate(caller, files.read, file=file, version=version, access=access)
         )
@@ -159,11 +159,11 @@ class Library:
     async def read(
         self, caller: Caller, *, file: str, version: object = None
     ) -> tuple[Answer, bytes]:
-        """A version with all of its bytes."""
+        """Return a version with all of its bytes."""
         return await self.contents(await self.gate(caller, files.read, file=file, version=version))
 
     async def contents(self, leave: Answer) -> tuple[Answer, bytes]:
-        """All bytes of a version that `files.read` gave leave to read."""
+        """Return all bytes of a version that `files.read` authorised."""
         view, stream = await self._open(leave)
         with stream:
             return view, await self.read_all(view, stream)
@@ -174,11 +174,11 @@ class Library:
         return await self.run(stream.read)
 
     async def keep(self, file_id: str, content: bytes) -> documents.Stored:
-        """Make bytes of our own durable; what names them is committed next."""
+        """Make bytes of Remit itself durable; the row that references them is committed next."""
         return documents.stored_as(await self.run(self._put, file_id, content))
 
     async def content(self, file_id: str, sha256: str) -> bytes:
-        """Bytes of our own."""
+        """Return bytes of Remit itself, without authorisation."""
 
         def read() -> bytes:
             with self.blobs.open(file_id, sha256) as stream:
@@ -187,25 +187,25 @@ class Library:
         return await self.run(read)
 
     async def sweep(self) -> SweepReport:
-        """Remove bytes that no version came to own."""
+        """Remove orphans: bytes that no version references."""
         now = self.gate.clock.now()
         return await self.run(self.blobs.sweep, self._referenced, now, ORPHAN_AGE)
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
-        """Do something that waits for storage without making everybody wait."""
+        """Run blocking storage work in a thread of the pool."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
 
     async def _writable(self, caller: Caller, file: str, version: object, sha256: object) -> str:
-        """The id of the file, unless it is clear already that the write will be refused."""
+        """Return the id of the file, unless the write would certainly be refused."""
         try:
             return await self.gate(
                 caller, files.may_write, file=file, version=version, sha256=sha256
             )
         except RemitError:
-            # It may be refused because this very request was carried out before.
+            # It may be refused because this same request succeeded before.
             first = await self.gate.first_answer(caller)
             if first is None or not is_id(str(first.get("id"))):
                 raise
@@ -219,7 +219,7 @@ class Library:
         *,
         new: bool = True,
     ) -> R:
-        """Make the bytes durable, then commit what names them."""
+        """Make the bytes durable, then commit the row that references them."""
         if not isinstance(source, AsyncIterator):
             content = await self.run(self._put, file_id, source)
         else:
@@ -252,9 +252,9 @@ class Library:
             return self.blobs.put(file_id, spool)
 
     def _take_back(self, file_id: str, sha256: str, new: bool) -> None:
-        """Remove the bytes of a caller who is not known any more. Somebody else may be storing the
-        same in a file that exists; so these are only put where sweeps look for what nobody names.
-        """
+        """Remove the bytes of a caller that is not authenticated any more. Another caller may be
+        storing the same bytes in an existing file, so there they are only moved to where a sweep
+        checks them."""
         if new:
             self.blobs.discard(file_id, sha256)
         elif not self._referenced([(file_id, sha256)]):
@@ -273,8 +273,9 @@ class Library:
 
 
 def _is_small(source: Source) -> bool:
-    """Small content is stored before anything is decided; large content waits for a first look.
+    """Return whether content is stored before its write is decided; large content is checked first.
 
-    Bytes that were refused are orphans and swept, so a look costs more than it saves.
+    Refused bytes are orphans and are swept, so for small content the check costs more than it
+    saves.
     """
     return isinstance(source, bytes) and len(source) <= SMALL

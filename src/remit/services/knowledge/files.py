@@ -32,7 +32,7 @@ from remit.store.messaging import mail as mail_statements
 from remit.store.work import files as statements
 
 MOST_WORDS = 16
-#: More matches than this are not all ranked; the newest are.
+#: Most matches that are ranked; of more, the newest.
 MOST_RANKED = 200
 LAST = (1 << 62) - 1
 #: A search in contents opens at most so many files for a page, and none that is larger.
@@ -53,7 +53,7 @@ def create(
     links: Sequence[str] = (),
     unlisted: bool = False,
 ) -> shapes.FileShape:
-    """A new file whose first version is stored already; its maker may write it."""
+    """Create a file whose first version is stored already; its creator may write it."""
     description = clean_text(description, "description", longest=LONGEST_DESCRIPTION)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FILE_CREATE, on=f"kb_file:{new_id}", home=_home(ctx))
@@ -86,8 +86,9 @@ def create(
 
 @query("files.may_write")
 def may_write(ctx: Context, *, file: str, version: object, sha256: object) -> str:
-    """Refuse early what would be refused late, before any bytes are stored. Answers the id."""
-    # Where a person has to be asked, it is the write that asks; there is no harm in storing bytes.
+    """Refuse early a write that would be refused late, before any bytes are stored. Returns the
+    id."""
+    # Approval is asked for by the write itself; bytes that are stored before do no harm.
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_WRITE, found, asking_too=True)
     documents.refuse_direct_writing(found)
@@ -113,7 +114,7 @@ def write(
     is_text: bool,
     links: Sequence[str] = (),
 ) -> shapes.FileShape:
-    """A new version, provided that the caller saw the latest one."""
+    """Write a new version, provided that the caller saw the latest one."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_WRITE, found)
     _check_seen(found, seen_version, seen_hash)
@@ -167,7 +168,7 @@ def describe(
 def read(
     ctx: Context, *, file: str, version: object = None, access: str = "read"
 ) -> shapes.ReadableShape:
-    """Leave to read a version, noted in the file's access log."""
+    """Authorise the read of a version, and record it in the file's access log."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_READ, found)
     wanted = _version(ctx, found, version)
@@ -244,18 +245,18 @@ def accesses(
 def listing(
     ctx: Context, *, company: str | None, after: str = "", limit: int = 100
 ) -> list[shapes.FileShape]:
-    """The files the calling agent can read or write, with the level it has."""
+    """List the files that the calling agent can read or write, with its level on each."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
     page = _own_books(ctx)
     own = [book["id"] for book in page]
-    if after in own:  # the books come first, whatever their ids are
+    if after in own:  # its own documents come first, whatever their ids
         page, after = page[own.index(after) + 1 :], ""
     elif after:
         page = []
     while len(page) < limit:
         found = ctx.tx.all(statements.HELD_FILES, holder=ctx.actor.id, after=after, limit=limit)
-        # Denied and expired files leave room for the next ones.
+        # Denied and expired files do not use up the page.
         with_level = ((file, level(ctx, file)) for file in found)
         page += [views.file(file, held) for file, held in with_level if held is not Level.NONE]
         if len(found) < limit:
@@ -265,7 +266,7 @@ def listing(
 
 
 def _own_books(ctx: Context) -> list[shapes.FileShape]:
-    """The calling agent's memory and log, which nobody had to grant."""
+    """The calling agent's memory and log, which need no grant."""
     me = lookup.agent_row(ctx, ctx.actor.id)
     if me is None:
         return []
@@ -285,8 +286,8 @@ def browse(
     before: str = END_OF_IDS,
     limit: int = 50,
 ) -> list[shapes.FileShape]:
-    """Search the descriptions of what the caller may know of; without words, the newest, and
-    with `letters` the texts of messages as well."""
+    """Search the descriptions of files that the caller may know of. Without words, list the newest;
+    `letters` includes the texts of messages."""
     text = clean_text(words, "query", longest=500, empty_ok=True)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
@@ -297,7 +298,7 @@ def browse(
             limit=max(MOST_RANKED, limit),
             **lookup.visibility(ctx),
         )
-        # Newest first among equals: the sort keeps the order it finds.
+        # The sort is stable, so among equals the newest stay first.
         candidates.sort(key=lambda file: -relevance(search_words(file.description), sought))
         found = candidates[:limit]
     else:
@@ -306,7 +307,7 @@ def browse(
 
 
 def _newest(ctx: Context, before: str, limit: int, letters: bool) -> list[File]:
-    """The files that the caller may know of, newest first."""
+    """Return the files that the caller may know of, newest first."""
     sight = lookup.visibility(ctx)
     page = {"company": ctx.company, "before": before, "limit": limit}
     if sight["sees_unlisted"]:
@@ -329,10 +330,10 @@ def containing(
     before: str = END_OF_IDS,
     limit: int = 20,
 ) -> shapes.FoundTextsShape:
-    """Files whose newest text contains some words as they stand, newest first, and with `letters`
-    the texts of messages as well; for people.
+    """Search the newest texts of files for words as they stand, newest first; `letters` includes
+    the texts of messages. For people.
 
-    Each page reads a part of what there is: `before` of the answer is where to go on.
+    Each page reads a limited number of files: `before` of the answer continues the search.
     """
     text = clean_text(words, "query", longest=500).strip().casefold()
     if ctx.actor.kind is not ActorKind.USER:
@@ -358,7 +359,7 @@ def containing(
             excerpt = " ".join(content[max(0, at - 60) : at + len(text) + 90].split())
             letter = None
             if letters and file.unlisted:
-                # Ids are in the order of time: a text is sent once it is there.
+                # Ids are ordered by time, and a text exists before its message.
                 sent = {"file": file.id, "since": file.id[:8]}
                 letter = ctx.tx.one(mail_statements.SENT_AS, **sent)
             view = views.file(file, level(ctx, file))
@@ -368,7 +369,8 @@ def containing(
 
 
 def level(ctx: Context, file: File) -> Level:
-    """The one level the caller has on a file; what needs an approval counts as had."""
+    """Return the highest level that the caller has on a file; a use that needs approval counts as
+    had."""
     held: GivenFacts = {}
     if ctx.actor.kind is ActorKind.AGENT and file.kind is not FileKind.OUTCOME:
         held["held"] = tuple(ctx.held(ctx.actor.id, kb_file(file.id)))
@@ -379,7 +381,8 @@ def level(ctx: Context, file: File) -> Level:
 
 
 def _home(ctx: Context) -> AgentId | None:
-    """Under whose part of the tree a new file lies: its maker's, or that of a user's scope."""
+    """Return the agent below which a new file is placed: its creator, or the top of a user's
+    part."""
     if ctx.actor.agent_id is not None:
         return ctx.actor.agent_id
     return ctx.membership.scope_agent_id if ctx.membership else None
@@ -444,7 +447,7 @@ def _note_access(ctx: Context, file: FileId, access: Access, version: int) -> No
 
 
 def index(ctx: Context, file: FileId, description: str) -> None:
-    """Let a file be found by the words of its description."""
+    """Index a file by the words of its description."""
     words = " ".join(search_words(description)[:MOST_INDEXED_WORDS])
     parameters: dict[str, object] = {"file": file, "words": words}
     if ctx.tx.dialect is SQLITE:

@@ -1,4 +1,4 @@
-"""An agent's daily notes: files of the knowledge base that it describes as
+"""An agent's daily notes: files of the knowledge base with the description
 `memories/YYYY-MM-DD.md`."""
 
 import re
@@ -15,7 +15,7 @@ _NAME = re.compile(r"memories/(\d{4}-\d\d-\d\d)\.md")
 
 @query("notes.recent")
 def recent(ctx: Context, *, days: int) -> list[tuple[str, str]]:
-    """The caller's own notes of the last days that have any: the day and the file, latest first."""
+    """Return the caller's notes of the latest days that have any: day and file, latest first."""
     lookup.company_of_caller(ctx, None)
     me = ctx.actor.agent_id
     if me is None:

@@ -29,7 +29,7 @@ class DescribedShape(TypedDict):
 
 
 class LinksShape(TypedDict):
-    #: For those who may read it.
+    #: Only for callers who may read it.
     links: NotRequired[list[str]]
 
 
@@ -62,7 +62,7 @@ class ReadableShape(FileShape):
 
     is_text: bool
     current_version: int
-    #: Of the newest version of a document that Remit keeps.
+    #: Only of the newest version of a document that Remit writes.
     heading: str | None
 
 
@@ -74,12 +74,12 @@ class FoundTextShape(FileShape):
 
 class FoundTextsShape(TypedDict):
     files: list[FoundTextShape]
-    #: Where to go on; None when all was gone through.
+    #: Continues the search; None at its end.
     before: str | None
 
 
 class StoredShape(TypedDict):
-    """Contents that are durable before the row that names them is committed."""
+    """Contents that are durable before the row that references them is committed."""
 
     sha256: str
     size: int

@@ -1,4 +1,4 @@
-"""End of a question: by an answer to it, by a reply to its letter, or because it is cancelled."""
+"""End of a question: by an answer, by a reply to its letter, or by cancellation."""
 
 import json
 
@@ -17,9 +17,9 @@ from remit.store.messaging import mail as statements
 
 
 def answered_by_mail(ctx: Context, reply: Message, question: QuestionId) -> None:
-    """A reply to the letter that carried a question answers it, from whoever may answer it.
+    """Answer a question by a reply to its letter, if the sender may answer it.
 
-    Where there are options, a reply that names none of them is a message like any other.
+    A reply that names none of the question's options is an ordinary message.
     """
     found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question)
     if (
@@ -36,8 +36,8 @@ def answered_by_mail(ctx: Context, reply: Message, question: QuestionId) -> None
 
 
 def who_answers(ctx: Context, found: Question) -> Matter:
-    """The facts for deciding who may answer: the boss that the asker has now, up to whom it was
-    passed on; or the board."""
+    """The facts for the decision who may answer: the asker's present boss, the agent that it was
+    passed on to, or the board."""
     asker = lookup.agent_row(ctx, found.agent_id)
     to_boss = asker is not None and found.to_agent_id is not None
     return {
@@ -48,7 +48,7 @@ def who_answers(ctx: Context, found: Question) -> Matter:
 
 
 def is_awaited(ctx: Context, answered: Message | None, asker: AgentId) -> bool:
-    """Return whether a reply to this letter may answer a question of an agent that awaits it."""
+    """Return whether a reply to this letter may answer an open question of the agent."""
     if answered is None or answered.question_id is None:
         return False
     found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=answered.question_id)
@@ -71,8 +71,8 @@ def end(ctx: Context, found: Question, text: str) -> Question:
 def close(
     ctx: Context, found: Question, status: QuestionStatus, answer: str | None, *, tells: bool = True
 ) -> Question:
-    """Close a question and the letter that carried it. With `tells`, the asker is told that
-    somebody else cancelled it."""
+    """Close a question and settle its letters. With `tells`, the asker is told that somebody else
+    cancelled it."""
     if not ctx.tx.run(
         statements.END_QUESTION,
         question=found.id,
@@ -95,7 +95,7 @@ def close(
 
 
 def settle_letters(ctx: Context, found: Question, why: str) -> None:
-    """Nobody needs to look at the letters that carry it any more."""
+    """Settle the unread letters of a question."""
     for letter in ctx.tx.all(statements.LETTERS_OF_QUESTION, question=found.id):
         inbox.settle(ctx, letter, why)
 

@@ -1,4 +1,4 @@
-"""Letters that nobody could handle: putting them back in line, and letting them rest."""
+"""Dead letters, which nobody could handle: revived or discarded by people and supervisors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -91,8 +91,8 @@ def _each_dead(
     outside: Callable[[Context, ChannelDelivery], object],
     inside: Callable[[Context, Delivery], object],
 ) -> Message:
-    """Treat every dead delivery of a letter, outside and inside, for whoever has a say over its
-    receiver, or its sender if it was for a channel: supervision, not mail."""
+    """Apply an act to every dead delivery of a letter, to channels and to inboxes. The caller needs
+    control of its receiver, or of its sender if it was for a channel: supervision, not mail."""
     letter = lookup.find(ctx, _DEAD_LETTER, text)
     if not _supervises(ctx, letter):
         letters.require_reading(ctx, letter)
@@ -122,7 +122,7 @@ def _dead(ctx: Context, message: Message) -> list[Delivery | ChannelDelivery]:
 
 
 def _supervises(ctx: Context, message: Message) -> bool:
-    """Return whether the caller has a say over somebody who could not handle the letter."""
+    """Return whether the caller has control of an agent that could not handle the letter."""
     return any(
         ctx.decide(Action.AGENT_CONTROL, over=delivery.agent_id).allowed
         for delivery in _dead(ctx, message)

@@ -1,6 +1,5 @@
-"""Escalation: when the one who was asked does not decide, works here no more, or is no longer the
-boss of the asker, the next above is awaited, and at last the board.
-"""
+"""Escalation of waits: if the awaited agent does not decide, is gone, or is no longer the asker's
+boss, the next above is awaited, and at last the board."""
 
 import json
 from contextlib import suppress
@@ -25,10 +24,10 @@ from remit.store.work import waits as wait_statements
 
 
 def next_above(ctx: Context, wait: Wait) -> AgentId | None:
-    """The agent that is awaited when who is awaited does not decide; the board when None.
+    """Return the agent that is awaited next if the present one does not decide; None for the board.
 
-    A capability is given by the boss of who asked, or by people, and only who was written to
-    replies.
+    A capability is given by the asker's boss or by people, and a reply comes from the addressee, so
+    these are never passed to an agent further up.
     """
     if wait.kind in (WaitKind.CAPABILITY, WaitKind.REPLY):
         return None
@@ -40,7 +39,7 @@ def next_above(ctx: Context, wait: Wait) -> AgentId | None:
 def pass_on(
     ctx: Context, wait: Wait, to: AgentId | None, why: str, *, user: UserId | None = None
 ) -> None:
-    """Have an agent decide it from now on, or a person, or the board; and tell them."""
+    """Make an agent, a person or the board the awaited one, and tell them."""
     waits.redirect(ctx, wait.kind, wait.subject_id, to, user)
     if wait.kind is WaitKind.QUESTION:
         _pass_question(ctx, QuestionId(wait.subject_id), to, why)
@@ -59,8 +58,8 @@ def pass_on(
 
 
 def remind(ctx: Context, wait: Wait, address: str) -> None:
-    """Tell who is awaited once more; the reply of an agent to a letter about a question is its
-    answer, while a person finds the question in their list."""
+    """Remind the awaited one. An agent answers a question by a reply to this letter; a person finds
+    the question in their list."""
     is_question = wait.kind is WaitKind.QUESTION and address.startswith("agent:")
     approval_engine.tell(
         ctx,
@@ -72,13 +71,13 @@ def remind(ctx: Context, wait: Wait, address: str) -> None:
 
 
 def receiver_gone(ctx: Context, agent: AgentId) -> None:
-    """Escalate the waits for an agent that works here no more: nobody replies, the rest goes to the
+    """Escalate the waits for an agent that is gone: waits for its replies end, others pass to the
     next above."""
     gone = lookup.known_agent(ctx, agent)
     for wait in ctx.tx.all(wait_statements.AWAITED_OF, agent=agent):
         if wait.kind is WaitKind.REPLY:
             waits.end_one(ctx, wait, _no_reply(wait, f"{gone.name} works here no more"))
-        elif wait.kind is not WaitKind.APPROVAL:  # these have a way of their own
+        elif wait.kind is not WaitKind.APPROVAL:  # approvals are routed again by their own module
             why = f"{gone.name}, who was to decide, works here no more."
             pass_on(ctx, wait, _living_above(ctx, wait, gone), why)
 
@@ -96,7 +95,7 @@ def boss_changed(ctx: Context, agent: str, before: AgentId | None) -> None:
         if wait.awaited_agent_id != before or wait.kind is WaitKind.REPLY:
             continue
         if wait.kind is WaitKind.APPROVAL:
-            # An approval stays for as long as somebody waits for it.
+            # An approval stays pending; it is routed to the new boss.
             approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=wait.subject_id)
             approval_engine.route_again(ctx, approval)
             continue
@@ -113,7 +112,7 @@ def _living_above(ctx: Context, wait: Wait, gone: Agent) -> AgentId | None:
 
 
 def _pass_question(ctx: Context, question: QuestionId, to: AgentId | None, why: str) -> None:
-    """Pass a question on with a letter; the letters before it need not be looked at."""
+    """Pass a question on by a new letter, and settle the earlier letters."""
     found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question)
     if found is None or found.status is not QuestionStatus.OPEN:
         return
@@ -143,7 +142,8 @@ def _as_letter(ctx: Context, found: Question, why: str) -> str:
 
 
 def _hand_on(ctx: Context, request: MessageId, to: AgentId) -> None:
-    """The letter that asks for a capability, so that it can be granted or refused by its id."""
+    """Deliver a request for a capability to another agent, so that it is granted or refused by its
+    id."""
     message = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=request)
     inbox.settle(ctx, message, "it was passed on")
     # The body of a message is never deleted.

@@ -1,8 +1,8 @@
-"""Delivery of a run's last words: to whom they name, or back to who wrote.
+"""Delivery of a run's final text: to the agent that it names, or back to the sender of the mail.
 
-`@name` at the beginning of the final text delivers it to that agent, `@human` to the board. An
-agent that replies by itself answers whoever wrote to it. The rules of mail hold for both, and the
-hop limit of a thread ends what would go on for ever.
+`@name` at the beginning delivers it to that agent, `@human` to the board. An agent with `autoReply`
+answers every letter of its run with it. The rules of mail hold for both, and the hop limit of a
+thread ends endless exchanges.
 """
 
 import json
@@ -24,7 +24,8 @@ HUMAN = "human"
 
 
 def deliver(ctx: Context, agent: Agent, run: Run, text: str) -> None:
-    """Send the final text of a run on, if it is meant for somebody."""
+    """Send the final text of a run as mail, if it names a receiver or the agent replies
+    automatically."""
     mention = _MENTION.match(text)
     body = text[mention.end() :].strip() if mention else text.strip()
     if not body:
@@ -59,7 +60,7 @@ def _send(
     ctx: Context, agent: Agent, run: Run, to: str | None, body: str, answered: Any | None
 ) -> None:
     if to is None:
-        return  # Remit itself wrote; it reads no answers
+        return  # Remit itself wrote it and reads no answers
     me = Principal(
         ActorKind.AGENT, agent.id, agent.name, agent.company_id, run.id, agent_status=agent.status
     )

@@ -1,4 +1,5 @@
-"""Inbox of an agent: deliveries, leases, and the outcome that is open while there is mail."""
+"""Inbox of an agent: deliveries, their leases to runs, and the outcome that is open while there is
+unread mail."""
 
 import json
 from collections.abc import Sequence
@@ -41,11 +42,11 @@ from remit.store.work import outcomes as outcome_statements
 
 PROCESS_INBOX = "Process inbox"
 GONE = "its receiver is gone"
-#: Why a letter is dead that could not be read without failing.
+#: Why a letter is dead that made its run fail.
 BROKE = "whoever read it failed, while other letters were handled"
-#: Why a letter is dead that an adapter said cannot be read, as often as it was tried.
+#: Why a letter is dead that its adapter called unreadable on every attempt.
 UNREADABLE = f"it could not be read {MOST_ATTEMPTS} times"
-#: Letters that died of these do not come back with others.
+#: Letters that died of these are not revived together with others.
 OWN_FAULT = (GONE, BROKE, UNREADABLE)
 _RECEIVED = replace(
     letters.MESSAGE, sees=lambda ctx: lambda message: _to_me(ctx, message) is not None
@@ -66,12 +67,13 @@ def deliver(
     first is its body, which may have been made for it."""
     later = due > ctx.now
     if not later:
-        # Mail that was due before this was sent comes before it, even if nobody has seen to it yet.
+        # Mail that was due earlier gets its position first, even if the clock has not delivered it
+        # yet.
         for earlier in ctx.tx.all(statements.DUE_FOR, receiver=agent or user):
             arrive(ctx, earlier)
     status = DeliveryStatus.DEFERRED if later else DeliveryStatus.QUEUED
     position = None if later else _next_position(ctx)
-    # The database numbers it.
+    # The database assigns the number.
     new = Delivery(0, message.company_id, message.id, agent, user, status, due, position)
     ctx.tx.run(statements.INSERT_DELIVERY, **row(new))
     if agent is not None and not later:
@@ -94,7 +96,7 @@ def take(
     me = _require_inbox(ctx)
     run = ctx.actor.run_id
     if run is not None:
-        ctx.lock_company()  # or a run that just ended could still take something up
+        ctx.lock_company()  # so that a run that just ended cannot take mail up
     waiting = ctx.tx.all(
         statements.WAITING_FOR_AGENT, agent=me, run=run, limit=max(1, min(limit, MOST_PER_TURN))
     )
@@ -111,7 +113,8 @@ def take(
 
 
 def _handed_over(waiting: Sequence[Delivery]) -> list[Delivery]:
-    """The waiting letters that a run is given: all, but letters that may break it one at a time."""
+    """Return the letters to hand to a run: all of them, but suspect ones, which may break it, one
+    at a time."""
     held = [one for one in waiting if one.status is DeliveryStatus.LEASED]
     given: list[Delivery] = []
     for delivery in waiting:
@@ -181,7 +184,7 @@ def acknowledge(
 
 
 def _to_me(ctx: Context, message: Message) -> Delivery | None:
-    """The delivery of a message to the caller; a letter that is held back has none yet."""
+    """Return the delivery of a message to the caller; None if it is deferred."""
     for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
         if ctx.actor.id in (delivery.agent_id, delivery.user_id) and delivery.position is not None:
             return delivery
@@ -189,10 +192,10 @@ def _to_me(ctx: Context, message: Message) -> Delivery | None:
 
 
 def run_ended(ctx: Context, run: RunId, agent: AgentId, *, fault: Fault | None) -> None:
-    """Settle a run's letters: done when it ended well, delivered again when it did not.
+    """Settle a run's letters: done if it ended well, otherwise returned to the inbox.
 
-    It comes again as often as it takes, unless the fault is its own: such a letter is found by
-    handing letters over one at a time, and set aside when it fails alone while others do not.
+    A letter is returned any number of times unless the letter itself is at fault: suspects are
+    handed over one at a time, and one that fails alone while others succeed is dead.
     """
     held = ctx.tx.all(statements.LEASED_TO, run=run)
     for delivery in held:
@@ -209,7 +212,7 @@ def _return(ctx: Context, delivery: Delivery, fault: Fault, *, alone: bool) -> N
     consequence = CONSEQUENCES[fault]
     faults, alone_run, position = delivery.faults, delivery.alone_run_id, delivery.position
     if consequence.counts and not alone:
-        faults = MOST_FAULTS_TOGETHER  # one of them is to blame; each is tried alone
+        faults = MOST_FAULTS_TOGETHER  # one of them is to blame, so each is tried alone
     elif consequence.isolates:
         faults += 1
         if alone and _is_suspect(delivery):
@@ -217,7 +220,7 @@ def _return(ctx: Context, delivery: Delivery, fault: Fault, *, alone: bool) -> N
                 _end(ctx, delivery, DeliveryStatus.DEAD, BROKE)
                 return
             alone_run = delivery.run_id
-            position = _next_position(ctx)  # those behind it come first
+            position = _next_position(ctx)  # letters behind it come first
     counts = consequence.counts and alone
     if counts and delivery.attempt >= MOST_ATTEMPTS:
         _end(ctx, delivery, DeliveryStatus.DEAD, UNREADABLE)
@@ -234,16 +237,16 @@ def _return(ctx: Context, delivery: Delivery, fault: Fault, *, alone: bool) -> N
 
 
 def _others_succeeded(ctx: Context, delivery: Delivery, since: RunId) -> bool:
-    """Return whether the receiver had a good run after one that failed with nothing but this
-    letter."""
+    """Return whether the receiver had a good run since the one that failed with this letter
+    alone."""
     found = ctx.tx.one(run_statements.GOOD_RUN_SINCE, agent=delivery.agent_id, run=since)
     return found is not None
 
 
 def bury(ctx: Context, agent: AgentId) -> shapes.BuriedMailShape:
-    """Mail for somebody who is gone awaits a person; whoever waited for a reply waits no more, and
-    what else it was to decide goes to the next above. Answers what ended of its own."""
-    from remit.services.messaging import escalation  # it rests on mail, which rests on this
+    """End the mail of an agent that is gone: its letters are dead, its schedules and questions
+    cancelled, and waits for it escalated. Returns the letters and schedules."""
+    from remit.services.messaging import escalation  # it imports mail, which imports this
 
     escalation.receiver_gone(ctx, agent)
     letters = ctx.tx.all(statements.WAITING_FOR_AGENT, agent=agent, run=None, limit=1 << 30)
@@ -262,8 +265,8 @@ def bury(ctx: Context, agent: AgentId) -> shapes.BuriedMailShape:
 
 
 def unbury(ctx: Context, agent: AgentId, message: MessageId) -> bool:
-    """Put a letter back in line that was buried with its receiver, who works again; whether it
-    was still there."""
+    """Revive a letter that was buried with its receiver, who is restored; returns whether it was
+    still dead."""
     for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message):
         if (
             delivery.agent_id == agent
@@ -276,7 +279,7 @@ def unbury(ctx: Context, agent: AgentId, message: MessageId) -> bool:
 
 
 def cancel(ctx: Context, delivery: Delivery, why: str) -> None:
-    """Its sender does not want it to be read any more, even by a run that took it up."""
+    """Cancel a delivery, even one that a run took up: its sender took it back."""
     _end(ctx, delivery, DeliveryStatus.CANCELLED, why)
     waits.end(ctx, WaitKind.REPLY, delivery.message_id)
     if delivery.agent_id is not None:
@@ -284,7 +287,7 @@ def cancel(ctx: Context, delivery: Delivery, why: str) -> None:
 
 
 def settle(ctx: Context, message: Message, why: str) -> None:
-    """Nobody needs to look at this message any more, unless a run is at it."""
+    """Mark a message as done for every receiver that has not taken it up."""
     for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
         if delivery.status is DeliveryStatus.QUEUED:
             _end(ctx, delivery, DeliveryStatus.DONE, why)
@@ -317,7 +320,7 @@ def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False)
 
 
 def arrive(ctx: Context, delivery: Delivery) -> None:
-    """A deferred message's time has come."""
+    """Deliver a deferred message whose time has come."""
     ctx.tx.run(statements.ARRIVE, delivery=delivery.id, new_position=_next_position(ctx))
     if delivery.agent_id is None:
         return
@@ -339,7 +342,7 @@ def arrive(ctx: Context, delivery: Delivery) -> None:
 
 
 def _sender(ctx: Context, message: Message) -> Principal:
-    """In whose name the files of a message are passed on."""
+    """Return the principal in whose name the files of a message are shared."""
     if message.sender_agent_id is not None:
         return Principal(ActorKind.AGENT, message.sender_agent_id, "", message.company_id)
     if message.sender_user_id is not None:
@@ -373,7 +376,7 @@ def discard(ctx: Context, delivery: Delivery) -> None:
 def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> None:
     ctx.tx.run(statements.END_DELIVERY, delivery=delivery.id, new_status=status.value, why=why)
     if status is DeliveryStatus.DEAD:
-        # Nobody will reply to what nobody reads.
+        # A letter that nobody reads gets no reply.
         said = f"Nobody will reply to your message (message:{delivery.message_id}): {why}."
         waits.end(ctx, WaitKind.REPLY, delivery.message_id, f"{said} A person looks at it.")
 
@@ -392,7 +395,7 @@ def _require_inbox(ctx: Context) -> AgentId:
 
 
 def _message(ctx: Context, delivery: Delivery) -> Message:
-    # A delivery is of a message.
+    # Every delivery has a message.
     return ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=delivery.message_id)
 
 
@@ -408,7 +411,7 @@ def _shown(ctx: Context, delivery: Delivery) -> shapes.TakenMessageShape:
 
 def _letter(shown: shapes.TakenMessageShape) -> Letter:
     kind, _, place = shown["sender"].partition(":")
-    # A linked sender is a person of the company, wherever they speak.
+    # A linked sender is a person of the company, even in a channel.
     outside = kind == "channel" and not shown["from_board"]
     sender = "remit" if kind == "system" else f"{kind}:{shown['sender_name']}"
     if kind == "channel":

@@ -1,4 +1,4 @@
-"""Trace of a letter: where it is, who read it, what was made of it, who wrote back."""
+"""Trace of a letter: its state, the runs that read it, the outcomes made of it, and the replies."""
 
 from remit.authority import Action
 from remit.model.execution.run import Run
@@ -17,12 +17,12 @@ from remit.store.messaging import mail as mail_statements
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import wishes as statements
 
-#: Of each kind so many are shown.
+#: Limit for each kind of item.
 MOST = 100
 
 
 def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
-    """The state of a letter from a person: a word, and a sentence that says more."""
+    """State of a letter from a person: a word and a sentence."""
     reached = [
         one
         for one in ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id)
@@ -37,7 +37,7 @@ def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
         return _said("deferred", f"{name} gets it at {views.time(delivery.deliver_at)}.")
     if delivery.status is DeliveryStatus.QUEUED:
         if message.sender_user_id and wishes.answers(ctx, message, message.sender_user_id):
-            return _said("answered", "It is answered.")  # by somebody who did not take it up
+            return _said("answered", "It is answered.")  # by an agent that did not take it up
         return _said("queued", f"{name} has not read it yet. {_why(ctx, delivery.agent_id)}")
     if delivery.status is DeliveryStatus.LEASED:
         return _said("being_read", f"{name} is reading it.")
@@ -82,7 +82,7 @@ def _said(word: str, sentence: str) -> shapes.LetterStateShape:
 
 
 def _in_work(ctx: Context, message: Message) -> str:
-    """The number of open parts, and what holds the first of them up."""
+    """Sentence with the number of open outcomes, and what holds the first of them up."""
     made = [one for one in _parts(ctx, message.id) if one.status is OutcomeStatus.OPEN]
     for outcome in made:
         held_up = waits.of_outcome(ctx, outcome.id)
@@ -112,7 +112,7 @@ def _why(ctx: Context, agent: str | None) -> str:
 
 
 def _cause(ctx: Context, delivery: Delivery) -> str:
-    """The cause of a dead letter, with the words of the last run that had it."""
+    """Why a letter is dead, with the error of the last run that had it."""
     why = delivery.ended_why or "it was tried too often"
     error = last_error(ctx, delivery)
     return _end(f"{why}; last: {error}" if error else why)
@@ -137,12 +137,13 @@ def tried_by(ctx: Context, delivery: Delivery) -> list[Run]:
 
 
 def _end(text: str | None) -> str:
-    """One full stop, however many there were."""
+    """Return the text with exactly one full stop at its end."""
     return f"{(text or '').strip().rstrip('.')}."
 
 
 def trace(ctx: Context, message: Message) -> shapes.ConsequencesShape | None:
-    """All that came of a letter, for people, as far as they may look; None for other mail."""
+    """Everything that came of a person's letter, limited to what the caller may see; None for other
+    mail."""
     if ctx.actor.kind is not ActorKind.USER or message.sender_user_id is None:
         return None
     about: dict[str, object] = {"message": message.id}
@@ -202,8 +203,8 @@ def trace(ctx: Context, message: Message) -> shapes.ConsequencesShape | None:
 
 
 def _runs(ctx: Context, message: Message) -> list[Run]:
-    """The runs that took a letter up, also those that gave it back, and those that had its
-    consequences."""
+    """Return the runs that took a letter up, including those that gave it back, and those that
+    handled what came of it."""
     found = {run.id: run for run in ctx.tx.all(statements.RUNS_OF, message=message.id)}
     for delivery in ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id):
         if delivery.agent_id is not None:
@@ -212,7 +213,8 @@ def _runs(ctx: Context, message: Message) -> list[Run]:
 
 
 def _parts(ctx: Context, letter: str) -> list[Outcome]:
-    """The outcomes made of a letter, and those parts of them that were not made of another."""
+    """Return the outcomes made of a letter and their parts, without those made of another
+    letter."""
     found: dict[str, Outcome] = {}
     wish = ctx.tx.one(statements.WISH, message=letter)
     behind = wishes.behind(wish) if wish is not None else [letter]

@@ -1,4 +1,4 @@
-"""Messages as their readers see them: who may see one, and with which text."""
+"""Messages for readers: who may read one, and its text."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ from remit.store.messaging import mail as statements
 from remit.store.organisation import people
 from remit.store.work import files as file_statements
 
-#: More than this of a body is read from its file.
+#: Longest body that is shown; the rest is in its file.
 LONGEST_SHOWN = 64 * 1024
 
 
 def require_reading(ctx: Context, message: Message) -> Message:
-    """End the call unless the caller may read the message."""
+    """Refuse the call unless the caller may read the message."""
     ctx.accept(Action.MESSAGE_READ, f"message:{message.id}", _reading(ctx, message))
     return message
 
@@ -28,11 +28,12 @@ def sees(ctx: Context, message: Message) -> bool:
 
 
 def _reading(ctx: Context, message: Message) -> Decision:
-    """Return whether the caller sent or received it, or has a say over who did."""
+    """Return the decision whether the caller may read it: a party, or somebody with control of
+    one."""
     if ctx.actor.kind is ActorKind.SYSTEM:
         return BY_REMIT
     me = ctx.actor.id
-    # Mail that waits for its time is not known to its receiver yet.
+    # Deferred mail is unknown to its receiver until it is delivered.
     reached = [
         delivery
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
@@ -62,7 +63,7 @@ def _both_report_here(ctx: Context, one: str | None, other: str | None) -> bool:
 
 
 def shown(ctx: Context, message: Message) -> shapes.LetterShape:
-    """A message with its body; that it was read is in the file's access log."""
+    """A message with its body; the read is recorded in the file's access log."""
     body, whole = body_of(ctx, message)
     if ctx.tx.writable:
         ctx.tx.run(
@@ -82,7 +83,7 @@ def shown(ctx: Context, message: Message) -> shapes.LetterShape:
 
 
 def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
-    """The text of a message as it was sent, and whether that is all of it."""
+    """Return the text of a message as it was sent, and whether it is complete."""
     # A message names a version that exists.
     version = ctx.tx.existing(
         file_statements.VERSION, file=message.body_file_id, number=message.body_version
@@ -90,7 +91,7 @@ def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
     with ctx.blobs.open(message.body_file_id, version.sha256) as stream:
         content = stream.read(LONGEST_SHOWN)
     whole = version.size <= LONGEST_SHOWN
-    # A cut may go through a character; what is left of it is dropped.
+    # The cut may split a character; its first bytes are dropped.
     return content.decode(errors="replace" if whole else "ignore"), whole
 
 
@@ -113,7 +114,7 @@ def _seen_messages(ctx: Context) -> Callable[[Message], bool]:
 
 
 def _parties(ctx: Context) -> dict[str, object]:
-    """An agent's own mail and that of its reports; nothing else is even read."""
+    """Limit the query to an agent's own mail and that of its reports."""
     return {"me": ctx.actor.id, "any_party": ctx.actor.kind is not ActorKind.AGENT}
 
 

@@ -1,7 +1,7 @@
-"""Mail: send it, take it up, acknowledge it. Nothing that was sent is lost, and nothing is forged.
+"""Mail: sending, with the rules who may write to whom. No message is lost, none is forged.
 
-The sender is whoever the token says. A message is `queued`, then `leased` to a run, then `done`; a
-run that fails gives it back, and what failed too often is `dead` and awaits a person.
+The sender is the owner of the token. A delivery is `queued`, then `leased` to a run, then `done`; a
+run that fails returns it, and one that failed too often is `dead` and awaits a person.
 """
 
 import json
@@ -64,7 +64,7 @@ from remit.store.work import waits as wait_statements
 
 @dataclass(frozen=True)
 class Receivers:
-    """The receivers of an address, and the decision that it may be written to."""
+    """The receivers of an address, and the decision that the caller may write to it."""
 
     agents: tuple[Agent, ...]
     users: tuple[UserId, ...]
@@ -147,18 +147,18 @@ def send(
     return {**views.message(message), "not_started": why_not, **told}
 
 
-#: Why an agent is not started for its mail, whatever it says, until somebody does something;
+#: Why an agent is not started for its mail until somebody acts,
 _KEPT = frozenset({"halted", "paused", "stopped", "budget", "no_adapter", "no_person"})
-#: and until its time comes.
+#: and why not yet, until a time.
 _KEPT_FOR_NOW = frozenset({"held", "limit"})
 
 
 def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> str | None:
-    """The reason why the receiver will not read it soon; None when it will.
+    """Return the reason why the receiver will not read it soon; None if it will.
 
-    What passes `by_itself` is no reason, if that is said.
+    `by_itself` ignores reasons that pass with time.
     """
-    from remit.services.organisation import idleness  # it rests on what rests on mail
+    from remit.services.organisation import idleness  # it imports mail indirectly
 
     kind, _, who = message.address.partition(":")
     receiver = lookup.agent_row(ctx, who) if kind == "agent" else None
@@ -170,13 +170,13 @@ def not_started(ctx: Context, message: Message, *, by_itself: bool = False) -> s
     word, sentence = kept
     if word not in (_KEPT if by_itself else _KEPT | _KEPT_FOR_NOW):
         return None
-    # Its spending, and who paused it, are for people.
+    # The sentence, which may show spending and who paused the agent, is for people.
     why = word.replace("_", " ") if ctx.actor.kind is ActorKind.AGENT else sentence
     return f"{receiver.name} does not start for it now: {why}"
 
 
 def _await_reply(ctx: Context, message: Message, outcome: str | None) -> shapes.CycleToldShape:
-    """Its sender waits with what it is about, until who it is for replies."""
+    """Let the sender wait, with the outcome that it is about, until the receiver replies."""
     me = ctx.actor.agent_id
     if me is None:
         raise BadInput("expects_reply: only agents wait.", "Leave it out.")
@@ -221,8 +221,8 @@ def post(
     mark: Mark | None = None,
     answers: bool = False,
 ) -> Message:
-    """Send a message; every way of sending ends here. An answer to a question may go to the asker,
-    wherever that is."""
+    """Send a message; every way of sending ends here. With `answers`, an answer to a question may
+    go to the asker, wherever that is in the tree."""
     assert not from_background or ctx.actor.kind is ActorKind.SYSTEM
     assert not from_channel or ctx.actor.kind is not ActorKind.AGENT
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
@@ -310,7 +310,7 @@ def post(
 
 
 def _hops(ctx: Context, answered: Message | None) -> int:
-    """The hops of a thread from agent to agent since a person wrote in it; Remit's own letters do
+    """Count the hops of a thread between agents since a person wrote in it; Remit's own letters do
     not count."""
     if answered is None or ctx.actor.kind is ActorKind.USER:
         return 0
@@ -334,7 +334,7 @@ def _end_waits_for_reply(
 def receivers_of(
     ctx: Context, address: Address, answered: Message | None = None, *, answers: bool = False
 ) -> Receivers:
-    """The receivers of an address; ends the call when the caller may not write to it."""
+    """Return the receivers of an address; refuses a caller who may not write to it."""
     if address.kind is AddressKind.AGENT:
         receiver = lookup.agent_ever(ctx, address.who)
         asked = answers or answering.is_awaited(ctx, answered, receiver.id)
@@ -385,7 +385,7 @@ def _to_user(ctx: Context, who: str) -> Receivers:
 
 
 def _to_channel(ctx: Context, who: str) -> Receivers:
-    """A place outside, for an agent that is bound to that kind of channel."""
+    """Check a place outside, for an agent that is bound to that kind of channel."""
     kind = who.partition(":")[0]
     me = ctx.actor.agent_id
     bound = None if me is None else bindings.speaking(ctx, me, kind)
@@ -408,7 +408,7 @@ def _to_channel(ctx: Context, who: str) -> Receivers:
 
 
 def _to_background(ctx: Context) -> Receivers:
-    """Nobody reads it: it is run, for the agent that sends it."""
+    """Check mail to the background: it has no reader, but runs as a job of its sender."""
     decision = ctx.require(
         Action.MESSAGE_SEND,
         Resource(ResourceKind.MESSAGE, IN_BACKGROUND),
@@ -419,7 +419,7 @@ def _to_background(ctx: Context) -> Receivers:
 
 
 def _board_for_vacant(ctx: Context, agents: Sequence[Agent]) -> list[UserId]:
-    """The readers of mail for vacant seats: the board over them, without the sender."""
+    """Return the readers of mail for vacant seats: the board over them, without the sender."""
     found = {
         user
         for agent in agents
@@ -430,8 +430,8 @@ def _board_for_vacant(ctx: Context, agents: Sequence[Agent]) -> list[UserId]:
 
 
 def _board_over(ctx: Context) -> list[UserId]:
-    """The people with the board's role over the sender: over all, or over a part that it belongs
-    to."""
+    """Return the people with the board's role over the sender: over everything, or over a part that
+    includes it."""
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     return _board(ctx, ctx.boss_chain(ctx.actor.agent_id or scope))
 
@@ -451,7 +451,7 @@ def _body(
     body_id: str | None,
     stored: documents.Stored | None,
 ) -> File:
-    """The file that is the message: one that exists, or a new one for the text."""
+    """Return the file of the message: an existing one, or a new one with the text."""
     if (text is None) == (file is None):
         raise BadInput("Give either a body or a file.", "Use one of the two.")
     if file is not None:
@@ -471,18 +471,19 @@ def _body(
         letter=True,
     )
     if ctx.actor.agent_id is not None:
-        # It may be read and passed on by who wrote it, and not changed after it was sent.
+        # Its author may read it and pass it on, but not change it after it was sent.
         grants.give_by_rule(ctx, ctx.actor.agent_id, made.id, Level.READ)
     return made
 
 
 def _is_empty(text: str, stored: documents.Stored | None) -> bool:
-    """A body that was stored beforehand may come without its text."""
+    """Return whether the message has no text; a body that was stored beforehand may come without
+    it."""
     return not text.strip() and (stored is None or bool(text) or not stored["size"])
 
 
 def written(address: Address, receivers: Receivers) -> str:
-    """An address that stays the same when names change."""
+    """Return the address by ids, so that it stays the same when names change."""
     if address.kind is AddressKind.AGENT:
         return f"agent:{receivers.agents[0].id}"
     if address.kind is AddressKind.USER:

@@ -1,9 +1,9 @@
-"""Origins: the letter of a person that an outcome or a message was made of.
+"""Origins: the letter of a person that an outcome or a message came of.
 
-What a run makes comes of the letter of a person that it took up, or of the letter behind what it
-was started for. Of several that a run took up nobody can tell which, so they share what it makes:
-it is kept with the first, and the others know that one. Parts of an outcome have the letter from
-what they are parts of: nothing is copied, so moving them moves it along.
+What a run makes comes of the person's letter that it took up, or of the letter behind the outcome
+that started it. If a run took up several, nobody can tell which it was, so they share what it
+makes: it is stored with the first, and the others refer to that one. Parts of an outcome inherit
+the letter through the tree: nothing is copied, so a moved part changes its letter.
 """
 
 import json
@@ -23,19 +23,19 @@ from remit.store.work import wishes as statements
 
 
 def of_message(message: Message) -> MessageId | None:
-    """The letter behind a message: what it came of, or itself when a person wrote it."""
+    """Return the letter behind a message: its origin, or itself if a person wrote it."""
     if message.origin_id is not None:
         return message.origin_id
     return message.id if message.sender_kind is ActorKind.USER else None
 
 
 def of_outcome(ctx: Context, outcome: str) -> MessageId | None:
-    """The letter behind an outcome, if there is exactly one."""
+    """Return the letter behind an outcome, if there is exactly one."""
     return _only(ctx.tx.all(statements.ORIGINS_BEHIND, outcome=outcome))
 
 
 def of_run(ctx: Context, run: Run) -> MessageId | None:
-    """The letter behind what a run makes."""
+    """Return the letter behind what a run makes."""
     letters = from_people(ctx, run)
     if letters:
         return letters[0]
@@ -47,7 +47,7 @@ def of_run(ctx: Context, run: Run) -> MessageId | None:
 
 
 def from_people(ctx: Context, run: Run) -> list[MessageId]:
-    """The letters of people that a run took up itself."""
+    """Return the letters of people that a run took up itself."""
     found = [
         ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
         for one in json.loads(run.message_ids)
@@ -60,7 +60,7 @@ def from_people(ctx: Context, run: Run) -> list[MessageId]:
 
 
 def of_letters(ctx: Context, run: Run) -> list[MessageId]:
-    """The letters of people behind what a run took up."""
+    """Return the letters of people behind the mail that a run took up."""
     found = [
         ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
         for one in json.loads(run.message_ids)
@@ -83,7 +83,7 @@ def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
     inherited = {of_outcome(ctx, parent.id) for parent in parents} - {None}
     if inherited:
         started_for = set(json.loads(run.outcome_ids))
-        # The outcome that started the run brings its own letter along, whatever else it read.
+        # The outcome that started the run has its own letter, whatever else the run read.
         if not of_letters(ctx, run) or any(parent.id in started_for for parent in parents):
             return None
     return None if inherited == {made_of} else made_of
@@ -92,8 +92,8 @@ def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
 def for_letter(
     ctx: Context, answered: Message | None, given: MessageId | None = None
 ) -> MessageId | None:
-    """The origin stored with a new message. An answer to a question belongs to what led to it; what
-    a person writes otherwise is a letter of its own."""
+    """Return the origin to store with a new message. A person's answer to a question belongs to the
+    origin of the question; anything else that a person writes is a letter of its own."""
     if given is not None:
         return given
     if ctx.actor.kind is ActorKind.USER:
@@ -112,7 +112,7 @@ def raised(ctx: Context, by_run: RunId | None) -> MessageId | None:
 
 
 def open_wish(ctx: Context, message: Message, receivers: Iterable[Agent]) -> None:
-    """A person wrote to an agent and is to be answered; people in seats answer as they like."""
+    """Open a wish for each agent that a person wrote to; people in seats answer as they like."""
     if message.sender_user_id is None or message.origin_id is not None:
         return
     for agent in receivers:
@@ -132,7 +132,8 @@ def open_wish(ctx: Context, message: Message, receivers: Iterable[Agent]) -> Non
 
 
 def ended(ctx: Context, outcome: Outcome) -> None:
-    """Something made of a wish has ended; whoever ended it may still write to the person."""
+    """Check a wish soon, because an outcome of it ended; its owner may still write to the person
+    first."""
     if outcome.origin_id is not None:
         look_soon(ctx, outcome.origin_id)
 

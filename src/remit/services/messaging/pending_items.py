@@ -1,4 +1,4 @@
-"""Loose ends of agents and those below: looking at them, and taking them back."""
+"""Loose ends of agents and those below: listing and cancelling them."""
 
 import contextlib
 from dataclasses import replace
@@ -36,7 +36,7 @@ MOST = 500
 
 @query(
     "waiting.loose_ends",
-    # The route answers a list, so it is made by hand.
+    # The HTTP route returns a list, so it is written by hand.
     AsTool(
         "loose_ends",
         "Loose ends of yours and of those below you.",
@@ -113,7 +113,7 @@ def cancel_message(ctx: Context, *, message: str) -> shapes.EndedMailShape:
 
 
 def take_back(ctx: Context, text: str) -> shapes.EndedMailShape:
-    """A message that was not delivered yet; or what its thread has under way in the background."""
+    """Cancel a message that was not delivered yet, or else the unfinished jobs of its thread."""
     message = lookup.find(ctx, _WAITING, text)
     if not _own(ctx, message):
         letters.require_reading(ctx, message)
@@ -149,7 +149,8 @@ def take_back(ctx: Context, text: str) -> shapes.EndedMailShape:
 
 
 def _under_way(ctx: Context, message: Message) -> list[Job]:
-    """Jobs that the caller may end: of this message or, if it began the thread, of all of it."""
+    """Return unfinished jobs that the caller may end: of this message or, if it began the thread,
+    of the whole thread."""
     return [
         job
         for job in ctx.tx.all(job_statements.UNFINISHED_IN_THREAD, thread=message.thread_id)

@@ -107,7 +107,7 @@ listing = visible_pages.lists(
 
 
 def cancel(ctx: Context, found: Question) -> shapes.EndedShape:
-    """By its owner, or by somebody above."""
+    """Cancel a question, as its asker or somebody above."""
     ctx.require(Action.THREAD_CANCEL, on=f"question:{found.id}", over=found.agent_id)
     answering.close(ctx, found, QuestionStatus.CANCELLED, None)
     return {"id": found.id, "status": "cancelled"}

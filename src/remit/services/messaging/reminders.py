@@ -1,8 +1,8 @@
-"""Reminding those who are awaited, and turning to the next above when that does not help.
+"""Reminders of waits, and escalation where these do not help.
 
-An agent that is awaited and does not decide hears of it again at growing intervals; then who is
-above it is awaited, at last the board. A person finds it in their list all the time, and hears
-of it once more after a day.
+An awaited agent that does not decide is reminded at growing intervals; then the next above is
+awaited, at last the board. A person has it in their list all the time, and is reminded once, after
+a day.
 """
 
 from remit.clock import DAY, Micros
@@ -20,7 +20,7 @@ companies = companies_due("reminding.companies", statements.TO_REMIND)
 
 @command("reminding.remind", FOR_REMIT)
 def remind(ctx: Context, *, company: str) -> shapes.RemindedShape:
-    """Remind whoever is awaited in a company, each once for each interval."""
+    """Remind the awaited agents and people of a company whose interval has passed, once each."""
     ctx.enter(company)
     ctx.allow_by_rule(BY_REMIT)
     due = due_here(ctx, statements.TO_REMIND)
@@ -42,7 +42,7 @@ def _remind_agent(ctx: Context, wait: Wait, pauses: tuple[Micros, ...]) -> None:
 
 
 def _remind_person(ctx: Context, wait: Wait) -> None:
-    """Once more, and then whoever else may decide."""
+    """Remind a person once; after another interval, the whole board."""
     to = f"user:{wait.awaited_user_id}" if wait.awaited_user_id else "board"
     if wait.reminders == 0:
         _note(ctx, wait, 1, ctx.now + DAY if wait.awaited_user_id else None)
@@ -54,7 +54,7 @@ def _remind_person(ctx: Context, wait: Wait) -> None:
 
 
 def _turn_to_next_above(ctx: Context, wait: Wait) -> None:
-    """The boss of who does not decide is awaited from now on, at last the board."""
+    """Pass a wait on to the next above, at last the board."""
     above = escalation.next_above(ctx, wait)
     why = f"{waits.awaited(ctx, wait)} was reminded of it and did not decide."
     escalation.pass_on(ctx, wait, above, why)

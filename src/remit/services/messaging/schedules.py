@@ -1,4 +1,4 @@
-"""Schedules: what an agent will send at set times, and the clock that sees to it."""
+"""Schedules: mail that an agent sends at set times, and the verb that delivers what is due."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ from remit.store.messaging import mail as statements
 T = TypeVar("T")
 
 LONGEST_BODY = 20_000
-#: The most schedules in one transaction.
+#: Most schedules and deliveries in one transaction.
 BATCH = 100
 
 _SYSTEM = Decision(Effect.ALLOW, "system", "Its time has come.", "rule:system")
@@ -84,12 +84,12 @@ def add(
     return views.schedule(schedule)
 
 
-#: When it would be sent.
+#: The schedule as it would be, with its first time.
 preview = preview_of("schedules.preview", add)
 
 
 def destination(ctx: Context, whose: Agent, to: object) -> str:
-    """Address of a schedule by id, so that it stays the same when names change hands."""
+    """Return the address of a schedule by ids, so that it stays the same when names change."""
     address = parse_address(f"agent:{whose.id}" if to is None else to)
     return mail.written(address, _as(ctx, whose, lambda: mail.receivers_of(ctx, address)))
 
@@ -105,7 +105,7 @@ listing = visible_pages.lists(
 
 
 def cancel(ctx: Context, found: Schedule) -> shapes.EndedShape:
-    """By its owner, or by somebody above."""
+    """Cancel a schedule, as its owner or somebody above."""
     ctx.require(Action.THREAD_CANCEL, on=f"schedule:{found.id}", over=found.agent_id)
     if found.status is not ScheduleStatus.ACTIVE:
         raise Conflict(f"The schedule is {found.status.value}.")
@@ -116,7 +116,7 @@ def cancel(ctx: Context, found: Schedule) -> shapes.EndedShape:
 
 @query("schedules.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
-    """When something has to be done next; for Remit itself."""
+    """Return the time of the next deferred message or schedule."""
     times = [ctx.tx.one(statements.NEXT_DUE), ctx.tx.one(statements.NEXT_SCHEDULE)]
     known = [int(time) for time in times if time is not None]
     return min(known) if known else None
@@ -124,7 +124,7 @@ def next_due(ctx: Context) -> Micros | None:
 
 @query("schedules.companies_due", FOR_REMIT)
 def companies_due(ctx: Context) -> list[str]:
-    """Where something has come due; for Remit itself."""
+    """Return the companies with a deferred message or a schedule that is due."""
     found = ctx.tx.all(statements.COMPANIES_DUE)
     found += ctx.tx.all(statements.COMPANIES_WITH_SCHEDULES_DUE)
     return list(dict.fromkeys(found))
@@ -132,7 +132,8 @@ def companies_due(ctx: Context) -> list[str]:
 
 @command("schedules.run_due")
 def run_due(ctx: Context, *, company: str) -> shapes.DueMailShape:
-    """Deliver what has come due in a company, in order, each once."""
+    """Deliver the deferred mail of a company that is due and fire its schedules, in order, each
+    once."""
     assert ctx.actor.kind is ActorKind.SYSTEM
     ctx.enter(company)
     ctx.allow_by_rule(_SYSTEM)
@@ -151,7 +152,8 @@ def run_due(ctx: Context, *, company: str) -> shapes.DueMailShape:
 
 
 def _fire(ctx: Context, schedule: Schedule) -> None:
-    """Send it in its owner's name. What was missed while nobody watched is sent once."""
+    """Send a schedule's mail in its owner's name. Times that were missed while nothing ran are made
+    up by one message."""
     owner = lookup.known_agent(ctx, schedule.agent_id)
     post = partial(
         mail.post, ctx, to=schedule.address, text=schedule.body, subject=schedule.subject
@@ -169,7 +171,7 @@ def _fire(ctx: Context, schedule: Schedule) -> None:
 
 
 def _give_up(ctx: Context, schedule: Schedule, owner: Agent, error: RemitError) -> None:
-    """End a schedule that cannot be sent any more; its owner is told."""
+    """End a schedule whose mail is refused for good, and tell its owner."""
     _move(ctx, schedule, ScheduleStatus.CANCELLED, None, schedule.last_at)
     ctx.record("schedule.failed", f"schedule:{schedule.id}", {"why": error.sentence}, _SYSTEM)
     mail.post(
@@ -182,7 +184,7 @@ def _give_up(ctx: Context, schedule: Schedule, owner: Agent, error: RemitError) 
 
 
 def _as(ctx: Context, agent: Agent, act: Callable[[], T]) -> T:
-    """Do something in an agent's name."""
+    """Call a function in an agent's name."""
     caller, ctx.actor = ctx.actor, _acting(agent)
     try:
         return act()

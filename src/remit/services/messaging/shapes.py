@@ -22,7 +22,7 @@ from remit.services.shape_basics import (
 
 
 class EndedMailShape(EndedShape):
-    #: Background jobs that were under way.
+    #: Background jobs that were cancelled.
     jobs: list[str]
 
 
@@ -39,13 +39,13 @@ class MessageShape(OwnedShape):
     request: CapabilityRequestShape | None
     origin_id: str | None
     mark: str | None
-    #: The speaker, when it came through a channel that says so.
+    #: The speaker, if the channel names one.
     outside_sender: str | None
     created_at: Moment
 
 
 class SentMessageShape(MessageShape, CycleToldShape):
-    #: Why its receiver will not read it soon.
+    #: Why its receiver will not read it soon; None if it will.
     not_started: str | None
 
 
@@ -60,7 +60,7 @@ class NamedMessageShape(MessageShape):
 
 class BodyShape(TypedDict):
     body: str
-    #: Whether there is more of it.
+    #: Whether the body was cut.
     body_cut: bool
 
 
@@ -257,7 +257,7 @@ class ReceivedMessageShape(TakenMessageShape):
 
 class InboxShape(TypedDict):
     messages: list[TakenMessageShape]
-    #: How many there are in all.
+    #: How many wait in all.
     waiting: int
 
 
@@ -266,7 +266,7 @@ class RemindedShape(TypedDict):
 
 
 class DueMailShape(TypedDict):
-    """How many deferred messages arrived, and how many schedules sent one."""
+    """Counts of deferred messages that arrived, and of schedules that sent one."""
 
     arrived: int
     fired: int
@@ -276,5 +276,5 @@ class BuriedMailShape(TypedDict):
     """Mail that ended with an agent."""
 
     letters: list[str]
-    #: With the time that each would have sent something next.
+    #: Each with the time at which it would have fired next.
     schedules: dict[str, int | None]

@@ -1,4 +1,4 @@
-"""Looking at mail: an inbox, a thread, what was sent. Nothing is taken up by looking."""
+"""Reading mail: an inbox, a thread, sent mail. Reading takes nothing up."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -22,9 +22,9 @@ from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
 from remit.store.work import wishes as wish_statements
 
-#: In a list, more than this of a body is left out.
+#: Longest body in a list.
 LONGEST_LISTED = 4096
-#: A thread that is longer is shown without its end.
+#: Longest thread; its end is cut.
 LONGEST_THREAD = 100
 _AT_A_TIME = 200
 #: A position after all others.
@@ -41,7 +41,7 @@ def own_inbox(
     after: tuple[str, int] = ("", 0),
     limit: int = 100,
 ) -> list[shapes.ReceivedMessageShape]:
-    """The caller's mail, oldest first: what is unread, or all of it. `after` is where to go on."""
+    """The caller's mail, oldest first: unread, or all. `after` continues a page."""
     if ctx.actor.agent_id is not None:
         lookup.company_of_caller(ctx, company)
         return _inbox_of(ctx, ctx.actor.agent_id, everything, after[1], limit)
@@ -69,7 +69,7 @@ def newest(
     before: int = LAST_POSITION,
     limit: int = 100,
 ) -> list[shapes.ReceivedMessageShape]:
-    """The calling person's mail in a company, newest first: what is unread, or all of it."""
+    """The calling person's mail in a company, newest first: unread, or all."""
     lookup.company_of_caller(ctx, company)
     found = ctx.tx.all(
         statements.NEWEST_OF_USER,
@@ -90,7 +90,7 @@ def inbox_of(
     after: tuple[str, int] = ("", 0),
     limit: int = 100,
 ) -> list[shapes.ReceivedMessageShape]:
-    """Mail of an agent, unread or all, for somebody with the right to look."""
+    """Mail of an agent, unread or all, for a caller who may read it."""
     found = lookup.agent_anywhere(ctx, agent)
     return _inbox_of(ctx, found.id, everything, after[1], limit)
 
@@ -161,7 +161,7 @@ def trace(ctx: Context, *, message: MessageRef) -> shapes.TraceShape:
 
 
 def _trace(ctx: Context, found: Message) -> shapes.TraceShape | None:
-    """The trace of a person's letter; for its consequences, of the letter behind them."""
+    """The trace of a person's letter; for a message that came of one, the trace of that letter."""
     if found.origin_id is not None:
         behind = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.origin_id)
         if behind is not None and letters.sees(ctx, behind):
@@ -193,7 +193,7 @@ def _all_messages(ctx: Context, before: str) -> Iterator[Message]:
 
 def _received(ctx: Context, delivery: Delivery) -> shapes.ReceivedMessageShape:
     """A message in an inbox."""
-    # A delivery is of a message.
+    # Every delivery has a message.
     message = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=delivery.message_id)
     body, whole = letters.body_of(ctx, message)
     return {
@@ -213,7 +213,7 @@ def _delivered(delivery: Delivery, message: Message) -> str:
 
 
 def _sent(ctx: Context, message: Message) -> shapes.ListedMessageShape:
-    """A message, and what became of it."""
+    """A message with its deliveries."""
     reached = ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id)
     return {
         **_named(ctx, message),
@@ -230,7 +230,7 @@ def _sent(ctx: Context, message: Message) -> shapes.ListedMessageShape:
 
 
 def _read(ctx: Context, message: Message) -> shapes.ReadMessageShape:
-    """A message with its text; that it was read is in the access log."""
+    """A message with its text; the read is recorded in the access log."""
     return {**letters.shown(ctx, message), **_sent(ctx, message)}
 
 
@@ -249,8 +249,7 @@ def _delivery(ctx: Context, delivery: Delivery) -> shapes.DeliveryShape:
 
 
 def _to_background(ctx: Context, message: Message) -> Iterator[shapes.DeliveryShape]:
-    """The state of mail to the background: read when it was accepted; the rest is the state of a
-    job."""
+    """State of mail to the background: done once it is accepted; the rest is the job's state."""
     if message.address != BACKGROUND:
         return
     job = ctx.tx.one(job_statements.JOB_OF_MESSAGE, message=message.id)

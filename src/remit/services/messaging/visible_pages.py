@@ -1,4 +1,4 @@
-"""Questions and schedules as lists, for whoever may see them."""
+"""Lists of questions and schedules, limited to those that the caller may see."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -31,7 +31,8 @@ def _listed(
     after: str,
     limit: int,
 ) -> list[T]:
-    """A page of things of one agent; for a person, of everybody in their part of the company."""
+    """Return a page of questions or schedules of one agent; for a person, of every agent in their
+    part of the company."""
     whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
     if whose is not None:
         require_look(ctx, whose)
@@ -49,7 +50,7 @@ def lists(
     which: str,
     about: str,
 ) -> Verb[..., list[Answer]]:
-    """The verb that lists questions or schedules."""
+    """Declare the verb that lists questions or schedules."""
 
     def listing(
         ctx: Context,
@@ -80,7 +81,7 @@ def lists(
 
 
 def require_look(ctx: Context, agent: str) -> None:
-    """End the call unless the caller may see what this agent left open."""
+    """Refuse the call unless the caller may see the agent's open items."""
     ctx.require(_looking(ctx), over=agent)
 
 
@@ -94,7 +95,7 @@ def _reader(ctx: Context) -> Callable[[Question | Schedule], bool]:
 
 
 def _looking(ctx: Context) -> Action:
-    """Agents see what they could cancel; people may look without a say."""
+    """Agents see what they could cancel; people may see without control."""
     if ctx.actor.kind is ActorKind.AGENT:
         return Action.THREAD_CANCEL
     return Action.MESSAGE_READ

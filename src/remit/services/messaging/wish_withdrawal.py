@@ -1,7 +1,7 @@
-"""Taking a wish back, with everything made of it that has no other reason.
+"""Withdrawal of a wish, with everything made of it that has no other reason.
 
-A part that has another reason stays: another letter, an open parent that is not part of the wish,
-or an owner who has other work. Agents that worked on it are told.
+A part stays if it has another reason: another letter, an open parent outside the wish, or an owner
+with other work. Agents that worked on the rest are told.
 """
 
 import json
@@ -41,7 +41,7 @@ def cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
     letter = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, message))
     wish = ctx.tx.one(statements.WISH, message=letter.id)
     if wish is None:
-        # Nothing is made of other mail; it can be taken back until it is delivered.
+        # Other mail has no wish; it can be cancelled until it is delivered.
         return {**_answer(letter.id), "jobs": [*pending_items.take_back(ctx, letter.id)["jobs"]]}
     _require(ctx, letter)
     if wish.ended_why == TAKEN_BACK:
@@ -88,7 +88,8 @@ def _answer(message: str) -> shapes.TakenBackShape:
 
 
 def _require(ctx: Context, letter: Message) -> None:
-    """Agents take back nothing that people want."""
+    """Check that the caller is the author, or a person over the receiver: agents withdraw no wish
+    of people."""
     on = f"message:{letter.id}"
     if letter.sender_user_id is not None and letter.sender_user_id == ctx.actor.id:
         ctx.allow_by_rule(views.OWN)
@@ -102,9 +103,10 @@ def _require(ctx: Context, letter: Message) -> None:
 
 
 def _what_ends(ctx: Context, letter: Message) -> tuple[list[Outcome], list[tuple[Outcome, str]]]:
-    """Open outcomes made of a letter and their parts, from above; and what stays of them, and why.
+    """Return the open outcomes made of a letter that end, with their parts, top down; and those
+    that stay, each with its reason.
 
-    What stays keeps what is below it. An agent that has other work stays, so its mandate does.
+    What stays keeps its own parts. An agent with other work stays, so its mandate does.
     """
     roots = [
         one
@@ -150,7 +152,8 @@ def _other_reason(
         for parent in ctx.tx.all(outcome_statements.PARENTS, outcome=outcome.id)
         if parent.status is OutcomeStatus.OPEN and parent.id not in ending
     ]
-    # Outcomes made of the letter hang somewhere: usually below the mandate of their maker.
+    # An outcome made of the letter has a parent in any case, usually its maker's mandate, which is
+    # no reason to keep it.
     places = [parent for parent in others if own and str(parent.id) == parent.owner_id]
     for parent in others:
         if parent not in places or len(places) > 1:
@@ -161,7 +164,7 @@ def _other_reason(
 
 
 def _other_work(ctx: Context, agent: Agent, ending: Iterable[str]) -> str | None:
-    """The other work of an agent, or of somebody below it."""
+    """Sentence about other work of an agent, or of one below it; None if there is none."""
     over = set(ending)
     for member in ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=agent.id):
         if member.status is AgentStatus.TERMINATED:
@@ -222,7 +225,8 @@ def _runs(ctx: Context, letter: Message, closing: list[Outcome]) -> list[Run]:
 
 
 def _end_runs(ctx: Context, runs: list[Run], ended: shapes.TakenBackShape) -> None:
-    """As a stop ends them: what else they took up returns uncounted."""
+    """End runs as a stop ends them: other mail that they took up returns without counting an
+    attempt."""
     known: shapes.RunEndShape = {
         "exit_reason": run_endings.STOPPED,
         "error": f"{_by(ctx)} took back the wish that it was about",
@@ -262,11 +266,11 @@ def _end_approvals(
             )
 
 
-# ── telling ─────────────────────────────────────────────────────────────────────────────────────
+# ── telling the agents ──────────────────────────────────────────────────────────────────────────
 
 
 def _told(ctx: Context, letter: Message, closing: list[Outcome]) -> set[AgentId]:
-    """The agents that read something of it, or work on it."""
+    """Return the agents whose runs had to do with the letter, or that own a closed outcome."""
     found = {run.agent_id for run in ctx.tx.all(statements.RUNS_OF, message=letter.id)}
     return found | {one.owner_id for one in closing}
 

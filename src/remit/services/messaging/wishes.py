@@ -1,8 +1,8 @@
 """Wishes: each letter from a person to an agent is answered, and the answer comes once.
 
-A run that dealt with a letter and neither wrote to its sender nor left anything of it under way has
-its last words sent back. When the last thing made of a letter has ended and nobody wrote about it,
-Remit sends the result. What cannot be answered like that stays open, and its sender sees it.
+If a run handled a letter, did not write to its sender and left nothing of it under way, its final
+text is sent back. Once the last outcome of a letter has ended and nobody wrote about it, Remit
+sends the result. A wish that cannot be answered like that stays open, where its sender sees it.
 """
 
 import json
@@ -34,7 +34,7 @@ from remit.store.organisation import people
 from remit.store.work import files as file_statements
 from remit.store.work import wishes as statements
 
-#: Longer than this nobody waits for the run that ended the last thing to write about it.
+#: The longest wait for a run that ended the last outcome and may still write about it.
 _LONGEST_GRACE = 3 * GRACE
 
 
@@ -43,7 +43,8 @@ companies = companies_due("wishes.companies", statements.DUE)
 
 @logged("wishes.look", FOR_REMIT)
 def look(ctx: Context, *, company: str) -> int:
-    """Answer what nobody answered, and put off what is under way; answers how many there were."""
+    """Answer the wishes of a company that are due and unanswered, and postpone those under way;
+    returns how many were due."""
     ctx.enter(company)
     ctx.lock_company()
     due = due_here(ctx, statements.DUE)
@@ -53,7 +54,7 @@ def look(ctx: Context, *, company: str) -> int:
 
 
 def after_run(ctx: Context, run: Run) -> None:
-    """A run ended well: what it made of people's letters, and what it did not."""
+    """Settle the wishes behind a run that ended well."""
     ended = ctx.tx.existing(run_statements.RUN, run=run.id)
     _share(ctx, ended)
     for letter in origins.of_letters(ctx, ended):
@@ -64,7 +65,7 @@ def after_run(ctx: Context, run: Run) -> None:
             for one in (wish, *ctx.tx.all(statements.SHARING, message=letter)):
                 _settle(ctx, one)
         else:
-            # The receiver of the letter hears of it first.
+            # The receiver of the letter is to report it first.
             origins.look_soon(ctx, letter)
 
 
@@ -81,7 +82,7 @@ def end(ctx: Context, letter: str, why: str) -> None:
 
 
 def is_under_way(ctx: Context, letter: str) -> bool:
-    """Return whether something of a letter is unread, unfinished or unanswered."""
+    """Return whether anything of a letter is unread, unfinished or unanswered."""
     questions = ctx.tx.all(statements.QUESTIONS_OF, message=letter)
     return bool(
         ctx.tx.all(statements.UNREAD_OF, message=letter)
@@ -94,7 +95,7 @@ def is_under_way(ctx: Context, letter: str) -> bool:
 def answers(
     ctx: Context, message: Message, user: str, *, after: str | None = None, since: Micros = 0
 ) -> list[Message]:
-    """The replies to the sender of a letter."""
+    """Return the replies to the sender of a letter."""
     reader = last_run(ctx, message.id)
     return ctx.tx.all(
         statements.ANSWERS_TO,
@@ -111,8 +112,8 @@ def answers(
 
 
 def _settle(ctx: Context, wish: Wish) -> None:
-    """Find out whether a wish is answered; answer it when nobody will."""
-    # A wish is a letter.
+    """End a wish if it is answered, answer it if no agent will, or check it again later."""
+    # The message of a wish is its letter.
     letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
     if any(is_under_way(ctx, one) for one in behind(wish)):
         return _later(ctx, wish, LOOK_AGAIN)
@@ -141,7 +142,8 @@ def _later(ctx: Context, wish: Wish, pause: Micros) -> None:
 
 
 def behind(wish: Wish) -> list[MessageId]:
-    """The letter, and the one with which it shares what was made."""
+    """Return the letter of a wish, and the letter that its outcomes are stored with if they are
+    shared."""
     return [wish.message_id, *([wish.shared_with] if wish.shared_with else [])]
 
 
@@ -150,7 +152,8 @@ def _made(ctx: Context, letter: str) -> list[Outcome]:
 
 
 def _since(ctx: Context, last: Outcome | None) -> Micros:
-    """From when on somebody could know how it ended: whoever ends it may write just before."""
+    """Return the time from which a message may be about the end of the last outcome: the run that
+    ended it may have written just before."""
     if last is None:
         return 0
     run = _ended_by(ctx, last)
@@ -158,7 +161,7 @@ def _since(ctx: Context, last: Outcome | None) -> Micros:
 
 
 def _may_still_write(ctx: Context, last: Outcome) -> bool:
-    """Return whether it ended only just now, or the run that ended it goes on."""
+    """Return whether the outcome ended only just now, or the run that ended it is still live."""
     ago = ctx.now - (last.finished_at or 0)
     run = _ended_by(ctx, last)
     going_on = run is not None and run.status is RunStatus.RUNNING
@@ -181,16 +184,16 @@ def _ended_by(ctx: Context, outcome: Outcome) -> Run | None:
 
 
 def last_run(ctx: Context, letter: str) -> Run | None:
-    """The last run that took up a letter, or something that came of it."""
+    """Return the last run that took up a letter, or something that came of it."""
     return next(reversed(ctx.tx.all(statements.RUNS_OF, message=letter)), None)
 
 
 def _last_words(ctx: Context, wish: Wish, letter: Message) -> None:
-    """Nothing is left of it but what the run said at its end."""
+    """Answer a wish that no outcome came of with the final text of its run."""
     agent = lookup.known_agent(ctx, wish.agent_id)
     run = last_run(ctx, letter.id)
     if run is not None and run.status is not RunStatus.COMPLETED:
-        return _later(ctx, wish, LOOK_AGAIN)  # somebody ended it; its sender sees that
+        return _later(ctx, wish, LOOK_AGAIN)  # failed or ended; its sender sees that
     text = (run.final_response or "").strip() if run is not None else ""
     if run is not None and run.agent_id != agent.id:
         agent = lookup.agent_row(ctx, run.agent_id) or agent
@@ -204,13 +207,13 @@ def _last_words(ctx: Context, wish: Wish, letter: Message) -> None:
 
 
 def _of_another(agent: Agent, text: str) -> str:
-    """It was handed on, and nobody wrote back."""
+    """Answer to a letter that was handed on to another agent, which did not write back."""
     words = f"and ended with:\n\n{text}" if text else "and said nothing."
     return f"Nobody wrote to you about your letter. {agent.name} was the last to look at it {words}"
 
 
 def _for_agent(agent: Agent, run: Run | None, text: str, *, idle: bool) -> str:
-    """Remit's own answer, when the agent gave none, or may not write to the person."""
+    """Remit's own answer, if the agent gave none, or may not write to the person."""
     if text:
         return f"{agent.name} may not write to you. The last words of its run:\n\n{text}"
     if idle or run is None:
@@ -224,7 +227,7 @@ def _for_agent(agent: Agent, run: Run | None, text: str, *, idle: bool) -> str:
 def _say_as(
     ctx: Context, agent: Agent, run: Run, wish: Wish, letter: Message, text: str, mark: Mark
 ) -> bool:
-    """In the agent's name; whether it may."""
+    """Send an answer in the agent's name; returns whether that was allowed."""
     me = Principal(
         ActorKind.AGENT, agent.id, agent.name, agent.company_id, run.id, agent_status=agent.status
     )
@@ -253,7 +256,7 @@ def _say(
     attachments: list[str] | None = None,
 ) -> None:
     if ctx.tx.one(people.MEMBERSHIP, user=wish.user_id) is None:
-        return  # they have no part in the company any more
+        return  # the person is no member of the company any more
     with ctx.acting_as(SYSTEM):
         mail.post(
             ctx,
@@ -272,7 +275,7 @@ def _answering(letter: Message) -> str:
 
 
 def _send_result(ctx: Context, wish: Wish, letter: Message, made: list[Outcome]) -> None:
-    """Report the outcomes that were made of a letter, how each ended, and on what evidence."""
+    """Report the outcomes made of a letter: how each ended, and on what evidence."""
     evidence: list[str] = []
     lines = [
         f"Everything that was made of your letter {_called(ctx, letter)} has ended.",
@@ -308,6 +311,6 @@ def _called(ctx: Context, letter: Message) -> str:
 
 
 def first_words(ctx: Context, letter: Message) -> str:
-    """The first words of a letter without a subject, as its name."""
+    """Return the first words of a letter without a subject, as its title."""
     text = heading("", letters.body_of(ctx, letter)[0]).removeprefix(": ").strip()
     return f"{text[:80].rstrip()}…" if len(text) > 80 else text or "(no text)"

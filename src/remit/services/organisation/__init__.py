@@ -1,1 +1,1 @@
-"""The tree of agents: who is there, above whom, and what is done to it."""
+"""The tree of agents: creation, places, levels, halts, reorganisation and termination."""

@@ -1,4 +1,4 @@
-"""Agents: create, list, show, terminate; and their keys."""
+"""Agents: create, list, show, control, terminate; and their keys."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -49,9 +49,9 @@ def create(
     given: Sequence[Mapping[str, Any]] = (),
     **described: object,
 ) -> shapes.AgentShape:
-    """Bring an agent into being directly, with its mandate and first grants. The board does this.
+    """Create an agent directly, with its mandate and first grants; for the board.
 
-    It needs nobody's approval, and the record says who did it.
+    It needs no approval; the record names its creator.
     """
     lookup.company_of_caller(ctx, company)
     boss = lookup.agent(ctx, reports_to) if reports_to else None
@@ -65,7 +65,7 @@ def create(
 
 
 def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> None:
-    """Require the right to bring such an agent into being there."""
+    """Refuse unless the caller may create such an agent below this boss."""
     settings = {"adapterConfig": json.loads(spec.adapter_config)}
     ctx.require(
         Action.AGENT_APPOINT,
@@ -78,7 +78,7 @@ def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> Non
 
 
 def keep_appointment(ctx: Context, agent: Agent) -> None:
-    """A person created it directly; the record of hires says so."""
+    """Record an approved hire for an agent that a person created directly."""
     if ctx.actor.kind is ActorKind.USER:
         approval_engine.decided_already(
             ctx,
@@ -264,9 +264,10 @@ def _controlled(ctx: Context, found: Agent, event: str) -> shapes.AgentShape:
 
 
 def _require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
-    """An agent that the caller is above, or that is in their part of the company.
+    """Return an agent that the caller may control: one above it, or a person over its part of the
+    company.
 
-    With `lifts`, a pause would end by this; the caller has to be somebody who may lift it.
+    With `lifts`, the act would end a pause, so the caller must also be allowed to lift that.
     """
     found = lookup.agent_anywhere(ctx, text)
     ctx.require(
@@ -281,7 +282,7 @@ def _require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
 
 
 def _is_paused_by_person(ctx: Context, agent: Agent) -> bool:
-    """Return whether a person paused it since it was last resumed, or nobody knows who did."""
+    """Return whether a person paused it since it was last resumed, or it is unknown who did."""
     if agent.status is not AgentStatus.PAUSED:
         return False
     kinds = ctx.tx.all(event_log.PAUSED_BY, resource=f"agent:{agent.id}")
@@ -296,7 +297,7 @@ def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> shape
     if wanted is AgentStatus.IDLE and (
         ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is not None
     ):
-        # It went on while it was paused.
+        # Its run continued during the pause.
         wanted = AgentStatus.RUNNING
         tree.set_status(ctx, replace(found, status=AgentStatus.IDLE), wanted)
     ctx.record(action, f"agent:{found.id}", {"name": found.name})
@@ -332,7 +333,7 @@ def submit_log(
 
 @query(
     "agents.read_log",
-    # Over HTTP it is a list, so that route is made by hand.
+    # Over HTTP it is a list, so that route is written by hand.
     AsTool("log_read", "The activity log of past runs.", without=("before",)),
 )
 def read_log(
@@ -371,13 +372,13 @@ def keys(ctx: Context, *, agent: AgentRef) -> list[shapes.KeyShape]:
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.KEY_READ, on=f"agent:{found.id}", home=found.id)
     held = ctx.tx.all(people.AGENT_KEYS, agent=found.id)
-    # The label is called name elsewhere.
+    # Elsewhere the label is called name.
     return [{**views.token(key), "name": key.label} for key in held]
 
 
 @query("agents.keyed")
 def keyed(ctx: Context, *, company: str | None) -> list[shapes.NamedShape]:
-    """The agents that have a key that was not revoked, as far as the caller may look at them."""
+    """List the agents with a live key, within the caller's part of the company."""
     lookup.company_of_caller(ctx, company)
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     ctx.require(Action.KEY_READ, on="keys", home=scope)

@@ -1,4 +1,5 @@
-"""Map of authority: who has a say over what, so that a change shows as gains and losses."""
+"""Map of authority: who supervises, judges, owns or holds what, so that a change shows as gains and
+losses."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True)
 class Map:
-    """Facts of the form (who, has what say, over what), for these agents and all below them."""
+    """Facts of the form (who, which right, over what) about these agents and all below them."""
 
     agents: set[AgentId]
-    #: Agents whose authority may change without a move; of them, not of all below them.
+    #: Agents whose own authority may change without a move, not that of all below them.
     bosses: set[AgentId]
     facts: dict[tuple[str, str, str], shapes.FactShape]
 
@@ -37,7 +38,7 @@ class Map:
 
 
 def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId]) -> Map:
-    """The say that others have over these agents and theirs over outcomes and files."""
+    """Collect the authority of others over these agents, and theirs over outcomes and resources."""
     concerned: dict[AgentId, Agent] = {}
     for boss in bosses:
         found = ctx.tx.existing(statements.AGENT, agent=boss)  # agents are never deleted
@@ -111,7 +112,7 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
 
 
 class _Chains:
-    """The bosses above each agent, asked for once per boss and not once per agent."""
+    """Chains of bosses above agents, cached: one query for each boss, not for each agent."""
 
     def __init__(self, ctx: Context, known: dict[AgentId, Agent]) -> None:
         self._ctx = ctx
@@ -122,10 +123,10 @@ class _Chains:
         return self._place(agent.id)[1:]
 
     def _place(self, agent: AgentId) -> tuple[AgentId, ...]:
-        """The same as `Context.place`: nothing when the tree cannot be trusted."""
+        """Like `Context.boss_chain`: empty if the tree has a cycle or is too deep."""
         if agent not in self._found:
             known = self._known.get(agent)
-            self._found[agent] = ()  # what leads back here is not a tree
+            self._found[agent] = ()  # a cycle leads back here and stays empty
             if known is None or known.boss_id is None:
                 self._found[agent] = self._ctx.boss_chain(agent)
             else:

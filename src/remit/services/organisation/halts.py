@@ -1,11 +1,11 @@
 """Stop and go: halt a company or a subtree, and let it go on.
 
-A halt is a row that is looked up by ancestry, so whoever is hired or moved below it is covered too.
-While it is there no run, job, channel mail, schedule, check or merge of a covered agent begins, and
-its tokens are held. Runs that are live when it comes end in the same transaction: their mail
-returns uncounted and what was due stays due, so lifting a halt is removing its row.
+A halt is a row that is looked up by ancestry, so it also covers agents that are hired or moved
+below it later. While it exists no run, job, channel mail, schedule, check or merge of a covered
+agent begins, and its tokens are refused. Live runs end in the same transaction: their mail returns
+without counting an attempt and what was due stays due, so lifting a halt is deleting its row.
 
-A halt belongs to the highest who asked for it: whoever is above its maker takes it over.
+A halt belongs to the highest who asked for it: somebody above its maker takes it over.
 """
 
 from typing import Annotated
@@ -28,7 +28,7 @@ from remit.store.execution import jobs as job_statements
 from remit.store.organisation import halts as statements
 from remit.store.organisation import people
 
-#: Why nothing is started, and how a run ended that was live.
+#: Why no run is started, and the exit reason of a run that was live.
 STOPPED = run_endings.STOPPED
 
 
@@ -130,7 +130,7 @@ def _may_lift(ctx: Context, halt: Halt) -> bool:
 
 
 def _lifting(ctx: Context, top: str | None, halt: Halt | None) -> GivenFacts:
-    """The facts for lifting a halt."""
+    """The facts for the decision about lifting a halt."""
     return {
         "place": ctx.boss_chain(top),
         "by_person": halt is not None and halt.made_by_user_id is not None,
@@ -139,13 +139,13 @@ def _lifting(ctx: Context, top: str | None, halt: Halt | None) -> GivenFacts:
 
 
 def covering(ctx: Context, agent: str) -> Halt | None:
-    """The widest halt that covers an agent."""
+    """Return the widest halt that covers an agent."""
     found = ctx.tx.all(statements.COVERING, agent=agent)
     return found[0] if found else None
 
 
 def refuse_stopped(ctx: Context, agent: Agent) -> None:
-    """Nothing of a stopped agent begins."""
+    """Refuse to begin anything for an agent that a halt covers."""
     halt = covering(ctx, agent.id)
     if halt is not None:
         raise Conflict(
@@ -154,14 +154,14 @@ def refuse_stopped(ctx: Context, agent: Agent) -> None:
 
 
 def arrived(ctx: Context, agent: str) -> None:
-    """An agent was moved; below a halt, what it and those below it are doing ends."""
+    """End the work of an agent that was moved below a halt, and of everybody below it."""
     found = lookup.agent_row(ctx, agent)
     if found is not None and covering(ctx, agent) is not None:
         _end_work(ctx, found)
 
 
 def sentence(ctx: Context, halt: Halt) -> str:
-    """A sentence about a halt: of what, by whom, when and why."""
+    """Sentence about a halt: of what, by whom, when and why."""
     shown = view(ctx, halt)
     what = (
         "The company was"
@@ -173,7 +173,7 @@ def sentence(ctx: Context, halt: Halt) -> str:
 
 
 def explain(ctx: Context, halt: Halt) -> str:
-    """The same, with the command that lifts it."""
+    """Sentence about a halt, with the command that lifts it."""
     return f"{sentence(ctx, halt)} {_step(ctx, halt)}"
 
 
@@ -202,7 +202,7 @@ def _maker_name(ctx: Context, halt: Halt) -> str:
 
 
 def _top(ctx: Context, company: str | None, agent: str | None) -> Agent | None:
-    """The agent at the top of what was named; None for the whole company."""
+    """Return the agent that was named; None for the whole company."""
     if company is not None or agent is None:
         lookup.company_of_caller(ctx, company)
     return None if agent is None else lookup.agent_anywhere(ctx, agent)
@@ -227,7 +227,7 @@ def _is_above_maker(ctx: Context, halt: Halt) -> bool:
 
 
 def _end_work(ctx: Context, top: Agent | None) -> shapes.EndedByHaltShape:
-    """End the runs that are live; put jobs and checks under way back in line, as if not begun."""
+    """End the live runs; requeue running jobs and checks, without counting the attempt."""
     here: dict[str, object] = {"company": ctx.company}
     if top is not None:
         here["agent"] = top.id

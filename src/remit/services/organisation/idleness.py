@@ -98,7 +98,7 @@ def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
 
 
 def _without_adapter(agent: Agent) -> str | None:
-    """The reason that its adapter is not known here."""
+    """Sentence if its adapter is not installed here, else None."""
     if agent.adapter_type in registry.types():
         return None
     return f"There is no adapter {agent.adapter_type!r} here. Install it, or choose another."
@@ -112,7 +112,7 @@ def _why_backoff(lease: Lease) -> str:
 
 
 def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
-    """The reason that nothing is due to it, from waits to simply no work."""
+    """Reason why nothing is due: waits, closed accounts, deferrals, reviews, or simply no work."""
     waiting = waits.of_agent(ctx, agent.id)
     if waiting:
         return "waiting", waits.sentence(ctx, waiting)
@@ -138,7 +138,8 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
 
 
 def _held_jobs(ctx: Context, agent: Agent) -> str | None:
-    """The reason that its background jobs wait, whose answers would start it."""
+    """Sentence about background jobs that wait for a closed account, and whose answers would start
+    it."""
     waiting = ctx.tx.all(job_statements.HELD_OF, agent=agent.id)
     closed = next((found for job in waiting if (found := admission.holding_job(ctx, job))), None)
     if closed is None:
@@ -151,5 +152,5 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
 
 
 def _later(ctx: Context, agent: Agent, at: int) -> Outcome:
-    """The next things that the clock brings back."""
+    """Return the outcome that is due at that time."""
     return ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=at)[0]

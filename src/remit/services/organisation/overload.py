@@ -1,5 +1,4 @@
-"""Signs that an agent has more on its hands than it gets on with, so that it, or its boss, may
-hand some of it over."""
+"""Signs of overload of an agent, so that it, or its boss, may delegate some of its work."""
 
 from collections.abc import Iterable
 
@@ -12,10 +11,10 @@ from remit.store.organisation import workload as statements
 
 #: More unread messages than this take two turns to read.
 MUCH_MAIL = 20
-#: So many outcomes that nobody touched for so long.
+#: This many outcomes, untouched for this long, are a sign.
 MANY_OUTCOMES = 10
 UNTOUCHED: Micros = DAY
-#: A conversation of so many tokens is long.
+#: A session of so many tokens is long.
 LONG_CONTEXT = 150_000
 
 

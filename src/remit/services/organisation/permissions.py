@@ -1,4 +1,4 @@
-"""The permission to hire, and giving an agent one of the four levels."""
+"""The permission to hire, and the four permission levels of agents."""
 
 import json
 from typing import Annotated
@@ -76,7 +76,8 @@ def read(given: object) -> bool | None:
 
 
 def require_level(ctx: Context, level: PermissionLevel, *, on: str, home: str | None) -> None:
-    """Levels are the board's; one with a say over others is for those with a say over all."""
+    """Refuse unless the caller may give this level. Levels are the board's; one that governs other
+    agents needs the board of the whole company."""
     governs = current(ctx)[level].governs is not Reach.NOBODY
     ctx.require(Action.LEVEL_CHANGE, on=on, home=None if governs else home)
 
@@ -88,7 +89,7 @@ def current(ctx: Context) -> Policy:
 
 
 def set_level(ctx: Context, agent: Agent, level: PermissionLevel) -> None:
-    """Replace what the agent may do beyond its mandate by what a level bundles."""
+    """Replace an agent's grants of actions and its permission to hire by those of a level."""
     preset = current(ctx)[level]
     grants.revoke_actions(ctx, agent)
     for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
@@ -98,7 +99,7 @@ def set_level(ctx: Context, agent: Agent, level: PermissionLevel) -> None:
 
 
 def begin(ctx: Context, agent: Agent) -> None:
-    """Give a new agent its level's grants, whoever created it."""
+    """Give a new agent the grants of its level, whoever created it."""
     preset = current(ctx)[agent.permission_level]
     with ctx.acting_as(SYSTEM):
         for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
@@ -110,7 +111,7 @@ def begin(ctx: Context, agent: Agent) -> None:
 
 
 def permit(ctx: Context, agent: Agent, can_create: bool | None, level: PermissionLevel) -> None:
-    """Write down what is said about an agent and hiring, and its level."""
+    """Store an agent's permission to hire, and its level."""
     stored = permissions({CAN_CREATE_AGENTS: can_create})
     ctx.tx.run(
         statements.PERMIT_AGENT, agent=agent.id, new_permissions=stored, new_level=level.value

@@ -1,7 +1,7 @@
-"""The permission policy of a company: what each of the four levels bundles. The board edits it.
+"""The permission policy of a company: the rights of each of the four levels. The board edits it.
 
-A change reaches those who have the level already: they get what the level gained and lose what it
-lost. What was given to one of them apart from the level stays.
+A change applies to the agents that have the level: they gain what the level gained and lose what it
+lost. Grants that an agent got apart from its level stay.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def change(
     settings: Mapping[str, Any] | None = None,
     expected_version: int | None = None,
 ) -> shapes.ChangedPolicyShape:
-    """Replace settings of a level, or, without any, have it as shipped."""
+    """Replace settings of a level; without settings, reset it to its default."""
     which = permission_level(level)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.POLICY_CHANGE, on=f"company:{ctx.company}")
@@ -78,7 +78,8 @@ def change(
 
 
 def _fit(ctx: Context, agent: Agent, was: Preset, now: Preset) -> bool:
-    """Give an agent what its level gained, and take what it lost; answers whether that is any."""
+    """Give an agent what its level gained, and revoke what it lost; returns whether anything
+    changed."""
     changed = False
     for mode, before, after in (
         (Mode.ALLOW, was.allowed, now.allowed),

@@ -1,9 +1,9 @@
-"""Purging an agent: what it left is taken out, and the record of what it did stays.
+"""Purge of an agent: its data is deleted, the record of what it did stays.
 
-Terminating is soft and keeps everything. Purging comes after it and is for the board alone: keys,
-conversations, what its runs printed, its memory and the secrets in its settings go, and on each
-machine its home and what was kept of its runs. Its name, its runs in numbers, its approvals and
-every event stay, so the chain holds and nothing refers to nothing.
+Termination is soft and keeps everything. A purge comes after it and is for the board alone: keys,
+sessions, logs of runs, memory and the secrets in its settings are deleted, and on each machine its
+home and what was kept of its runs. Its name, its runs in numbers, its approvals and every event
+stay, so the hash chain is intact and no reference dangles.
 """
 
 import json
@@ -31,7 +31,7 @@ _GONE = "Removed when the agent was purged.\n"
 
 @command("purging.purge")
 def purge(ctx: Context, *, agent: str) -> shapes.PurgedAgentShape:
-    """Take out for good what a terminated agent left."""
+    """Delete the data of a terminated agent for good."""
     found = _named(ctx, agent)
     ctx.require(Action.AGENT_PURGE, on=f"agent:{found.id}", home=found.id)
     if found.status is not AgentStatus.TERMINATED:
@@ -60,7 +60,7 @@ def purge(ctx: Context, *, agent: str) -> shapes.PurgedAgentShape:
 
 
 def _named(ctx: Context, text: str) -> Agent:
-    """Also by a name that nobody has any more."""
+    """Return an agent, also by a name that no living agent has."""
     if is_id(text):
         return lookup.agent_anywhere(ctx, text)
     lookup.company_of_caller(ctx, None)
@@ -68,7 +68,7 @@ def _named(ctx: Context, text: str) -> Agent:
 
 
 def _blank_settings(ctx: Context, agent: Agent) -> int:
-    """The marker in place of every secret in what it was configured with; answers how many."""
+    """Replace every secret in its configurations by the redaction marker; returns how many."""
     count = 0
     for revision, config in ctx.tx.all(statements.CONFIGS, agent=agent.id):
         clean, paths = without_secrets(json.loads(config))
@@ -89,7 +89,7 @@ def _blank_settings(ctx: Context, agent: Agent) -> int:
 
 
 def _blank_memory(ctx: Context, agent: Agent) -> bool:
-    """Blank an agent's memory, except files that were sent to somebody or are evidence."""
+    """Blank an agent's memory, unless it was sent to somebody or is evidence."""
     file = ctx.tx.existing(file_statements.FILE, file=agent.state_file_id)
     if ctx.tx.one(statements.RELIED_UPON, file=file.id, quoted=f'%"{file.id}"%'):
         return False

@@ -1,7 +1,7 @@
-"""Changing the organisation while it works: move, insert a layer, remove one, change a seat.
+"""Reorganisation of a working company: move, insert a layer, remove one, change a seat.
 
-All operations of one call are one transaction. What each of them did is kept in the event as plain
-steps, so that it can be undone; a preview does the same and takes it back.
+All operations of one call are one transaction. Their steps are stored in the event as plain data,
+so that it can be undone; a preview does the same and rolls back.
 """
 
 import json
@@ -36,7 +36,7 @@ MOST_OPERATIONS = 100
 def reorganise(
     ctx: Context, *, company: str | None, operations: Sequence[Mapping[str, Any]]
 ) -> shapes.ReorganisedShape:
-    """Carry the operations out, all or none."""
+    """Carry out the operations, all or none."""
     lookup.company_of_caller(ctx, company)
     if not 1 <= len(operations) <= MOST_OPERATIONS:
         raise BadInput(f"Give 1 to {MOST_OPERATIONS} operations.", "Split them into several calls.")
@@ -60,7 +60,7 @@ preview = preview_of("reorganise.preview", reorganise)
 
 @command("reorganise.undo")
 def undo(ctx: Context, *, company: str | None, event: str) -> shapes.ReorganisedShape:
-    """Take a reorganisation back, provided that nothing it touched was changed since."""
+    """Undo a reorganisation, provided that nothing it touched was changed since."""
     lookup.company_of_caller(ctx, company)
     found = _event(ctx, event)
     ctx.require(Action.ORG_CHANGE, on="org")
@@ -78,7 +78,7 @@ preview_undo = preview_of("reorganise.preview_undo", undo)
 def _answer(
     ctx: Context, action: str, before: authority_map.Map, steps: Steps, details: dict[str, object]
 ) -> shapes.ReorganisedShape:
-    # Moved agents come first: those below them need not be looked for again.
+    # Moved agents first: those below them need no query of their own.
     after = authority_map.snapshot(ctx, [*steps.agents(), *before.agents], before.bosses)
     changes = before.changes(after)
     event = ctx.record(
@@ -91,13 +91,15 @@ def _answer(
 
 
 def _count_budgets(ctx: Context, before: ledger.Picture | None) -> None:
-    """Budgets come out of those above, so another place may be one that does not hold them."""
+    """Recount the budgets, which come out of accounts above: at its new place one may not be
+    covered, which is refused."""
     ledger.settle(ctx, before)
     budgets.relieve(ctx)
 
 
 def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:
-    """The agents an operation names; wrong operations are found out here, before anything."""
+    """Return the agents that an operation names; invalid operations are refused here, before any
+    change."""
     op = operation.get("op")
     if op not in _OPERATIONS:
         known = ", ".join(_OPERATIONS)
@@ -116,7 +118,7 @@ def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:
 
 
 def _living(ctx: Context, name: str) -> Agent:
-    """An agent that is still there when its operation comes to its turn."""
+    """Return an agent that still exists when its operation is carried out."""
     agent = lookup.agent(ctx, name)
     _refuse_unless_working(agent)
     return agent
@@ -130,7 +132,8 @@ def _refuse_unless_working(agent: Agent) -> None:
 
 
 def _boss_in_reach(ctx: Context, boss: str | None) -> Agent | None:
-    """The present or new boss, checked; the top of the tree is for the board of the company."""
+    """Return the present or new boss, if it is within the caller's part; None, the root, needs the
+    board of the whole company."""
     ctx.require(Action.ORG_CHANGE, on=f"agent:{boss}" if boss else "org", home=boss)
     return lookup.agent(ctx, boss) if boss else None
 

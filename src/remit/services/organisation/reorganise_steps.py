@@ -1,4 +1,4 @@
-"""The small steps a reorganisation consists of, each with the way back."""
+"""Reversible steps that a reorganisation consists of."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ Step = JsonObject
 
 
 class Steps:
-    """The steps of a reorganisation in order. Every step is plain data, so that an event can keep
-    it."""
+    """The steps of a reorganisation in order, as plain data that an event can store."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._done: list[Step] = []
-        #: Grants that were given again, by what they had been.
+        #: New grants by the revoked ones that they replace.
         self._again: dict[str, str] = {}
 
     @classmethod
@@ -51,7 +50,7 @@ class Steps:
         return {AgentId(step["agent"]) for step in self._done if "agent" in step}
 
     def bosses(self) -> set[AgentId]:
-        """The agents that took outcomes over, or gave them."""
+        """Return the agents that outcomes were moved to or from."""
         return {
             AgentId(owner)
             for step in self._done
@@ -60,7 +59,8 @@ class Steps:
         }
 
     def move(self, agent: Agent, boss: Agent | None) -> None:
-        """Another boss, for whose mandate the agent works, and who judges what it was given."""
+        """Put an agent below another boss: a part of that boss's mandate, which judges its
+        outcomes."""
         user = None if boss else self._ctx.actor.user_id
         if agent.boss_id is not None and outcomes.has_edge(self._ctx, agent.boss_id, agent.id):
             self.remove_edge(agent.boss_id, agent.id)
@@ -82,7 +82,8 @@ class Steps:
         self._owner(outcome.id, was, [owner.id, False, None])
 
     def keep_grants(self, layer: Agent) -> None:
-        """Keep the grants that a leaving agent passed on: they rest on that agent's own source."""
+        """Keep the grants that a leaving agent passed on, by linking them to the source of its
+        own."""
         for given in self._ctx.tx.all(grant_statements.GIVEN_BY, granter=layer.id):
             source = self._grant(given.parent_id or "")
             if source.scope_id is not None:
@@ -123,7 +124,7 @@ class Steps:
         self._done.append({"step": "close", "outcome": outcome.id, "revoked": revoked})
 
     def undo(self) -> Steps:
-        """Go back step by step; refuses when something was changed since."""
+        """Reverse the steps, the last one first; refuses if something was changed since."""
         back = Steps(self._ctx)
         for step in reversed(self._done):
             back._undo_one(step)
@@ -185,7 +186,7 @@ class Steps:
         self._done.append({"step": "reinstate", "agent": agent_id})
 
     def _with_empty_hands(self, agent_id: str) -> Agent:
-        """An agent that is about to go and has got nothing to do since."""
+        """Return an agent that is about to be terminated, unless it got work or reports since."""
         agent = self._now(agent_id)
         owned = self._ctx.tx.all(
             outcome_statements.OWNED_BY, owner=agent_id, after="", limit=outcome_ending.MOST_AT_ONCE
@@ -201,7 +202,7 @@ class Steps:
         now = self._grant(grant)
         source = self._again.get(str(to[0]), to[0])
         if _source_of(now) != list(was) or now.revoked_at is not None:
-            return  # somebody dealt with this grant since
+            return  # somebody changed this grant since
         if source is not None and self._grant(source).revoked_at is not None:
             return
         self._ctx.tx.run(
@@ -216,7 +217,7 @@ class Steps:
         )
 
     def _give_again(self, revoked: Sequence[str]) -> None:
-        """Give back the grants that were taken along, as far as they could be given now."""
+        """Restore the grants that were revoked along, as far as they could be given now."""
         for old in sorted(revoked):
             was = self._grant(old)
             new = grants.give_again(self._ctx, was, self._again.get(was.parent_id or ""))
@@ -243,7 +244,7 @@ class Steps:
     def _seat(self, agent: str, was: Sequence[Any], to: Sequence[Any]) -> None:
         now = self._now(agent)
         self._expect([now.adapter_type, now.adapter_config, now.seat_user_id], list(was), now.name)
-        # The person who sat there before does not act for the agent any more.
+        # The person who held the seat must not act for the agent any more.
         outcome_ending.stop(self._ctx, now)
         self._ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent, user=None, run=None)
         self._ctx.tx.run(

@@ -1,9 +1,8 @@
-"""The root of a company: the agent at the top of its tree, and the outcome that never ends.
+"""The root of a company: the agent at the top of its tree, and its perpetual outcome.
 
-A company begins with both. The root can be replaced and cannot be removed. Where it is missing
-anyway, as in what an older version left, it is restored when the instance starts: the last one
-comes back under its id, with new credentials and a new session; one that was purged does not, and
-a new one takes its place.
+A company begins with both. The root can be replaced but not removed. If it is missing anyway, as in
+data of an older version, it is restored when the instance starts: the last root is reinstated under
+its id, with new credentials and a new session, or a new one is created if that was purged.
 """
 
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ _RESTORING = Decision(Effect.ALLOW, "system", "Every company has a root agent.",
 def begin(
     ctx: Context, *, name: object = None, adapter_type: object = None, adapter_config: object = None
 ) -> Answer:
-    """The root outcome and the root agent of a company that is being created."""
+    """Create the root outcome and the root agent of a new company."""
     return agents.create.body(
         ctx,
         company=ctx.company,
@@ -49,13 +48,13 @@ def begin(
 
 @query("roots.missing", FOR_REMIT)
 def missing(ctx: Context) -> list[str]:
-    """The companies without a root agent."""
+    """Return the companies without a root agent."""
     return list(ctx.tx.all(statements.COMPANIES_WITHOUT_ROOT))
 
 
 @command("roots.restore", FOR_REMIT)
 def restore(ctx: Context, *, company: str) -> shapes.RestoredRootShape:
-    """Give a company its root back, and tell its board."""
+    """Restore the root of a company, and tell its board."""
     ctx.enter(company)
     restored = ensure(ctx)
     if restored is None:
@@ -64,7 +63,7 @@ def restore(ctx: Context, *, company: str) -> shapes.RestoredRootShape:
 
 
 def ensure(ctx: Context) -> shapes.RestoredRootShape | None:
-    """Restore the root of the company if it is missing; answers what was done."""
+    """Restore the root of the company if it is missing; returns what was done."""
     if ctx.tx.one(statements.WORKING_ROOT) is not None:
         return None
     ctx.allow_by_rule(_RESTORING)
@@ -87,7 +86,7 @@ def ensure(ctx: Context) -> shapes.RestoredRootShape | None:
 
 
 def _boss(ctx: Context) -> UserId:
-    """Somebody with the board's role over the whole company, of which one always is left."""
+    """Return a member with the board's role over the whole company; there is always one."""
     # The last board member cannot be removed.
     board = ctx.tx.existing(people.OTHER_BOARD_MEMBERS, user="")
     return UserId(board)

@@ -26,7 +26,8 @@ _SHOWN: Final[Mapping[Holds, Any]] = {
 
 
 def _describe(shape: Any, described: Iterable[Field], *, seen_by_all: Iterable[Field]) -> None:
-    """Add the fields of an agent's description to a shape; not everybody is shown all of them."""
+    """Add the fields of an agent's description to a shape; those not in `seen_by_all` are
+    optional."""
     always = set(seen_by_all)
     for one in described:
         kind = _SHOWN.get(one.holds, str)
@@ -43,7 +44,7 @@ class AgentShape(OwnedShape):
     log_file_id: str
     created_at: Moment
     updated_at: Moment
-    #: These are for those who may read configurations.
+    #: Only for callers who may read configurations.
     permissions: NotRequired[dict[str, bool]]
     permission_level: NotRequired[Annotated[str, PermissionLevel]]
     config_revision: NotRequired[int]
@@ -150,7 +151,7 @@ class EndedByHaltShape(TypedDict):
 
 
 class StoppedShape(HaltShape, EndedByHaltShape):
-    #: Whether there was a halt before.
+    #: Whether there was a halt already.
     already: bool
 
 
@@ -203,7 +204,7 @@ class ReorganisedShape(TypedDict):
     event_id: str | None
     dry_run: bool
     changes: list[SayShape]
-    #: Deeds, as they are kept to be undone; which keys there are depends on the kind of `step`.
+    #: Steps as they are stored for an undo; their keys depend on the kind of `step`.
     steps: list[dict[str, object]]
 
 

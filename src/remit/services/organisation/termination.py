@@ -1,7 +1,7 @@
-"""Ending an agent for good, or an agent with everybody below it.
+"""Termination of an agent, or of an agent with everybody below it.
 
-A subtree ends from the bottom up, as if one after the other was terminated: mandates close, and
-what else they owned goes to the next above, in the end to whoever is above the subtree.
+A subtree ends from the bottom up, as if its agents were terminated one by one: mandates close, and
+their other outcomes go to the next above, in the end to the boss of the subtree.
 """
 
 from remit.errors import Conflict
@@ -16,7 +16,8 @@ from remit.store.work import outcomes as outcome_statements
 
 
 def end(ctx: Context, agent: Agent, *, subtree: bool) -> shapes.TerminationShape:
-    """Terminate an agent, and with `subtree` all below it; answers who and what ended."""
+    """Terminate an agent, and with `subtree` all below it; returns the agents and outcomes
+    concerned."""
     tree.check_transition(agent, AgentStatus.TERMINATED)
     if agent.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(
@@ -60,8 +61,8 @@ def end(ctx: Context, agent: Agent, *, subtree: bool) -> shapes.TerminationShape
 def _end_one(ctx: Context, agent_id: str) -> None:
     agent = lookup.known_agent(ctx, agent_id)
     if agent.status is AgentStatus.TERMINATED:
-        return  # it went with a mandate that it was hired for
-    # An agent has a mandate.
+        return  # it ended with a mandate that it was hired for
+    # Every agent has a mandate.
     mandate = ctx.tx.existing(outcome_statements.OUTCOME, outcome=agent.id)
     if mandate.status is OutcomeStatus.OPEN and mandate.owner_id == agent.id:
         outcome_ending.finish_tree(

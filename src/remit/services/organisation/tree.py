@@ -171,8 +171,7 @@ def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> Agent:
 
 
 def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
-    """Take a termination back, as undoing a reorganisation and restoring the root of a company
-    do; its tokens stay dead."""
+    """Reverse a termination, for an undo or a restored root; the agent's tokens stay revoked."""
     assert agent.status is AgentStatus.TERMINATED
     if is_purged(ctx, agent):
         raise Conflict(f"{agent.name} was purged since.", "Create an agent in its place.")
@@ -187,7 +186,7 @@ def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
 
 
 def is_purged(ctx: Context, agent: Agent) -> bool:
-    """Return whether the agent's remains were taken out for good."""
+    """Return whether the agent was purged."""
     return (
         ctx.tx.one(
             event_log.HAPPENED,
@@ -200,7 +199,7 @@ def is_purged(ctx: Context, agent: Agent) -> bool:
 
 
 def is_vacant(ctx: Context, agent: Agent) -> bool:
-    """Return whether it is the seat of a person, and nobody with a part in the company holds it."""
+    """Return whether it is the seat of a person, and no member of the company holds it."""
     if agent.adapter_type != HUMAN:
         return False
     holder = agent.seat_user_id
@@ -208,7 +207,8 @@ def is_vacant(ctx: Context, agent: Agent) -> bool:
 
 
 def check_root_stays(ctx: Context, gone: Agent) -> None:
-    """After somebody went: a company keeps a root agent, which can be replaced, not removed."""
+    """Refuse a termination that left the company without a root agent, which can be replaced but
+    not removed."""
     was_root = gone.boss_id is None and gone.status in OPERATIONAL
     if was_root and ctx.tx.one(statements.WORKING_ROOT) is None:
         raise Conflict(
@@ -220,7 +220,7 @@ def check_root_stays(ctx: Context, gone: Agent) -> None:
 
 
 def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
-    """Check that somebody with `height` levels (their own included) can be put below `boss`."""
+    """Check that a subtree of `height` levels can be put below `boss`."""
     if boss.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
             f"{boss.name} is {boss.status.value.replace('_', ' ')} and cannot have reports.",
@@ -234,7 +234,7 @@ def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
 
 
 def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
-    """Check that an agent can be put below `boss`, with everybody who works below it."""
+    """Check that an agent can be put below `boss`, with everybody below it."""
     if agent.status is AgentStatus.TERMINATED:
         raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
     if agent.status is AgentStatus.PENDING_APPROVAL:
@@ -248,21 +248,21 @@ def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
 
 
 def check_assignable(ctx: Context, agent: str) -> None:
-    """Work is given to those who may do it."""
+    """Refuse to give work to an agent that awaits approval."""
     found = ctx.tx.one(statements.AGENT, agent=agent)
     if found is not None and found.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(f"{found.name} awaits approval.", "Wait for the decision.")
 
 
 def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None) -> None:
-    """Remember who reports to whom from now on."""
+    """Record the agent's boss from now on, for the history of the tree."""
     ctx.tx.run(statements.END_PLACE, agent=agent)
     place = Place(AgentId(agent), boss, boss_user, since=ctx.now, until=None)
     ctx.tx.run(statements.INSERT_PLACE, company_id=ctx.company, **row(place))
 
 
 def living_boss(ctx: Context, agent: Agent) -> AgentId | None:
-    """The nearest agent above that still works here."""
+    """Return the nearest agent above that is not terminated."""
     for above in ctx.boss_chain(agent.id)[1:]:
         found = ctx.tx.one(statements.AGENT, agent=above)
         if found is not None and found.status is not AgentStatus.TERMINATED:

@@ -1,4 +1,4 @@
-"""The first start: a person, a company, its standing purpose and a root agent for it."""
+"""The first start: a user, a company, its root agent and root outcome."""
 
 from typing import cast
 
@@ -16,16 +16,16 @@ FIRST_COMPANY = "My company"
 
 @query("bootstrap.is_empty")
 def is_empty(ctx: Context) -> bool:
-    """Whether nobody has ever used this database."""
+    """Return whether the database has no user, so that it was never used."""
     return ctx.tx.one(people.ANY_USER) is None
 
 
 @command("bootstrap.first_start", FOR_REMIT)
 def first_start(ctx: Context, *, token: str, adapter_type: str) -> shapes.FirstStartShape:
-    """Set up an empty database; whoever holds the token is the board from then on."""
+    """Set up an empty database; the token is that of the first user, who is the board."""
     board = users.new_user(ctx, FIRST_USER, operator=True)
     _store(ctx, board.id, token)
-    # From here on the first user acts, so that every later "why" ends at a person.
+    # From here on the first user acts, so that the record leads back to a person.
     ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
     company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
     return {"company": cast(shapes.NewCompanyShape, company), "user": board.name}
@@ -33,7 +33,8 @@ def first_start(ctx: Context, *, token: str, adapter_type: str) -> shapes.FirstS
 
 @command("bootstrap.renew_board_token", FOR_REMIT)
 def renew_board_token(ctx: Context, *, token: str) -> shapes.LetInShape:
-    """New board token for the owner of the instance's home folder, who owns the instance."""
+    """Store a new board token for the first operator, as the owner of the instance's home
+    folder."""
     # An instance has an operator from its first start.
     user = ctx.tx.existing(people.FIRST_OPERATOR)
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=1)

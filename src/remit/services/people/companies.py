@@ -94,14 +94,15 @@ def show(ctx: Context, *, company: CompanyRef | None = None) -> shapes.CompanySh
 
 @query("companies.positions")
 def positions(ctx: Context) -> dict[str, int]:
-    """How far the record of each of the caller's companies has come; tells that, not what."""
+    """Return the length of the record of each of the caller's companies, and nothing of its
+    content."""
     if ctx.actor.kind is not ActorKind.USER:
         raise BadInput("This is for people.", "Read the events of your company.")
     return dict(ctx.tx.all(people.POSITIONS_OF_USER, user=ctx.actor.id))
 
 
 def _with_part(ctx: Context, company: Company) -> shapes.CompanyShape:
-    """A company and, for a person, which part they have in it."""
+    """A company, with the part that the calling person has in it."""
     part = ctx.tx.one(people.MEMBERSHIP, company=company.id, user=ctx.actor.id)
     if part is None:
         return views.company(company)
@@ -243,7 +244,7 @@ def _check_unchanged(company: Company, expected: Mapping[str, object]) -> None:
 
 
 def new_values(company: Company) -> dict[str, object]:
-    """The column values that a change of a company writes."""
+    """Return the column values that a change of a company writes."""
     values = row(company)
     values.pop("created_at")
     return {"company": values.pop("id"), **{f"new_{key}": value for key, value in values.items()}}

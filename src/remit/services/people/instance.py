@@ -1,6 +1,6 @@
-"""The instance itself: its operators look at the machine, and keep copies of everything.
+"""The instance itself: operators inspect the machine and manage backups.
 
-Nothing of it belongs to one company; it is recorded in the first company of whoever does it.
+None of this belongs to a company; it is recorded in the first company of the operator.
 """
 
 from remit.authority import Action
@@ -13,13 +13,13 @@ from remit.store.organisation import people
 
 @query("instance.may_operate")
 def may_operate(ctx: Context, *, what: str) -> None:
-    """Whether the caller runs this instance, asked before anything is looked at."""
+    """Check that the caller is an operator of this instance, before the machine is inspected."""
     _require(ctx, what)
 
 
 @command("instance.begin_backup")
 def begin_backup(ctx: Context, *, new_name: str) -> shapes.NamedBackupShape:
-    """Record that an operator has a copy of everything written, under the name `new_name`."""
+    """Record that an operator has a backup written, under the name `new_name`."""
     _require(ctx, f"backup:{new_name}")
     ctx.record("backup.create", f"backup:{new_name}", {})
     return {"name": new_name}
@@ -27,7 +27,7 @@ def begin_backup(ctx: Context, *, new_name: str) -> shapes.NamedBackupShape:
 
 @command("instance.take_backup")
 def take_backup(ctx: Context, *, name: str) -> shapes.NamedBackupShape:
-    """Record that an operator takes a copy of everything along."""
+    """Record that an operator downloads a backup."""
     _require(ctx, f"backup:{name}")
     ctx.record("backup.download", f"backup:{name}", {})
     return {"name": name}
@@ -35,7 +35,7 @@ def take_backup(ctx: Context, *, name: str) -> shapes.NamedBackupShape:
 
 @command("instance.remove_backup")
 def remove_backup(ctx: Context, *, name: str) -> shapes.RemovedBackupShape:
-    """Record that an operator deletes a copy."""
+    """Record that an operator deletes a backup."""
     _require(ctx, f"backup:{name}")
     ctx.record("backup.remove", f"backup:{name}", {})
     return {"name": name, "removed": True}

@@ -1,7 +1,7 @@
 """Invitations: a link that signs a person in, once, without a shell.
 
-A link is a token that opens one session. Only its digest is kept, it ends by itself, and it ends
-when the person gets a part in a company that whoever made the link does not decide about.
+A link is a token that opens one session. Only its digest is stored. It expires, and is revoked when
+the person gets a part in another company, over which its maker has no say.
 """
 
 from typing import Annotated, Final, cast

@@ -1,4 +1,4 @@
-"""A person's own tokens: what they sign in with once their session is over."""
+"""A person's own tokens: to sign in with once the session is over."""
 
 from typing import Annotated, Final
 

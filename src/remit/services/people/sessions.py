@@ -1,4 +1,4 @@
-"""Signing in to the web: a one-time link opens a session that ends by itself."""
+"""Signing in to the web: a single-use link opens a session that expires."""
 
 from remit.clock import DAY, MINUTE, Micros
 from remit.errors import NotFound, Unauthenticated
@@ -19,7 +19,7 @@ _OWN = Decision(Effect.ALLOW, "self", "It is your own session.", "rule:self")
 
 @command("sessions.create_link")
 def create_link(ctx: Context) -> shapes.NewTokenShape:
-    """A token that opens one session, once, for the user who asks."""
+    """Create a token that opens one session, once, for the caller."""
     allow_own(ctx)
     return users.issue(
         ctx, TokenKind.LOGIN, "login link", None, usual=LINK_LASTS, user=ctx.actor.id
@@ -28,7 +28,7 @@ def create_link(ctx: Context) -> shapes.NewTokenShape:
 
 @command("sessions.redeem")
 def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
-    """Exchange a link for a session; whoever holds the link is its user, once."""
+    """Exchange a link for a session, once; the bearer counts as the user of the link."""
     token = ctx.tx.one(people.LOGIN_BY_DIGEST, digest=token_digest(link))
     user = token and ctx.tx.one(people.USER, user=token.user_id)
     if (
@@ -36,7 +36,7 @@ def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
         or not user
         or token.expires_at is None
         or ctx.now >= token.expires_at
-        # Of several who come with it at the same moment, one finds it unused.
+        # If several requests bring it at the same time, one alone finds it unused.
         or not ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
     ):
         raise Unauthenticated(
@@ -51,7 +51,7 @@ def redeem(ctx: Context, *, link: str) -> shapes.NewTokenShape:
 
 @command("sessions.open")
 def open_(ctx: Context) -> shapes.NewTokenShape:
-    """A session for the person whose token it is."""
+    """Open a session for the person whose token it is."""
     allow_own(ctx)
     return _session(ctx)
 
@@ -82,7 +82,7 @@ def end(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
 
 @query("sessions.mine")
 def mine(ctx: Context) -> list[shapes.OwnSessionShape]:
-    """The calling person's sessions that are still good, newest first."""
+    """List the calling person's live sessions, newest first."""
     person(ctx)
     this = _current(ctx)
     return [
@@ -93,7 +93,7 @@ def mine(ctx: Context) -> list[shapes.OwnSessionShape]:
 
 @command("sessions.end_one")
 def end_one(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
-    """End one of one's own sessions, wherever it is open; what it has open is told so."""
+    """End one of the caller's own sessions, wherever it is open; its open pages are told."""
     allow_own(ctx)
     token = ctx.tx.one(people.TOKEN, token=session)
     if (
@@ -109,7 +109,7 @@ def end_one(ctx: Context, *, session: str) -> shapes.EndedSessionShape:
 
 @command("sessions.end_others")
 def end_others(ctx: Context) -> shapes.EndedSessionsShape:
-    """End every session of the caller but the one that asks, and links that were not used yet."""
+    """End every session of the caller but the calling one, and revoke unused links."""
     allow_own(ctx)
     this = _current(ctx)
     gone = ctx.tx.all(
@@ -121,7 +121,7 @@ def end_others(ctx: Context) -> shapes.EndedSessionsShape:
 
 
 def _current(ctx: Context) -> Token | None:
-    """The token that the caller came with."""
+    """Return the token of the call."""
     if ctx.caller is None or ctx.caller.system:
         return None
     return ctx.tx.one(people.TOKEN_BY_DIGEST, digest=token_digest(ctx.caller.token))
@@ -133,7 +133,8 @@ def person(ctx: Context) -> None:
 
 
 def allow_own(ctx: Context) -> None:
-    """Signing in concerns the person, so it is recorded in the first company they are in."""
+    """Allow what concerns only the calling person; recorded in the first company that they are
+    in."""
     person(ctx)
     companies = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1)
     ctx.enter(lookup.only(companies, "company").id)

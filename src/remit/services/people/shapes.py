@@ -23,7 +23,7 @@ class CompanyShape(NamedShape):
     commit_signing: str | None
     limits: dict[str, int | None]
     created_at: Moment
-    #: Which part the calling person has in it.
+    #: The part that the calling person has in it.
     role: NotRequired[Annotated[str, UserRole]]
     scope_agent_id: NotRequired[str | None]
 
@@ -43,14 +43,14 @@ class ImportedShape(TypedDict):
     questions: int
     schedules: int
     approvals: int
-    #: They wait until their secrets are said.
+    #: Bindings that wait until their secrets are set.
     bindings: int
     #: Repositories, checks and folders that wait to be applied.
     setup: int
 
 
 class ImportedCompanyShape(CompanyShape, ImportedShape):
-    #: By the names of agents: which of their secrets are to be set anew.
+    #: By names of agents: the secrets that have to be set again.
     removed: dict[str, list[str]]
 
 
@@ -93,14 +93,14 @@ class FindingShape(TypedDict):
 
 class BackupShape(TypedDict):
     name: str
-    #: Unknown while it is being written.
+    #: None while it is being written.
     bytes: int | None
     created_at: Moment | None
 
 
 class NewBackupShape(TypedDict):
     name: str
-    #: It takes longer than the call.
+    #: True if the call returned before it was complete.
     writing: bool
     companies: NotRequired[int]
     events: NotRequired[int]
@@ -116,7 +116,7 @@ class RemovedBackupShape(TypedDict):
 class InvitationShape(MemberShape):
     """A person who was given a part, and the link that signs them in, which is shown this once."""
 
-    #: They sign in as before, and there is no link.
+    #: Whether they sign in as before, without a link.
     known: bool
     link_id: str | None
     expires_at: Moment | None
@@ -161,7 +161,7 @@ class NamedBackupShape(TypedDict):
 
 
 class OwnSessionShape(TokenShape):
-    #: Whether the call came with it.
+    #: Whether it is the session of this call.
     current: bool
 
 
@@ -171,7 +171,7 @@ class EndedSessionShape(TypedDict):
 
 
 class EndedSessionsShape(TypedDict):
-    #: How many.
+    #: The number of ended sessions.
     ended: int
 
 

@@ -41,7 +41,7 @@ def add(
     elif ctx.tx.one(people.MEMBERSHIP, user=user.id) is not None:
         raise AlreadyExists(f"{user.name} has a part in this company already.")
     else:
-        # A link that was kept for them elsewhere must not open this company.
+        # An invitation from another company must not open this one.
         ctx.tx.run(people.REVOKE_INVITATIONS, user=user.id)
     membership = add_member(ctx, ctx.company, user.id, part, scope_id)
     ctx.record(
@@ -62,8 +62,8 @@ def add_member(
 
 
 def opens_more(ctx: Context, user: User) -> bool:
-    """Return whether a person's tokens open more than the caller, who is board of this company,
-    could."""
+    """Return whether a person's tokens give access to more than the caller, as board of this
+    company, decides about."""
     if user.id == ctx.actor.id:
         return False
     if user.operator:
@@ -136,7 +136,7 @@ def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes
         )
     ctx.tx.run(people.DELETE_MEMBERSHIP, user=found.id)
     for seat in ctx.tx.all(agent_statements.SEATS_OF, user=found.id):
-        # The keys they made for an agent whose seat they hold go with them.
+        # The keys that they made for an agent whose seat they hold are revoked, too.
         ctx.tx.run(people.REVOKE_TOKENS_OF, agent=seat, user=None, run=None)
     if not ctx.tx.all(people.COMPANIES_OF_USER, user=found.id, after="", limit=1):
         ctx.tx.run(people.REVOKE_TOKENS_OF, user=found.id, agent=None, run=None)
@@ -199,7 +199,7 @@ def revoke_token(
     ):
         raise NotFound("There is no such token.")
     if opens_more(ctx, known(ctx, found.user_id)):
-        # The board here could otherwise shut others out of their own companies.
+        # Otherwise the board here could lock others out of their own companies.
         raise Conflict(
             "The token also opens companies that are not yours to decide about.",
             "Remove the person from this company, or let them end it themselves.",
@@ -223,8 +223,8 @@ def tokens(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> list[s
 
 
 def revoke(ctx: Context, token: Token) -> bool:
-    """End a token and the sessions that its person opened with it. Tokens that were made with it
-    stay, so that a new one can take the place of an old one."""
+    """Revoke a token and the sessions that were opened with it. Tokens that were made with it stay,
+    so that a new one can replace an old one."""
     ended = ctx.tx.run(people.REVOKE_TOKEN, token=token.id) > 0
     ctx.tx.run(people.REVOKE_OPENED_WITH, token=token.id, user=token.user_id)
     ctx.record("token.revoke", f"token:{token.id}", {"user_id": token.user_id})
@@ -232,8 +232,8 @@ def revoke(ctx: Context, token: Token) -> bool:
 
 
 def origin(ctx: Context) -> Token | None:
-    """Token that a person called with, none for Remit itself; for a session the token that it goes
-    back to, as far as that is known."""
+    """Return the token that a person called with, or the one that their session was opened with if
+    that is known; None for Remit itself."""
     if ctx.caller is None or ctx.caller.system:
         return None
     if ctx.caller.account is not None:
@@ -256,10 +256,10 @@ def issue(
     agent: str | None = None,
     run: str | None = None,
 ) -> shapes.NewTokenShape:
-    """Make a token; its bearer sees it once, the database never.
+    """Create a token. Its bearer sees it once; the database stores its digest.
 
-    It ends no later than what it is made with. Where no time was asked for it lasts as `usual`, or
-    that long.
+    It expires no later than the token that it is made with. Without `expires_at` it lasts for
+    `usual`, or as long as that token.
     """
     made_with = made_with or origin(ctx)
     latest = made_with.expires_at if made_with is not None else None

@@ -1,1 +1,1 @@
-"""The event log: listed, verified, searched, and read as of a time."""
+"""The event log: listing, verification, search, and state as of a time."""

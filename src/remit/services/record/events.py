@@ -1,4 +1,4 @@
-"""The record: list it, verify it, and walk from an effect back to who authorised it."""
+"""The record: list it, verify it, and trace an effect back to the person who authorised it."""
 
 import re
 from contextlib import suppress
@@ -23,7 +23,7 @@ from remit.store.record import events as log
 from remit.store.work import outcomes as outcome_statements
 
 _HASH = re.compile(r"[0-9a-f]{64}")
-#: A walk longer than this means that something is wrong with the data.
+#: A longer trace means that something is wrong with the data.
 LONGEST_WALK = 100
 
 
@@ -36,7 +36,7 @@ def listing(
     before: int | None = None,
     limit: int = 100,
 ) -> list[shapes.EventShape]:
-    """Newest first; or, with `after`, what came after that event, oldest first."""
+    """List events, newest first; with `after`, those after that event, oldest first."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="events")
     if after is not None:
@@ -105,7 +105,7 @@ def why(ctx: Context, *, event: Annotated[str, Reference("event")]) -> shapes.Ex
 
 
 def _wish(ctx: Context, event: Event) -> Message | None:
-    """The letter of a person that led to an event: behind its outcome, or behind its run."""
+    """Return the person's letter that led to an event: behind its outcome, or behind its run."""
     kind, _, subject = event.resource.partition(":")
     letter = None
     if kind == "outcome":
@@ -133,11 +133,12 @@ def _letter(ctx: Context, wish: Message) -> shapes.CausingLetterShape:
 
 
 def _authorising(ctx: Context, event: Event) -> Event | None:
-    """The event that made this one possible: of its grant, or of its actor's being there."""
+    """Return the event that made this one possible: that of its grant, or of its actor's
+    creation."""
     kind, _, basis = event.basis.partition(":")
     if kind == "grant" and (given := _first(ctx, f"grant:{basis}", event.seq)):
         return given
-    # Nobody gave it: a rule lets the actor do it, or it made the file itself.
+    # No grant: a rule allows it, or the actor made the file itself.
     if event.actor_kind is ActorKind.AGENT:
         return _first(ctx, f"agent:{event.actor_id}", event.seq)
     return None
@@ -161,7 +162,7 @@ def _who(ctx: Context, event: Event) -> str:
 
 
 def _creation(ctx: Context, outcome: str) -> Event | None:
-    """The first event of an outcome, if it is one of a company of the caller."""
+    """Return the first event of an outcome, if the caller may enter its company."""
     known = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
     if known is None:
         return None
@@ -184,10 +185,10 @@ def _find(ctx: Context, text: str) -> Event:
         return found
     lookup.enter_by(ctx, "event", prefix)
     if not ctx.decide(Action.EVENT_READ).allowed:
-        raise NotFound.of("event")  # a part of an id does not tell them which events there are
+        raise NotFound.of("event")  # a prefix must not reveal which events exist
     events = lookup.matching(ctx, _EVENT, prefix)
     if not events:
-        # The short id in a list of outcomes leads to the event that made the outcome.
+        # The short id of an outcome leads to the event of its creation.
         ids = lookup.with_short_id(ctx, ctx.company, "outcome", prefix)
         made = (_first(ctx, f"outcome:{one}", 1 << 62) for one in ids)
         events = [one for one in made if one is not None]

@@ -1,4 +1,4 @@
-"""The company as it was: who held what, who reported to whom, what a file said."""
+"""The company as of a time: grants, the tree, versions of files."""
 
 from remit.authority import Action
 from remit.clock import Micros, from_iso
@@ -23,8 +23,8 @@ def grants_at(
     after: str = "",
     limit: int = 100,
 ) -> list[shapes.GrantShape]:
-    """The grants that were live at a time, of one agent or of everybody; all, or without those to
-    read what came by mail."""
+    """List the grants that were live at a time, of one agent or of everybody. `besides_mail` leaves
+    out those to read what came by mail."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="grants")
     holder = lookup.agent_ever(ctx, agent).id if agent else None
@@ -35,7 +35,7 @@ def grants_at(
 
 @query("history.org_at")
 def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPlaceShape]:
-    """The tree of agents as it was at a time."""
+    """List the places in the tree of agents as of a time."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="org")
     found: list[shapes.PastPlaceShape] = []
@@ -57,7 +57,7 @@ def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPla
 
 @query("history.version_at")
 def version_at(ctx: Context, *, file: str, at: str) -> int:
-    """The number of the version that a file had at a time."""
+    """Return the number of the version that a file had at a time."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_READ, found)
     number = ctx.tx.one(file_statements.VERSION_AT, file=found.id, at=_past(ctx, at))

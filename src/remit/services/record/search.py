@@ -1,4 +1,4 @@
-"""Looking for something among outcomes and in the record: the newest first, by what is wanted."""
+"""Search of outcomes and events, newest first."""
 
 import contextlib
 
@@ -21,7 +21,7 @@ from remit.store.record import search
 
 #: Greater than every id.
 LONGEST_WORDS = 200
-#: The number of events that one search goes through. The next search goes on from there.
+#: How many events one search reads at most; the next one continues from there.
 STRETCH = 20_000
 _NEWEST = 1 << 62
 _REMIT = frozenset({"remit", "system"})
@@ -41,10 +41,10 @@ def outcomes(
     before: str = END_OF_IDS,
     limit: int = 50,
 ) -> list[shapes.OutcomeShape]:
-    """The outcomes of a company or of one owner, by status and by what their titles contain;
-    with `stale`, those that do not move although they were looked at again and again.
+    """Search the outcomes of a company or of one owner by status and title. `stale` selects those
+    that stand still after all their reviews.
 
-    For those who look at others: who has a part of the company names an owner in it.
+    For callers who may read others' outcomes: a member over a part names an owner in it.
     """
     text = clean_text(words, "query", longest=LONGEST_WORDS, empty_ok=True).strip()
     if status is not None and status not in set(OutcomeStatus):
@@ -87,11 +87,11 @@ def events(
     before: int | None = None,
     limit: int = 50,
 ) -> shapes.FoundEventsShape:
-    """Events, newest first: of one kind (`file`, `file.write`), by one actor, refused, with words
-    in it or in the name of what it is about, from a time on, until a time.
+    """Search events, newest first: by kind (`file`, `file.write`), actor, refusal, words in them or
+    in the name of their subject, and time.
 
-    `before` of the answer is where to go on: there may be more, also when nothing was found in the
-    stretch that was gone through.
+    `before` of the answer continues the search: there may be more, even if nothing was found in the
+    stretch that was read.
     """
     verb = clean_text(action, "action", longest=100, empty_ok=True).strip()
     name = clean_text(actor, "actor", longest=LONGEST_WORDS, empty_ok=True).strip()
@@ -112,7 +112,8 @@ def events(
 
 
 def stretch(ctx: Context, since: Micros | None, until: Micros | None) -> tuple[int, int, int]:
-    """The part of the record between two times: its first place, the one after it, the newest."""
+    """Return the part of the record between two times: its first position, the one after it, and
+    the newest."""
     head = ctx.tx.one(log.READ_HEAD)
     last = head.seq if head else 0
     first = 1 if since is None else _place(ctx, since, last)
@@ -130,9 +131,9 @@ def among(
     refused: bool = False,
     words: str = "",
 ) -> list[Event]:
-    """The events of a part of the record that are looked for, newest first."""
+    """Return the events of a part of the record that match, newest first."""
     kind, who = _actor(ctx, actor) if actor else ("", "")
-    kept = canonical(words)[1:-1]  # as it stands in what is kept about an event
+    kept = canonical(words)[1:-1]  # as it is escaped in the stored details
     return ctx.tx.all(
         search.EVENTS_AMONG,
         before=before,
@@ -153,7 +154,7 @@ def among(
 
 
 def _place(ctx: Context, moment: Micros, last: int) -> int:
-    """The first place in the record that is not before a time; times grow with the places."""
+    """Binary search: the first position at or after a time; times grow with positions."""
     low, high = 1, last + 1
     while low < high:
         middle = (low + high) // 2
@@ -166,8 +167,8 @@ def _place(ctx: Context, moment: Micros, last: int) -> int:
 
 
 def _actor(ctx: Context, text: str) -> tuple[str, str]:
-    """The actor that a text names: an agent, also one that is gone, a person of the company, or
-    Remit itself."""
+    """Return the actor that a text names: an agent, even a terminated one, a person of the company,
+    or Remit itself."""
     if text.lower() in _REMIT:
         return ActorKind.SYSTEM.value, ""
     if not text.startswith("user:"):

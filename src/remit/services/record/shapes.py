@@ -93,7 +93,7 @@ class ActivityShape(TypedDict):
 
 class FoundEventsShape(TypedDict):
     events: list[EventShape]
-    #: Where to go on; None when all was gone through.
+    #: Continues the search; None at its end.
     before: int | None
-    #: The newest place in the record.
+    #: The newest position in the record.
     last: int

@@ -1,11 +1,10 @@
 """Redaction of secrets, found by name or by shape: one set of rules for every way out.
 
-`without_secrets` looks through a whole document, `text_without_secrets` through prose,
-`error_without_secrets` through what an error says, and
-`restore` puts back what a client could not see when it sends a document back. `Known` takes out
-values that we know ourselves. The walk is in
-`document`, what names say in `names`, what secrets look like in `shapes`, how they stand in
-running text in `text`, and how in programs and what these print in `program_text`.
+`without_secrets` redacts a whole document, `text_without_secrets` prose, `error_without_secrets` an
+error, and `restore` puts the values back when a client returns a redacted document. `Known` redacts
+values that are known. The walk through documents is in `document`, the judgement of names in
+`names`, the shapes of secrets in `shapes`, secrets in running text in `text`, and those in programs
+and their output in `program_text`.
 """
 
 from remit.services.redaction.document import (

@@ -1,4 +1,4 @@
-"""The walk through a document: what its names say, passed down to the values below them."""
+"""The walk through a document: judgements by names, passed down to the values below them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _DEEPEST = 64
 _LONGEST_IN_PATH = 80
 _LONGEST_ERROR = 450
 
-# Variables that tell how a program runs, not what it may do.
+# Variables that control how a program runs, not its access.
 _OPEN_VARIABLES = word_set(
     "CI CLICOLOR COLORTERM COLUMNS DEBIAN_FRONTEND DEBUG EDITOR FORCE_COLOR HOST HOSTNAME "
     "IS_SANDBOX LANG LANGUAGE LINES LOGLEVEL LOGNAME LOG_FORMAT LOG_LEVEL MAX_THINKING_TOKENS "
@@ -34,11 +34,11 @@ _OPEN_HEADERS = word_set(
     "contentlanguage contentlength contenttype date host ifmatch ifnonematch origin pragma prefer "
     "range referer useragent vary"
 )
-# {"name": "API_KEY", "value": "…"} says in one place what the other is.
+# In {"name": "API_KEY", "value": "…"}, one value is the name of the other.
 _NAMES = ("name", "key", "variable", "header", "field")
 _VALUES = ("value", "values", "default", "content", "defaultValue", "default_value")
 
-# Too short for any shape, without a sign that assigns; or an id. Most values are like that.
+# Too short for any shape, without an assignment; or an id. Most values are like that.
 _PLAIN = re.compile(r"[A-Za-z0-9._/]{0,15}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _FLAG = re.compile(r"--?[A-Za-z][\w.-]{0,80}")
@@ -50,7 +50,7 @@ _USER_FLAGS = frozenset({"-u", "--user", "--proxy-user"})
 _OBJECT = re.compile(
     r"(?:[\"']([^\"'\\\n]{1,80})[\"']\s{0,4}:|(?<![\w-])([A-Za-z_][\w.-]{0,63})=)\s{0,4}\{"
 )
-# what follows, up to the end of the object; or of the text, if a quotation has no end
+# The rest of the object; or of the text, if a quotation does not end
 _INSIDE = re.compile(
     r"(?:[^{}\"']++|\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|\{[^{}]*+\})*+(?:[\"'].*\Z)?",
     re.DOTALL,
@@ -61,25 +61,23 @@ _TOLD_BY_FIRST = re.compile(
 
 
 def without_secrets(value: Any) -> tuple[Any, list[str]]:
-    """The value with the marker in place of its secrets, and the paths at which they were.
+    """Return the value with the marker in place of its secrets, and their paths.
 
-    Doing it twice is the same as doing it once, with the same paths.
+    Idempotent, paths included.
     """
     walk = _Walk()
     return walk.value(value, "", Says.NOTHING, 0), walk.removed
 
 
 def text_without_secrets(prose: str) -> tuple[str, bool]:
-    """A text with everything taken out that looks like a secret; and whether there was any.
-
-    Also if that was long ago: what came from an export gives the same export again.
-    """
+    """Return a text with the marker in place of everything that looks like a secret, and whether it
+    has a marker now, including earlier ones: a re-imported export gives the same export again."""
     clean = text.cut_words(_cut(prose), _is_secret)
     return clean, REMOVED in clean
 
 
 def error_without_secrets(error: BaseException) -> str:
-    """An error, for those who may not see what it happened to."""
+    """An error, for readers who may not see its data."""
     return text_without_secrets(repr(error))[0][:_LONGEST_ERROR]
 
 
@@ -98,7 +96,7 @@ def _is_secret(candidate: str) -> bool:
 
 
 def _cut(prose: str) -> str:
-    """Also out of an environment that a text tells of, as in `'env': {'NAME': 'value'}`."""
+    """Redact a text, including an environment in it, such as `'env': {'NAME': 'value'}`."""
     cut = text.cut(prose)
     if "{" not in cut:
         return cut
@@ -114,7 +112,7 @@ def _cut(prose: str) -> str:
 
 def _without_values(inside: str) -> str:
     if text.PAIR.sub("", inside).strip(" \t\r\n,"):
-        return REMOVED  # something else stands in it, or its end is missing
+        return REMOVED  # not only pairs, or the end of the object is missing
     return text.PAIR.sub(_unless_open, inside)
 
 
@@ -125,7 +123,7 @@ def _unless_open(found: re.Match[str]) -> str:
 
 
 class _Walk:
-    """One way through a document. A `Says` stands for what the names above say of a value."""
+    """One walk through a document. A `Says` is the judgement of a value by the names above it."""
 
     def __init__(self) -> None:
         self.removed: list[str] = []
@@ -148,7 +146,7 @@ class _Walk:
         return REMOVED
 
     def _object(self, value: Mapping[Any, Any], path: str, said: Says, depth: int) -> Any:
-        # Directly inside an `env`, `name` and `value` are variables like others.
+        # Directly inside an `env`, `name` and `value` are ordinary variables.
         sets = (Says.ENVIRONMENT, Says.HEADERS)
         named = _named(value) if said not in sets or path.endswith("]") else None
         found: dict[str, object] = {}
@@ -217,14 +215,14 @@ class _Walk:
         except text.Repeated:
             return self._hide(path)
         if inner is not None:
-            # Settings that were kept as JSON inside JSON, as a change of seats does.
+            # Settings that are stored as JSON inside JSON, as a change of seats does.
             before = len(self.removed)
             clean = self.value(inner, path, Says.NOTHING, depth + 1)
             return json.dumps(clean) if len(self.removed) > before else value
         clean, was_secret = text_without_secrets(value)
         if not was_secret and not shapes.hides(value, _is_secret):
             return value
-        # A setting is hidden as a whole; of a longer text the rest stays readable.
+        # A one-line value is redacted as a whole; the rest of a longer text stays readable.
         self.removed.append(path)
         return clean if was_secret and "\n" in value.strip() else REMOVED
 

@@ -1,4 +1,4 @@
-"""Values that are known to be secret, taken out of whatever is shown, however they are written."""
+"""Redaction of values that are known to be secret, in every usual encoding."""
 
 import base64
 import json
@@ -8,12 +8,12 @@ from urllib.parse import quote, quote_plus
 
 from remit.services.redaction.shapes import REMOVED
 
-#: A shorter text stands in too many others.
+#: A shorter text is a part of too many others.
 SHORTEST = 6
 
 
 class Known:
-    """The secrets that somebody works with, and every way in which they are usually written."""
+    """Known secrets, in every encoding in which they are usually written."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._spellings = _spellings(values)
@@ -28,7 +28,7 @@ class Known:
         return text
 
     def out_of_all(self, value: Any) -> Any:
-        """The same for a document of plain JSON values, its keys included."""
+        """Redact a document of plain JSON values, keys included."""
         if not self._spellings:
             return value
         if isinstance(value, str):
@@ -41,10 +41,10 @@ class Known:
 
 
 def _spellings(values: Iterable[str]) -> tuple[str, ...]:
-    """The longest first, so that no part of one is left standing."""
+    """Return every encoding, longest first, so that no part of one remains."""
     found: set[str] = set()
     for value in values:
-        # Output of programs comes line by line; a key of several lines is known by each.
+        # Output of programs comes line by line, so each line of a longer key is known.
         for part in {value, value.strip(), *value.splitlines()}:
             if len(part) < SHORTEST:
                 continue
@@ -64,9 +64,9 @@ def _spellings(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _in_base64(raw: bytes, shift: int) -> set[str]:
-    """How it looks inside of something longer, with so many bytes before it.
+    """Return its base64 inside a longer text, with `shift` bytes before it.
 
-    What is at its ends depends on its neighbours, so only the middle is known.
+    The characters at its ends depend on the neighbours, so only the middle is known.
     """
     start = -(-shift * 8 // 6)
     length = (shift + len(raw)) * 8 // 6

@@ -1,9 +1,9 @@
 """Names of settings that say that their value is a secret.
 
 Names come in every spelling: `apiKey`, `API-KEY`, `api key`, `s.e.c.r.e.t`, full-width letters, or
-Cyrillic ones that look like ours. They are brought to plain words first. A name can also speak
-*about* a secret (`maxTokens`, `tokenUrl`, `secretRef`): what it says then decides which values may
-stay.
+Cyrillic ones that look like Latin ones. They are normalised to plain words first. A name can also
+speak *about* a secret (`maxTokens`, `tokenUrl`, `secretRef`): its judgement then decides which
+values may stay.
 """
 
 import re
@@ -17,13 +17,13 @@ def word_set(text: str) -> frozenset[str]:
 
 
 class Says(Enum):
-    """Meaning of a name for the value behind it."""
+    """Judgement of a value by its name."""
 
     NOTHING = "nothing"
     SECRET = "secret"  # noqa: S105  # a word, not a password
     #: A number about secrets or tokens: a limit, a count, a lifetime.
     AMOUNT = "amount"
-    #: Where a secret is, or what it is called or made of.
+    #: The place, name or kind of a secret.
     ADDRESS = "address"
     PATH = "path"
     LABEL = "label"
@@ -31,7 +31,7 @@ class Says(Enum):
     #: A set of settings that are secrets unless their own name is known to be harmless.
     ENVIRONMENT = "environment"
     HEADERS = "headers"
-    #: One of those that are known to be harmless, and one that names folders.
+    #: A setting that is known to be harmless, and one that names folders.
     OPEN = "open"
     OPEN_PATHS = "open paths"
 
@@ -49,9 +49,9 @@ _WORDS = word_set(
     "credential credentials cred creds otp totp dsn signature sig hmac mnemonic salt csrf xsrf "
     "kennwort passwort contrasena senha пароль 密码 密碼 パスワード 비밀번호"
 )
-# Only as the last word: `smtpPass` is one, `passRate` is not.
+# Only as the last word: `smtpPass` matches, `passRate` does not.
 _LAST_WORDS = word_set("pass pin pat sid private")
-# Wherever these letters stand together, also when the words of the name are torn apart.
+# These letters anywhere, even across the words of the name.
 _LETTERS = re.compile(
     r"secret|passw(?:or)?d|passphrase|passcode|token|credential|bearer|cookie|apikey|"
     r"(?:access|account|auth|client|deploy|encryption|gpg|hmac|master|priv|private|rsa|service|"
@@ -63,7 +63,7 @@ _HARMLESS = re.compile(
     r"secretar(?:y|ies|iat)|tokeni[sz](?:e|ed|er|ers|ing|ation)|tokenless|passwordless|"
     r"cookiecutter|keyless"
 )
-# `…Key` that is known to all.
+# `…Key` that is public.
 _PUBLIC_BEFORE_KEY = word_set(
     "public pub primary foreign sort partition cache idempotency group routing object row hot "
     "translation index lookup shortcut"
@@ -90,7 +90,7 @@ _ABOUT = {
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_WORD = re.compile(r"[\W_]+")
 _DIGITS_AFTER = re.compile(r"(?<=[a-z])\d+\b")
-# Letters of other alphabets (Cyrillic, Greek and a few more) that look like ours.
+# Letters of other alphabets (Cyrillic, Greek and a few more) that look like Latin ones.
 _SMALL_LOOK_ALIKES = {
     "a": "\u0430\u03b1\u0251",
     "b": "\u0432\u03b2\u044c",
@@ -129,7 +129,7 @@ _LONGEST_KEPT = 128
 
 
 def says(name: str) -> Says:
-    """Meaning of a name for the value behind it."""
+    """Return the judgement of the value behind a name."""
     return _kept(name) if len(name) <= _LONGEST_KEPT else _look(name)
 
 
@@ -156,7 +156,7 @@ _kept = lru_cache(maxsize=8192)(_look)
 
 
 def _plain_letters(text: str) -> str:
-    """Without accents and invisible characters, and in our alphabet where it looks like ours."""
+    """Remove accents and invisible characters, and map look-alikes to Latin letters."""
     kept = "".join(
         letter
         for letter in unicodedata.normalize("NFD", text)

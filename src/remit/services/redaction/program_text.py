@@ -1,12 +1,11 @@
-"""Secrets in programs and in what programs print, line by line.
+"""Secrets in programs and in their output, line by line.
 
-What is taken out of exports would be in every third file of a program, and in the output of every
-other test: `sort(key=len)` names a key. So a name alone counts for nothing. A line has a secret by
-its shape, also in another writing, or by a value behind such a name that nobody would choose as a
-word.
+The rules for exports would redact every third file of a program, and the output of every other
+test: `sort(key=len)` names a key. So a name alone counts for nothing. A line has a secret by its
+shape, also if encoded, or by a value behind such a name that nobody would choose as a word.
 
-A file that is no text is searched for the shapes that nothing else has. What is compressed or
-encrypted is not looked into.
+A binary file is searched for the certain shapes alone. Compressed or encrypted content is not
+searched.
 """
 
 import re
@@ -17,15 +16,15 @@ from remit.services.redaction.document import text_without_secrets
 from remit.services.redaction.names import Says, says
 from remit.services.redaction.text import is_label
 
-#: Of a line at once; what lies across two parts is whole in one of them.
+#: A long line is searched in overlapping parts, so that a secret across two parts is whole in one.
 _PART = 8_000
 _OVERLAP = 1_000
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-#: Readable text in a file that is no text, each byte by itself or every second one.
+#: Readable text in a binary file, in single bytes or in every second one.
 _READABLE = re.compile(rb"[\x20-\x7e\n]{12,}|(?:[\x20-\x7e\n]\0){12,}")
 
 
-#: Names that say password or token, and not only key, pin or salt.
+#: Names that mean password or token, and not only key, pin or salt.
 _STRONG = re.compile(
     r"(?i)secret|passw|pwd|passphrase|passcode|token|credential|authori[sz]ation"
     r"|(?:api|access|private|client|signing)[-_]?key"
@@ -41,13 +40,13 @@ _ALONE = re.compile(
 )
 #: --name value
 _FLAGGED = re.compile(r"(?<!\S)--?([A-Za-z][\w-]{1,63})[ =]{1,4}([^\s\"'`]{8,4096})")
-#: A password in an address that is filled in later, or is a word.
+#: A password in an address that is a placeholder, or a word.
 _HARMLESS = re.compile(
     r"(://[^/\s:@\"']{0,256}:)(?:[A-Za-z_*.-]{1,64}|[^/\s@\"']{0,256}[{}<>$%][^/\s@\"']{0,256})(?=@)"
 )
 _WORD = re.compile(r"\S{16,}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
-#: A name of a program, or a call, or a place that something else is put into.
+#: An identifier, a call, or a placeholder.
 _EXPRESSION = re.compile(r"[A-Za-z_][\w.]*|.*[(){}\[\]<>$%].*")
 
 _KEY_END = re.compile("-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -55,7 +54,7 @@ _KEY_LINE = re.compile("[A-Za-z0-9+/=]{1,200}")
 
 
 def in_text(text: str, before: str = "") -> int | None:
-    """The first line that looks like a secret, and was not there before."""
+    """Return the number of the first line that looks like a secret and is not in `before`."""
     known = set(before.splitlines())
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and line not in known and any(map(_is_secret, _parts(line))):
@@ -64,13 +63,13 @@ def in_text(text: str, before: str = "") -> int | None:
 
 
 def without(text: str) -> str:
-    """A text as it is, but for the lines that have a secret: these without all that may be one."""
+    """Redact the secrets in a text; lines without any stay unchanged."""
     whole = _without_end_of_key(shapes.cut(text))  # a key has several lines
     return "".join(map(_cut_line, whole.splitlines(keepends=True)))
 
 
 def _without_end_of_key(text: str) -> str:
-    """Of a log only the end may be there, and that of a key in it."""
+    """Redact the rest of a key at the beginning of a log whose start was cut off."""
     end = _KEY_END.search(text)
     if end is None:
         return text
@@ -88,7 +87,7 @@ def _cut_line(line: str) -> str:
 
 
 def in_file(content: bytes, before: bytes = b"") -> str | None:
-    """Where a file has something that looks like a secret, and had not before."""
+    """Return the position of the first apparent secret in a file that is not in `before`."""
     text = _text(content)
     if text is not None:
         line = in_text(text, _text(before) or "")
@@ -101,7 +100,7 @@ def in_file(content: bytes, before: bytes = b"") -> str | None:
 
 
 def _text(content: bytes) -> str | None:
-    """None for what is no text."""
+    """Decode a file; None if it is binary."""
     if content.startswith(_UTF16):
         return content.decode("utf-16", errors="replace")
     return None if b"\0" in content else content.decode(errors="replace")
@@ -131,8 +130,8 @@ def _is_secret(line: str) -> bool:
 
 
 def _opens(name: str, value: str, *, bare: bool = False) -> bool:
-    """Whether a value behind a name is one that opens something. What is `bare` may be a name of
-    the program itself."""
+    """Return whether a value behind a name is a secret. A `bare` one may be an identifier of the
+    program."""
     if says(name) is not Says.SECRET or value.count(" ") > 2 or "://" in value:
         return False
     if _EXPRESSION.fullmatch(value) and (bare or not value.isalnum()):

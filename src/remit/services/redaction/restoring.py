@@ -1,4 +1,4 @@
-"""A document comes back from a client that could not see its secrets: put them in again."""
+"""Restoring the secrets of a document that a client received redacted and sent back."""
 
 import json
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _NOTHING: Any = object()
 
 
 def restore(new: Any, old: Any) -> Any:
-    """`new` with the values of `old` where it has the marker; there is no marker in the answer.
+    """Return `new` with the values of `old` in place of markers; the result has no marker.
 
-    A marker that stands where `old` has no value is BadInput that names the place.
+    A marker without a value in `old` raises BadInput that names the place.
     """
     return _restore(new, old, without_secrets(old)[0], "")
 
@@ -45,7 +45,7 @@ def _restore(new: Any, old: Any, shown: Any, path: str) -> Any:
 def _restore_object(new: Mapping[str, Any], old: Any, shown: Any, path: str) -> dict[str, object]:
     if not isinstance(old, Mapping) or not isinstance(shown, Mapping):
         old, shown = {}, {}
-    # The walk keeps the order, so the names that were hidden are found again by their place.
+    # The walk keeps the order, so hidden names are found by their position.
     real = dict(zip(shown, old, strict=True))
     found: dict[str, object] = {}
     for name, inner in new.items():
@@ -103,7 +103,7 @@ def _is_same(item: Mapping[str, Any], other: Any) -> bool:
 
 
 def _restore_json(new: Any, old: Any, path: str) -> str:
-    """Settings kept as JSON inside JSON."""
+    """Restore settings that are stored as JSON inside JSON."""
     try:
         inner = text.as_json(new)
         was = text.as_json(old) if isinstance(old, str) else None

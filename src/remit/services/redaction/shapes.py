@@ -1,7 +1,7 @@
-"""Shapes of secrets wherever they stand, also in a text once it is decoded.
+"""Shapes of secrets, wherever they are, also in a text once it is decoded.
 
-Every pattern takes time in proportion to the text: whatever repeats is bounded, or begins only
-where the repeated part cannot have begun before.
+Every pattern takes linear time: each repetition is bounded, or can begin only where it cannot have
+begun before.
 """
 
 import base64
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote_plus
 
-#: Stands where a secret was.
+#: Replaces a secret.
 REMOVED = "***REDACTED***"
 
 _BEFORE = r"(?<![A-Za-z0-9_-])"
@@ -37,7 +37,7 @@ _CERTAIN = re.compile(
     r"|discord(?:app)?\.com/api/webhooks/[A-Za-z0-9_/-]{10,}",
     re.DOTALL,
 )
-# Prose has words that begin like these, so the rest has to look made by a machine.
+# Prose has words that begin like these, so the rest must look generated.
 _LIKELY = re.compile(
     rf"{_BEFORE}(?:(?:sk|rk|xai)-[A-Za-z0-9_.-]{{16,}}"
     r"|(?i:bearer|basic|digest|negotiate)\s{1,8}[A-Za-z0-9+/._~=-]{8,})"
@@ -55,7 +55,7 @@ _PRINTABLE_SHARE = 0.97
 
 
 def cut(text: str) -> str:
-    """The text with the marker in place of everything that has the shape of a secret."""
+    """Return the text with the marker in place of everything that has the shape of a secret."""
     text = _CERTAIN.sub(REMOVED, text)
     text = _LIKELY.sub(_if_machine_made, text)
     if "://" in text:
@@ -65,17 +65,17 @@ def cut(text: str) -> str:
 
 
 def has_certain(text: str) -> bool:
-    """Whether something in it has a shape that only secrets have."""
+    """Return whether the text has a shape that only secrets have."""
     return _CERTAIN.search(text) is not None
 
 
 def is_random(text: str) -> bool:
-    """Whether a part of the text is as long and as mixed as only a generated key is."""
+    """Return whether a part of the text is as long and as mixed as only a generated key is."""
     return any(_is_random_part(part) for part in re.split(r"[^A-Za-z0-9+=]+", text[:4096]))
 
 
 def hides(text: str, is_secret: Callable[[str], bool], layers: int = _LAYERS) -> bool:
-    """Whether a secret comes out when the text is decoded, several times if need be."""
+    """Return whether a secret appears when the text is decoded, up to several times."""
     if layers == 0:
         return False
     return any(is_secret(inner) or hides(inner, is_secret, layers - 1) for inner in _decoded(text))

@@ -1,6 +1,6 @@
 """Secrets in running text: a command line, a header, a line of a settings file, prose.
 
-A text is cut where a secret begins and ends, so that the rest stays readable.
+Only the secret itself is replaced, so that the rest stays readable.
 """
 
 import json
@@ -17,7 +17,7 @@ _VALUE = r"(\"[^\"\n]{0,4096}\"|'[^'\n]{0,4096}'|[^\s\"'&;]{1,4096})"
 _ASSIGNED = re.compile(rf"(?<![\w-])(-{{0,2}}[A-Za-z_][\w.-]{{0,63}})=(?!=){_VALUE}")
 # --name value
 _FLAGGED = re.compile(rf"(?<!\S)(--?[A-Za-z][\w-]{{1,63}})[ \t]{{1,4}}(?!-){_VALUE}")
-# '--name', 'value', as a list of arguments is told
+# '--name', 'value', as a list of arguments is printed
 _LISTED = re.compile(
     r"[\"'](--?[A-Za-z][\w-]{1,63})[\"'],\s{0,4}(\"[^\"\n]{0,4096}\"|'[^'\n]{0,4096}')"
 )
@@ -38,7 +38,7 @@ _HEADER = re.compile(r"^[ \t]{0,8}([A-Za-z][\w-]{0,63}):[ \t]{0,4}(\S[^\n]{0,819
 _QUOTED_HEADER = re.compile(r"[\"']([A-Za-z][\w-]{0,63}):[ \t]{0,4}([^\"'\n]{1,4096})[\"']")
 _WHOLE_HEADERS = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
 
-# A place for a secret that is filled in later is none.
+# A placeholder for a secret is none.
 _PLACE = re.compile(r"\$\{?[A-Z][A-Z0-9_]{0,63}\}?|<[a-z][a-z _-]{0,40}>|\{\{ ?[\w.]{1,64} ?\}\}")
 _AMOUNT = re.compile(
     r"[0-9]{1,12}(?:\.[0-9]{1,6})?\s?[A-Za-z%]{0,2}"
@@ -57,11 +57,11 @@ _SHORTEST_HIDDEN = 16
 
 
 class Repeated(ValueError):
-    """A JSON object that says one thing twice; readers differ in which one they see."""
+    """A JSON object with a repeated key; parsers differ in which one they return."""
 
 
 def cut(text: str) -> str:
-    """The text with the marker in place of every secret that stands in it in the open."""
+    """Return the text with the marker in place of every secret that is not encoded."""
     text = shapes.cut(text)
     if "=" in text:
         text = _ASSIGNED.sub(_unless_harmless, text)
@@ -78,7 +78,7 @@ def cut(text: str) -> str:
 
 
 def cut_words(text: str, is_secret: Callable[[str], bool]) -> str:
-    """The text without the words that hold a secret in another writing."""
+    """Return the text with the marker in place of words that contain an encoded secret."""
 
     def unless_plain(found: re.Match[str]) -> str:
         word = found[0]
@@ -90,7 +90,7 @@ def cut_words(text: str, is_secret: Callable[[str], bool]) -> str:
 
 
 def as_json(text: str) -> Any:
-    """The object, list or string that a text holds; None when it holds none."""
+    """Return the object, list or string that a text is the JSON of; None if it is none."""
     if text.lstrip()[:1] not in ("{", "[", '"') or len(text) < 2:
         return None
     try:
@@ -103,7 +103,7 @@ def as_json(text: str) -> Any:
 
 
 def fits(kind: Says, value: str) -> bool:
-    """Whether a text is what a name that speaks about a secret promises, and nothing more."""
+    """Return whether a value is only what a name that speaks about a secret promises."""
     if shapes.cut(value) != value:
         return False
     match kind:
@@ -121,7 +121,8 @@ def fits(kind: Says, value: str) -> bool:
 
 
 def is_label(value: str) -> bool:
-    """Words and small numbers, as in `openai-production-2` or `HTTP_PROXY`; no password."""
+    """Return whether a value is words and small numbers, as in `openai-production-2` or
+    `HTTP_PROXY`."""
     if not value or len(value) > _LONGEST_LABEL:
         return False
     return all(_LABEL.fullmatch(part) for part in _BETWEEN_LABELS.split(value))

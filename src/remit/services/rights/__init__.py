@@ -1,1 +1,1 @@
-"""Capabilities: given, asked for, revoked, and implied by the tree."""
+"""Capabilities: grants, requests for them, and rights implied by the tree."""

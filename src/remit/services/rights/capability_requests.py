@@ -1,6 +1,6 @@
-"""Requests for capabilities: an agent asks its boss by mail, who gives it or refuses.
+"""Requests for capabilities: an agent asks its boss by mail, who grants or refuses it.
 
-The agent waits meanwhile with what it needs the capability for.
+Meanwhile the agent's outcomes wait for which it needs the capability.
 """
 
 import json
@@ -112,7 +112,7 @@ def refuse_request(
 def _tell(
     ctx: Context, message: Message, asked: shapes.CapabilityRequestShape, verdict: str, text: str
 ) -> None:
-    """Answer who asked for a capability."""
+    """Mail the verdict on a request to the agent that asked."""
     subject = f"{verdict}: {asked['level']} on {asked['resource']}"[:LONGEST_SUBJECT]
     to = f"agent:{asked['agent']}"
     mail.post(ctx, to=to, text=f"{text}\n", subject=subject, reply_to=message)
@@ -149,7 +149,7 @@ def _settle(
 
 
 def met(ctx: Context, holder: Agent) -> None:
-    """An agent holds more than before; what it asked for may be among it."""
+    """Settle the open requests of an agent that a new grant satisfies."""
     for wait in ctx.tx.all(wait_statements.WAITS_OF, agent=holder.id):
         if wait.kind is not WaitKind.CAPABILITY:
             continue

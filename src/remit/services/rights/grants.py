@@ -1,4 +1,4 @@
-"""Capabilities: give, revoke, list, and which were never used."""
+"""Capabilities: grant, revoke, list, and find those that were never used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -54,7 +54,7 @@ from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as statements
 from remit.store.work import outcomes as outcome_statements
 
-#: Files of a repository, or branches that changes of it go into.
+#: Patterns of files of a repository, or of its target branches.
 Patterns = Annotated[
     Sequence[Annotated[str, Text(LONGEST_PATTERN, one_line=True)]], Most(MOST_PATTERNS)
 ]
@@ -64,7 +64,7 @@ Patterns = Annotated[
     "grants.give",
     Added("paths", None),
     Added("branches", None),
-    # The tool may name a request instead, so it is made by hand.
+    # The tool may name a request instead, so it is written by hand.
     AsRoute("POST /companies/{companyId}/grants", "give_grant", 201),
 )
 def give(
@@ -100,7 +100,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant
     """Require the right to give this, as it was asked for. Answers the grant, which is not stored,
     and on what it rests.
 
-    An agent can only narrow what it holds; the board can give.
+    An agent can only narrow what it holds; the board can give anything.
     """
     resource = named(ctx, wish.get("resource"))
     level = parse_level(wish.get("level"), resource.kind)
@@ -148,7 +148,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant
 
 
 def usual_mode(ctx: Context, level: Level) -> str:
-    """Somebody is asked about each merge of an agent, unless the board says otherwise."""
+    """Return the default mode: `ask` for a merge that people grant, else `allow`."""
     asks = level is Level.MERGE and ctx.actor.kind is not ActorKind.AGENT
     return Mode.ASK.value if asks else Mode.ALLOW.value
 
@@ -156,7 +156,7 @@ def usual_mode(ctx: Context, level: Level) -> str:
 def limits(
     wish: Mapping[str, Any], resource: Resource, level: Level
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """The files and branches that a wish names."""
+    """Validate the files and branches that a grant is limited to."""
     paths, branches = wish.get("paths"), wish.get("branches")
     if (paths or branches) and (
         resource.kind is not ResourceKind.REPO or level not in (Level.PROPOSE, Level.MERGE)
@@ -191,7 +191,7 @@ def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
 
 
 def _resting_on_mail(service: str) -> ModuleType:
-    """A service that tells agents by mail, imported late: mail itself rests on grants."""
+    """Import a service that sends mail, late: mail itself imports this module."""
     return import_module(f"remit.services.{service}")
 
 
@@ -200,14 +200,14 @@ def _is_whole_machine(resource: Resource) -> bool:
 
 
 def revoke_actions(ctx: Context, holder: Agent) -> None:
-    """Take back the rights that are not about one thing, before a level gives others."""
+    """Revoke an agent's grants of actions, before those of another level are given."""
     for grant in ctx.tx.all(statements.HELD_BY, holder=holder.id, after="", limit=1000):
         if grant.kind is ResourceKind.ACTION:
             _take_back(ctx, grant)
 
 
 def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
-    """Take back what an agent holds on one thing in one mode; answers whether it held that."""
+    """Revoke an agent's live grants on a resource in one mode; returns whether there were any."""
     found = [one for one in ctx.held(holder.id, resource) if one.mode is mode and one.live(ctx.now)]
     for grant in found:
         _take_back(ctx, grant)
@@ -233,9 +233,9 @@ def share(
     """Let somebody read what was sent to them; nothing when they can read it already. Of a `new`
     file only who made it can know.
 
-    The sender may read it: that was decided when it sent the message. What it could read by rule,
-    such as an outcome, rests on nothing it holds. Unless it is known to be `still_held`, what the
-    sender lost before the message arrived is not passed on.
+    The sender may read the file: that was decided when the message was sent. What it read by rule,
+    such as an outcome, needs no source grant. Without `still_held`, a grant that the sender lost
+    before the message arrived is not passed on.
     """
     resource = kb_file(file.id)
     if file.kind is FileKind.OUTCOME:
@@ -336,7 +336,7 @@ def listing(
 
 
 def reason(grant: Grant) -> str:
-    """The reason why the holder has it, in words."""
+    """Return why the holder has a grant, in words."""
     if grant.by_authorship and grant.kind is ResourceKind.ACTION:
         return "comes with its level"
     if grant.by_authorship:
@@ -381,7 +381,8 @@ def _made(
 
 
 def give_again(ctx: Context, was: Grant, source: str | None) -> Grant | None:
-    """Give what a reorganisation took, if it could be given now; `source` replaces its own."""
+    """Restore a grant that a reorganisation revoked, if it could be given now; `source` replaces
+    its parent."""
     holder = ctx.tx.one(agent_statements.AGENT, agent=was.holder_id)
     scope = ctx.tx.one(outcome_statements.OUTCOME, outcome=was.scope_id)
     new = replace(
@@ -431,7 +432,7 @@ def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None
 
 
 def named(ctx: Context, text: object) -> Resource:
-    """The resource that a text names, provided that the caller may know of it."""
+    """Return the resource that a text names, if the caller may know of it."""
     resource = parse_resource(text)
     if resource.kind is ResourceKind.KB_FILE:
         return kb_file(require_file(ctx, Action.FILE_SEE, lookup.file(ctx, resource.id)).id)
@@ -439,9 +440,9 @@ def named(ctx: Context, text: object) -> Resource:
         return Resource(resource.kind, lookup.agent(ctx, resource.id).id)
     if resource.kind is ResourceKind.OUTCOME:
         return Resource(resource.kind, _outcome(ctx, resource.id).id)
-    # Servers, secrets and repositories are named: a right can be given before the thing is there,
-    # as an import and a hire do whose operator adds it later. The giver does not learn which names
-    # there are, and a removed thing takes all rights to its name along.
+    # Servers, secrets and repositories are referred to by name, so a right can exist before the
+    # thing does, as in an import or a hire whose operator adds it later. The giver does not learn
+    # which names exist, and removing a thing revokes all rights to its name.
     return resource
 
 
@@ -452,7 +453,7 @@ def _outcome(ctx: Context, text: str) -> Outcome:
 
 
 def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
-    """A grant ends with an outcome: the receiver's mandate unless another is named."""
+    """Return the outcome that a grant ends with: the receiver's mandate unless another is named."""
     if text is None:
         text = receiver.id
     if not isinstance(text, str):
@@ -466,7 +467,7 @@ def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
 
 
 def _check_reach(ctx: Context, resource: Resource) -> None:
-    """A board member over a part of the company gives only what lies in that part."""
+    """Check that a board member over a part of the company gives only what lies in that part."""
     if ctx.membership is None or ctx.membership.scope_agent_id is None:
         return
     if resource.kind is ResourceKind.KB_FILE:
@@ -481,21 +482,22 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
 
 
 def _grant(ctx: Context, text: str, company: str | None) -> Grant:
-    """By id; in the company that is named, if one is."""
+    """Find a grant by its id, in the named company if there is one."""
     if company is not None:
         lookup.company_of_caller(ctx, company)
     return lookup.find(ctx, _GRANT, text)
 
 
 def _about(grant: Grant) -> Matter:
-    """The facts of a grant: a restraint that people put on an agent is not for another agent to
+    """The facts about a grant. One that people made to restrain an agent is not for an agent to
     lift."""
     for_people = grant.mode is not Mode.ALLOW or _is_whole_machine(grant.resource)
     return {"home": grant.holder_id, "grant": grant, "for_people": for_people}
 
 
 def _reader(ctx: Context) -> Callable[[Grant], bool]:
-    """Agents know of what they could revoke; people may look without a say."""
+    """Return a predicate: agents see grants that they could revoke; people may see without
+    control."""
     agent = ctx.actor.kind is ActorKind.AGENT
     action = Action.GRANT_REVOKE if agent else Action.GRANT_READ
     return lambda grant: ctx.decide(action, **_about(grant)).allowed

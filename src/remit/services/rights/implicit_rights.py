@@ -1,4 +1,4 @@
-"""Rights that follow from the tree and from who owns what, shown beside those that were given."""
+"""Rights that follow from the tree and from ownership, listed beside those that were granted."""
 
 from remit.ids import OutcomeId
 from remit.model.organisation.agent import Agent
@@ -13,7 +13,7 @@ MOST_OUTCOMES = 200
 
 
 def rights(ctx: Context, agent: Agent) -> list[shapes.DerivedGrantShape]:
-    """The rights of an agent without a grant, each with the reason."""
+    """Return the rights of an agent without a grant, each with its reason."""
     found = [
         _right(agent, "outcome", agent.id, "read", "the mandate; the work is below it"),
         _right(agent, "kb_file", agent.state_file_id, "write", "its memory"),

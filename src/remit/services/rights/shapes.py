@@ -9,7 +9,7 @@ from remit.services.shape_basics import Moment
 
 
 class GrantLimitsShape(TypedDict):
-    #: Of a repository: the files and the branches to which it is limited.
+    #: Files and branches of a repository that it is limited to.
     paths: NotRequired[list[str]]
     branches: NotRequired[list[str]]
 
@@ -44,7 +44,7 @@ class DerivedGrantShape(HeldShape):
 
 class RevokedGrantShape(TypedDict):
     id: str
-    #: It, and what was passed on from it.
+    #: The grant, and every grant derived from it.
     revoked: list[str]
 
 
@@ -62,6 +62,6 @@ class CapabilityRequestShape(TypedDict):
     agent: str
     resource: str
     level: Annotated[str, Level]
-    #: When it was given, or why not.
+    #: The id of the grant, or the reason of the refusal.
     grant: NotRequired[str]
     refused: NotRequired[str]

@@ -1,1 +1,1 @@
-"""Read models for people: what pages show together. No rules here."""
+"""Read models for people: the joined data of a page. No rules here."""

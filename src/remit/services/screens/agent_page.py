@@ -1,5 +1,5 @@
-"""One agent from all sides, as a person looks at it: its place, what it does or why not, and what
-whoever looks may see and do there. Nothing here is tried, so nothing is refused."""
+"""Read model of one agent's page: its place, its activity or why there is none, and which parts and
+actions the viewer may use. Decisions are taken but not enforced, so nothing is refused."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -34,7 +34,7 @@ DAYS_DRAWN = 14
 MOST_NAMED = 1000
 MOST_RESOURCES = 500
 
-#: The tabs of the page, and the right to look at each.
+#: Tabs of the page, and the right to see each.
 _SIDES = {
     "work": Action.OUTCOME_READ,
     "mail": Action.MESSAGE_READ,
@@ -101,14 +101,14 @@ def _described(agent: Agent, whole: bool) -> shapes.AgentShape:
 
 
 def _accountable(ctx: Context, place: tuple[Any, ...]) -> str:
-    """The person whom the chain of bosses leads to."""
+    """Name of the person at the top of the chain of bosses."""
     top = lookup.agent_row(ctx, place[-1]) if place else None
     user = ctx.tx.one(people.USER, user=top.boss_user_id) if top else None
     return user.name if user else ""
 
 
 def _at_work(ctx: Context, agent: Agent) -> tuple[shapes.RunShape | None, shapes.IdleShape | None]:
-    """The live run of an agent, or why there is none."""
+    """Return the live run of an agent, or else the reason why there is none."""
     live = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
     if live is not None:
         return views.run(live), None
@@ -117,7 +117,7 @@ def _at_work(ctx: Context, agent: Agent) -> tuple[shapes.RunShape | None, shapes
 
 
 def _hire_of(ctx: Context, agent: Agent) -> str | None:
-    """The pending approval of its hire."""
+    """Return the pending approval of its hire."""
     if agent.status is not AgentStatus.PENDING_APPROVAL:
         return None
     for approval in ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
@@ -166,7 +166,7 @@ def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
 def correspondence(
     ctx: Context, *, agent: str, before: str = END_OF_IDS, limit: int = 50
 ) -> list[shapes.CorrespondenceShape]:
-    """Mail of an agent in both directions, newest first; without the texts."""
+    """Mail of an agent in both directions, newest first, without the texts."""
     found = lookup.agent_anywhere(ctx, agent)
     place = ctx.boss_chain(found.id)
     ctx.require(Action.MESSAGE_READ, on=f"agent:{found.id}", home=found.id, place=place)
@@ -180,7 +180,8 @@ def correspondence(
 def rights(
     ctx: Context, *, agent: str, by_mail: bool = False, after: str = "", limit: int = 50
 ) -> shapes.HeldRightsShape:
-    """Grants of an agent, without those of its mail or those alone; and their number.
+    """Grants of an agent: without those that came by mail, or only those; and how many came by
+    mail.
 
     The first page begins with derived rights.
     """
@@ -210,7 +211,7 @@ def roster(
 def resources(
     ctx: Context, *, company: str | None, named: Iterable[str]
 ) -> dict[str, dict[str, str]]:
-    """Names of the resources of capabilities, as far as the caller may know of them."""
+    """Names of the resources of capabilities, limited to those that the caller may know of."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     found: dict[str, dict[str, str]] = {}
@@ -235,7 +236,7 @@ def _change(ctx: Context, text: str) -> dict[str, str] | None:
 
 
 def _resource(text: str) -> Resource:
-    """As a capability or an event names it."""
+    """Parse a resource as a capability or an event names it."""
     kind, _, rest = text.partition(":")
     if kind in ("agent", "message") and is_id(rest.removeprefix("agent:")):
         return Resource(ResourceKind.MESSAGE, rest.removeprefix("agent:"))

@@ -1,6 +1,6 @@
-"""Allowed actions of the caller, so that nobody is offered what would be refused.
+"""Allowed actions of the caller, so that pages offer none that would be refused.
 
-Nothing is asked for here, so nothing is recorded: the verbs decide again when they are called.
+Decisions are taken here but not recorded; the verbs decide again when they are called.
 """
 
 from remit.authority import Action
@@ -72,7 +72,7 @@ def outcome(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeChoicesShape:
 
 @query("choices.file")
 def file(ctx: Context, *, file: str) -> shapes.FileChoicesShape:
-    """With a file: read, write, and look at who read it."""
+    """Return whether the caller may read and write a file, and see its access log."""
     found = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_SEE, found)
 

@@ -1,5 +1,5 @@
-"""Dashboard queries for people: the root agents and how the newest runs ended. A person with a part
-of the company sees that part, and asks in vain for nothing."""
+"""Dashboard queries for people: root agents and newest runs, limited to the viewer's part of the
+company."""
 
 import json
 from collections.abc import Callable
@@ -24,13 +24,13 @@ from remit.store.paging import each
 
 MOST_ROOTS = 50
 MOST_SUBJECTS = 3
-#: So many runs are looked through for those of a part of the company.
+#: How many runs are searched for those of the viewer's part.
 MOST_SEARCHED = 500
 
 
 @query("glance.roots")
 def roots(ctx: Context, *, company: str | None) -> list[shapes.AgentShape]:
-    """The agents at the top of what the caller has a say in."""
+    """The agents at the top of the caller's part of the company."""
     require_looking(ctx, company)
     return [views.agent(one) for one in tops(ctx)]
 
@@ -47,7 +47,7 @@ def tops(ctx: Context) -> list[Agent]:
 def newest_runs(
     ctx: Context, *, company: str | None, failed: bool = False, limit: int = 10
 ) -> list[shapes.RunShape]:
-    """The newest runs, or those of them that ended badly."""
+    """The newest runs, or the newest that failed."""
     require_looking(ctx, company)
     statement: Statement[Run] = run_statements.ENDED_BADLY if failed else run_statements.RUNS
     asked: Any = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}
@@ -58,7 +58,7 @@ def newest_runs(
 
 
 def subjects_of(ctx: Context, run: Run) -> list[str]:
-    """Subjects of the mail that a run took up, as far as the caller may read it."""
+    """Subjects of the mail that a run took up, limited to mail that the caller may read."""
     found: list[str] = []
     for one in json.loads(run.message_ids)[:MOST_SUBJECTS]:
         message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
@@ -75,5 +75,5 @@ def require_looking(ctx: Context, company: str | None) -> None:
 
 
 def _reach(ctx: Context) -> Callable[[str], bool]:
-    """Whether an agent's runs are the caller's to see; the same rule as for looking at one."""
+    """Return a cached predicate: whether the caller may see an agent's runs."""
     return cache(lambda agent: ctx.decide(Action.OUTCOME_READ, home=agent).allowed)

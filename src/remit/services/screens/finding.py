@@ -1,4 +1,4 @@
-"""One search over the things of a company: only what the caller may know of is found."""
+"""Search over all kinds of things of a company, limited to those that the caller may know of."""
 
 import contextlib
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from remit.services.surfaces import AsRoute
 from remit.store.organisation import people
 from remit.store.record import search as statements
 
-#: Of each kind so many are answered, and so many are looked at for those that may be known.
+#: Limits for each kind: how many are returned, and how many are checked for visibility.
 MOST: Final = 8
 MOST_RUNS: Final = 4
 MOST_LOOKED_AT: Final = 200
@@ -70,7 +70,7 @@ def find(
 
 
 def _by_id(ctx: Context, text: str) -> list[FoundShape]:
-    """The thing with that id, if it looks like one and the caller may see it."""
+    """Return the thing with that id, if the text looks like one and the caller may see it."""
     if not looks_like_id(text):
         return []
     drawn: tuple[tuple[lookup.Noun[Any], Callable[[Any], FoundShape]], ...] = (

@@ -1,5 +1,5 @@
-"""The first page: how the company stands, who works on what and why others do not, what it costs,
-and how it went. One snapshot, and no more asked of the database than a screen can show."""
+"""Read model of the first page: state of the company, agents with their work or the reason why they
+have none, cost, and trends. One snapshot, with at most as many rows as a screen can show."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ from remit.store.record.overview import Standing
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import wishes as wish_statements
 
-#: How long a chart looks back, and how long each of its bars is.
+#: Ranges of a chart, each with the span of its bars.
 RANGES: Final[dict[str, tuple[Micros, Micros]]] = {
     "24h": (DAY, HOUR),
     "7d": (7 * DAY, DAY),
@@ -61,7 +61,7 @@ def now(ctx: Context, *, company: str | None, most: int = 12) -> shapes.FrontSha
             {**_line(ctx, one, word), "agents": len(agents) if len(each) < len(agents) else 1}
             for one in each
         ]
-    # A small company is shown whole; of a large one those of whom there is something to say.
+    # A small company is shown whole; of a large one only the agents with a remarkable state.
     few = idle[: max(0, most - len(lines))] if len(idle) <= most else []
     lines += [_line(ctx, one, word) for one, word in few]
     return {
@@ -101,14 +101,14 @@ def _line(ctx: Context, one: Standing, word: str) -> shapes.StandingShape:
 
 
 def work_of(ctx: Context, run: RunId) -> str:
-    """Subject of a run, for whoever may know what its agent does."""
+    """Return what a run works on, if the caller may know; else nothing."""
     found = ctx.tx.existing(run_statements.RUN, run=run)
     allowed = ctx.decide(Action.OUTCOME_READ, home=found.agent_id).allowed
     return _doing(ctx, found) if allowed else ""
 
 
 def _doing(ctx: Context, run: Run) -> str:
-    """The work itself: the outcome that was due, or what the mail is about."""
+    """Return the outcome that was due, the subjects of the mail, or the reason of the run."""
     for outcome in json.loads(run.outcome_ids):
         found = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
         if found is not None:
@@ -118,7 +118,7 @@ def _doing(ctx: Context, run: Run) -> str:
 
 
 def _last_words(ctx: Context, run: Run) -> str:
-    """Last line of output, as a person reads it."""
+    """Last line of a run's output, rendered for people."""
     for piece in ctx.tx.all(statements.LAST_WORDS, run=run.id):
         for line in reversed(piece.splitlines()):
             entry = transcript.entry_of(line)
@@ -171,7 +171,7 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
 
 
 def _month_limit(ctx: Context) -> int | None:
-    """Monthly limit: the sum of the budgets that come from nobody else's."""
+    """Return the sum of the top agents' monthly budgets; None if one of them has none."""
     cents = [one.budget_monthly_cents for one in company_dashboard.tops(ctx)]
     if not cents or None in cents:
         return None
@@ -199,7 +199,7 @@ def wishes(ctx: Context, *, company: str | None, limit: int = 3) -> list[shapes.
 
 @query("front.stopped_like")
 def stopped_like(ctx: Context, *, agent: str) -> list[str]:
-    """All who stand still for the same cause as one of them."""
+    """Return the agents in error for the same cause as this one."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
     stopped = ctx.tx.all(statements.IN_ERROR, **standing.scope(ctx))

@@ -1,4 +1,4 @@
-"""Names of the ids that stand in something that was shown."""
+"""Names for the ids in shown data."""
 
 from collections.abc import Iterable
 
@@ -24,9 +24,9 @@ MOST = 2000
 def names(
     ctx: Context, *, company: str | None, ids: Iterable[str], living: bool = False
 ) -> dict[str, str]:
-    """Agents of the company and people, by id; whoever is not known is left out.
+    """Names of the company's agents and people by id; unknown ids are left out.
 
-    With `living`, so are agents that are gone: somebody else may have their name by now.
+    With `living`, terminated agents are left out, too, because another agent may have their name.
     """
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
@@ -47,8 +47,8 @@ def names(
 
 @query("naming.titles")
 def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> dict[str, str]:
-    """Titles of `outcome:…`, `kb_file:…` and `change:…` and subjects of `message:…`, as far as the
-    caller may know them."""
+    """Titles of `outcome:…`, `kb_file:…` and `change:…` and subjects of `message:…`, limited to
+    those that the caller may know."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     may_read = reader(ctx)

@@ -1,4 +1,4 @@
-"""The list of what awaits a person: each row with its cause and the command that deals with it."""
+"""The list of what awaits a person: each row with its cause and the command that settles it."""
 
 import json
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ from remit.store.work import waits as wait_statements
 from remit.store.work import wishes as wish_statements
 
 MOST = 500
-#: Of the letters that a person wrote; each takes a few questions to the database.
+#: Most letters of a person that are checked; each takes a few queries.
 MOST_WISHES = 100
-#: From so many on, agents that stand still for the same cause are one row.
+#: From this number on, stopped agents with the same cause share one row.
 SAME_CAUSE = 4
 _ALTERED = "The request was altered. Reject it, and have it asked for anew."
 #: The next command of a person, by the kind of the item.
@@ -59,7 +59,7 @@ _NEXT = {
 }
 
 
-#: Why something awaits a person, where nothing more is known; who asks stands in the row.
+#: Default causes by kind; the row names the requester.
 _CAUSES = {
     "mail": "It is for a seat, whose mail no program reads.",
     "submission": "It was handed in and waits for the verdict.",
@@ -88,8 +88,8 @@ def listing(ctx: Context, *, company: str | None = None) -> list[shapes.Awaiting
 
 
 def here(ctx: Context) -> list[shapes.AwaitingShape]:
-    """Items that await the acting person in the company that was entered, each with its cause and
-    the command that deals with it."""
+    """Items that await the acting person in the entered company, each with its cause and the
+    command that settles it."""
     items = _of_company(ctx)
     for item in items:
         item["cause"] = item.get("cause") or _CAUSES.get(item["kind"], "")
@@ -100,7 +100,7 @@ def here(ctx: Context) -> list[shapes.AwaitingShape]:
 def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
     membership = ctx.membership
     assert membership is not None
-    # The letter about something with a row of its own is left out.
+    # Letters about an item that has a row of its own are left out.
     held_accounts = accounts.held(ctx)
     told = {account.told_at for account in held_accounts}
     letters = ctx.tx.all(search.LETTERS_OF_USER, user=ctx.actor.id, limit=MOST)
@@ -176,7 +176,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
 
 
 def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
-    """Once for each account or set-up that is closed, however many wait for it."""
+    """One row for each closed account or set-up, however many agents wait for it."""
     items: list[shapes.AwaitingShape] = []
     for account in held:
         agents = ctx.tx.one(lease_statements.COUNT_HELD_BY, account=account.id) or 0
@@ -197,8 +197,7 @@ def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
 
 
 def _in_error(ctx: Context) -> list[shapes.AwaitingShape]:
-    """Agents that do not work before a person mends something, each with the cause; many that have
-    the same cause are one row."""
+    """Agents in error, each with the cause; many with the same cause share one row."""
     by_cause: dict[str, list[Stopped]] = {}
     for one in ctx.tx.all(overview.IN_ERROR, **standing.scope(ctx)):
         cause = (one.told or "all runs failed").rstrip(".")
@@ -216,7 +215,7 @@ def _in_error(ctx: Context) -> list[shapes.AwaitingShape]:
 
 
 def _dead_item(ctx: Context, delivery: Delivery) -> shapes.AwaitingShape:
-    """A letter that nobody could handle, with what the last who tried said."""
+    """A dead letter, with the error of the last run that had it."""
     error = letter_trace.last_error(ctx, delivery)
     why = delivery.ended_why or "it was tried too often"
     cause = _sentence(f"{why}; last: {error}" if error else why)
@@ -233,8 +232,8 @@ def _dead_item(ctx: Context, delivery: Delivery) -> shapes.AwaitingShape:
 def _failed_runs(
     ctx: Context, held: set[AgentId], dead: set[str], told: set[Micros]
 ) -> list[shapes.AwaitingShape]:
-    """Agents whose last run failed, unless another row tells of it: what they could not handle,
-    a budget, or a letter to the same person that says so, which Remit wrote when it is `told`."""
+    """Agents whose last run failed, unless another row covers that: a dead letter, a budget, or a
+    letter from Remit to the same person (`told`)."""
     found: list[shapes.AwaitingShape] = []
     alike: dict[str, list[shapes.AwaitingShape]] = {}
     failed = [
@@ -269,14 +268,14 @@ def _failed_runs(
 
 
 def _by_mail(ctx: Context, run: Run, told: set[Micros]) -> bool:
-    """Whether the calling person is the boss and was told so by a letter."""
+    """Return whether the calling person is the agent's boss and was told by a letter."""
     agent = lookup.agent_row(ctx, run.agent_id)
     is_boss = agent is not None and agent.boss_user_id == ctx.actor.id
     return is_boss and _was_told(ctx, run.agent_id, told)
 
 
 def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:
-    """Whether what it took up is a dead letter, or was one that somebody put away."""
+    """Return whether a letter that the run took up is dead, or was and is discarded."""
     return any(
         message in dead
         or any(
@@ -288,7 +287,7 @@ def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:
 
 
 def _was_told(ctx: Context, agent: AgentId, told: set[Micros]) -> bool:
-    """Whether one of these was written when a run of the agent failed: the same moment."""
+    """Return whether a letter was written at the moment when a run of the agent failed."""
     if not told:
         return False
     runs = ctx.tx.all(run_statements.RUNS, agent=agent, ended_too=True, before=END_OF_IDS, limit=20)
@@ -296,7 +295,8 @@ def _was_told(ctx: Context, agent: AgentId, told: set[Micros]) -> bool:
 
 
 def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
-    """Letters of the acting person that nobody will answer by themselves; `dead` is told of."""
+    """Letters of the acting person that no agent will answer without help; `dead` have rows
+    already."""
     found = []
     for wish in ctx.tx.all(wish_statements.OPEN_OF_USER, user=ctx.actor.id, limit=MOST_WISHES):
         if wish.message_id in dead:
@@ -316,7 +316,7 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
 
 
 def _held_up(ctx: Context) -> dict[str, str]:
-    """By question or approval, who waits for it and with what."""
+    """By question or approval: who waits for it, and with which outcomes."""
     found: dict[str, tuple[str, list[str]]] = {}
     for subject, name, title in ctx.tx.all(wait_statements.HELD_UP, limit=10 * MOST):
         found.setdefault(subject, (name, []))[1].append(title)
@@ -327,7 +327,7 @@ def _held_up(ctx: Context) -> dict[str, str]:
 
 
 def _sentence(text: str) -> str:
-    """One full stop at the end, however many there were."""
+    """Return the text with exactly one full stop at its end."""
     return f"{_bare(text)}."
 
 
@@ -356,7 +356,7 @@ def _handed_in(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.AwaitingSh
 
 
 def _budget_stops(ctx: Context, stops: list[Stop]) -> list[shapes.AwaitingShape]:
-    """Once for each budget that is used up, however many wait for it."""
+    """One row for each budget that is used up, however many agents wait for it."""
     found: dict[tuple[str, str], list[Stop]] = {}
     for stop in stops:
         if _in_reach(ctx, stop.holder_id):
@@ -373,7 +373,7 @@ def _budget_stops(ctx: Context, stops: list[Stop]) -> list[shapes.AwaitingShape]
 
 
 def _mail_of_seats(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.AwaitingShape]:
-    """No program is started for a person, so what waits for their seat is shown to them."""
+    """Mail of the person's seats, for which no program is started."""
     return [
         dead_letters.item(
             ctx, "mail", delivery.message_id, dead_letters.subject(ctx, delivery), delivery
@@ -384,7 +384,7 @@ def _mail_of_seats(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.Awaiti
 
 
 def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
-    """Mail of seats that nobody holds, unless it came to the caller as well."""
+    """Mail of vacant seats, unless it was also delivered to the caller."""
     found = []
     for delivery in ctx.tx.all(statements.WAITING_FOR_NOBODY, limit=MOST):
         if not _in_reach(ctx, delivery.agent_id):

@@ -1,5 +1,5 @@
-"""The organisation with what a boss wants to know of each: how it stands and why, what it is on,
-what it cost this month, when it worked last; and of each branch the worst state and the sum."""
+"""Read model of the organisation: each agent's state with its reason, work, cost of the month and
+last activity; and each branch's worst state and total cost."""
 
 from typing import Any, Final
 
@@ -11,14 +11,14 @@ from remit.services.organisation import idleness
 from remit.services.screens import front_page, standing
 from remit.store.record import org_overview as statements
 
-#: Why somebody does not work takes some questions each; in a larger company it is on their page.
+#: Reasons take several queries each; in a larger company the others are on the agents' pages.
 MOST_ASKED: Final = 30
 
 
 @query("org_page.lines")
 def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.OrganisationLineShape]:
-    """By agent, in the part of the company that the caller sees; `at` is when it began to work or
-    worked last."""
+    """By agent, in the caller's part of the company; `at` is when its run began, or its last
+    run."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
     known = standing.of_company(ctx)
@@ -57,7 +57,7 @@ def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.Organisation
 
 
 def _summed(bosses: dict[Any, Any], amounts: dict[Any, int]) -> dict[Any, int]:
-    """Of each, with everybody below; a circle is counted once."""
+    """Return the total of each agent with everybody below it; safe against cycles."""
     found = dict(amounts)
     for agent, amount in amounts.items():
         above, seen = bosses[agent], {agent}
@@ -69,8 +69,8 @@ def _summed(bosses: dict[Any, Any], amounts: dict[Any, int]) -> dict[Any, int]:
 
 
 def _reasons(ctx: Context, known: dict[Any, Any]) -> dict[str, str]:
-    """Why they do not work: of all in a small company; in a large one of those at the top, who are
-    always in view, and of the worst off."""
+    """Reasons why agents do not work: for all in a small company; in a large one for those at the
+    top, which are always in view, and those in the worst state."""
     still = [(one, word) for one, word in known.values() if one.run_id is None]
     still.sort(key=lambda pair: (pair[0].boss_id is not None, standing.rank(pair[1])))
     found = {}

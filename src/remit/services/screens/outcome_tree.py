@@ -1,5 +1,5 @@
-"""Outcomes as the tree that they are: each below what it is part of, with what it waits for, who
-judges it, and how far its parts are. It costs what it shows, however many there are."""
+"""Outcomes as a tree: each below what it is part of, with its waits, its judge, and the progress of
+its parts. The cost is proportional to what is shown, not to the company."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,9 +18,9 @@ from remit.store.work import outcomes as statements
 from remit.store.work import waits as wait_statements
 
 MOST_ROWS: Final = 120
-#: Deeper levels stand behind a link.
+#: Deeper levels are behind a link.
 DEEPEST: Final = 8
-#: Of what one outcome consists of.
+#: Most parts of one outcome.
 MOST_PARTS: Final = 300
 
 
@@ -33,9 +33,9 @@ def page(
     ended: bool = False,
     limit: int = MOST_ROWS,
 ) -> shapes.TreePageShape:
-    """The tree from the top, or below one outcome; what has ended only if asked for.
+    """The tree from the top, or below one outcome; `ended` includes ended outcomes.
 
-    Level by level, so that what is left out is deepest; each row says how many are.
+    Breadth first, so that the deepest are left out; each row has the number of its hidden parts.
     """
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
@@ -88,7 +88,7 @@ def page(
 def picture(
     ctx: Context, *, company: str | None, root: str | None = None, ended: bool = False, limit: int
 ) -> shapes.DrawnTreeShape:
-    """The same for a drawing: its upper levels, with what connects them."""
+    """The upper levels of the same tree for a drawing, with the edges."""
     found = page.body(ctx, company=company, root=root, ended=ended, limit=limit)
     rows: dict[str, shapes.TreeRowShape] = {row["id"]: row for row in found["rows"]}
     names = {row["owner_id"]: lookup.agent_row(ctx, row["owner_id"]) for row in rows.values()}
@@ -116,7 +116,7 @@ def picture(
 
 @query("outcome_tree.states")
 def states(ctx: Context, *, company: str | None, outcomes: Sequence[str]) -> dict[str, str]:
-    """How some outcomes stand that the caller may know of, in a word each."""
+    """States of those outcomes that the caller may read, in a word each."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
     may_read = reader(ctx)
@@ -156,8 +156,8 @@ def _row(ctx: Context, one: Outcome) -> shapes.StandingOutcomeShape:
 
 
 def state(ctx: Context, one: Outcome) -> str:
-    """In a word how it stands: completed, closed, submitted, waiting, ongoing, deferred, blocked,
-    split (its parts are to be done first) or ready."""
+    """State of an outcome in a word: completed, closed, submitted, waiting, ongoing, deferred,
+    blocked, split (its parts are to be done first) or ready."""
     if one.status is not OutcomeStatus.OPEN:
         return one.status.value
     if one.open_waits:

@@ -28,7 +28,7 @@ from remit.store.organisation import grants as grant_statements
 from remit.store.record import events as event_log
 from remit.store.record import overview as statements
 
-#: So many agents as they are shown are kept, for the next who looks.
+#: Size of the cache of agents' views.
 _KEPT = 2048
 #: Fields that only readers of configurations see.
 _CONFIGURED = frozenset(
@@ -106,7 +106,7 @@ def dashboard(ctx: Context, *, company: CompanyRef | None) -> shapes.DashboardSh
 def happened_to(
     ctx: Context, *, company: str | None, resource: str, before: int, limit: int = 100
 ) -> list[shapes.EventShape]:
-    """The part of the record that is about one thing, newest first."""
+    """Events about one thing, newest first."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="events")
     found = ctx.tx.all(
@@ -119,8 +119,8 @@ def happened_to(
 def may_test(
     ctx: Context, *, company: str | None, agent: str | None = None
 ) -> tuple[str, shapes.AgentAdapterShape | None]:
-    """Whether the caller may try adapters out here, which starts the programs they name and asks
-    their models. Answers the company and the settings of an agent, which are not to be shown."""
+    """Check that the caller may test adapters, which starts the programs that they name and queries
+    their models. Returns the company, and the settings of an agent, which must not be shown."""
     entered = lookup.company_of_caller(ctx, company)
     ctx.require(Action.CONFIG_CHANGE, on="adapters")
     if agent is None:
@@ -132,7 +132,7 @@ def may_test(
 
 @query("overview.offered")
 def offered(ctx: Context) -> frozenset[str]:
-    """Features that the calling agent has a use for, which decide the tools it is told of."""
+    """Features that the calling agent can use, which decide the tools that it is offered."""
     me = ctx.actor.agent_id
     if me is None:
         return frozenset({""})
@@ -160,7 +160,7 @@ def _may_propose(ctx: Context, me: str) -> bool:
 
 
 def _may_merge(ctx: Context, me: str) -> bool:
-    """Whether there is a repository of which the agent may judge changes of others."""
+    """Return whether the agent may judge changes in any repository."""
     held = ctx.tx.all(grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.REPO.value)
     return any(one.level is Level.MERGE and one.mode is not Mode.DENY for one in held)
 
@@ -185,7 +185,7 @@ def _readable(ctx: Context, agent: Agent | None) -> bool:
 
 
 def _public(agent: Agent) -> shapes.AgentShape:
-    """Without what only those see who may read configurations."""
+    """View of an agent for callers who may not read configurations."""
     shown = {key: value for key, value in views.agent(agent).items() if key not in _CONFIGURED}
     return cast(shapes.AgentShape, shown)
 
@@ -196,7 +196,7 @@ def _with_configuration(agent: Agent) -> shapes.AgentShape:
 
 @lru_cache(maxsize=_KEPT)
 def _described(agent: Agent) -> shapes.AgentShape:
-    """Looking for secrets takes longer than all else in a list, and agents seldom change."""
+    """Cached, because redaction takes longer than all else in a list, and agents seldom change."""
     described, removed = views.description(agent)
     shown = {
         **views.agent(agent),

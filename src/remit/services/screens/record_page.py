@@ -1,4 +1,4 @@
-"""The record as people read it: a run is one line with its effects, and noise is folded away."""
+"""The record for people: a run is one line with its effects, and noise is left out."""
 
 import json
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from remit.services.record import search
 from remit.store.execution import runs as run_statements
 from remit.store.record import events as log
 
-#: So much of the record is gone through for one page of lines.
+#: How many events are read for one page of lines.
 STRETCH: Final = 2_000
 _PAGE: Final = 120
-#: Of what a run did: on its line, and that is counted.
+#: Effects of a run: how many are on its line, and how many are counted.
 MOST_EFFECTS: Final = 4
 MOST_COUNTED: Final = 200
-#: Actions of Remit on one agent after the other; an hour of them is one line.
+#: Actions of Remit on many agents in a row; those of an hour share one line.
 _ALIKE: Final = frozenset({"agent.check"})
-#: Frequent actions that nobody else notices, unless they are refused.
+#: Frequent actions without effect on others, left out unless they were refused.
 _NOISE: Final = frozenset(
     {
         *("agent.read", "approval.read", "binding.read", "company.read", "config.read"),
@@ -39,7 +39,7 @@ _NOISE: Final = frozenset(
 
 @dataclass
 class _Line:
-    """An event; a run with what it did; or what one agent did in vain in an hour, over and over."""
+    """A line: an event, a run with its effects, or repetitions within an hour."""
 
     at: Micros
     events: list[Event]
@@ -47,7 +47,7 @@ class _Line:
     effects: int = 0
     times: int = 1
     first: Micros = 0
-    #: Of the same to many: how many more there were.
+    #: How many more things the same action was taken on.
     others: int = 0
 
 
@@ -62,10 +62,10 @@ def page(
     before: int | None = None,
     limit: int = 50,
 ) -> shapes.RecordPageShape:
-    """The record newest first: people's deeds one by one, runs as one line each with their
-    effects, and an agent's runs that came to nothing as one line for each hour.
+    """The record newest first: acts of people one by one, runs as one line each with their effects,
+    and an agent's runs without effect as one line for each hour.
 
-    `before` of the answer is where to go on; `last` is the newest place in the record.
+    `before` of the answer continues the list; `last` is the newest position in the record.
     """
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="events")
@@ -95,7 +95,7 @@ def page(
 
 
 def _run_of(event: Event) -> str | None:
-    """The run that an event is part of: it began or ended it, or happened in it."""
+    """Return the run that an event belongs to, because it began or ended it, or happened in it."""
     if event.run_id:
         return event.run_id
     kind, _, own = event.resource.partition(":")
@@ -114,7 +114,7 @@ def _is_noise(event: Event) -> bool:
 
 
 def _of_run(ctx: Context, run: str, event: Event, before: int | None) -> _Line | None:
-    """The line of a run; none if it stands on an earlier page."""
+    """The line of a run; None if it is on an earlier page."""
     found = ctx.tx.one(run_statements.RUN, run=run)
     if found is None:
         return None
@@ -132,7 +132,7 @@ def _effects(ctx: Context, run: str, most: int) -> list[Event]:
 
 
 def _put(lines: dict[tuple[Any, ...], _Line], line: _Line) -> None:
-    """On a line of its own; what comes to the same is said once an hour, with how often."""
+    """Add a line, or count it in an equal one of the same hour."""
     key = _key(line)
     if key in lines:
         again = lines[key]

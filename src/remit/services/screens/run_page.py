@@ -1,4 +1,4 @@
-"""Runs as pages show them: what each was for, what they come to, and their times for a drawing."""
+"""Read model of runs: their occasions, totals, and times for a drawing."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from remit.store.messaging import mail as mail_statements
 from remit.store.work import outcomes as outcome_statements
 
 MOST_SPANS: Final = 5_000
-#: Why a run was started, where neither a letter nor an outcome says it better.
+#: Occasions by the stored reason, for runs without a letter or an outcome that tells more.
 _WHY: Final = {
     "mail": "New mail",
     "it was taken on": "First run",
@@ -47,7 +47,7 @@ def occasions(ctx: Context, *, company: str | None, runs: Iterable[str]) -> dict
 
 
 def occasion(ctx: Context, run: Run, may_read: Callable[[Outcome], bool]) -> str:
-    """The letter that a run was started for, the outcome that it was for, or its reason."""
+    """Occasion of a run: its letter, its outcome, or else its reason."""
     why = _WHY.get(run.why or "", (run.why or "").capitalize())
     if run.why == "mail":
         for message in json.loads(run.message_ids)[:1]:
@@ -76,7 +76,7 @@ def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunTotalsShape
 
 @query("run_page.spans")
 def spans(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunSpansShape:
-    """When the runs that are looked for began and ended, newest first, and who they were of."""
+    """Start, end and agent of the runs that match the filters, newest first."""
     asked = runs.sought(ctx, **wanted)
     found = ctx.tx.all(statements.SPANS, limit=MOST_SPANS + 1, **asked)
     return {

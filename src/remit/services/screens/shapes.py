@@ -44,7 +44,7 @@ class TestedAdapterShape(TypedDict):
     sentence: str
     next_step: str
     details: dict[str, object]
-    #: The result of one small request to its model.
+    #: Result of one small request to its model.
     tried: TriedModelShape | None
 
 
@@ -68,7 +68,7 @@ class AwaitingShape(TypedDict):
     allowed: NotRequired[int | None]
     raise_to: NotRequired[int]
     raise_to_shown: NotRequired[str]
-    #: How many there are of it that one row tells of.
+    #: How many agents the row stands for.
     agents: NotRequired[int]
 
 
@@ -120,12 +120,12 @@ class StandingShape(TypedDict):
     agent_id: str
     name: str
     title: str
-    #: How it stands, and the class that this is drawn with.
+    #: Its state in a word, and the CSS class of that.
     word: str
     looks: str
     run_id: str | None
     since: Moment | None
-    #: How many stand like it that the line tells of.
+    #: How many agents with the same state the line stands for.
     agents: int
     doing: str
     last: str
@@ -191,15 +191,15 @@ class AgentPageShape(AgentShape):
     """Head of an agent's page. What is for those who may read configurations is None for others."""
 
     boss: PageBossShape
-    #: The first of them.
+    #: The first few.
     reports: list[BriefAgentShape]
     report_count: int
-    #: The person whom the chain of bosses leads to.
+    #: The person at the top of the chain of bosses.
     accountable: str
-    #: Parts of the page that the caller may see, and deeds that the caller may do.
+    #: Tabs that the caller may see, and actions that the caller may take.
     sees: set[str]
     may: set[str]
-    #: None for who may not see the mail.
+    #: None for callers who may not see the mail.
     unread: int | None
     #: The pending approval of its hire.
     approval_id: str | None
@@ -209,7 +209,7 @@ class AgentPageShape(AgentShape):
 
 class AgentOverviewShape(TypedDict):
     mandate: OutcomeShape
-    #: Numbers of the last days, today last.
+    #: Runs of each of the last days, today last.
     runs_by_day: list[int]
     last_run: RunShape | None
     state_version: int
@@ -225,7 +225,7 @@ class CorrespondenceShape(MessageShape):
 class HeldRightsShape(TypedDict):
     given: list[GrantShape]
     by_rule: list[DerivedGrantShape]
-    #: How many came with mail.
+    #: How many grants came by mail.
     by_mail: int
 
 
@@ -235,7 +235,7 @@ class JudgeShape(TypedDict):
 
 
 class StandingOutcomeShape(OutcomeShape):
-    #: In a word; see `outcome_tree.state`.
+    #: State in a word; see `outcome_tree.state`.
     state: str
     waits: list[WaitShape]
     judge: JudgeShape | None
@@ -277,9 +277,9 @@ class RecordLineShape(TypedDict):
 
 class RecordPageShape(TypedDict):
     lines: list[RecordLineShape]
-    #: Where to go on.
+    #: Continues the list.
     before: int | None
-    #: The newest place in the record.
+    #: The newest position in the record.
     last: int
 
 
@@ -315,13 +315,13 @@ class OrganisationLineShape(NamedShape):
     word: str
     kind: str
     why: str
-    #: The worst word of its branch, and the class that this is drawn with.
+    #: The worst state in its branch, and the CSS class of that.
     worst: str
     worst_kind: str
     bad_below: int
     spent: int
     spent_below: int
-    #: When it began to work, or worked last.
+    #: Start of its live run, or else of its last one.
     at: int | None
 
 

@@ -1,7 +1,7 @@
-"""How every agent stands, in one word each: found in one statement, however many there are.
+"""State of every agent, in one word each: one query, however many agents there are.
 
-The word is what a list shows and what a folded branch rolls up: the worst below it. Why in
-particular is asked of few (`idleness`).
+A list shows the word, and a folded branch the worst one in it. The detailed reason is computed for
+few agents (`idleness`).
 """
 
 import re
@@ -15,7 +15,7 @@ from remit.services.execution import runaway
 from remit.store.record import overview as statements
 from remit.store.record.overview import Standing
 
-#: From the worst to what is nothing to speak of; each with the state that it looks like.
+#: From the worst to the unremarkable, each with the class that it is drawn with.
 WORDS: Final = {
     "silent": "bad",
     "stopped": "bad",
@@ -35,7 +35,7 @@ _RANK: Final = {word: rank for rank, word in enumerate(WORDS)}
 
 
 def of_company(ctx: Context) -> dict[str, tuple[Standing, str]]:
-    """By agent, in the company that was entered, as far as the caller has a part in it."""
+    """By agent, in the entered company, limited to the caller's part."""
     silent = {run.agent_id for run, _ in runaway.silent(ctx)}
     rows = ctx.tx.all(statements.STANDINGS, **scope(ctx))
     return {one.id: (one, _word(one, one.id in silent)) for one in rows}
@@ -67,7 +67,7 @@ def _word(one: Standing, silent: bool) -> str:
 
 
 def _held(one: Standing) -> str:
-    """A set-up is closed by its program, which may not be there at all, or by what is around it."""
+    """Tell a missing program from other reasons why a set-up is closed."""
     if one.held_kind != Holds.SETUP:
         return "account closed"
     return "program missing" if _NOT_THERE.search(one.held_cause or "") else "set-up broken"
@@ -78,11 +78,11 @@ def rank(word: str) -> int:
 
 
 def branches(standings: Mapping[str, tuple[Standing, str]]) -> dict[str, str]:
-    """By agent, the worst of itself and of everybody below it."""
+    """By agent, the worst state of itself and of everybody below it."""
     found = {agent: word for agent, (_, word) in standings.items()}
     for one, word in standings.values():
         above = one.boss_id
-        # An agent with something worse, or as bad, has told those above already.
+        # An agent with a state as bad or worse has updated those above already.
         while above is not None and above in standings and rank(word) < rank(found[above]):
             found[above] = word
             above = standings[above][0].boss_id

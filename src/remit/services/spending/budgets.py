@@ -1,7 +1,7 @@
-"""Budgets at work: usage is charged as runs go on; an agent with nothing left is not started.
+"""Budgets: usage is charged while runs go on; an agent without anything left is not started.
 
-An agent that is over its budget is not started until there is budget again: by the next month, a
-raise, or a return. The boss of the agent whose budget is used up is told once.
+It is started again once there is budget: by the next month, a raise, or a return. The boss of the
+agent whose budget is used up is told once.
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ from remit.store.execution import budgets as statements
 
 __all__ = ["charge", "hold", "listing", "put_on_hold", "relieve", "show", "spend"]
 
-#: How a run ends whose agent has nothing left, and why one is not begun.
+#: Exit reason of a run whose budget was used up, and why a claim is refused.
 OVER = "budget"
 
 
 @logged("budgets.spend", FOR_REMIT)
 def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> shapes.LeftShape:
-    """Charge a run for what it has taken so far, whatever becomes of it; answers what is left."""
+    """Charge a run for its usage so far, whatever its status; returns what is left."""
     found = entered(ctx, run)
     now = ledger.took(ctx, found, total)
     means = ledger.means(ctx, found.agent_id)
@@ -41,14 +41,15 @@ def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> shapes.LeftSha
     return {
         "left": limits.capped(ctx, {kind.value: one.left for kind, one in means.items()}),
         "over": said if over is None else sentence(ctx, over),
-        # Some programs say what they cost only when they are done.
+        # Some programs report their cost only at their end.
         "about_micros": 0 if now.cost_micros else ledger.estimated(ctx, now),
     }
 
 
 @command("budgets.hold", FOR_REMIT)
 def hold(ctx: Context, *, agent: str) -> shapes.HeldAgentShape:
-    """Keep an agent from being looked at that has nothing left to spend; for Remit itself."""
+    """Defer an agent without budget to the next month, so that it is not polled; wake it if it has
+    some."""
     holder = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.RUN_CHANGE, on=f"agent:{holder.id}", home=holder.id)
     over = ledger.used_up(ctx, holder.id)
@@ -63,7 +64,8 @@ def hold(ctx: Context, *, agent: str) -> shapes.HeldAgentShape:
 
 
 def put_on_hold(ctx: Context, agent: Agent, over: Means) -> bool:
-    """Remember why it stands still; answers whether that is new. Its cause is told of once."""
+    """Record which budget stops the agent; returns whether that is new. The owner's boss is told
+    once for each budget."""
     before = ctx.tx.one(statements.STOP_OF, agent=agent.id)
     if before is not None and (before.holder_id, before.kind) == (over.holder_id, over.kind):
         return False
@@ -79,7 +81,7 @@ def put_on_hold(ctx: Context, agent: Agent, over: Means) -> bool:
 
 
 def relieve(ctx: Context) -> None:
-    """Something was given or returned: whoever stood still for want of it goes on."""
+    """Wake the agents that a budget stopped and that have some left now."""
     for stop in ctx.tx.all(statements.STOPS):
         if ledger.used_up(ctx, stop.agent_id) is None:
             release(ctx, stop.agent_id)
@@ -97,7 +99,7 @@ def sentence(ctx: Context, over: Means) -> str:
 
 
 def _tell(ctx: Context, stopped: Agent, over: Means) -> None:
-    """Tell those above a budget that it is used up; they can do something about it."""
+    """Tell the boss of the budget's owner that it is used up."""
     holder = lookup.known_agent(ctx, over.holder_id)
     to = f"agent:{holder.boss_id}" if holder.boss_id else f"user:{holder.boss_user_id}"
     approval_engine.tell(
@@ -114,7 +116,7 @@ def _details(over: Means) -> dict[str, object]:
     return {"kind": over.kind.value, "holder": over.holder_id}
 
 
-# ── looking ─────────────────────────────────────────────────────────────────────────────────────
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @query("budgets.show", AsRoute("GET /agents/{id}/budget", "show_budget"))
@@ -128,7 +130,7 @@ def show(ctx: Context, *, agent: AgentRef) -> shapes.BudgetShape:
 
 @query("budgets.mine")
 def mine(ctx: Context) -> shapes.BudgetShape:
-    """The same of the calling agent."""
+    """The budget of the calling agent."""
     lookup.company_of_caller(ctx, None)
     found = lookup.agent_anywhere(ctx, ctx.actor.agent_id or "")
     require_look(ctx, found.id, f"agent:{found.id}")
@@ -159,7 +161,8 @@ def overview(ctx: Context, agent: Agent) -> shapes.BudgetShape:
 def _side(
     ctx: Context, agent: Agent, chain: list[ledger.Payer], kind: Kind, itself: int
 ) -> shapes.BudgetSideShape:
-    """One kind: the agent's own account, or whose it lives on; money in millionths."""
+    """One kind of a budget: the agent's own account, or the one that it spends from; money in
+    millionths."""
     month = month_of(ctx.now)
     payer = chain[0] if chain else None
     own = payer if payer is not None and payer.agent_id == agent.id else None
@@ -250,8 +253,7 @@ def _listed(
 
 
 def _below(nodes: Mapping[Any, statements.Node], agent: str, top: str | None) -> bool:
-    """Return whether an agent is this one, or works below it; everybody is, where nobody is
-    named."""
+    """Return whether an agent is `top` or below it; always true without `top`."""
     if top is None:
         return True
     seen: set[str] = set()
@@ -265,5 +267,5 @@ def _below(nodes: Mapping[Any, statements.Node], agent: str, top: str | None) ->
 
 
 def stopped(ctx: Context) -> list[Stop]:
-    """The agents of the company that stand still for lack of budget, the longest first."""
+    """Return the agents of the company that a budget stopped, longest first."""
     return ctx.tx.all(statements.STOPS)

@@ -1,9 +1,9 @@
-"""Accounts and what is paid out of them; every function here is part of another verb's transaction.
+"""Accounts of budgets, and charges to them; every function is part of another verb's transaction.
 
-An agent with a monthly budget has an account. Out of it come the accounts of the nearest agents
-below that have one, what is set aside for outcomes, and what the agent itself and those below it
-without an account spend. The sum of all that never exceeds the account: what a last turn took
-beyond it is paid out of the next account above, and stands open only in the topmost.
+An agent with a monthly budget has an account. It covers the accounts of the nearest agents below
+that have one, reservations for outcomes, and the spending of the agent itself and of those below it
+without an account. The sum never exceeds the account: what a last turn spent beyond it is charged
+to the next account above, and only the topmost can be overdrawn.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,13 +32,13 @@ from remit.store.execution import budgets as statements
 from remit.store.execution import runs as run_statements
 
 EXCEEDED = "budget_exceeded"
-#: How much of each account is left.
+#: The remainder of each account.
 Picture = dict[tuple[AgentId, Kind], int]
 
 
 @dataclass
 class Payer:
-    """Somebody in the chain of bosses who pays: out of what was set aside, then of the account."""
+    """An agent in the chain of bosses that pays: first from reservations, then from its account."""
 
     agent_id: AgentId
     account: Account | None = None
@@ -51,7 +51,8 @@ class Payer:
 
 @dataclass(frozen=True)
 class Means:
-    """The amount of one kind that an agent can spend, and whose it is."""
+    """The amount of one kind that an agent can spend, and its source: an account or a
+    reservation."""
 
     kind: Kind
     holder_id: AgentId
@@ -59,7 +60,7 @@ class Means:
 
 
 def payers(ctx: Context, agent: str) -> dict[Kind, list[Payer]]:
-    """The payers for an agent, the nearest first."""
+    """Return the payers for an agent by kind, nearest first."""
     month = month_of(ctx.now)
     found: dict[Kind, dict[str, Payer]] = {kind: {} for kind in Kind}
     accounts = ctx.tx.all(statements.ACCOUNTS_ABOVE, agent=agent, month=month)
@@ -79,7 +80,7 @@ def payers(ctx: Context, agent: str) -> dict[Kind, list[Payer]]:
 
 
 def means(ctx: Context, agent: str) -> dict[Kind, Means]:
-    """The amounts that an agent can spend of each limited kind: its own, or else the nearest."""
+    """Return what an agent can spend of each limited kind, from the nearest payer."""
     month = month_of(ctx.now)
     return {
         kind: Means(kind, chain[0].agent_id, chain[0].left(month))
@@ -89,7 +90,7 @@ def means(ctx: Context, agent: str) -> dict[Kind, Means]:
 
 
 def used_up(ctx: Context, agent: str) -> Means | None:
-    """The budget that keeps an agent from spending anything more, if one does."""
+    """Return the budget that is used up for an agent, if there is one."""
     return next((one for one in means(ctx, agent).values() if one.left <= 0), None)
 
 
@@ -97,7 +98,7 @@ def used_up(ctx: Context, agent: str) -> Means | None:
 
 
 def charge(ctx: Context, agent: str, taken: Taken) -> None:
-    """Somebody worked for this agent, and that cost something."""
+    """Charge usage to the payers of an agent, and count it as the agent's spending."""
     amounts = {kind: amount_of(taken, kind) for kind in Kind}
     if not any(amounts.values()):
         return
@@ -132,8 +133,7 @@ def _pay(ctx: Context, chain: list[Payer], amount: int, month: Micros) -> None:
 
 
 def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
-    """Charge the usage of a run so far; only what is new is charged. Answers the run as it
-    is then."""
+    """Charge a run's usage so far; only the increase is charged. Returns the run's updated row."""
     ctx.lock_company()
     now = ctx.tx.existing(run_statements.RUN, run=run.id)
     known = {name: max(getattr(now, name), total.get(name) or 0) for name in METERS}
@@ -151,8 +151,8 @@ def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
 
 
 def _priced(ctx: Context, run: Run) -> Run:
-    """A run that was cut off before its program said what it cost: about as much for each token as
-    the agent's runs before, or else those of others with the same adapter."""
+    """Estimate the cost of a run that was cut off before its program reported it: by the price of a
+    token in the agent's earlier runs, or in those of others with the same adapter."""
     was_cut = run.status not in (RunStatus.RUNNING, RunStatus.COMPLETED)
     if not was_cut or (run.cost_micros and not run.cost_estimated):
         return run
@@ -163,8 +163,8 @@ def _priced(ctx: Context, run: Run) -> Run:
 
 
 def estimated(ctx: Context, run: Run) -> int:
-    """The estimated cost so far, at the price of tokens in earlier runs, in millionths of a dollar;
-    0 if nobody knows."""
+    """Return the estimated cost so far, by the price of tokens in earlier runs, in millionths of a
+    dollar; 0 if there is no price."""
     tokens = run.tokens_in + run.tokens_out
     if not tokens:
         return 0
@@ -179,7 +179,7 @@ def estimated(ctx: Context, run: Run) -> int:
 
 
 class _More:
-    """The usage of a run between two looks."""
+    """The usage of a run between two readings."""
 
     def __init__(self, before: Run, now: Run) -> None:
         self.tokens_in = now.tokens_in - before.tokens_in
@@ -196,7 +196,7 @@ def keep(ctx: Context, one: Reservation) -> None:
 
 
 def pay_back(ctx: Context, account: AgentId | None, kind: Kind, spent: int) -> None:
-    """Something that came out of an account is closed; what was spent of it stays spent."""
+    """Charge an account for what a closed reservation had spent."""
     if account is None or not spent:
         return
     month = month_of(ctx.now)
@@ -218,7 +218,7 @@ def _keep(ctx: Context, account: Account) -> None:
 
 
 def open_accounts(ctx: Context, agent: Agent) -> None:
-    """A new agent's budgets come out of the nearest account above it."""
+    """Open a new agent's accounts, and reserve their amounts in the nearest account above it."""
     for kind in Kind:
         amount = limit_of(agent, kind)
         if amount is None:
@@ -229,7 +229,8 @@ def open_accounts(ctx: Context, agent: Agent) -> None:
 
 
 def change_limits(ctx: Context, before: Agent, now: Agent) -> None:
-    """Another budget: refused when the account above does not hold it, or its own reports more."""
+    """Apply changed budgets; refused if the account above does not cover them, or if more is passed
+    on below."""
     for kind in Kind:
         was, amount = limit_of(before, kind), limit_of(now, kind)
         if was == amount:
@@ -244,7 +245,7 @@ def change_limits(ctx: Context, before: Agent, now: Agent) -> None:
             if above is not None:
                 _take_over_spending(ctx, now, kind, above)
             check(ctx, lefts)
-            if above is None:  # what was spent may be more than it is to be from now on
+            if above is None:  # more may be spent already than the new limit
                 _take_over_spending(ctx, now, kind, None)
             _record(ctx, "budget.reserve", now, kind, None, amount)
         else:
@@ -254,8 +255,8 @@ def change_limits(ctx: Context, before: Agent, now: Agent) -> None:
 
 
 def _take_over_spending(ctx: Context, agent: Agent, kind: Kind, above: Account | None) -> None:
-    """A new account has paid what was spent in this month by whoever lives on it; the account
-    above paid that until now, if there is one."""
+    """Move this month's spending of everybody who spends from a new account onto it, off the
+    account above if there is one."""
     month = month_of(ctx.now)
     # It was opened just now.
     account = ctx.tx.existing(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
@@ -270,8 +271,8 @@ def _take_over_spending(ctx: Context, agent: Agent, kind: Kind, above: Account |
 
 
 def _spent_by_those_on(ctx: Context, agent: AgentId, kind: Kind) -> int:
-    """The spending of those who live on the account of an agent in this month, without what others
-    set aside for them."""
+    """Return this month's spending of everybody who spends from an agent's account, without what
+    reservations of others covered."""
     month, following = month_of(ctx.now), next_month(ctx.now)
     nodes = {node.id: node for node in ctx.tx.all(statements.TREE)}
     limits = {node.id for node in nodes.values() if limit_of(node, kind) is not None}
@@ -298,7 +299,7 @@ def _spent_by_those_on(ctx: Context, agent: AgentId, kind: Kind) -> int:
 
 
 def dissolve(ctx: Context, agent: Agent) -> None:
-    """An agent is gone: what it did not spend is its boss's again."""
+    """Close the accounts of an agent that is gone: what is left returns to the account above."""
     for kind in Kind:
         amount = _dissolve(ctx, agent, kind)
         if amount is not None:
@@ -347,7 +348,7 @@ def _dissolve(ctx: Context, agent: Agent, kind: Kind) -> int | None:
 
 
 def _above(ctx: Context, agent: Agent, kind: Kind) -> Account | None:
-    """The nearest account above an agent."""
+    """Return the nearest account above an agent."""
     if agent.boss_id is None:
         return None
     month = month_of(ctx.now)
@@ -366,7 +367,7 @@ def _reserve(ctx: Context, above: Account | None, more: int, *, spent: int = 0) 
 
 
 def require(ctx: Context, account: Account, wanted: int) -> None:
-    """Refuse what an account does not hold any more."""
+    """Refuse an amount that an account does not have left."""
     left = account.left(month_of(ctx.now))
     if wanted > left:
         raise _exceeded(ctx, account, wanted, max(left, 0))
@@ -397,7 +398,7 @@ def _exceeded(ctx: Context, account: Account, wanted: int, left: int) -> Conflic
 
 
 def picture(ctx: Context) -> Picture | None:
-    """The remainder of each account now; nothing where there is none."""
+    """Return what is left in each account; None if the company has no budgets."""
     if ctx.tx.one(statements.ANY_LIMIT) is None:
         return None
     month = month_of(ctx.now)
@@ -406,14 +407,14 @@ def picture(ctx: Context) -> Picture | None:
 
 
 def settle(ctx: Context, before: Picture | None) -> None:
-    """After the tree was reorganised: count anew, and refuse what an account does not hold."""
+    """Recount after a reorganisation, and refuse it if an account does not cover what it should."""
     if before is not None or ctx.tx.one(statements.ANY_LIMIT) is not None:
         recount(ctx)
         check(ctx, before)
 
 
 def check(ctx: Context, before: Mapping[tuple[AgentId, Kind], int] | None) -> None:
-    """After a recount: refuse, if more is to come out of an account than it holds."""
+    """Refuse if an account is overdrawn by the change that was just made."""
     month = month_of(ctx.now)
     for account in ctx.tx.all(statements.ACCOUNTS, month=month):
         left = account.left(month)
@@ -423,9 +424,9 @@ def check(ctx: Context, before: Mapping[tuple[AgentId, Kind], int] | None) -> No
 
 
 def recount(ctx: Context) -> None:
-    """After the tree changed: who has an account, and what comes out of which.
+    """Recompute which accounts there are and what each reserves, after the tree changed.
 
-    What was charged stays where it was; an agent that moves takes its month along.
+    Charges stay where they are; an agent that moves takes its month along.
     """
     nodes = {node.id: node for node in ctx.tx.all(statements.TREE)}
     month = month_of(ctx.now)
@@ -453,7 +454,7 @@ def recount(ctx: Context) -> None:
 def _nearest(
     nodes: Mapping[AgentId, statements.Node], limits: Iterable[AgentId], agent: AgentId
 ) -> AgentId | None:
-    """The first above an agent that has an account."""
+    """Return the first agent above that has an account."""
     seen = {agent}
     above = nodes[agent].boss_id if agent in nodes else None
     while above is not None and above not in limits and above not in seen:

@@ -1,8 +1,8 @@
-"""Limits at work: who is not started because an hour or a day has had enough.
+"""Limits of runs and spending for each hour or day: an agent is not started while one is reached.
 
-What counts are runs and what they took, as they are written down anyway. A limit that was reached
-is remembered until it allows a run again, so that nobody is asked about an agent in vain; whoever
-may raise it finds it in their list once, however many wait for it.
+Runs and their usage are counted from their stored rows. A reached limit is stored until it allows a
+run again, so that the agent is not polled in vain; people who may raise it find it in their list
+once, for all agents that it stops.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ from remit.store.organisation import people
 
 #: Why a claim is refused while a limit does not allow a run.
 REACHED = "limit"
-#: The share of an hour's runs that is for people outside who are not known: in one place, so that
-#: whoever writes elsewhere is heard, and in all of them, so that those who are known are.
+#: Shares of an hour's runs for unknown people outside: in one place, so that a sender elsewhere is
+#: heard, and in all of them, so that known people are.
 _OF_PLACE = Fraction(1, 2)
 _OF_STRANGERS = Fraction(3, 4)
 
@@ -45,7 +45,7 @@ def of_company(ctx: Context) -> Limits:
 
 
 def keeping(ctx: Context, agent: Agent) -> Reached | None:
-    """The limit that keeps an agent from being started now, the one that lasts longest."""
+    """Return the limit that keeps an agent from being started, the one that lasts longest."""
     limits = of_company(ctx)
     found = [
         _reached(ctx, Limit.AGENT_RUNS_PER_HOUR, _runs_of(ctx, agent, limits), agent.id),
@@ -78,8 +78,8 @@ def _runs_here(ctx: Context, limits: Limits) -> Micros | None:
 
 
 def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
-    """The time until which an agent takes up no mail of strangers in one place, because runs for
-    them had their share of the hour."""
+    """Return the time until which an agent takes no mail of strangers in one place, because their
+    runs used up their share of the hour."""
     limits = of_company(ctx)
     known = (limits.agent_runs_per_hour, limits.company_runs_per_hour)
     hourly = min((one for one in known if one is not None), default=None)
@@ -100,7 +100,8 @@ def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
 def _an_hour_after(
     ctx: Context, limit: int | None, nth: Statement[Micros], **whose: Any
 ) -> Micros | None:
-    """The time at which the oldest of so many runs is an hour ago, if that is still to come."""
+    """Return when the oldest of the last `limit` runs will be an hour ago; None if it is
+    already."""
     if limit is None:
         return None
     began = ctx.tx.one(nth, later=limit - 1, **whose)
@@ -121,12 +122,12 @@ def tokens_today(ctx: Context, agent: str) -> int:
 
 
 def money_today(ctx: Context) -> int:
-    """The money that the company has spent on this day, in millionths of a dollar."""
+    """Return the company's spending of this day, in millionths of a dollar."""
     return ctx.tx.one(statements.MONEY_OF_COMPANY, day=day_of(ctx.now)) or 0
 
 
 def money_left(ctx: Context, limits: Limits | None = None) -> int | None:
-    """The money that the company may still spend on this day, in millionths of a dollar."""
+    """Return what the company may still spend on this day, in millionths of a dollar."""
     allowed = (limits or of_company(ctx)).money_per_day
     return None if allowed is None else allowed - money_today(ctx)
 
@@ -138,7 +139,7 @@ def money_reached(ctx: Context, limits: Limits | None = None) -> Reached | None:
 
 
 def capped(ctx: Context, left: Mapping[str, int]) -> dict[str, int]:
-    """The remainder of budgets, but no more money than the company may spend on this day."""
+    """Cap what is left of budgets by the money that the company may still spend on this day."""
     today = money_left(ctx)
     if today is None:
         return dict(left)
@@ -150,7 +151,8 @@ def capped(ctx: Context, left: Mapping[str, int]) -> dict[str, int]:
 
 @logged("limits.hold", FOR_REMIT)
 def hold(ctx: Context, *, agent: str) -> bool:
-    """Remember why an agent is not started, if that is still so; for Remit itself."""
+    """Store the limit that keeps an agent from being started, if there is one; returns whether
+    there is."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()
     reached = keeping(ctx, found)
@@ -160,7 +162,8 @@ def hold(ctx: Context, *, agent: str) -> bool:
 
 
 def note(ctx: Context, reached: Reached) -> None:
-    """Nobody is started for whom it holds, until it allows that; told once for a while."""
+    """Store a reached limit, so that nothing that it covers is started before it allows that;
+    recorded once for a while."""
     subject: AgentId | CompanyId = reached.agent_id or reached.company_id
     before = ctx.tx.one(statements.REACHED, subject=subject, of_name=reached.name.value)
     if before is not None:
@@ -186,7 +189,8 @@ def note(ctx: Context, reached: Reached) -> None:
 
 
 def changed(ctx: Context, before: Limits, now: Limits) -> None:
-    """Limits were changed: whoever stood still for one of them is looked at anew."""
+    """Forget limits that were reached and have changed, so that agents they stopped are checked
+    anew."""
     for limit in Limit:
         if before.of(limit) != now.of(limit):
             ctx.tx.run(statements.FORGET_REACHED, of_name=limit.value)
@@ -196,7 +200,7 @@ def changed(ctx: Context, before: Limits, now: Limits) -> None:
 
 
 def sentence(ctx: Context, reached: Reached) -> str:
-    """A sentence about a limit, and until when it holds."""
+    """Sentence about a reached limit, and until when it holds."""
     limit = of_company(ctx).of(reached.name) or 0
     amount = amount_shown(reached.name, limit)
     runs = "1 run" if limit == 1 else f"{amount} runs"
@@ -220,7 +224,7 @@ def command(ctx: Context, reached: Reached) -> str:
 
 
 def item(ctx: Context, reached: Reached) -> shapes.AwaitingShape:
-    """For the list of what awaits a person."""
+    """An item for the list of what awaits a person."""
     limit = of_company(ctx).of(reached.name) or 1
     title, cause = sentence(ctx, reached), f"{reached.name.spelled}={limit}"
     about = (reached.id, title, reached.agent_id, reached.since, cause)
@@ -235,7 +239,7 @@ def item(ctx: Context, reached: Reached) -> shapes.AwaitingShape:
 
 
 def awaiting(ctx: Context) -> list[Reached]:
-    """Limits that were reached and that the caller may raise."""
+    """Return the reached limits that the caller may raise."""
     if not ctx.decide(Action.COMPANY_CHANGE).allowed:
         return []
     limits = of_company(ctx)
@@ -247,7 +251,7 @@ def awaiting(ctx: Context) -> list[Reached]:
 
 
 def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
-    """The limits of an agent, and how much of them is used today; money in millionths."""
+    """Return the limits of an agent, and how much of each is used today; money in millionths."""
     limits = of_company(ctx)
     money = limits.money_per_day
     return {

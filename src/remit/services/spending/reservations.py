@@ -1,7 +1,8 @@
-"""Reservations: set aside for an outcome that is handed over, as long as it is open.
+"""Reservations: an amount set aside for a delegated outcome, as long as that is open.
 
-It comes out of the giver's account and can be spent by the receiver besides its own budget; who has
-no budget of its own is held to it. What is unspent returns when the outcome or the receiver ends.
+It comes out of the giver's account, and the receiver can spend it besides its own budget; a
+receiver without a budget can spend only that. What is left returns when the outcome or the receiver
+ends.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ _FIELDS = {"money_cents": (Kind.MONEY, CENT), "tokens": (Kind.TOKENS, 1)}
 
 
 def wanted(budget: object) -> dict[Kind, int]:
-    """The wanted reservation, checked."""
+    """Validate a wanted reservation."""
     if budget is None:
         return {}
     known = " and ".join(_FIELDS)
@@ -41,7 +42,7 @@ def wanted(budget: object) -> dict[Kind, int]:
 
 
 def weigh(ctx: Context, giver: Agent, amounts: Mapping[Kind, int]) -> dict[Kind, Account | None]:
-    """Out of whose account each amount would come; refused where it does not hold that much."""
+    """Return the account for each amount; refuses one that its account does not cover."""
     sources: dict[Kind, Account | None] = {}
     chains = ledger.payers(ctx, giver.id) if amounts else {}
     for kind, amount in amounts.items():
@@ -97,12 +98,12 @@ def set_aside(
 
 
 def close_for(ctx: Context, outcome: str) -> None:
-    """The outcome is over, or in other hands."""
+    """Close the reservations for an outcome that ended or has another owner."""
     _close(ctx, ctx.tx.all(statements.OPEN_OF_OUTCOME, outcome=outcome))
 
 
 def close_of(ctx: Context, agent: str) -> None:
-    """Its receiver is gone."""
+    """Close the reservations of a receiver that is gone."""
     _close(ctx, ctx.tx.all(statements.OPEN_OF_AGENT, agent=agent))
 
 

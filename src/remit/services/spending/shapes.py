@@ -85,9 +85,9 @@ class LeftShape(TypedDict):
 
     #: By the kind of budget.
     left: dict[str, int]
-    #: Why it may take nothing more, if so.
+    #: Why nothing more may be spent, if so.
     over: str | None
-    #: In millionths of a dollar, where the program has not said what it cost.
+    #: Estimate in millionths of a dollar, while the program has not reported its cost.
     about_micros: int
 
 

@@ -1,1 +1,1 @@
-"""Outcomes: created, delegated, waited for, judged and ended."""
+"""Outcomes: creation, delegation, waits, verdicts and endings."""

@@ -1,8 +1,9 @@
-"""Taking an acceptance back: the agents that it ended work again, on what it closed along.
+"""Undo of an acceptance: the agents that it terminated are restored, with the outcomes that it
+closed.
 
-They come back under their ids, in their places, paused if they were, with what they held, waited
-for and planned, with their mail, background jobs and links to channels; with new credentials and a
-new session. What and whoever cannot come back is named with the reason.
+They keep their ids and places, are paused if they were, and get back their grants, waits,
+schedules, mail, background jobs and bindings; credentials and sessions are new. What cannot be
+restored is named with the reason.
 """
 
 import json
@@ -37,11 +38,11 @@ from remit.store.work import outcomes as statements
 @dataclass
 class Restored:
     agents: list[Agent] = field(default_factory=list)
-    #: Agents that stay gone, by name, and why.
+    #: Agents that stay terminated, by name, and why.
     left_out: dict[str, str] = field(default_factory=dict)
-    #: Other things that came back, and how many of each.
+    #: Other things that were restored, and how many of each.
     things: Counter[str] = field(default_factory=Counter)
-    #: Things of theirs that stay ended, a sentence each.
+    #: Things of these agents that stay ended, a sentence each.
     lost: list[str] = field(default_factory=list)
 
     def has(self, agent: str) -> bool:
@@ -57,7 +58,7 @@ class Restored:
 
 
 def take_back(ctx: Context, outcome: Outcome) -> Restored:
-    """Open a finished outcome again, with everything that ended because it was accepted."""
+    """Reopen a finished outcome, and restore everything that ended because it was accepted."""
     restored = Restored()
     was_accepted = outcome.status is OutcomeStatus.COMPLETED
     verdict = _details(ctx, f"outcome:{outcome.id}", "outcome.complete") if was_accepted else {}
@@ -75,7 +76,7 @@ def take_back(ctx: Context, outcome: Outcome) -> Restored:
 
 
 def _bring_back_things(ctx: Context, agent: Agent, restored: Restored) -> None:
-    """Bring back the things that ended with an agent and were not touched since."""
+    """Restore the things that ended with an agent and were not touched since."""
     details = _details(ctx, f"agent:{agent.id}", "agent.terminate")
     ended = details.get("ended", {})
     kept_from: dict[str, str | None] = {}
@@ -107,7 +108,7 @@ def _bring_back_things(ctx: Context, agent: Agent, restored: Restored) -> None:
 
 
 def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
-    """An agent waits again for what it had asked, unless nobody is left who would answer."""
+    """Begin a wait of a restored agent again; returns whether anybody can still answer it."""
     kind, subject = WaitKind(was["kind"]), str(was["subject"])
     awaited = lookup.agent_row(ctx, was["agent"] or "")
     is_gone = awaited is not None and awaited.status is AgentStatus.TERMINATED
@@ -137,14 +138,14 @@ def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
         above = escalation.next_above(ctx, wait)
         escalation.pass_on(ctx, wait, above, f"{waits.awaited(ctx, wait)} works here no more.")
     elif kind is WaitKind.QUESTION:
-        # The letter that carried it was put away when who asked was gone.
+        # The letter with the question was settled when its asker ended.
         why = f"{agent.name} works again, and still wants to know."
         escalation.pass_on(ctx, wait, wait.awaited_agent_id, why, user=wait.awaited_user_id)
     return True
 
 
 def _details(ctx: Context, resource: str, action: str) -> JsonObject:
-    """The details of the last such event about a resource."""
+    """Return the details of the last event of an action on a resource."""
     found = ctx.tx.one(event_log.LAST_OF, resource=resource, action=action)
     known: JsonObject = {} if found is None else json.loads(found.details)
     return known
@@ -152,7 +153,7 @@ def _details(ctx: Context, resource: str, action: str) -> JsonObject:
 
 def _bring_back_agents(ctx: Context, were: Mapping[str, str], restored: Restored) -> None:
     ended = [agent for one in were if (agent := lookup.agent_row(ctx, one)) is not None]
-    # Bosses come first: nobody is put below somebody who is gone.
+    # Bosses first: no agent is restored below one that is still terminated.
     for agent in sorted(ended, key=lambda one: len(ctx.boss_chain(one.id))):
         was = AgentStatus(were[agent.id])
         if agent.status is not AgentStatus.TERMINATED or was not in OPERATIONAL:
@@ -186,7 +187,7 @@ def _why_not(ctx: Context, agent: Agent) -> str | None:
 def _reopen_parts(
     ctx: Context, outcome: Outcome, closed: Sequence[str], restored: Restored
 ) -> list[str]:
-    """Reopen the parts that were closed along and not touched since; answers the grants that had
+    """Reopen the parts that were closed along and not touched since; returns the grants that had
     ended with them."""
     lost: list[str] = []
     for one in closed:
@@ -198,8 +199,8 @@ def _reopen_parts(
 
 
 def _give_mandate_back(ctx: Context, agent: Agent, accepted: Outcome) -> None:
-    """Give an agent its mandate back, also one that went to somebody above meanwhile."""
-    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # an agent has a mandate
+    """Return an agent's mandate to it, even if somebody above took it over meanwhile."""
+    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # every agent has a mandate
     if mandate.status is not OutcomeStatus.OPEN:
         _reopen(ctx, mandate, accepted, keep_owner=True)
     if mandate.owner_id != agent.id:
@@ -216,7 +217,7 @@ def _reopen(ctx: Context, part: Outcome, accepted: Outcome, *, keep_owner: bool)
 
 
 def _give_again(ctx: Context, lost: Sequence[str]) -> None:
-    """Give back the grants that ended with the acceptance, as far as they could be given now."""
+    """Restore the grants that ended with the acceptance, as far as they could be given now."""
     again: dict[str, str] = {}
     for one in sorted(set(lost)):
         # Grants are never deleted.

@@ -1,8 +1,8 @@
-"""Outcomes after a run of their owner ended.
+"""Follow-up of outcomes after a run of their owner.
 
-What a run that ended well was shown is seen. What it left, and could still be worked on, is not
-due again by itself: a run that got on is followed by a few nudges at growing pauses, and what does
-not move after that is reviewed a few times; then whoever judges it is told, once.
+A good run has seen the news that it was shown. What it left actionable is not due at once: a run
+that made progress is followed by a few nudges at growing pauses, what stays still after that by a
+few reviews; then its judge is told, once.
 """
 
 from remit.clock import Micros
@@ -18,20 +18,21 @@ from remit.store.execution import due
 from remit.store.execution import runs as run_statements
 from remit.store.organisation import people
 
-#: So many that an agent left are looked after one by one; nobody works on more at a time.
+#: Most outcomes that are followed up one by one; no agent works on more at a time.
 MOST_LEFT = 1000
 
 
 def reviews_of(ctx: Context) -> tuple[Micros, ...]:
-    """After how long what does not move is looked at again in this company."""
+    """Return the pauses before each review of work that stands still in this company."""
     company = ctx.tx.existing(people.COMPANY)
     return reviews(company)
 
 
 def plan(ctx: Context, run: Run, *, nudges: int, progress: bool, at_once: bool) -> int:
-    """Say when what a good run left is looked at again; answers how often its agent was nudged.
+    """Plan when the outcomes that a good run left are due again; returns how often its agent was
+    nudged.
 
-    `at_once` is for a run that has more to do and said so, or was cut off while it got on.
+    `at_once` is for a run that has more to do and said so, or was cut off while it made progress.
     """
     ctx.tx.run(due.SEE, agent=run.agent_id, shown=run.shown)
     if ctx.tx.one(run_statements.FINISHED_SOMETHING, run=run.id):
@@ -53,15 +54,16 @@ def plan(ctx: Context, run: Run, *, nudges: int, progress: bool, at_once: bool) 
 
 
 def keep_what_failed(ctx: Context, run: Run) -> None:
-    """A run that failed is tried again for what was due; what it had made by then, nobody else
-    knows of, so that is looked at as well."""
+    """Plan a nudge for outcomes that a failed run left. The run is retried for what was due, but
+    the outcomes that it created itself would otherwise be forgotten."""
     for outcome in ctx.tx.all(due.LEFT_ALONE, agent=run.agent_id, limit=MOST_LEFT):
         if outcome.look_at is None and outcome.reviews == 0:
             _look(ctx, outcome, ctx.now + NUDGES[0], Look.NUDGE, 0)
 
 
 def review_later(ctx: Context, outcome: Outcome) -> None:
-    """It did not move: look at it again after a longer while, or tell who judges it."""
+    """Plan the next review of an outcome that stands still, or tell its judge after the last
+    one."""
     pauses = reviews_of(ctx)
     if outcome.reviews < len(pauses):
         again = ctx.now + pauses[outcome.reviews]
@@ -72,7 +74,8 @@ def review_later(ctx: Context, outcome: Outcome) -> None:
 
 
 def put_off_by_owner(ctx: Context, outcome: Outcome) -> None:
-    """Putting off what one owns is no movement; who does nothing else is told of, too."""
+    """Count a deferral by the owner as a review, not as progress: an owner that only defers is
+    reported, too."""
     told = len(reviews_of(ctx)) + 1
     ctx.tx.run(
         due.LOOK_AGAIN,
@@ -86,7 +89,7 @@ def put_off_by_owner(ctx: Context, outcome: Outcome) -> None:
 
 
 def tell_once(ctx: Context, outcome: Outcome) -> None:
-    """Tell the judge of the mandate that the work does not move."""
+    """Tell the judge of an outcome that it stands still."""
     owner = lookup.known_agent(ctx, outcome.owner_id)
     approval_engine.tell(
         ctx,

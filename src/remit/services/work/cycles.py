@@ -1,7 +1,8 @@
-"""Cycles of waits: found in the transaction that closes one, and told.
+"""Cycles of waits: found in the transaction that closes one, and reported.
 
-An outcome depends on its open parts and prerequisites; one that waits depends on whoever is
-awaited, and so on whatever that agent waits with itself. Nobody in a cycle gets on by waiting.
+An outcome depends on its open parts and prerequisites; one that waits depends on the awaited agent,
+and so on the outcomes of that agent that wait themselves. No agent in a cycle gets further by
+waiting.
 """
 
 from collections.abc import Iterable
@@ -15,15 +16,15 @@ from remit.store.organisation import agents as agent_statements
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as statements
 
-#: A longer chain of blockers is not a cycle that anybody could follow.
+#: The search gives up after so many outcomes: nobody could follow a longer cycle.
 MOST_SEEN = 1000
 MOST_OF_AN_AGENT = 50
 
 
 def told(ctx: Context, wait: Wait) -> shapes.CycleToldShape:
-    """For the answer of the call that raised a wait: the cycle that it closed, if any.
+    """Return the cycle that a new wait closed, if any, for the answer of the call.
 
-    The nearest boss of all in it is told, or the board.
+    The nearest common boss of the agents in it is told, or the board.
     """
     start = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
     if wait.awaited_agent_id is None or not start:
@@ -34,7 +35,7 @@ def told(ctx: Context, wait: Wait) -> shapes.CycleToldShape:
 def told_of_prerequisites(
     ctx: Context, outcome: Outcome, prerequisites: list[Outcome]
 ) -> shapes.CycleToldShape:
-    """The same for the answer of the call that made an outcome depend on others."""
+    """Return the cycle that new prerequisites closed, if any, like `told`."""
     return _told(ctx, _cycle(ctx, [outcome], prerequisites))
 
 
@@ -57,7 +58,7 @@ def _told(ctx: Context, found: list[Outcome] | None) -> shapes.CycleToldShape:
 def _cycle(
     ctx: Context, start: list[Outcome], depended_on: Iterable[Outcome]
 ) -> list[Outcome] | None:
-    """The outcomes that lead from what `start` depends on now back to it."""
+    """Return the path of outcomes from the dependencies of `start` back to it, if there is one."""
     goal = {outcome.id for outcome in start}
     came_from: dict[str, Outcome | None] = {}
     pending: list[Outcome] = []
@@ -100,7 +101,7 @@ def _needed(ctx: Context, outcome: Outcome) -> list[Outcome]:
 
 def _tell_boss(ctx: Context, agents: list[AgentId], listed: str, found: list[Outcome]) -> None:
     from remit.services.governance import (
-        approval_engine,  # it rests on mail, which looks for cycles
+        approval_engine,  # it imports mail, which imports this
     )
 
     boss = _common_boss(ctx, agents)
@@ -114,7 +115,7 @@ def _tell_boss(ctx: Context, agents: list[AgentId], listed: str, found: list[Out
 
 
 def _common_boss(ctx: Context, agents: list[AgentId]) -> AgentId | None:
-    """The nearest agent above all of them, and none of them itself."""
+    """Return the nearest agent above all of them that is none of them."""
     chains = [ctx.boss_chain(agent) for agent in agents]
     common = set(chains[0]).intersection(*chains[1:]) - set(agents)
     return next((AgentId(one) for one in chains[0] if one in common), None)

@@ -1,4 +1,4 @@
-"""Handing outcomes over, and taking them back.
+"""Delegation of outcomes, and their reclaiming.
 
 Delegating moves responsibility for an outcome and everything below it that is the delegator's own.
 Reclaiming takes it back by force: agents stop, grants end, owners change, histories stay. Each is
@@ -102,7 +102,7 @@ def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.Recl
     worker = lookup.known_agent(ctx, found.owner_id)
     parts = outcome_ending.handed_on(ctx, found)
     handed_over = [part for part in parts if part.delegated]
-    # An agent hired for something inside goes; a report that was only given this, stays.
+    # An agent that was hired for a part ends; a report that was only given a part stays.
     gone = outcome_ending.shut_down(ctx, (part.id for part in handed_over))
     outcome_ending.let_go_of_hires(ctx, parts)
     for agent in gone:
@@ -171,7 +171,7 @@ def _handover(
     parts: Sequence[Outcome],
     why: str,
 ) -> str:
-    """The file with which the boss goes on."""
+    """Write the file with which the boss goes on."""
     lines = [f"# Handover: {outcome.title}", "", f"Reclaimed from {worker.name}. {why}", ""]
     lines += ["## Memory and logs", ""]
     for agent in gone or [worker]:

@@ -47,7 +47,7 @@ def open_outcome(
 def write_document(
     ctx: Context, outcome: Outcome, description: str, stored: documents.Stored | None = None
 ) -> None:
-    """The file of an outcome; it lies where its owner is, so the owner must exist by now."""
+    """Write the document of an outcome; its home is the owner, which must exist by now."""
     documents.create(
         ctx,
         FileKind.OUTCOME,

@@ -1,4 +1,4 @@
-"""Data of a drawing of outcomes: as many as fit, and only those the caller may see."""
+"""Data of a drawing of outcomes: limited in number, and to those that the caller may see."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from remit.store.record import company_dump, search
 from remit.store.work import outcomes as statements
 
 MOST_DRAWN = 2_000
-#: How many parts, reasons and what waits are shown around one outcome, of each.
+#: Limit for each kind of neighbour around one outcome: parents, parts, blockers, dependents.
 MOST_AROUND = 12
 _PAGE = 500
 
@@ -30,9 +30,9 @@ def show(
     most: int = MOST_DRAWN,
     inboxes: bool = True,
 ) -> shapes.PictureShape:
-    """The outcomes of a company, or one and those below it, oldest first.
+    """Return the outcomes of a company, or one and those below it, oldest first.
 
-    Without `inboxes`, only what somebody wants to be done.
+    Without `inboxes`, only work.
     """
     if status is not None and status not in set(OutcomeStatus):
         raise BadInput("status must be open, completed or closed.", "Choose one of these.")
@@ -73,7 +73,7 @@ def show(
 
 @query("picture.around")
 def around(ctx: Context, *, outcome: str) -> shapes.PictureShape:
-    """One outcome with what it is for, what it consists of, and what waits for what."""
+    """Return one outcome with its reasons, its parts, and what waits for what."""
     found = lookup.find(ctx, OUTCOME, outcome)
     require_outcome(ctx, Action.OUTCOME_READ, found)
     nodes = {found.id: found}
@@ -143,7 +143,7 @@ def _known(nodes: dict[str, Outcome], edges: list[statements.Edge]) -> list[list
 def _pairs(
     ctx: Context, nodes: dict[Any, Outcome], statement: Statement[company_dump.Named]
 ) -> list[list[str]]:
-    """For each outcome that is shown, what above it or before it is shown as well."""
+    """Return pairs of a shown outcome and each shown one above or before it."""
     return [
         [other.id, one]
         for one in nodes

@@ -1,7 +1,7 @@
 """Ending outcomes and agents, with everything that ends along.
 
-Finishing a mandate shuts its agent down, and everybody below it. What is left open below a
-finished outcome is closed, unless it is also part of something that goes on.
+Finishing a mandate terminates its agent and every agent below it. Open parts of a finished outcome
+are closed, unless they are also part of something that stays open.
 """
 
 import json
@@ -42,8 +42,8 @@ def finish_tree(
     note: str,
     evidence: Sequence[shapes.EvidenceShape] = (),
 ) -> list[Agent]:
-    """Finish an outcome, close what was only for it, and shut down whose mandate that was; answers
-    who that is."""
+    """Finish an outcome, close the open parts that are part of nothing else, and terminate the
+    agents whose mandates ended; returns these agents."""
     if root.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The outcome is {root.status.value} already.")
     verdict = verdict_of(ctx, note, evidence)
@@ -82,8 +82,8 @@ def finish_tree(
 
 
 def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str) -> None:
-    """Nobody is started for a perpetual outcome, so what happens to its parts comes as mail; that
-    somebody who works below it is let go does not."""
+    """Mail the owner of a perpetual outcome that a part of it ended, because nobody is started for
+    that; not when a mandate below it was closed."""
     if status is OutcomeStatus.CLOSED and part.delegated:
         return
     for whole in ctx.tx.all(statements.PARENTS, outcome=part.id):
@@ -102,8 +102,8 @@ def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str)
 
 
 def close_all(ctx: Context, closing: Sequence[Outcome], note: str) -> list[Agent]:
-    """Close these and nothing else, and shut down the agents whose mandates are among them; answers
-    these agents. The caller sees to it that nothing of theirs goes on."""
+    """Close exactly these outcomes, and terminate the agents whose mandates are among them; returns
+    these agents. The caller makes sure that nothing of theirs stays open."""
     verdict = verdict_of(ctx, note)
     gone = shut_down(ctx, (outcome.id for outcome in closing if outcome.delegated))
     for outcome in closing:
@@ -126,7 +126,7 @@ def verdict_of(
 def finish_one(
     ctx: Context, outcome: Outcome, status: OutcomeStatus, verdict: shapes.VerdictShape
 ) -> list[str]:
-    """End one outcome and every grant that was to last as long; answers their ids."""
+    """End one outcome and every grant that was scoped to it; returns the ids of the grants."""
     if not ctx.tx.run(
         statements.FINISH_OUTCOME,
         outcome=outcome.id,
@@ -140,7 +140,7 @@ def finish_one(
     waits.forget(ctx, outcome.id)
     waking.news_for_dependents(ctx, outcome.id)
     reservations.close_for(ctx, outcome.id)
-    # The issue that it came from is told.
+    # The forge's issue that it came from is told.
     ctx.tx.run(forge_statements.RING_FOR_OUTCOME, outcome=outcome.id, due=ctx.now)
     if not outcome.delegated:
         _let_go_of_hire(ctx, outcome)
@@ -148,14 +148,14 @@ def finish_one(
 
 
 def _let_go_of_hire(ctx: Context, outcome: Outcome) -> None:
-    """Withdraw the hire for an outcome that still awaits approval."""
+    """Withdraw the hire for an outcome, if it still awaits approval."""
     hired = ctx.tx.one(agent_statements.AGENT, agent=outcome.id)
     if hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
         deactivate(ctx, hired)
 
 
 def let_go_of_hires(ctx: Context, outcomes: Iterable[Outcome]) -> None:
-    """The same for outcomes that go to another owner, who may hire for them anew."""
+    """Withdraw pending hires for outcomes that go to another owner, who may hire for them anew."""
     waiting: dict[str, Agent] = {
         agent.id: agent for agent in ctx.tx.all(agent_statements.AWAITING_APPROVAL)
     }
@@ -165,8 +165,9 @@ def let_go_of_hires(ctx: Context, outcomes: Iterable[Outcome]) -> None:
 
 
 def not_hired(ctx: Context, agent: Agent, why: str) -> None:
-    """It is not taken on: its name is free again, and an outcome stays with who owns it."""
-    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # an agent has a mandate
+    """End an agent that was not approved: its name is free again, and an outcome stays with its
+    owner."""
+    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # every agent has a mandate
     if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
         finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
     else:
@@ -174,7 +175,8 @@ def not_hired(ctx: Context, agent: Agent, why: str) -> None:
 
 
 def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
-    """Open it again. An agent that was shut down stays so; its mandate goes to who judged it."""
+    """Reopen an outcome. A terminated agent stays terminated; its mandate goes to the nearest
+    living boss."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id)
     _count(ctx, outcome, +1)
     origins.reopened(ctx, outcome)
@@ -192,7 +194,7 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
 
 
 def would_end(ctx: Context, root: Outcome) -> list[Agent]:
-    """The agents that would be shut down if an outcome was finished now."""
+    """Return the agents that would be terminated if an outcome was finished now."""
     ways = ctx.tx.all(statements.PARTS, outcome=root.id)
     parts = _belonging(root, {part.id: part for part in ways}.values())
     edges = ((way.parent_id, way.id) for way in ways)
@@ -205,7 +207,7 @@ def _working_for(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
     found: dict[str, Agent] = {}
     for mandate in mandates:
         if mandate in found:
-            continue  # and everybody below it is there, too
+            continue  # every agent below it is there, too
         for agent in ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=mandate):
             if agent.status is not AgentStatus.TERMINATED:
                 found.setdefault(agent.id, agent)
@@ -213,9 +215,9 @@ def _working_for(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
 
 
 def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
-    """Deactivate the agents of these mandates and everybody below them; keep what they did."""
+    """Deactivate the agents of these mandates and every agent below them; what they made stays."""
     gone = _working_for(ctx, mandates)
-    # The lowest first, so that what they raised with a boss that ends, too, is nobody else's.
+    # From the bottom up, so that what they asked of a boss that also ends is not passed on.
     withdrawn = [one for agent in reversed(gone) for one in _deactivate(ctx, agent).withdrawn]
     _not_hired_elsewhere(ctx, withdrawn)
     for agent in gone:
@@ -224,7 +226,8 @@ def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
 
 
 def deactivate(ctx: Context, agent: Agent) -> list[str]:
-    """Stop an agent for good: its run, its credentials, what it held for some outcome."""
+    """Terminate an agent: end its run and revoke its credentials and scoped grants; returns the
+    grants."""
     ended = _deactivate(ctx, agent)
     _not_hired_elsewhere(ctx, ended.withdrawn)
     tree.check_root_stays(ctx, agent)
@@ -232,7 +235,7 @@ def deactivate(ctx: Context, agent: Agent) -> list[str]:
 
 
 class _Ended(NamedTuple):
-    """Outcomes and agents that ended with an agent."""
+    """Grants and approvals that ended with an agent."""
 
     revoked: list[str]
     withdrawn: list[Approval]
@@ -242,7 +245,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
     run = cancel_run(ctx, agent)
     tree.set_status(ctx, agent, AgentStatus.TERMINATED)
     ctx.tx.run(people.REVOKE_TOKENS_OF, agent=agent.id, user=None, run=None)
-    # Kept with the event, so that it can be brought back with the agent.
+    # In the event, so that it can be restored with the agent.
     ended = {
         **inbox.bury(ctx, agent.id),
         "waits": waits.forget_agent(ctx, agent.id),
@@ -271,7 +274,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
 
 
 def _not_hired_elsewhere(ctx: Context, withdrawn: Sequence[Approval]) -> None:
-    """End pending hires whose request was withdrawn, also below others than the requester."""
+    """End pending hires whose request was withdrawn, including those below other agents."""
     for approval in withdrawn:
         asked_for = ctx.tx.one(agent_statements.AGENT, agent=approval.agent_id or "")
         if (
@@ -283,7 +286,7 @@ def _not_hired_elsewhere(ctx: Context, withdrawn: Sequence[Approval]) -> None:
 
 
 def stop(ctx: Context, agent: Agent) -> None:
-    """Cut an agent's work off where it is; the agent stays, and can be started again."""
+    """Cancel the run of an agent; the agent stays and can be started again."""
     run = cancel_run(ctx, agent)
     if run is not None:
         if agent.status is AgentStatus.RUNNING:
@@ -292,7 +295,7 @@ def stop(ctx: Context, agent: Agent) -> None:
 
 
 def cancel_run(ctx: Context, agent: Agent) -> str | None:
-    """End the run that an agent has under way; its token dies with it."""
+    """Cancel the live run of an agent, and revoke its token; returns the run's id."""
     live = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
     if live is None:
         return None
@@ -310,9 +313,10 @@ def cancel_run(ctx: Context, agent: Agent) -> str | None:
 
 
 def handed_on(ctx: Context, root: Outcome) -> list[Outcome]:
-    """An outcome and what belongs to it: the parts of its owner, and of whoever works for that.
+    """Return an outcome and what belongs to it: the parts of its owner, and of agents working for
+    that.
 
-    What somebody else owns or judges stays theirs, wherever it hangs in the graph.
+    Parts that somebody else owns or judges are not included, wherever they are in the graph.
     """
     return [root, *_belonging(root, ctx.tx.all(statements.DESCENDANTS, outcome=root.id))]
 
@@ -336,7 +340,7 @@ def _belonging(root: Outcome, parts: Iterable[P]) -> list[P]:
 def _left_over(
     ctx: Context, root: Outcome, parts: Sequence[P], edges: Iterable[tuple[str, str]]
 ) -> list[P]:
-    """The open parts that are part of nothing which goes on."""
+    """Return the open parts that are part of nothing which stays open."""
     ours = {root.id, *(outcome.id for outcome in parts)}
     children: dict[str, list[str]] = {}
     outside: dict[str, list[str]] = {}
@@ -347,7 +351,7 @@ def _left_over(
     pending = [
         child
         for parent, its in outside.items()
-        # A parent elsewhere counts only while it is open.
+        # A parent outside counts only while it is open.
         if (other := ctx.tx.one(statements.OUTCOME, outcome=parent))
         and other.status is OutcomeStatus.OPEN
         for child in its

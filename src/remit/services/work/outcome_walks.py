@@ -1,6 +1,7 @@
 """Walks through the graph of outcomes: why something is done, and how.
 
-A walk shows what is next to an outcome that the caller may read, and goes on only from there.
+A walk shows the neighbours of an outcome that the caller may read, and continues only from readable
+ones.
 """
 
 from typing import Annotated, Any
@@ -20,9 +21,9 @@ from remit.store.work import outcomes as statements
 #: Sixteen stacked diamonds have 65,536 chains; nobody reads more than these.
 MOST_CHAINS = 200
 MOST_NODES = 20_000
-#: More than this is longer than what agents' programs show a model of one answer.
+#: More would be longer than what agents' programs show a model of one answer.
 MOST_NODES_FOR_A_MODEL = 300
-#: Nested JSON; many readers give up at some hundred levels, each of which is two.
+#: Nested JSON: many parsers give up at some hundred levels, and each outcome takes two.
 DEEPEST = 100
 #: The most parts of each outcome in an outline.
 MOST_PARTS = 50
@@ -63,7 +64,7 @@ def _chains(start: str, parents: dict[str, list[str]]) -> tuple[list[list[str]],
     pending = [[start]]
     while pending:
         chain = pending.pop()
-        # A visited node cannot come again while the graph has no cycle; do not trust that here.
+        # An acyclic graph has no repeated node in a chain; this does not rely on that.
         above = [parent for parent in parents.get(chain[-1], ()) if parent not in chain]
         if not above:
             if len(chains) == MOST_CHAINS:
@@ -97,7 +98,7 @@ def subtree(
     found = lookup.find(ctx, OUTCOME, outcome)
     require_outcome(ctx, Action.OUTCOME_READ, found)
     shown = DEEPEST if depth is None else depth
-    # One level more than is shown, to say where there is more.
+    # One level more than is shown, to know where there is more.
     reach: dict[str, object] = {"company": ctx.company, "outcome": found.id, "depth": shown + 1}
     below = {one.id: one for one in ctx.tx.all(statements.SUBTREE, limit=most + 1, **reach)}
     edges = ctx.tx.all(statements.SUBTREE_EDGES, limit=10 * most, **reach)
@@ -112,9 +113,9 @@ def subtree(
 def outline(
     ctx: Context, *, outcome: str, depth: int = 3, most: int = 200
 ) -> list[shapes.OutlinedShape]:
-    """The parts of an outcome as a list, each with how deep it is; at most so many.
+    """Return the parts of an outcome as a list with depths, limited in number.
 
-    It costs what it shows, however much there is below. `more` says that parts were left out.
+    The cost is proportional to what is shown. `more` marks where parts were left out.
     """
     found = lookup.find(ctx, OUTCOME, outcome)
     require_outcome(ctx, Action.OUTCOME_READ, found)
@@ -123,7 +124,7 @@ def outline(
     more: dict[str, str] = {}
     shown = {found.id: 0}
     level = [found]
-    # Level by level, so that what is left out is what is deepest.
+    # Breadth first, so that the deepest parts are left out.
     for deep in range(1, depth + 1):
         below: list[Outcome] = []
         for one in level:
@@ -149,7 +150,7 @@ def _listed(
     depth: dict[OutcomeId, int],
     more: dict[str, str],
 ) -> list[shapes.OutlinedShape]:
-    """In the order in which it is read: each before its own parts."""
+    """Flatten in preorder: each outcome before its own parts."""
     rows: list[shapes.OutlinedShape] = []
     waiting = list(reversed(parts.get(top, ())))
     while waiting:
@@ -167,7 +168,7 @@ def _unfold(
     children: dict[str, list[str]],
     depth: int,
 ) -> shapes.TreeShape:
-    """Nested nodes, level by level, so that each is unfolded where it is nearest to the root."""
+    """Nest the nodes, breadth first, so that each is unfolded where it is nearest to the root."""
     tree = _node(ctx, root)
     may_read = reader(ctx)
     unfolded = {root.id}

@@ -1,4 +1,4 @@
-"""Outcomes: create, look, change, finish, reopen. Handing over is in `delegation.py`."""
+"""Outcomes: create, read, change, finish, reopen. Delegation is in `delegation.py`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -221,7 +221,7 @@ def change(
 
 
 def rename(ctx: Context, outcome: Outcome, title: object, field: str) -> Outcome:
-    """Another title, before anybody works on it."""
+    """Change the title of an outcome that nobody works on yet."""
     new = replace(outcome, title=clean_line(title, field, longest=LONGEST_TITLE))
     if new != outcome:
         documents.rename(ctx, outcome.id, new.title)
@@ -388,14 +388,14 @@ def show(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeInFullShape:
 
 
 def _wish(ctx: Context, outcome: Outcome) -> shapes.OriginShape | None:
-    """For people: the letter that led to it."""
+    """Return the letter that an outcome came of, for people."""
     letter = origins.of_outcome(ctx, outcome.id) if ctx.actor.kind is ActorKind.USER else None
     found = None if letter is None else lookup.message_row(ctx, letter)
     return None if found is None else {"message_id": found.id, "subject": found.subject}
 
 
 def _would_end(ctx: Context, outcome: Outcome) -> list[shapes.NamedShape]:
-    """The agents that end when it is accepted or closed."""
+    """Return the agents that end when the outcome is accepted or closed."""
     if not outcome.delegated or outcome.status is not OutcomeStatus.OPEN:
         return []
     return [{"id": one.id, "name": one.name} for one in outcome_ending.would_end(ctx, outcome)]
@@ -423,7 +423,7 @@ def history(
 @query(
     "outcomes.listing",
     Added("stale", False),
-    # Over HTTP a list can be searched as well, which is another verb: the route is made by hand.
+    # The HTTP list can also be searched, by another verb, so its route is written by hand.
     AsTool(
         "outcome_list",
         "Your outcomes, with ids. What one consists of: outcome_subtree.",
@@ -473,7 +473,7 @@ def listing(
 
 
 def _view(ctx: Context, outcome: Outcome, hired: Agent | None) -> shapes.OutcomeShape:
-    """An outcome for which somebody is to be hired waits for that decision."""
+    """View of an outcome; one with a pending hire is not actionable until that is decided."""
     view = views.outcome(outcome, ctx.now)
     if view["actionable"] and hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
         why = f"it waits for the approval of {hired.name}, who is to do it"
@@ -482,7 +482,7 @@ def _view(ctx: Context, outcome: Outcome, hired: Agent | None) -> shapes.Outcome
 
 
 def _require_open_parent(ctx: Context, text: str) -> Outcome:
-    """An outcome below which the caller may create; deciding, or ending the call."""
+    """Return an open outcome below which the caller may create; refuses otherwise."""
     parent = lookup.find(ctx, OUTCOME, text)
     require_outcome(ctx, Action.OUTCOME_CREATE, parent)
     if parent.status is not OutcomeStatus.OPEN:
@@ -535,7 +535,7 @@ def has_edge(ctx: Context, parent: str, child: str) -> bool:
 
 
 def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:
-    """Put an outcome between another and those of its open parts that have the same owner."""
+    """Insert an outcome between another and those of its open parts that have the same owner."""
     for child in ctx.tx.all(statements.CHILDREN, outcome=outcome.id, limit=MOST_CHILDREN_MOVED):
         if child.status is OutcomeStatus.OPEN and child.owner_id == outcome.owner_id:
             ctx.tx.run(statements.DELETE_EDGE, parent=outcome.id, child=child.id)
@@ -545,7 +545,8 @@ def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:
 
 
 def _refuse_cycle(ctx: Context, part: str, whole: str) -> None:
-    """Before `whole` comes to depend on `part`. The writing transaction sees every other one."""
+    """Refuse to let `whole` depend on `part` if that closes a cycle. Writers are serial, so no
+    other transaction can close one at the same time."""
     if ctx.tx.one(statements.DEPENDS_ON, outcome=part, other=whole) is not None:
         raise Conflict(
             "Each would wait for the other.", "Choose another parent or blocker.", code="cycle"
@@ -603,7 +604,7 @@ def _unique(texts: Sequence[str]) -> list[str]:
 
 
 def _each(found: Iterable[Outcome]) -> list[Outcome]:
-    """Every outcome once, however it was named."""
+    """Return each outcome once."""
     return list({outcome.id: outcome for outcome in found}.values())
 
 

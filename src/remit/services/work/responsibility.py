@@ -1,4 +1,5 @@
-"""Moving responsibility for an outcome, with everything below it that is the delegator's own."""
+"""Transfer of responsibility for an outcome, with everything below it that is the delegator's
+own."""
 
 from remit.authority import Action
 from remit.errors import Conflict
@@ -15,7 +16,7 @@ from remit.store.work import outcomes as statements
 
 
 def require_delegable(ctx: Context, outcome: Outcome) -> Decision:
-    """Require the right to hand this outcome over now."""
+    """Refuse unless the caller may delegate this outcome now."""
     decision = require_outcome(ctx, Action.OUTCOME_DELEGATE, outcome)
     if outcome.delegated:
         raise Conflict("It is delegated already.", "Reclaim it first, or choose a part of it.")
@@ -27,7 +28,7 @@ def require_delegable(ctx: Context, outcome: Outcome) -> Decision:
 
 
 def check_not_hired_for(ctx: Context, outcome: Outcome) -> None:
-    """Somebody who is to take it over and awaits approval goes before everybody else."""
+    """Refuse while a hire for this outcome awaits approval: it goes first."""
     here = lookup.agent_row(ctx, outcome.id)
     if here is not None and here.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(
@@ -44,7 +45,7 @@ def hand_to(
     hired: bool,
     decision: Decision | None = None,
 ) -> int:
-    """Make the receiver responsible; answers how much moved along."""
+    """Make the receiver responsible; returns how many outcomes moved along."""
     boss = outcome.owner_id
     heir = waking.new_owner(ctx, receiver.id)
     moved = len(ctx.tx.all(statements.MOVE_SUBTREE, outcome=outcome.id, delegator=boss, **heir))

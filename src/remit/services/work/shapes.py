@@ -173,7 +173,7 @@ class ReasonsShape(TypedDict):
     more_chains: bool
 
 
-# Which verbs would be carried out, and to whom it could be handed.
+# Which verbs would be accepted, and the reports that it could be delegated to.
 OutcomeChoicesShape = TypedDict(
     "OutcomeChoicesShape",
     {
@@ -222,12 +222,12 @@ class ReclaimedShape(TypedDict):
 
 class OutlinedShape(OutcomeShape):
     depth: int
-    #: `more` or `deeper`, where parts of it were left out.
+    #: `more` or `deeper` if parts of it were left out.
     more: str | None
 
 
 class ForgottenWaitShape(TypedDict):
-    """A wait of an agent that is gone, so that it can be taken up again."""
+    """A wait of a terminated agent, stored so that it can be restored."""
 
     kind: Annotated[str, WaitKind]
     subject: str

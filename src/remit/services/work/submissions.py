@@ -1,4 +1,4 @@
-"""Submissions for a verdict: their evidence, who judges them, and how they end."""
+"""Submissions for a verdict: their evidence, their judge, and how they end."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,12 @@ MOST_SHOWN = 20
 
 
 def handed_in(ctx: Context, outcome: Outcome) -> Submission | None:
-    """The submission that awaits a verdict, if any."""
+    """Return the submission that awaits a verdict, if any."""
     return ctx.tx.one(statements.OPEN_SUBMISSION, outcome=outcome.id)
 
 
 def evidence(ctx: Context, files: Sequence[str]) -> list[shapes.EvidenceShape]:
-    """Files that the caller may read, each as it is now."""
+    """Return the present versions of files, all of which the caller must be allowed to read."""
     seen: dict[str, shapes.EvidenceShape] = {}
     for reference in dict.fromkeys(files):
         file = lookup.file(ctx, reference)
@@ -34,7 +34,7 @@ def evidence(ctx: Context, files: Sequence[str]) -> list[shapes.EvidenceShape]:
 def close(
     ctx: Context, outcome: Outcome, status: SubmissionStatus, note: str | None = None
 ) -> Submission | None:
-    """End what is handed in, if anything is; its owner waits no more."""
+    """End the open submission of an outcome, if there is one, and the wait for its verdict."""
     found = handed_in(ctx, outcome)
     if found is not None:
         end(ctx, found, status, note)
@@ -55,7 +55,7 @@ def end(
 
 
 def judge_of(outcome: Outcome, owner: Agent) -> tuple[AgentId | None, UserId | None]:
-    """The judge: the present boss of the owner, an agent or a person."""
+    """Return the judge: the delegator, or else the owner's boss, an agent or a person."""
     if outcome.delegator_id is not None and outcome.delegator_id != owner.id:
         return outcome.delegator_id, None
     return owner.boss_id, owner.boss_user_id

@@ -1,7 +1,8 @@
-"""Handing in what was accomplished, and the verdict "not yet"; "accepted" is `outcomes.complete`.
+"""Submission of what was accomplished, and the verdict "not yet"; "accepted" is
+`outcomes.complete`.
 
-A mandate, or an outcome that was delegated, is judged by the present boss of its owner. While it
-is judged, its owner waits and is not started for it.
+A mandate, or an outcome that was delegated, is judged by the present boss of its owner. Until the
+verdict, its owner waits and is not started for it.
 """
 
 import json
@@ -182,7 +183,7 @@ def _ask_for_verdict(
 
 
 def _tell_above_judge(ctx: Context, outcome: Outcome, count: int) -> None:
-    """Two that do not agree five times over need a third."""
+    """Tell the judge's boss, or the board, that judge and owner do not agree."""
     owner = lookup.known_agent(ctx, outcome.owner_id)
     judge, _ = submissions.judge_of(outcome, owner)
     above = lookup.agent_row(ctx, judge) if judge is not None else None

@@ -1,7 +1,8 @@
-"""Waits of agents: raising one, and what follows when it is decided.
+"""Waits of agents: raised with a request, ended by its decision.
 
-An outcome waits while something that its owner raised about it is undecided; nobody is started
-for it meanwhile. Whatever decides it ends the wait in the same transaction, and that is news.
+An outcome waits while something that its owner raised about it is undecided; the owner is not
+started for it meanwhile. The decision ends the wait in the same transaction, which is news about
+the outcome.
 """
 
 import json
@@ -21,7 +22,7 @@ from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as statements
 
-#: The most outcomes that one request of an agent concerns.
+#: Most outcomes that one request of an agent can hold up.
 MOST_CONCERNED = 200
 
 
@@ -35,7 +36,8 @@ def begin(
     to_user: UserId | None = None,
     about: list[Outcome] | None = None,
 ) -> Wait:
-    """Have an agent wait for a decision; without `about`, with what it is working on."""
+    """Begin a wait of an agent for a decision; without `about`, for the outcomes that it works
+    on."""
     wait = Wait(
         id=WaitId(ctx.ids.new()),
         company_id=CompanyId(ctx.company or ""),
@@ -65,16 +67,17 @@ def begin(
 def begin_for_capability(
     ctx: Context, request: MessageId, agent: Agent, about: list[Outcome] | None = None
 ) -> Wait:
-    """Have an agent wait for what it asked its boss to let it do."""
+    """Begin a wait for a capability that an agent asked its boss for."""
     boss, person = agent.boss_id, agent.boss_user_id
     kind = WaitKind.CAPABILITY
     return begin(ctx, kind, request, agent.id, to_agent=boss, to_user=person, about=about)
 
 
 def end(ctx: Context, kind: WaitKind, subject: str, why: str = "") -> None:
-    """It was decided, refused, met in another way, or nobody is there any more to decide it.
+    """End a wait: its subject was decided, refused, met in another way, or nobody is left to decide
+    it.
 
-    With `why`, whoever waited reads that; without, they read it in what ended the wait.
+    With `why`, the waiting agent is mailed that; otherwise the mail that ended the wait tells it.
     """
     wait = ctx.tx.one(statements.WAIT, kind=kind.value, subject=subject)
     if wait is not None:
@@ -90,14 +93,14 @@ def end_one(ctx: Context, wait: Wait, why: str = "") -> None:
     for outcome in held_up:
         waking.news(ctx, outcome, "what it waited for was decided")
     if why:
-        from remit.services.governance import approval_engine  # it rests on mail, which ends waits
+        from remit.services.governance import approval_engine  # it imports mail, which ends waits
 
         title = f"Awaited no longer: {_TITLE[wait.kind]}"
         approval_engine.tell(ctx, f"agent:{wait.agent_id}", title, why)
 
 
 def forget(ctx: Context, outcome: str) -> None:
-    """Nobody waits with this outcome any more: it ended."""
+    """Remove an outcome that ended from every wait."""
     ctx.tx.run(statements.FORGET_OUTCOME, outcome=outcome)
 
 
@@ -106,7 +109,7 @@ def of_outcome(ctx: Context, outcome: str) -> list[Wait]:
 
 
 def of_agent(ctx: Context, agent: str) -> list[Wait]:
-    """The waits of an agent, longest first."""
+    """Return the waits of an agent, longest first."""
     return ctx.tx.all(statements.WAITS_OF, agent=agent)
 
 
@@ -122,7 +125,7 @@ def view(ctx: Context, wait: Wait) -> shapes.WaitShape:
 
 
 def sentence(ctx: Context, waiting: list[Wait]) -> str:
-    """For whom an agent waits, for what and since when; to the end of the chain."""
+    """Sentences on whom an agent waits for, for what and since when, along the chain of waits."""
     first = waiting[0]
     more = f", and for {len(waiting) - 1} more" if len(waiting) > 1 else ""
     said = (
@@ -142,7 +145,7 @@ def sentence(ctx: Context, waiting: list[Wait]) -> str:
 
 
 def briefly(ctx: Context, wait: Wait) -> str:
-    """Of one wait, for whom, for what and since when."""
+    """Clause on one wait: for whom, for what and since when."""
     return f"waits for {awaited(ctx, wait)} {_WHAT[wait.kind]} since {to_iso(wait.since)}"
 
 
@@ -164,7 +167,7 @@ _TITLE = {
 }
 
 
-#: How who is awaited decides it.
+#: How the awaited one decides it.
 _HOW = {
     WaitKind.QUESTION: "Reply to the question.",
     WaitKind.APPROVAL: "Approve or reject it.",
@@ -175,7 +178,7 @@ _HOW = {
 
 
 def awaited(ctx: Context, wait: Wait) -> str:
-    """The name of the one who is awaited."""
+    """Return the name of the awaited agent or person, or "the board"."""
     if wait.awaited_agent_id is not None:
         return _name(ctx, wait.awaited_agent_id)
     if wait.awaited_user_id is not None:
@@ -190,7 +193,7 @@ def subject(ctx: Context, wait: Wait) -> str:
 
 
 def waiting_for_you(ctx: Context, wait: Wait) -> str:
-    """A line for the one who is awaited: what stands still meanwhile."""
+    """Line for the awaited one: who waits, with which outcomes, and how to decide."""
     held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
     titles = ", ".join(f"{outcome.title!r} (outcome:{outcome.id})" for outcome in held_up[:5])
     what = f" with {titles}" if titles else ""
@@ -207,15 +210,15 @@ def _name(ctx: Context, agent: str) -> str:
 
 
 def forget_moved(ctx: Context, agent: str) -> None:
-    """An agent does not wait with outcomes that are somebody else's now, and what it handed in of
-    them is handed in no more."""
+    """Remove outcomes that have a new owner from an agent's waits, and withdraw its submissions of
+    them."""
     ctx.tx.run(statements.FORGET_MOVED, agent=agent)
     ctx.tx.run(statements.WITHDRAW_MOVED, agent=agent, by=ctx.actor.address)
     ctx.tx.run(statements.FORGET_ENDED_SUBMISSIONS, agent=agent)
 
 
 def forget_agent(ctx: Context, agent: str) -> list[shapes.ForgottenWaitShape]:
-    """It is gone, and waits for nothing. Answers what it had waited for."""
+    """End every wait of an agent that is gone; returns them, so that they can be restored."""
     forgotten: list[shapes.ForgottenWaitShape] = []
     for wait in ctx.tx.all(statements.WAITS_OF, agent=agent):
         held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
@@ -241,7 +244,7 @@ def redirect(
     to_agent: AgentId | None,
     to_user: UserId | None = None,
 ) -> None:
-    """Somebody else is to decide it."""
+    """Make somebody else the awaited one."""
     wait = ctx.tx.one(statements.WAIT, kind=kind.value, subject=subject)
     if wait is None:
         return
@@ -256,8 +259,8 @@ def redirect(
 
 
 def concerned(ctx: Context, agent: str) -> list[Outcome]:
-    """The outcomes that a wait is about when nobody said so: those the run was started for, or else
-    all that its agent could work on."""
+    """Return the outcomes that a wait holds up by default: those that the run was started for, or
+    else all that its agent could work on."""
     actionable = {
         one.id: one
         for one in ctx.tx.all(outcome_statements.ACTIONABLE, owner=agent, limit=MOST_CONCERNED)
@@ -270,7 +273,8 @@ def concerned(ctx: Context, agent: str) -> list[Outcome]:
 
 
 def own(outcome: Outcome, agent: str) -> list[Outcome]:
-    """The outcome that an agent says it asks about; it must be its own, and open."""
+    """Return the outcome that an agent named as the subject of its request; it must be its own, and
+    open."""
     if outcome.owner_id != agent or outcome.kind is not OutcomeKind.WORK:
         raise BadInput("outcome_id: that outcome is not yours.", "Name one that you own.")
     if outcome.status is not OutcomeStatus.OPEN:
@@ -279,7 +283,8 @@ def own(outcome: Outcome, agent: str) -> list[Outcome]:
 
 
 def reminders(ctx: Context, agent: str | None) -> tuple[Micros, ...]:
-    """After how long who is awaited hears of it again, one after the other; then the next does."""
+    """Return the pauses before each reminder of the awaited one; after the last, the next above is
+    awaited."""
     return REMINDERS_TO_PERSON if _is_person(ctx, agent) else REMINDERS_TO_AGENT
 
 
