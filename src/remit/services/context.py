@@ -130,7 +130,7 @@ class Context:
 
     @property
     def place_in_record(self) -> int:
-        """The number of the last event of the company; nobody else adds one meanwhile."""
+        """The number of the company's last event; the lock keeps it the last."""
         return self._lock().head.seq
 
     def leave(self) -> None:

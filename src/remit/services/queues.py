@@ -115,7 +115,7 @@ class Leases(Generic[R]):
         return Conflict(f"The {self._rows.noun} is over, or somebody else's.", code="lost")
 
     def holds(self, name: str) -> Verb[[], dict[Held, Micros]]:
-        """The query `name.held`: all that is held by somebody, and until when."""
+        """Declare the query `name.held`: every leased row, and when its lease expires."""
 
         def held(ctx: Context) -> dict[Held, Micros]:
             rows, key = ctx.tx.all(self._rows.claimed), self._rows.key.name
@@ -124,7 +124,7 @@ class Leases(Generic[R]):
         return query(f"{name}.held", FOR_REMIT)(held)
 
     def renews(self, name: str) -> Verb[..., list[Held]]:
-        """`renew` as a verb, `name.renew`."""
+        """Declare `renew` as the verb `name.renew`."""
 
         def renew(ctx: Context, *, held: Sequence[Held], lease: Micros) -> list[Held]:
             return self.renew(ctx, held, lease)

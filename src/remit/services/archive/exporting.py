@@ -82,7 +82,7 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
             ctx.tx.all(company_dump.PARENTS, outcome=outcome.id),
             ctx.tx.all(company_dump.BLOCKERS, outcome=outcome.id),
         )
-        # An outcome and its document are made together.
+        # An outcome and its document are created together.
         document = ctx.tx.existing(FILE, file=outcome.id)
         path = layout.outcome_path(outcome.id)
         outline.prose(path, with_prose(head), document.id, document.sha256, document.size)

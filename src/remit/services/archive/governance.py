@@ -197,8 +197,8 @@ def _read_approval(plan: Plan, fields: Fields) -> None:
 
 def _read_revision(approval_id: ApprovalId, fields: Fields) -> Revision:
     read = REVISION.read(fields, approval_id=approval_id)
-    # Older exports have the digest of what was asked for with its secrets. What was altered
-    # otherwise keeps the digest that it does not match, and is not approved here, either.
+    # Older exports have the digest of the request with its secrets. A request that was altered in
+    # another way keeps its digest, which does not match, and cannot be approved here, either.
     if REMOVED in read.payload:
         return replace(read, digest=digest_of(json.loads(read.payload)))
     return read

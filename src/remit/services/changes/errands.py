@@ -58,7 +58,7 @@ claim = _QUEUE.claims("errands", LEASE, _brief)
 
 @command("errands.pushing", FOR_REMIT)
 def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfChangeShape:
-    """The remote is about to get this head: who finds it there later knows that it is ours."""
+    """Record this head before it is pushed: if the remote has it after a crash, we pushed it."""
     found, change = held(ctx, errand, epoch)
     details = json.loads(found.details)
     heads = [*details.get("pushed", []), head][-20:]
@@ -70,7 +70,7 @@ def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfCha
 
 @command("errands.published", FOR_REMIT)
 def published(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfChangeShape:
-    """The remote has this head of the change."""
+    """Record that the remote has this head of the change."""
     _, change = held(ctx, errand, epoch)
     ctx.tx.run(statements.PUBLISHED, change=change.id, new_published_commit=head)
     about = {"head": head, "branch": change.remote_branch}
@@ -80,12 +80,12 @@ def published(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfC
 
 @command("errands.delivered", FOR_REMIT)
 def delivered(ctx: Context, *, errand: str, epoch: int) -> shapes.EndedShape:
-    """It is done."""
+    """Mark an errand as done."""
     return _QUEUE.delivered(ctx, errand, epoch)
 
 
 def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
-    """Tell the author, and of a merge also who decided on it, that it cannot be done."""
+    """Mail the author that an errand failed for good, and of a merge also its decider."""
     change = changes.existing(ctx, errand.change_id)
     subject = f"Could not {errand.kind.value}: {change.title}"
     said = f"It could not be done at the remote: {why}."

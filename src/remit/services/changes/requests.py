@@ -51,7 +51,7 @@ MOST_TAILS = 5
 
 @command("requests.opened", FOR_REMIT)
 def opened(ctx: Context, *, errand: str, epoch: int, number: int, url: str) -> shapes.OfChangeShape:
-    """The change has this request at the forge."""
+    """Record the request of a change at the forge."""
     _, change = errands.held(ctx, errand, epoch)
     if change.request_number != number:
         seen = {"state": RequestState.OPEN.value}
@@ -75,7 +75,7 @@ def observe(
     said: Sequence[Mapping[str, Any]],
     checks: Sequence[Mapping[str, Any]] | None,
 ) -> shapes.OfChangeShape:
-    """State of a request at the forge; None is as before."""
+    """Record the state of a request at the forge, and mail its author the news. None: unchanged."""
     watches.held(ctx, repo, epoch)
     found = changes.existing(ctx, change)
     if found.repo_id != repo or found.status is not ChangeStatus.OPEN:

@@ -231,7 +231,8 @@ def ready(ctx: Context) -> list[tuple[str, str]]:
 
 @command("reviews.intend", FOR_REMIT)
 def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfChangeShape:
-    """Write down which commit is about to be pushed; refuses if it is not to be merged any more."""
+    """Record the commit that is about to be pushed; refuse if the change may not be merged any
+    more."""
     found, change = errands.held(ctx, errand, epoch)
     pinned: JsonObject = json.loads(found.details)
     _same(change, pinned["head"], pinned["base"])
@@ -245,7 +246,7 @@ def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfCh
 
 @command("reviews.taken_in")
 def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfChangeShape:
-    """The branch has it by this commit; the errand is done with that."""
+    """End a change as merged by this commit, and its errand as done."""
     found, change = errands.held(ctx, errand, epoch)
     endings.merged(ctx, change, commit, json.loads(found.details)["by"])
     errands.delivered.body(ctx, errand=errand, epoch=epoch)

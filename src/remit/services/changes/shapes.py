@@ -132,7 +132,7 @@ class ChangeDetailShape(ChangeShape):
     problems: list[str]
 
 
-# ── for our own side, which carries them out ────────────────────────────────────────────────────
+# ── for the workers ─────────────────────────────────────────────────────────────────────────────
 
 
 class BundleShape(TypedDict):

@@ -181,7 +181,7 @@ def ring_for(ctx: Context, repo: str) -> None:
 
 
 def held(ctx: Context, repo: str, epoch: int) -> Repo:
-    """The repository, for whoever looks at its forge and still may."""
+    """Return the repository, if the process still has its lease; else raise."""
     found = ctx.tx.existing(repo_statements.REPO_EVER, repo=repo)
     ctx.enter(found.company_id)
     ctx.lock_company()  # a poll may find nothing new, and then nothing is recorded

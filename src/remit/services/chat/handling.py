@@ -103,7 +103,7 @@ def handle(
 def handle_outside(
     ctx: Context, *, intake_id: str, epoch: int, files: Sequence[Mapping[str, Any]] = ()
 ) -> shapes.HandledShape:
-    """Deal with what came from somebody who is not known here; for Remit itself."""
+    """Handle a message of a sender who is not linked; for Remit itself."""
     said = _said(ctx, intake_id, epoch)
     ctx.enter(said.binding.company_id)
     ctx.allow_by_rule(BY_REMIT)

@@ -85,8 +85,8 @@ def kept(said: Incoming) -> dict[str, object] | None:
 def store(
     ctx: Context, *, binding: str, epoch: int | None, said: Sequence[Mapping[str, Any]]
 ) -> int:
-    """Keep what came, each once; answers how many are new. Only who listens may, and the outside
-    of the binding itself, which has no epoch."""
+    """Store inbound messages, deduplicated; returns how many are new. `epoch` is that of the
+    listening process, or None for a webhook of the binding, which has no lease."""
     found = ctx.tx.one(statements.RECEIVERS.row, binding=binding)
     if found is None or (epoch is not None and found.epoch != epoch):
         raise receivers.lost()
@@ -189,7 +189,7 @@ def end(ctx: Context, intake: str, epoch: int, why: str) -> None:
 
 @logged("intake.tidy", FOR_REMIT)
 def tidy(ctx: Context) -> None:
-    """Forget what was dealt with long ago, and buttons that are too old."""
+    """Delete messages that were handled long ago, and expired buttons."""
     ctx.tx.run(statements.FORGET_INTAKE, before=ctx.now - KEEP)
     ctx.tx.run(statements.FORGET_REFERENCES)
 

@@ -49,14 +49,14 @@ def try_secret(ctx: Context, name: str) -> None:
 
 @query("receivers.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[str]:
-    """Bindings for which nobody listens, and somebody should."""
+    """Return the bindings that should be listened to and are not."""
     found = ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)
     return [one.binding_id for one in found]
 
 
 @query("receivers.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
-    """When somebody should begin to listen again."""
+    """Return when the next receiver is to be started."""
     return ctx.tx.one(statements.NEXT_RECEIVER)
 
 
@@ -64,7 +64,7 @@ def next_due(ctx: Context) -> Micros | None:
 def claim(
     ctx: Context, *, binding: str, worker: str, lease: Micros = LEASE
 ) -> shapes.ReceivingShape | None:
-    """Begin to listen for a binding: what is needed for it. None when somebody else does."""
+    """Claim the receiver of a binding. Returns what it needs; None if another process has it."""
     found = ctx.tx.one(channel_statements.BINDING_EVER, binding=binding)
     if found is None or found.removed_at is not None:
         return None
@@ -96,7 +96,7 @@ held, renew = _LEASES.holds("receivers"), _LEASES.renews("receivers")
 
 @logged("receivers.heard", FOR_REMIT)
 def heard(ctx: Context, *, binding: str, epoch: int) -> None:
-    """The outside answered, so all is well."""
+    """Record that the channel answered: the receiver works."""
     _LEASES.fenced(ctx, statements.HEARD, (binding, epoch), now=ctx.now)
 
 
@@ -109,7 +109,7 @@ def ended(
     problem: str | None = None,
     retry_after: Micros | None = None,
 ) -> None:
-    """Nobody listens any more: because of a problem, or because the process is stopped."""
+    """Release a receiver: after a problem, or because its process stops."""
     found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
     failures = found.failures + 1 if problem is not None else 0
     pause = PAUSES[min(failures, len(PAUSES)) - 1] if problem is not None else 0
@@ -125,8 +125,8 @@ def ended(
 
 @logged("receivers.take_over", FOR_REMIT)
 def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
-    """Have somebody else listen in place of a silent process; `until` is what its lease said when
-    it was last heard of."""
+    """Take the lease of a silent process away, so that another may listen; `until` is the end of
+    the lease when it was last renewed."""
     _LEASES.seize(ctx, (binding, epoch), until)
     found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
     as_before = {"new_failures": found.failures, "new_problem": found.problem}
@@ -135,7 +135,7 @@ def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
 
 @logged("receivers.free", FOR_REMIT)
 def free(ctx: Context) -> None:
-    """Nobody listens: there is no other process."""
+    """Free all leases: there is no other process."""
     ctx.tx.run(statements.FREE_RECEIVERS)
 
 
@@ -154,7 +154,7 @@ def listing(
 
 @query("receivers.worked_for", FOR_REMIT)
 def worked_for(ctx: Context, *, limit: int) -> list[tuple[shapes.ConnectionShape, str]]:
-    """The conversations for which runs are at work now, each with its binding."""
+    """Return the conversations for which runs are at work now, each with its binding."""
     found = []
     for agent, address in ctx.tx.all(statements.WORKED_FOR, limit=limit):
         _, kind, conversation = address.split(":", 2)

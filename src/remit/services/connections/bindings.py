@@ -238,8 +238,8 @@ def end(ctx: Context, binding: Binding) -> list[MessageId]:
 
 
 def hold(ctx: Context, agent: AgentId, kind: str, config: str, created_at: Micros) -> None:
-    """A binding that came with an import: it waits until the board binds the agent again, because
-    neither where it listens nor its secret was said by anybody here."""
+    """Make a binding that came with an import. It is held until the board binds the agent again,
+    because nobody here has confirmed its address or its secret."""
     _add(ctx, agent, kind, config, created_at, held=True)
 
 
@@ -304,7 +304,7 @@ def speaking(ctx: Context, agent: str, kind: str) -> Binding | None:
 
 
 def view(ctx: Context, binding: Binding) -> shapes.BindingShape:
-    """A binding as it is shown: never its token, and no secret of its settings."""
+    """A binding without its token and without the secrets of its settings."""
     return _view(
         binding,
         agent_name=lookup.name_of(ctx, binding.agent_id),

@@ -30,13 +30,14 @@ MOST_WAITING = 1000
 
 @query("channels.admit", FOR_REMIT)
 def admit(ctx: Context, *, kind: str, digest: str) -> None:
-    """Whether a token is bound, asked before anything is read of what its bearer sends."""
+    """Check that a token is bound, before the body of its request is read."""
     _bound(ctx, kind, digest)
 
 
 @query("channels.posted", FOR_REMIT)
 def posted(ctx: Context, *, kind: str, binding: str) -> shapes.ConnectionShape:
-    """Settings and key to read a post of a binding's outside, which has to prove itself."""
+    """Return the settings and the key for a webhook of a binding, whose request has to prove its
+    origin."""
     bound = ctx.tx.one(statements.BINDING_EVER, binding=binding) if is_id(binding) else None
     if bound is None or bound.adapter_type != kind or bound.removed_at is not None or bound.held:
         raise unproven()

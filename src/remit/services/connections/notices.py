@@ -133,7 +133,7 @@ _shown = views.view_of(Notice, shapes.NoticeShape, given={"status", "why"})
 
 @query("notices.ready", FOR_REMIT)
 def ready(ctx: Context, *, commands: Sequence[str]) -> list[str]:
-    """Notices that can go out now; by command only those of users who have one here."""
+    """Return the notices that are due; those by command only for users who have one here."""
     found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
     return [one.id for one in found if one.way != Way.COMMAND or one.user_id in commands]
 
@@ -146,8 +146,8 @@ held, renew = _QUEUE.holds("notices"), _QUEUE.renews("notices")
 def claim(
     ctx: Context, *, notice: str, worker: str, lease: Micros = DELIVERY_LEASE
 ) -> shapes.ClaimedNoticeShape | None:
-    """Set out to deliver a notice: what is needed for it. None when somebody else does, it has to
-    wait, or what it is about does not need the person any more."""
+    """Claim a notice. Returns what its delivery needs; None if another process has it, it has to
+    wait, or its item does not need the person any more."""
     found = _QUEUE.entered(ctx, notice)
     ctx.lock_company()
     needs = needs_of(ctx, found.user_id)
@@ -243,7 +243,7 @@ def _said(ctx: Context, item: shapes.AwaitingShape) -> shapes.ToldItemShape:
 
 @command("notices.delivered", FOR_REMIT)
 def delivered(ctx: Context, *, notice: str, epoch: int) -> shapes.EndedShape:
-    """The person was told."""
+    """Mark a notice as delivered."""
     return _QUEUE.delivered(ctx, notice, epoch)
 
 

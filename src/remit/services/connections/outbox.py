@@ -94,7 +94,7 @@ def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, obj
 
 @query("outbox.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[tuple[str, Sender]]:
-    """Messages that can go out now, each with who sends it and through what."""
+    """Return the messages that are due, each with its sender and channel."""
     found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
     return [(one.message_id, (one.agent_id, one.adapter_type)) for one in found]
 
@@ -144,7 +144,7 @@ def claim(
 def delivered(
     ctx: Context, *, message: str, epoch: int, outside: str | None = None
 ) -> shapes.EndedShape:
-    """The outside has it, and may have given it an id of its own."""
+    """Mark a message as delivered, with the outside's id of it, if it has one."""
     if outside is not None:
         _QUEUE.fenced(ctx, statements.TAKEN, (message, epoch), outside=outside)
     return _QUEUE.delivered(ctx, message, epoch)
@@ -178,7 +178,7 @@ def put_back(ctx: Context, *, message: str, epoch: int) -> shapes.EndedShape:
 
 
 def _sent(ctx: Context, message: str) -> Message:
-    # Only messages go out.
+    # Rows of this queue always have a message.
     return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=message)
 
 

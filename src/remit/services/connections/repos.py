@@ -311,7 +311,7 @@ def forged(ctx: Context, *, limit: int = 100) -> list[Repo]:
 
 @query("repos.still_there", FOR_REMIT)
 def still_there(ctx: Context, *, company: str, names: Sequence[str]) -> list[str]:
-    """Which of these a company still has; for Remit itself."""
+    """Return those of the names that the company still has."""
     return [
         name
         for name in names

@@ -126,7 +126,7 @@ def _company(ctx: Context, plan: Plan, given: Entry) -> None:
     was = dict(views.company(found))
     called = companies.CALLED
     asked = {key: given[called[key]] for key in called if called[key] in given}
-    # Nothing is the same as an empty text here, and only here.
+    # Here alone, None equals an empty text.
     differs = {
         key: value
         for key, value in asked.items()

@@ -15,7 +15,7 @@ from remit.store.work import outcomes as outcome_statements
 
 
 def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
-    """Have an agent started as soon as may be, if something is due to it."""
+    """Mark an agent as due at once, if anything is; returns whether it can be woken."""
     return bool(ctx.tx.run(leases.WAKE, agent=agent, due=ctx.now, why=why, by_clock=by_clock))
 
 

@@ -410,7 +410,7 @@ def _budget(payload: dict[str, object]) -> str:
 
 
 def _route(ctx: Context, approval: Approval, *at_hand: Agent | None) -> AgentId | None:
-    """The first above the requester that may decide; nobody when it is for the board."""
+    """Return the nearest agent above the requester that may decide; None for the board."""
     asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
     if asker is None or asker.boss_id is None or is_for_people(ctx, approval, asker, *at_hand):
         return None
@@ -429,7 +429,7 @@ def may_decide(ctx: Context, agent: str) -> bool:
 
 
 def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> bool:
-    """Return whether no agent decides it: an agent with the level `boss` asked for it or gains by
+    """Return whether only people decide it: an agent with the level `boss` asked for it or gains by
     it, or it is about a level, a permission, a secret or access to the whole machine."""
     asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
     about = _agent(ctx, approval.agent_id, at_hand)

@@ -389,7 +389,7 @@ def keep(
     before: dict[str, object] | None = None,
     approval: Approval | None = None,
 ) -> ConfigRevision:
-    """Remember the configuration that an agent has now."""
+    """Store the present configuration of an agent as a revision."""
     revision, asked = RevisionId(ctx.ids.new()), approval.id if approval else None
     kept = revision_of(agent, revision, source, ctx.actor, ctx.now, before=before, approval=asked)
     ctx.tx.add(kept)

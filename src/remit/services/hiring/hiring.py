@@ -418,7 +418,7 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
 def _permitted_again(
     ctx: Context, agent: Agent, level: str | None, given: Mapping[str, Any]
 ) -> tuple[Agent, str | None]:
-    """Permissions and level as they are asked for now, from those who may edit them."""
+    """Set the resubmitted permissions, and check the level, for a caller who may edit them."""
     now = agent.can_create_agents
     wanted = read_permissions(given["permissions"]) if "permissions" in given else now
     if wanted != now:

@@ -296,7 +296,8 @@ def settle(ctx: Context, message: Message, why: str) -> None:
 
 
 def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False) -> None:
-    """Open exactly while there is unread mail: so having something to do is one question."""
+    """Keep the inbox outcome open exactly while there is unread mail, so that outcomes alone decide
+    whether an agent has something to do."""
     waiting = {"agent": agent, "run": None, "limit": 1}
     mail = arrived or bool(ctx.tx.all(statements.WAITING_FOR_AGENT, **waiting))
     found = ctx.tx.one(outcome_statements.INBOX_OF, owner=agent)

@@ -70,12 +70,12 @@ def of_letters(ctx: Context, run: Run) -> list[MessageId]:
 
 
 def of_caller(ctx: Context) -> MessageId | None:
-    """The letter behind what the caller makes now."""
+    """Return the letter behind what the caller makes now."""
     return raised(ctx, ctx.actor.run_id)
 
 
 def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
-    """The origin stored with a new part; none when it has the same as its parent."""
+    """Return the origin to store with a new part; None if it inherits the same from its parent."""
     run = _run(ctx, ctx.actor.run_id)
     if run is None:
         return None
@@ -106,7 +106,7 @@ def for_letter(
 
 
 def raised(ctx: Context, by_run: RunId | None) -> MessageId | None:
-    """The letter behind what a run raised, such as an approval."""
+    """Return the letter behind what a run raised, such as an approval."""
     run = _run(ctx, by_run)
     return None if run is None else of_run(ctx, run)
 

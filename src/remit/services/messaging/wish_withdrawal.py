@@ -37,7 +37,7 @@ TAKEN_BACK = "taken back"
 
 @command("wishes.cancel")
 def cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
-    """Take a wish back: by who wrote it, or a person over who it was written to."""
+    """Withdraw a wish, as its author or as a person over its receiver."""
     letter = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, message))
     wish = ctx.tx.one(statements.WISH, message=letter.id)
     if wish is None:
@@ -81,7 +81,7 @@ _ENDED = ("letters", "outcomes", "agents", "questions", "approvals", "jobs", "ru
 
 
 def _answer(message: str) -> shapes.TakenBackShape:
-    """The record of what ended with a wish, for people: nothing so far."""
+    """An empty report of what ends with a wish."""
     nothing: Any = {what: [] for what in (*_ENDED, "kept")}
     answer = {"id": message, "status": "cancelled", **nothing, "dry_run": False}
     return cast(shapes.TakenBackShape, answer)
@@ -210,7 +210,7 @@ def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) ->
 
 
 def _runs(ctx: Context, letter: Message, closing: list[Outcome]) -> list[Run]:
-    """Live runs that are about nothing else: neither other letters nor other outcomes."""
+    """Return the live runs that are about nothing else: no other letter and no other outcome."""
     came_of_it = ctx.tx.all(statements.LETTERS_OF, message=letter.id, limit=10_000)
     mine = {letter.id, *(one.id for one in came_of_it)}
     over = {one.id for one in closing}

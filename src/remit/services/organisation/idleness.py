@@ -43,7 +43,7 @@ def kept_from_starting(ctx: Context, agent: Agent) -> Reason | None:
 
 
 def reason(ctx: Context, agent: Agent) -> Reason:
-    """One word and one sentence, for views that show it beside other things."""
+    """Return why an agent is not running: one word and one sentence."""
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
         return "running", "It is running."

@@ -70,7 +70,7 @@ def change(
 
 
 def read(given: object) -> bool | None:
-    """The permission to hire in a description of permissions."""
+    """Return the permission to hire from a description of permissions; None if it has none."""
     said = json.loads(permissions(given)).get(CAN_CREATE_AGENTS)
     return said if isinstance(said, bool) else None
 

@@ -37,7 +37,7 @@ from remit.store.work import outcomes as outcome_statements
 
 #: Why an agent is woken that was taken on for something that can be accomplished.
 WORK_FROM_THE_START = "its mandate can be worked on"
-#: As the event is called by which an agent is gone for good.
+#: Name of the event of a purge.
 PURGED = "agent.purge"
 
 
@@ -160,7 +160,8 @@ def check_transition(agent: Agent, wanted: AgentStatus) -> None:
 
 
 def set_status(ctx: Context, agent: Agent, wanted: AgentStatus) -> Agent:
-    """The only place where a status changes."""
+    """Change the status of an agent, if its transitions allow that; only `reinstate` does so
+    otherwise."""
     check_transition(agent, wanted)
     ctx.tx.run(
         statements.SET_AGENT_STATUS, agent=agent.id, was=agent.status.value, new_status=wanted.value

@@ -172,7 +172,7 @@ def limits(
 
 
 def give_to(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> Grant:
-    """One grant to one agent."""
+    """Give one grant to one agent."""
     grant, decision = weigh(ctx, receiver, wish)
     if receiver.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(
@@ -223,7 +223,8 @@ def _take_back(ctx: Context, grant: Grant) -> list[str]:
 
 
 def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> Grant:
-    """Give a grant that nobody gave: who makes a file may write it, and may pass that on."""
+    """Give a grant without a giver, such as that of a file's creator, who may write it and pass
+    that on."""
     return _store(ctx, _made(ctx, holder, kb_file(file_id), level, Mode.ALLOW))
 
 

@@ -399,7 +399,7 @@ def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
 
 
 def _to_decide(ctx: Context) -> list[Approval]:
-    """Approvals for the calling board member, oldest first; others' parts are passed over."""
+    """Approvals for the calling board member, oldest first, limited to their part."""
     in_reach = cache(lambda agent: _in_reach(ctx, agent))
     found = (
         one

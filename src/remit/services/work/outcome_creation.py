@@ -60,8 +60,7 @@ def write_document(
 
 
 def add_to_mandate(ctx: Context, agent: Agent, new: Outcome) -> None:
-    """Make a new outcome, which has no parts yet, a part of an agent's mandate while that is
-    open."""
+    """Make a new outcome without parts a part of an agent's mandate, if that is open."""
     if ctx.tx.run(statements.COUNT_PREREQ_IF_OPEN, outcome=agent.id):
         ctx.tx.run(
             statements.INSERT_EDGE, company_id=ctx.company, parent_id=agent.id, child_id=new.id
