@@ -1,7 +1,7 @@
 """Commands of the verbs that declare one (`AsCommand`).
 
-To import the verbs would take ten times as long as a command does. So what they declare is kept in
-`declared.json`, which `python -m remit.entrypoints.reference` writes again.
+Importing the verbs would take ten times as long as a command does. So their declarations are kept
+in `declared.json`, which `python -m remit.entrypoints.reference` writes again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from remit.entrypoints.cli.options import LIMITED, Command, Group, Session, pass
 
 TABLE: Final = Path(__file__).with_name("declared.json")
 View = dict[str, Any]
-#: How something is named, by its kind: in the help, and the function that finds its id.
+#: Kinds of references: the name in the help, and the function that resolves one to an id.
 _REFERENCES: Final = {
     "account": ("NAME", "commands.company.account.account_id"),
     "agent": ("AGENT", "options.Session.agent_id"),
@@ -99,7 +99,7 @@ def _parameter(one: Mapping[str, Any]) -> click.Parameter:
 
 
 def _ask(session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]) -> View:
-    """Send what a command was given to where its verb is."""
+    """Send a command's arguments to the route of its verb."""
     # Not needed for help, and slow.
     from remit.entrypoints.cli.client import with_query
 
@@ -112,7 +112,8 @@ def _ask(session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]) -
 def _asked(
     session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[str, dict[str, View]]:
-    """Where that is, and what a command was given by the place where it goes."""
+    """Return the route's path, and the arguments by the place where they go: path, query or
+    body."""
     values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
     for one in entry["parameters"]:
         value = given[one["name"]]
@@ -134,7 +135,7 @@ def _asked(
 
 
 def _found(session: Session, kind: str, value: Any) -> Any:
-    """The id of what a person named by less than that."""
+    """Resolve a name, a partial id or a tuple of them to ids."""
     if isinstance(value, tuple):
         return [_found(session, kind, one) for one in value]
     if kind not in _REFERENCES:

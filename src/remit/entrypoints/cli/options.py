@@ -28,7 +28,7 @@ LIMIT = 1000
 
 
 class Session:
-    """The options in force and, once something needs it, the connection they lead to."""
+    """The options in force, and the connection to their instance, opened when needed."""
 
     def __init__(self) -> None:
         self.as_json = False
@@ -62,7 +62,7 @@ class Session:
         return self.token_option or os.environ.get("REMIT_TOKEN") or self._kept_token()
 
     def _kept_token(self) -> str | None:
-        """The token that is kept for this address; no other address ever gets to see it."""
+        """Return the token stored for this address; it is never sent to another address."""
         stored = settings_module.load({"REMIT_HOME": str(self.settings.home)})
         belongs = stored.url.rstrip("/") == self.url if stored.url else self.is_local
         if stored.token and belongs:
@@ -78,9 +78,9 @@ class Session:
 
     @cached_property
     def client(self) -> Client:
-        """A connection as somebody; commands without a token stop here."""
+        """Authenticated connection; refused if there is no token."""
         if self.token is None:
-            self.anonymous.get("/health")  # when nobody is there, that comes first
+            self.anonymous.get("/health")  # if no instance answers, that error comes first
             raise Unauthenticated(
                 f"There is no token for {self.url}.",
                 "Run `remit login --url URL`, or set REMIT_TOKEN.",
@@ -121,7 +121,7 @@ class Session:
         return str(found["id"])
 
     def agent_id_ever(self, text: str) -> str:
-        """Like `agent_id`, also for those who are terminated."""
+        """Like `agent_id`, terminated agents included."""
         name = text.removeprefix("agent:")
         if is_id(name) or not self.is_company_named:
             return name
@@ -139,7 +139,7 @@ class Session:
 
     @cached_property
     def agents_ever(self) -> list[dict[str, Any]]:
-        """The agents of the company, also those who are terminated."""
+        """The agents of the company, terminated ones included."""
         return list(self.client.each(self.under_company("agents"), terminated="true"))
 
     def agent_name(self, id_: str) -> str:
@@ -164,19 +164,20 @@ class Session:
         return known
 
     def forget(self) -> None:
-        """Ask anew who there is."""
+        """Drop the cached agents and names."""
         for known in ("agents", "agents_ever", "names"):
             self.__dict__.pop(known, None)
 
     def listed(self, target: str, limit: int, **query: object) -> list[dict[str, Any]]:
-        """A list up to the limit; 0 means all. Says so when there is more."""
+        """Fetch a list up to the limit, 0 for all; note it if there is more."""
         found = list(self.client.each(target, limit + 1 if limit else None, **query))
         if limit and len(found) > limit:
             output.note(f"Only the first {limit} are shown; --limit 0 shows all.")
         return found[:limit] if limit else found
 
     def done(self, answer: Any, said: Iterable[str], draw: Callable[[Any], None]) -> None:
-        """After a change: what happened and what comes next, or all of it if that is asked for."""
+        """Print the result of a change: its sentences or, with --json or --verbose, the whole
+        answer."""
         if self.as_json or self.verbose:
             self.show(answer, draw)
         else:
@@ -204,7 +205,8 @@ class Session:
 def pick(
     found: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
 ) -> dict[str, Any]:
-    """The one that is called so, or else whose id, or short id, begins so."""
+    """Return the one entry with this name, or else the one whose id or short id begins with the
+    text."""
     entries = list(found)
     key = name_key(text)
     named = [one for one in entries if key in (one["id"], name_key(one.get(called) or "")) and key]
@@ -220,7 +222,7 @@ def pick(
 
 def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def callback(context: click.Context, _: click.Parameter, value: Any) -> None:
-        if value:  # an option that was not given here may have been given further left
+        if value:  # otherwise keep the value given further left
             setattr(context.ensure_object(Session), attribute, value)
 
     return callback
@@ -260,7 +262,7 @@ def shared_options() -> list[click.Parameter]:
 
 
 class AgentName(click.types.StringParamType):
-    """The name of an agent, which a shell completes."""
+    """Parameter type of an agent's name, with shell completion."""
 
     def shell_complete(
         self,
@@ -271,7 +273,7 @@ class AgentName(click.types.StringParamType):
         session = ctx.find_object(Session) or Session()
         try:
             names = sorted(one["name"] for one in session.agents)
-        except Exception:  # whatever is wrong, it is said when the command is given, not now
+        except Exception:  # an error is reported when the command runs, not now
             return []
         finally:
             session.close()
@@ -281,7 +283,7 @@ class AgentName(click.types.StringParamType):
 
 _AGENT = AgentName()
 _AGENTS = frozenset({"agent", "agents", "boss", "owner", "to"})
-#: Where NAME is that of an agent, but for those that choose a new one.
+#: Modules whose NAME is an agent's, except in commands that choose a new name.
 _ABOUT_AGENTS = (".agent", ".hiring")
 _NAMING = frozenset({"create", "hire"})
 
@@ -305,7 +307,7 @@ class Command(click.Command):
         self.params.extend(shared_options())
 
 
-#: Verbs that people bring along from other programs, and what they are here.
+#: Verbs from other programs, and the verbs that they stand for here.
 VERBS = {
     "ls": ("list",),
     **dict.fromkeys(("get", "describe", "inspect", "view"), ("show",)),
@@ -317,7 +319,7 @@ _ENDING = ("terminate", "close", "revoke", "remove", "cancel", "purge")
 _ENDED = frozenset({"rm", "delete", "del", "remove", "destroy", "kill"})
 
 
-#: The cells of a table for one thing of a list.
+#: Function that returns the cells of one row.
 Row = Callable[[Session, dict[str, Any]], Sequence[object]]
 
 
@@ -325,13 +327,13 @@ class Group(click.Group):
     """A noun with its verbs; the shared options may stand before a verb, too."""
 
     command_class = Command
-    #: How a declared command shows all of its answer, and what it says besides its one line.
+    #: Draws the whole answer of a declared command; more lines to print after its sentence.
     draw: Callable[[Session, dict[str, Any]], None] | None = None
     more: Callable[[dict[str, Any]], Iterable[str]] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        #: How a declared list is drawn: its columns, a row, and what is said when there is none.
+        #: Tables of declared lists: columns, row function, and the sentence for an empty list.
         self.tables: dict[str, tuple[tuple[str, ...], Row, str]] = {}
         self.params.extend(shared_options())
         self._complete = False
@@ -351,7 +353,7 @@ class Group(click.Group):
         draw: Callable[[Session, dict[str, Any]], None],
         words: str,
     ) -> None:
-        """Add `show`: one thing by a reference, which `find` makes an id of."""
+        """Add `show`: one thing by a reference, which `find` resolves to an id."""
 
         @self.command("show", help=words)
         @click.argument("id_", metavar=reference)
@@ -361,7 +363,7 @@ class Group(click.Group):
             session.show(session.client.get(place), lambda one: draw(session, one))
 
     def removes(self, plural: str, words: str, said: Callable[[dict[str, Any]], str]) -> None:
-        """Add `remove`: takes one thing of the company away by its name."""
+        """Add `remove`, which removes one thing of the company by its name."""
 
         @self.command("remove", help=words)
         @click.argument("name")

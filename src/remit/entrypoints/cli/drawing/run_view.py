@@ -1,4 +1,4 @@
-"""Runs for a person: a table, one run, and a log that goes on."""
+"""Views of runs: a table, one run, and a log that is followed."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from remit.model.text import dollars
 
 
 def run_id(session: Session, text: str) -> str:
-    """A run by its id or a part of it, or the newest of an agent."""
+    """Resolve a run by its id or a part of it, or the newest run of an agent."""
     name = text.removeprefix("run:")
     if is_id(name):
         return name
@@ -92,7 +92,7 @@ def _counts(tools: list[dict[str, Any]]) -> str:
 
 
 def _kept(workspace: dict[str, Any] | None) -> str | None:
-    """Where what it left can be looked into."""
+    """Path of the run's kept workspace, and until when it is kept."""
     if workspace is None:
         return None
     return f"{workspace['path']} until {output.when(workspace['until'])}"
@@ -125,7 +125,7 @@ def cost(run: dict[str, Any]) -> str:
 
 
 def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Every part of a log, until the run ends."""
+    """Yield every part of a log, until the run ends."""
     from remit.entrypoints.cli.client import with_query
 
     target = with_query(path("runs", run, "log"), {"follow": "1", **form})
@@ -133,7 +133,8 @@ def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[st
 
 
 def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bool = False) -> None:
-    """Print what a run did and, if asked, what it goes on to do; `raw` is what it printed."""
+    """Print a run's transcript and, with `go_on`, follow it; `raw` prints its program's output
+    instead."""
     form = {} if raw else {"as": "transcript", "whole": "true" if full else "false"}
     printer = _Printer()
     where = path("runs", run, "log")
@@ -159,7 +160,7 @@ def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bo
 
 
 class _Printer:
-    """Whole lines, made harmless; a line may come in several pieces."""
+    """Line buffer: text comes in pieces, and is printed in cleaned whole lines."""
 
     def __init__(self) -> None:
         self._rest = ""

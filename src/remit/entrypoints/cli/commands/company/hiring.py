@@ -1,4 +1,4 @@
-"""`remit agent hire|set|permissions|wake`: what an agent is to be, and may do."""
+"""`remit agent hire|set|permissions|wake`: hiring and configuration of agents."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
 
 
 def description_options(command: F) -> F:
-    """How a new agent is described, whoever brings it about."""
+    """Decorator: the options that describe a new agent, for `create` and `hire` alike."""
     for option in reversed(
         [
             click.argument("name"),
@@ -54,7 +54,7 @@ def _option(field: Field) -> Callable[[F], F]:
 
 
 def described(session: Session, said: dict[str, Any]) -> dict[str, Any]:
-    """The body that the options describe."""
+    """Build the request body from the description options."""
     body = dict(said)
     boss = body.pop("boss")
     if body.pop("once"):
@@ -200,7 +200,7 @@ def json_object(text: str, option: str = "--config") -> dict[str, Any]:
 
 
 def _text_or_file(text: str, option: str) -> str:
-    """The text, or what is in the file that it names with an @."""
+    """Return the text, or the content of the file that `@PATH` names."""
     if not text.startswith("@"):
         return text
     try:
@@ -210,7 +210,7 @@ def _text_or_file(text: str, option: str) -> str:
 
 
 def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> None:
-    """Take one change, or a file of them, into the body."""
+    """Add one KEY=VALUE change, or a JSON file of changes, to the body."""
     key, sign, value = change.partition("=")
     if not sign:
         body.update(json_object("@" + change, change))
@@ -220,7 +220,7 @@ def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> Non
     if dot and holds is Holds.DOCUMENT:
         if whole not in body:
             shown = session.client.get(path("agents", agent, "configuration"))
-            body[whole] = shown[whole]  # secrets come back as they were shown, and stay
+            body[whole] = shown[whole]  # masked secrets are sent back as shown, and stay
         body[whole] = {**body[whole], inner: _loose(value)}
     elif dot or holds is None:
         known = ", ".join(sorted(_BY_KEY))
@@ -234,7 +234,7 @@ def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> Non
 
 
 def _loose(value: str) -> Any:
-    """JSON if it is, otherwise the text itself."""
+    """Parse a value as JSON; if it is none, return the text itself."""
     try:
         return json.loads(value)
     except ValueError:

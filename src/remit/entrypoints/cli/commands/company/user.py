@@ -37,7 +37,7 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
     session.done(answer, said, _draw)
 
 
-# By hand: the link is to where the command asks.
+# Not declared: the link uses the address that this command connects to.
 @user.command()
 @click.argument("name")
 @click.option(
@@ -86,7 +86,7 @@ def _row(session: Session, one: dict[str, Any]) -> tuple[str, ...]:
     return one["name"], one["role"], over, short(one["id"])
 
 
-# One command makes, lists and revokes them.
+# Not declared: one command creates, lists and revokes tokens.
 @user.command()
 @click.argument("name")
 @tokens.token_options

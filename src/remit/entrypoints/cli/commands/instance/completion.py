@@ -1,4 +1,4 @@
-"""`remit completion`: what makes a shell complete this command line."""
+"""`remit completion`: shell completion of the command line."""
 
 import click
 
@@ -23,5 +23,5 @@ def completion(context: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None, "click completes in all of them"
     script = found(context.find_root().command, {}, "remit", "_REMIT_COMPLETE")
-    # Not `source()`, which would start a bash to see how old it is.
+    # Not `source()`, which would start a bash to learn its version.
     print(script.source_template % script.source_vars())

@@ -1,4 +1,4 @@
-"""`remit doctor`: what this installation can do, and what to do about the rest."""
+"""`remit doctor`: findings about this installation, each with its next step."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -42,11 +42,12 @@ def _instance(session: Session) -> Iterator[Finding]:
 
 
 def _conditions(session: Session) -> Iterator[Finding]:
-    """Tools that a run finds here, and whether it can be shown the folders of the board."""
+    """Findings about the programs that runs find here, and the folders that the board shows
+    them."""
     try:
         listed = list(session.client.each(session.under_company("folders")))
     except RemitError:
-        listed = []  # nothing runs, or it is not ours to see
+        listed = []  # no instance runs, or the caller may not see it
     search: list[str] = []
     for one in listed:
         if one["path"] is None:
@@ -66,12 +67,12 @@ def _conditions(session: Session) -> Iterator[Finding]:
 
 
 def _receivers(session: Session) -> Iterator[Finding]:
-    """Whether somebody listens for each binding whose channel does."""
+    """Findings about held bindings, and about the receivers of the others."""
     try:
         found = list(session.client.each(session.under_company("receivers")))
         bound = {one["id"]: one for one in session.client.each(session.under_company("bindings"))}
     except RemitError:
-        return  # nothing runs, or it is not ours to see
+        return  # no instance runs, or the caller may not see it
     for one in bound.values():
         if one["state"] == "held":
             step = f"`remit bind add {one['agentName']} {one['adapterType']} --secret NAME`"
@@ -90,11 +91,11 @@ def _receivers(session: Session) -> Iterator[Finding]:
 
 
 def _accounts(session: Session) -> Iterator[Finding]:
-    """Closed accounts and set-ups, if the instance can be asked."""
+    """Findings about closed accounts and set-ups; none if the instance cannot be asked."""
     try:
         found = list(session.client.each(session.under_company("accounts")))
     except RemitError:
-        return  # nothing runs, or it is not ours to see
+        return  # no instance runs, or the caller may not see it
     for one in found:
         if one["state"] != "open":
             yield Finding(f"{one['kind']} {one['name']}", "warn", one["sentence"], one["step"])

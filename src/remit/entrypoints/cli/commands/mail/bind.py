@@ -9,7 +9,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session, pass_session
 from remit.errors import NotFound
 
-#: Channels of ours that ask for news themselves, so that nobody needs the binding's token.
+#: Built-in channels with a receiver, so that no sender needs the binding's token.
 _LISTENING = ("telegram", "slack", "email")
 
 
