@@ -55,7 +55,7 @@ class Tool:
     #: Takes the bearer token and the checked arguments, and returns plain JSON values.
     call: Callable[[str, Any], Awaitable[dict[str, Any]]]
     mutates: bool = False
-    #: What an agent needs a use for to see the tool in its list; empty for tools of every agent.
+    #: Kind of thing that an agent must have a use for to be shown the tool; empty if all are.
     offer: str = ""
     #: Of another server's tool: its schema. That server checks the arguments, and its answer is
     #: passed on as it is.
