@@ -53,7 +53,7 @@ class Fault(StrEnum):
     LOST = "lost"
 
 
-#: What a fault closes for all agents that depend on it.
+#: The dependency that a fault closes for all its agents.
 Holds = StrEnum("Holds", "ACCOUNT SETUP")
 
 

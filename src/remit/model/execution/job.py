@@ -37,7 +37,7 @@ class Job(Leased, Metered):
     adapter_type: str
     #: JSON text: the sender's configuration when it asked.
     adapter_config: str
-    #: Not before this time.
+    #: Earliest time of its start.
     due_at: Micros
     created_at: Micros
     #: Number of starts of its program.
