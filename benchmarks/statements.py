@@ -29,7 +29,7 @@ def measure(plan: Plan) -> Iterator[Row]:
 
 
 def _counted(call: Callable[[], object]) -> int:
-    """How many statements a call takes."""
+    """Count the statements of a call."""
     execute, counted = SqliteTransaction.execute, 0
 
     def counting(tx: SqliteTransaction, sql: str, parameters: dict[str, object]) -> object:
