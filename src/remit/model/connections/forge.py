@@ -108,7 +108,7 @@ class ForgeWatch(Polled):
 
     repo_id: RepoId
     looked_at: Micros | None = None
-    #: JSON: the forge's cursors for the next poll.
+    #: JSON: state for the next poll, such as the tags of the forge's last responses.
     cursor: str = "{}"
 
 
