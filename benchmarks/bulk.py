@@ -1,4 +1,4 @@
-"""Many rows at once, as if they had come one by one: all that the database checks holds."""
+"""Rows in bulk, as if they had been created one by one: all constraints of the database hold."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def fill_runs(here: Office, agents: Sequence[str], count: int, days: int = 14) -
     spent: dict[tuple[str, int], int] = {}
     rows = []
     for number in range(count):
-        # Now and then more, never evenly.
+        # Uneven on purpose, with a burst now and then.
         began = now - days * DAY + (number * number * 7_919_000_133) % (days * DAY)
         agent, cost = agents[number % len(agents)], 1_000 * (number % 37)
         failed = number % 8 == 0
@@ -411,7 +411,7 @@ def _agent(here: Office, number: int, own: str, boss: str, state: str, log: str)
         "status": "idle",
         "boss_id": boss,
         "boss_user_id": None,
-        "adapter_type": "human",  # so that no worker starts them
+        "adapter_type": "human",  # seats of people, which no worker starts
         "adapter_config": "{}",
         "seat_user_id": None,
         "prompt": "",

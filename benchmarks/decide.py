@@ -37,7 +37,7 @@ def measure(plan: Plan) -> Iterator[Row]:
 
 
 def _per_second(plan: Plan, work: Callable[[], object]) -> float:
-    """The best of a few rounds: a pure function is only ever slowed down by others."""
+    """Return the best of a few rounds: only other programs can slow a pure function down."""
     count = plan.some(20_000)
     return count / min(timeit.repeat(work, number=count, repeat=_ROUNDS))
 
@@ -47,7 +47,7 @@ def _nothing(_a: int, _b: int, _c: int, _d: int) -> None:
 
 
 def _situation(grants: int) -> tuple[Principal, Facts, Resource]:
-    """An agent that holds so many grants on one file; all of them have to be looked at."""
+    """Return an agent with many grants on one file, all of which a decision examines."""
     ids, now = Ids(), SystemClock().now()
     company, agent, file = CompanyId(ids.new()), AgentId(ids.new()), ids.new()
     first = Grant(

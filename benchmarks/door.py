@@ -1,5 +1,5 @@
-"""How long everybody else waits while strangers and agents send the largest bodies they may, and
-while agents sit in tools that never answer.
+"""Delay of other callers while strangers and agents send the largest bodies that are accepted, and
+while agents wait in tools that never answer.
 
 What counts is what the instance itself computes between two turns of its event loop, so that the
 figure means the same on a busy machine. What /health takes is beside it.
@@ -25,13 +25,13 @@ from remit.entrypoints.mcp import endpoint
 SENDERS = 8
 MOST_WAIT = 0.1
 MOST_GROWTH = 400 << 20
-#: Connections that nobody answers on; closed ones would let go of who waits.
+#: Connections kept open without an answer; closing them would release their callers.
 _held: list[socket.socket] = []
 
 
 def bodies(size: int, values: int) -> list[bytes]:
-    """What costs most to look at: values without number and as many as there may be, one string of
-    escapes, and a text that seems to be many values."""
+    """Bodies that are the most expensive to check: as many values as allowed, one string of
+    escapes, and a text that seems to have many values."""
     room = size - 100
     return [
         b'{"junk":[' + b"[1]," * (room // 4) + b"1]}",
@@ -64,7 +64,7 @@ def measure(plan: Plan) -> Iterator[Row]:
 
 @contextlib.contextmanager
 def _stuck() -> Iterator[socket.socket]:
-    """A server at which connections wait, and nothing is ever said."""
+    """A server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
         listening.settimeout(60)
         yield listening

@@ -1,4 +1,4 @@
-"""What measurements share: timing, rows, and the table they are printed in."""
+"""Shared parts of the measurements: timing, rows, and the table that is printed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Measurement = Callable[[Plan], Iterator[Row]]
 
 
 class Cost(NamedTuple):
-    """What something took, in seconds."""
+    """Durations of an operation, in seconds."""
 
     p50: float
     p99: float
@@ -77,7 +77,7 @@ def cost(samples: Sequence[float]) -> Cost:
 def interleaved(
     works: Mapping[str, Callable[[], object]], count: int, *, block: int = 10, seconds: float
 ) -> dict[str, Cost]:
-    """Time each of them, in turns: what slows the machine down slows all of them.
+    """Time several operations in turns, so that a slower machine slows all of them alike.
 
     `count` times, or as often as `seconds` allow for all of them together.
     """
@@ -131,7 +131,7 @@ def print_row(row: Row) -> None:
 
 
 def machine(folder: Path) -> str:
-    """What the numbers depend on most."""
+    """Describe the machine, on which the numbers depend most."""
     flushed = cost(list(_fsyncs(folder / "fsync", 50)))
     return (
         f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, "

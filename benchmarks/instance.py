@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 NOOP = "noop"
-#: In the home of an instance that is watched: how long its event loop was held at most, since
-#: somebody removed it.
+#: File in the home of a watched instance: the longest hold of its event loop since the file was
+#: removed.
 WAITED = "waited"
 
 
@@ -55,7 +55,7 @@ class Instance:
         return json.loads(answer)
 
     def agent(self, name: str) -> str:
-        """A new agent; answers its key."""
+        """Create an agent, and return its key."""
         path = f"/api/companies/{self.company}/agents"
         made = self.ask("POST", path, {"name": name, "adapterType": "scripted"})
         key: str = self.ask("POST", f"/api/agents/{made['id']}/keys")["token"]

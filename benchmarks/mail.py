@@ -96,7 +96,8 @@ def _visible(plan: Plan, instance: Instance) -> Iterator[Row]:
 def _there_and_seen(
     plan: Plan, instance: Instance, key: str, asked: dict[str, Callable[[], bytes]]
 ) -> tuple[Cost, Cost]:
-    """From before a message is sent until its receiver, who looks next, was shown it."""
+    """Measure from before the sending of a message until its receiver, polling next, has seen
+    it."""
     scripts = {name: _Asked(make) for name, make in asked.items()}
     wires = {name: Wire(instance.url, script) for name, script in scripts.items()}
     taken, nothing = [], []

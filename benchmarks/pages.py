@@ -119,7 +119,7 @@ def _row(name: str, size: int, taken: float, in_small: float) -> Row:
 
 
 def _processor(pid: int) -> float:
-    """Seconds that a process has computed, by the clock that Linux keeps of each."""
+    """Return the seconds that a process has computed, by Linux's clock of the process."""
     return time.clock_gettime(~pid << 3 | 2)
 
 
@@ -153,7 +153,7 @@ class Reader:
         return path.format(**self._names)
 
     def takes(self, path: str, plan: Plan) -> float:
-        """Seconds of the server's own time for one look at a page."""
+        """Return the seconds of the server's own computing for one view of a page."""
         get = self.get(path)
         get()
         count = max(plan.some(20), FEWEST)

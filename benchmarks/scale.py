@@ -1,4 +1,4 @@
-"""Lists and calls cost what a page costs, not what the company holds."""
+"""Lists and calls cost in proportion to a page, not to the size of the company."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the services add to what the disk takes anyway."""
+"""Cost of the services above that of the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated companies: how much they live through in a minute, with everything checked."""
+"""Simulated companies: how much they go through in a minute, with all invariants checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that costs as little as a client can: prepared bytes over kept connections."""
+"""The cheapest possible client: prepared bytes over kept connections."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Wire:
         self.socket.sendall(request)
 
     def receive(self) -> bool:
-        """Take what has arrived; tells whether the answer is whole."""
+        """Read available bytes; return whether the response is complete."""
         arrived = self.socket.recv(1 << 20)
         if not arrived:
             raise ConnectionError("the instance closed a connection")
@@ -89,7 +89,7 @@ class Load(NamedTuple):
 
 
 def load(url: str, scripts: Sequence[Script], seconds: float) -> Load:
-    """All scripts at once, each as fast as it is answered, from processes of their own."""
+    """Run all scripts at once from processes of their own, each as fast as it is answered."""
     processes = min(PROCESSES, len(scripts))
     start = time.monotonic() + _HEAD_START
     spawned = multiprocessing.get_context("spawn")

@@ -263,7 +263,7 @@ class ChatOffice:
         return [one for one in self.outside.seen() if words in one.text]
 
     def answer(self, question: str) -> bool:
-        """As the board answers on a page, until that is acknowledged."""
+        """Answer a question like the board's page; return whether that was acknowledged."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         headers["Idempotency-Key"] = f"answer-{question}"
         wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)

@@ -21,10 +21,10 @@ from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
 from tests.mailing import take, unread
 
-#: Nobody listens there; for programs that do not call Remit.
+#: An address without a server, for programs that do not call Remit.
 NOWHERE = "http://127.0.0.1:9"
 SECONDS = 60.0
-#: After which pauses what does not move is looked at again, unless a company wants it otherwise.
+#: Default pauses before each review of an outcome that does not move.
 REVIEWS = (HOUR, 4 * HOUR, DAY)
 
 
@@ -185,7 +185,7 @@ def with_worker(
 
 
 async def looked_again(worker: Worker | Jobs) -> None:
-    """Until it has looked for something to do, from the beginning of a round to its end."""
+    """Wait until the worker has polled for work, for one whole round."""
     for _ in range(2):  # the first begins the round, the second the one after it
         worker._woken.set()
         while worker._woken.is_set():  # noqa: ASYNC110
@@ -193,7 +193,7 @@ async def looked_again(worker: Worker | Jobs) -> None:
 
 
 def statuses(company: Company, member: Member) -> list[str]:
-    """Of all runs of an agent, the oldest first."""
+    """Return the statuses of an agent's runs, the oldest first."""
     found = company.sql("SELECT status FROM runs WHERE agent_id = ? ORDER BY id", member.id)
     return [status for (status,) in found]
 

@@ -12,7 +12,7 @@ from remit.model.organisation.path_pattern import apart, names_executed, within
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A capability that somebody wants to pass on."""
+    """A capability to be passed on."""
 
     level: Level
     #: None asks for as long as the source lasts.
@@ -25,7 +25,7 @@ class Wish:
 @dataclass(frozen=True, slots=True)
 class Attenuation:
     decision: Decision
-    #: Present exactly when the decision allows: what the new grant rests on, and its bounds.
+    #: Set exactly when the decision allows: the source of the new grant, and its bounds.
     parent: Grant | None = None
     mode: Mode = Mode.ALLOW
     expires_at: Micros | None = None
@@ -34,7 +34,7 @@ class Attenuation:
 
 
 def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
-    """Find the held grant that can carry the wish, and what of it may be passed on."""
+    """Find the held grant that can be the source of the wish, and bound the new grant by it."""
     held = tuple(held)
     verdict = holding(held, wish.level, now)
     if verdict.effect is Effect.DENY:
@@ -73,7 +73,7 @@ def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
                 "rule:outside_limits",
             )
         )
-    # A holder of all of it passes on all of it, whatever else they hold.
+    # An unlimited grant is the source, whatever other grants the agent holds.
     sources = [grant for grant in sources if not grant.is_limited] or sources
     lasting = [grant for grant in sources if _outlasts(grant.expires_at, wish.expires_at)]
     parent = strongest(lasting or sources)  # there is one, or holding() had said no
@@ -99,8 +99,8 @@ def attenuate(held: Iterable[Grant], wish: Wish, now: Micros) -> Attenuation:
 
 
 def _restraints(held: Iterable[Grant], wish: Wish, now: Micros) -> dict[Mode, Grant]:
-    """Grants of the holder that deny, or make ask, in some files or branches only, unless they are
-    known to lie apart from the wish."""
+    """Held grants that deny or ask, limited to some files or branches, except those that are known
+    not to overlap the wish."""
     return {
         grant.mode: grant
         for grant in held
@@ -152,13 +152,13 @@ def covers(held: Sequence[Grant], grant: Grant, now: Micros) -> bool:
     return (
         given.decision.allowed
         and (given.mode is Mode.ALLOW or grant.mode is Mode.ASK)
-        # Nothing narrower would do.
+        # The grant must fit unnarrowed.
         and (given.paths, given.branches) == (grant.limited_paths, grant.limited_branches)
     )
 
 
 def excessive(held: Iterable[Grant], given: Iterable[Grant], now: Micros) -> list[Grant]:
-    """Of what a holder gave on this resource, that which it could not give any more."""
+    """Return the live grants that a holder gave on this resource and could not give any more."""
     held = tuple(held)
     return [grant for grant in given if grant.live(now) and not covers(held, grant, now)]
 

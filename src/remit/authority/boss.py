@@ -1,15 +1,15 @@
-"""The say of an agent with the level `boss`: over others, most of what a board member may.
+"""Authority of an agent with the level `boss`: over others, most of what a board member may do.
 
-It is a say over those below it, or, where the board widened it, over everybody but itself and those
-above it. It never reaches another agent with that level, nor what only people decide: who has which
-level or permission, people and their accounts, keys and secrets, access to the whole machine, what
-a person stopped or paused, and taking something out for good. So those actions are not in the list.
+It reaches the agents below it or, where the board widened it, all agents but itself and those above
+it. It never reaches another agent with that level, nor what only people decide: levels and
+permissions of agents, people and their accounts, keys and secrets, access to the whole machine,
+what a person stopped or paused, and purging. So those actions are not in the list.
 """
 
 from remit.authority.facts import Facts
 from remit.model.organisation.permission import Reach
 
-#: Actions on members of a part that its board members may do, and agents with that level, too.
+#: Actions that a board member may do in a part of the company, and an agent with that level, too.
 GOVERNED = frozenset(
     {
         "agent.appoint",
@@ -48,7 +48,7 @@ _ABOUT_REQUESTS = frozenset({"approval.decide", "approval.cancel"})
 
 
 def governs(action: str, agent: str, facts: Facts) -> bool:
-    """Return whether the level gives this agent a say in the matter."""
+    """Return whether the level gives this agent authority over the action."""
     place, reach = facts.place, facts.reach
     if action not in GOVERNED or not place:
         return False

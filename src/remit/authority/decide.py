@@ -23,22 +23,22 @@ class Action(StrEnum):
     """The actions that can be asked for. The value is the name in events."""
 
     COMPANY_CREATE = "company.create"
-    #: Look at the machine of the instance, and keep copies of everything.
+    #: Diagnose the instance's machine, and back everything up.
     INSTANCE_OPERATE = "instance.operate"
     COMPANY_READ = "company.read"
     COMPANY_CHANGE = "company.change"
     COMPANY_EXPORT = "company.export"
-    #: Permission levels, and the actions that each bundles.
+    #: The permission levels and their actions.
     POLICY_READ = "policy.read"
     POLICY_CHANGE = "policy.change"
     USER_READ = "user.read"
     USER_CHANGE = "user.change"
     AGENT_READ = "agent.read"
-    #: To create an agent directly, past every approval.
+    #: Create an agent directly, without approval.
     AGENT_APPOINT = "agent.appoint"
     AGENT_CREATE = "agent.create"
     AGENT_PERMIT = "agent.permit"
-    #: To give an agent one of the permission levels.
+    #: Set an agent's permission level.
     LEVEL_CHANGE = "level.change"
     CONFIG_READ = "config.read"
     CONFIG_CHANGE = "config.change"
@@ -54,7 +54,7 @@ class Action(StrEnum):
     KEY_CHANGE = "key.change"
     RUN_CHANGE = "run.change"
     AGENT_CONTROL = "agent.control"
-    #: To stop a company or a subtree, and to let it go on.
+    #: Halt a company or a subtree, and lift the halt.
     HALT_STOP = "halt.stop"
     HALT_GO = "halt.go"
     ORG_CHANGE = "org.change"
@@ -69,7 +69,7 @@ class Action(StrEnum):
     OUTCOME_CREATE = "outcome.create"
     OUTCOME_CHANGE = "outcome.change"
     OUTCOME_FINISH = "outcome.finish"
-    #: To hand it in for a verdict.
+    #: Submit for a verdict.
     OUTCOME_SUBMIT = "outcome.submit"
     OUTCOME_DELEGATE = "outcome.delegate"
     OUTCOME_RECLAIM = "outcome.reclaim"
@@ -89,15 +89,15 @@ class Action(StrEnum):
     EVENT_READ = "event.read"
     EVENT_VERIFY = "event.verify"
     REPO_READ = "repo.read"
-    #: To name an address that this machine will then fetch.
+    #: Name an address that this machine will fetch from.
     REPO_ADD = "repo.add"
     REPO_CHANGE = "repo.change"
-    #: To have it fetched now.
+    #: Fetch it now.
     REPO_SYNC = "repo.sync"
     REPO_USE = "repo.use"
-    #: To show runs a folder of the machine.
+    #: Show a folder of the machine to runs.
     FOLDER_CHANGE = "folder.change"
-    #: To have a change of a repository taken in, to take it in, to look at it, to talk about it.
+    #: Changes of a repository: propose, merge, view, comment on.
     CHANGE_PROPOSE = "change.propose"
     CHANGE_MERGE = "change.merge"
     CHANGE_READ = "change.read"
@@ -107,7 +107,7 @@ class Action(StrEnum):
     BINDING_CHANGE = "binding.change"
 
 
-#: Actions that only look; an observer may do these and nothing else.
+#: Read-only actions, which are all that an observer may do.
 _LOOKING = frozenset(
     {
         Action.COMPANY_READ,
@@ -177,8 +177,8 @@ OUTCOME_ACTIONS = frozenset(
 
 _CHANGING_OUTCOMES = OUTCOME_ACTIONS - {Action.OUTCOME_READ}
 
-#: Actions that an agent may do with a capability only: `instance.configure` for what concerns all,
-#: or the right to use the one thing.
+#: Actions for which an agent needs a capability: `instance.configure` for all things, or the right
+#: to use the one thing.
 _BY_CAPABILITY = frozenset(
     {Action.MCP_SERVER_READ, Action.MCP_SERVER_CALL, Action.REPO_READ, Action.REPO_SYNC}
 )
@@ -192,7 +192,7 @@ _OF_REPO = {
     Action.CHANGE_MERGE: Level.MERGE,
 }
 
-#: Actions that an agent may do with its own things, and with nobody else's.
+#: Actions that an agent may do with its own things only.
 _ITS_OWN = frozenset(
     {Action.SCHEDULE_CHANGE, Action.QUESTION_ASK, Action.MESSAGE_READ, Action.BINDING_READ}
 )
@@ -241,7 +241,7 @@ def _governs(actor: Principal, action: Action, resource: Resource | None, facts:
         grant.mode is not Mode.ALLOW and grant.live(facts.now)
         for grant in _own(facts.held, actor, resource)
     ):
-        return False  # somebody said that it does not decide, or that a person does
+        return False  # a grant denies it the decision, or leaves it to a person
     return governs(action.value, actor.id, facts)
 
 
@@ -370,7 +370,8 @@ def _decide_agent(
 def _decide_repo(
     actor: Principal, action: Action, held: tuple[Grant, ...], facts: Facts
 ) -> Decision:
-    """A clone, or a change: its author looks at it and answers, and does not judge it."""
+    """Decide about a clone or a change. An author may view and comment on a change, and not judge
+    it."""
     own = bool(facts.place) and facts.place[0] == actor.id
     if own and action is Action.CHANGE_MERGE:
         return deny("own_change", "Nobody judges a change of their own.")
@@ -388,7 +389,7 @@ def _decide_repo(
 
 
 def _decide_halt(actor: Principal, action: Action, facts: Facts) -> Decision:
-    """An agent stops who works below it, and lifts what it or somebody below it stopped."""
+    """An agent halts agents below it, and lifts halts that it or an agent below it made."""
     if actor.id not in facts.place[1:]:
         return deny("not_below_you", "You stop and let go on only who works below you.")
     if action is Action.HALT_GO and facts.by_person:
@@ -399,21 +400,20 @@ def _decide_halt(actor: Principal, action: Action, facts: Facts) -> Decision:
 
 
 def _passed_by(facts: Facts) -> tuple[AgentId, ...]:
-    """The agents that were asked one after the other: from the boss of the asker up to the one who
-    is asked now."""
+    """Return the agents that a question passed: from the asking agent's boss to the current one."""
     if facts.asked is None or facts.asked not in facts.place:
         return ()
     return facts.place[1 : facts.place.index(facts.asked) + 1]
 
 
 def _decide_message(actor: Principal, resource: Resource | None, facts: Facts) -> Decision:
-    """An agent writes to itself, its boss and its reports; to others as the company has it."""
+    """An agent writes to itself, its boss and its reports; to others by the company's policy."""
     held = tuple(g for g in facts.held if g.holder_id == actor.id and g.resource == resource)
     granted = holding(held, Level.USE, facts.now)
     if granted.reason == "denied_by_grant":
         return granted
     if facts.to_channel and not facts.bound:
-        # A capability on the channel can forbid or ask, and takes the place of no binding.
+        # A capability on the channel can deny or ask, but does not replace the binding.
         return deny("not_bound", "You are not bound to a channel of that kind.")
     by_rule = _message_rule(actor, resource.id if resource is not None else "", facts)
     if by_rule is not None:

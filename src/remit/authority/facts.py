@@ -1,4 +1,4 @@
-"""The facts that a decision is made from; a service reads them, authority only judges."""
+"""The facts that a decision depends on: services load them, authority only judges."""
 
 from dataclasses import dataclass
 from typing import TypedDict
@@ -14,13 +14,13 @@ from remit.model.organisation.user import Membership
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a decision may depend on, besides who asks for what."""
+    """All facts of a decision besides the actor, the action and the resource."""
 
     now: Micros
     #: The asking user's part in this company.
     membership: Membership | None = None
-    #: The agents under which the resource lies: its own first, then each boss above.
-    #: Empty for what belongs to the company as a whole, or when the tree cannot be trusted.
+    #: The agents above the resource: its own first, then each boss upward. Empty for what belongs
+    #: to the company as a whole, or when the tree cannot be trusted.
     place: tuple[AgentId, ...] = ()
     #: The asking agent's grants on the resource.
     held: tuple[Grant, ...] = ()
@@ -34,7 +34,7 @@ class Facts:
     same_boss: bool = False
     #: The agent that a question was put to, or passed on to; the board when None.
     asked: AgentId | None = None
-    #: Whether the mail answers a question of its receiver that is the asking agent's to answer.
+    #: Whether the mail answers a question of its receiver to the asking agent.
     awaits_answer: bool = False
     #: The company's rule for mail.
     messaging: Messaging = Messaging.CHAIN
@@ -55,11 +55,11 @@ class Facts:
     maker: tuple[AgentId, ...] = ()
     #: The grant that is acted upon.
     grant: Grant | None = None
-    #: How the asking agent stands to the outcome.
+    #: The relation of the asking agent to the outcome.
     relation: Relation = Relation.NONE
     #: Whether the outcome was handed over as a whole.
     delegated: bool = False
-    #: The setting of the asking agent about hiring.
+    #: The asking agent's permission to create agents; None for the default.
     can_create_agents: bool | None = None
     #: Whether the asking agent leads the company.
     is_ceo: bool = False
@@ -75,21 +75,21 @@ class Facts:
     about_agent: bool = False
     #: Its memory, which it also writes.
     is_memory: bool = False
-    #: Over whom the asking agent has a say by its level.
+    #: The reach of the asking agent's authority by its level.
     reach: Reach = Reach.NOBODY
     #: The asking agent and its bosses upward.
     above: tuple[AgentId, ...] = ()
-    #: Whether whom it concerns has the level `boss`.
+    #: Whether the agent that it concerns has the level `boss`.
     over_boss: bool = False
     #: Whether only people decide it, such as who gets a secret.
     for_people: bool = False
-    #: Of a change of a repository: the branch that it goes into, and the files that it touches.
+    #: Of a change of a repository: its target branch, and the files that it touches.
     into: str | None = None
     touched: tuple[str, ...] = ()
 
 
 class GivenFacts(TypedDict, total=False):
-    """The facts that a service gives for a decision; see `Facts` for what each one says."""
+    """The facts that a service passes to a decision; see `Facts` for their meaning."""
 
     place: tuple[AgentId, ...]
     held: tuple[Grant, ...]

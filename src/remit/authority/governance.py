@@ -1,9 +1,9 @@
 """Rights around hiring, configuration and approvals.
 
-Hiring is a permission that the CEO has by default; editing permissions is for the board and the
-CEO alone, so nobody widens their own. Deciding is for people, and for those agents above the
-requester to whom the board gave that capability; nobody decides about what they asked for, and no
-agent about secrets, the whole machine, levels, or what an agent with the level `boss` gains by.
+Hiring is a permission that the CEO has by default; only the board and the CEO edit permissions, so
+that no agent widens its own. Approvals are decided by people, and by agents above the requester
+that have that capability from the board. No agent decides its own requests, nor any about secrets,
+the whole machine, levels, or a gain of an agent with the level `boss`.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ GOVERNING = frozenset(
 
 
 def decide_governance(action: str, agent: str, held: Sequence[Grant], facts: Facts) -> Decision:
-    """May this agent, given where the matter lies in the tree and what it holds?"""
+    """Decide on an action of governance by the agent's place and its grants."""
     place, is_ceo, requester = facts.place, facts.is_ceo, facts.requester
     may_hire = _may_hire(held, facts)
     if action == "agent.create":
@@ -68,7 +68,7 @@ def decide_governance(action: str, agent: str, held: Sequence[Grant], facts: Fac
         return deny(
             "not_yours", "Only who asked for it submits it again.", conceal=agent not in place
         )
-    # To ask, to look, to comment, to withdraw: whoever it concerns, and those above.
+    # Request, view, comment and withdraw: for the agents concerned, and those above them.
     if agent not in place:
         return deny("not_concerned", "It concerns others.", conceal=True)
     if action == "approval.cancel" and requester is None:
@@ -111,7 +111,7 @@ def _may_decide(agent: str, held: Sequence[Grant], facts: Facts) -> Decision:
     granted = holding(held, Level.USE, facts.now)
     if granted.reason == "denied_by_grant":
         return granted
-    # No agent is above a person, so what a person asked for is for the board.
+    # No agent is above a person, so a person's request is for the board.
     if requester is not None and agent in place[1:] and granted.effect is Effect.ALLOW:
         return granted
     return deny("board_decides", "The board decides this.")

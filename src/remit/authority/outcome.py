@@ -1,8 +1,8 @@
-"""Rights on outcomes: derived from who owns what and who handed it over, not stored row by row.
+"""Rights on outcomes: derived from ownership and delegation, not stored row by row.
 
-Delegation moves responsibility. The delegator keeps the judgement on that very outcome and looks at
-everything below, but does not reach in; the receiver works below it and does not judge it.
-Explicit grants add to what follows from this.
+Delegation moves responsibility. The delegator keeps the verdict on that very outcome and sees
+everything below it, but does not change it; the receiver works below it and does not judge it.
+Explicit grants add to these rules.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from remit.model.organisation.grant import Grant, Level
 
 
 class Relation(StrEnum):
-    """The relation of an agent to an outcome; the first that holds."""
+    """The relation of an agent to an outcome; the first that applies."""
 
     OWNER = "owner"
-    #: Handed it over, and will judge it.
+    #: Delegated it, and judges it.
     DELEGATOR = "delegator"
-    #: Above its owner, and to judge it because whoever handed it over did not.
+    #: Above its owner; judges it because its delegator did not.
     JUDGE = "judge"
     #: The direct boss of its owner.
     BOSS = "boss"
     #: Further above its owner.
     ABOVE = "above"
-    #: It is a reason for what was delegated to the agent.
+    #: It is an ancestor of an outcome that was delegated to the agent.
     REASON = "reason"
     NONE = "none"
 
@@ -45,7 +45,7 @@ _SEES = {
 def decide_outcome(
     action: str, held: Sequence[Grant], relation: Relation, delegated: bool, now: Micros
 ) -> Decision:
-    """May an agent in this relation do this to an outcome?"""
+    """Decide on an action of an agent in this relation to an outcome."""
     need = Level.READ if action == "outcome.read" else Level.WRITE
     granted = holding(held, need, now)
     known = relation is not Relation.NONE or (
@@ -54,13 +54,13 @@ def decide_outcome(
     if granted.reason == "denied_by_grant":
         return replace(granted, conceal=not known)
     if relation is Relation.OWNER and delegated and action in _JUDGING:
-        # Before any grant: nobody passes judgement on their own mandate.
+        # Before any grant: no agent judges its own mandate.
         return deny("own_mandate", _JUDGING[action])
     if relation is Relation.OWNER and not delegated and action == "outcome.submit":
         return deny("yours_to_judge", "Nobody delegated it to you, so you judge it yourself.")
     by_rule = _by_rule(action, relation)
     if by_rule.allowed:
-        # An explicit grant goes before a rule of the tree.
+        # An explicit grant precedes a rule of the tree.
         return condition(held, need, now) or by_rule
     if granted.effect is not Effect.DENY and action not in _ONLY_BY_RULE:
         return granted
@@ -69,7 +69,7 @@ def decide_outcome(
     return by_rule
 
 
-#: Working inside an outcome and handing it over come with responsibility, not with a grant.
+#: Rights that come with responsibility, and not with a grant.
 _ONLY_BY_RULE = frozenset(
     {"outcome.create", "outcome.submit", "outcome.delegate", "outcome.reclaim"}
 )

@@ -27,7 +27,7 @@ def changing(
     for path in sorted(set(paths)) or [_NO_FILES]:
         found = holding([_unlimited(one) for one in there if _reaches(one, path)], need, now)
         if found.allowed and is_executed(path):
-            # An approval that is needed for the whole repository is needed for this, too.
+            # An approval that the whole repository needs is needed here, too.
             found = condition([one for one in there if one.paths is None], need, now) or found
         if found.effect is Effect.DENY:
             return _about(found, path, branch, held, need, now)
@@ -40,7 +40,7 @@ def changing(
 def _about(
     found: Decision, path: str, branch: str, held: Sequence[Grant], need: Level, now: Micros
 ) -> Decision:
-    """Say which file it is that stands in the way, unless everything does."""
+    """Name the file that is refused, unless the whole change is."""
     if holding(held, need, now).effect is Effect.DENY or path == _NO_FILES:
         return found
     if found.reason == "denied_by_grant":
@@ -75,5 +75,5 @@ def _reaches(grant: Grant, path: str) -> bool:
 
 
 def _unlimited(grant: Grant) -> Grant:
-    """As it counts where it reaches."""
+    """Drop the limits of a grant that was found to reach the file."""
     return replace(grant, paths=None, branches=None) if grant.is_limited else grant

@@ -1,4 +1,4 @@
-"""Trial of an adapter where the instance runs, for who may try it."""
+"""Check of an adapter on the instance's machine, after the caller's permission is checked."""
 
 from collections.abc import Mapping
 from typing import Any

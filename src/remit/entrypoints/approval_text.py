@@ -1,4 +1,4 @@
-"""Text of approvals: what one asks for, in words for people, on every surface alike."""
+"""Text of approvals: the request in words for people, the same on every surface."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,7 +25,7 @@ _LONGEST: Final = 200
 
 
 def asks_for(one: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
-    """A request in a few words; `called` has the names of what is used."""
+    """Describe a request in one short line; `called` maps resources to their names."""
     words = _words(one, called or {})
     plain = " ".join("".join(char if char.isprintable() else " " for char in words).split())
     return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
@@ -57,7 +57,7 @@ def _use(payload: Mapping[str, Any], called: Mapping[str, str]) -> str:
 
 
 def asks_to(one: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
-    """The same after "Somebody asks to"."""
+    """Describe a request as the continuation of "Somebody asks to"."""
     words = asks_for(one, called)
     if one["type"] in ("hire_agent", "config_change"):
         return words
@@ -77,7 +77,7 @@ def monthly(one: Mapping[str, Any]) -> str:
 
 
 def difference(old: Any, new: Any, above: str = "") -> list[dict[str, Any]]:
-    """Each value that is not the same, with the way to it."""
+    """Return the values that differ between two documents, each with its dotted path."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return [] if old == new else [{"path": above, "was": old, "now": new}]
     return [

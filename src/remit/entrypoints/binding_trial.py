@@ -1,4 +1,4 @@
-"""Whether the outside of a binding knows us: for the HTTP interface and the pages."""
+"""Probe of a binding's connection to the outside, for the HTTP interface and the pages."""
 
 from typing import Any, cast
 

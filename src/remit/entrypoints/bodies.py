@@ -1,10 +1,11 @@
-"""Bodies of requests: who may send one, how large it may be, and how much all of them together.
+"""Request bodies: authenticated before they are received; limited in size, values and memory.
 
     head ─ token known? ─ room for it? ─ received whole ─ values counted ─ parsed and checked
 
-What a JSON text costs goes by the number of its values, not by its bytes: one string of megabytes
-is parsed in milliseconds, as many megabytes of `[1],[1]` in seconds. So values are counted before
-anything is parsed, and what is not small is parsed in a thread, never on the event loop.
+The cost of parsing JSON depends on the number of its values, not of its bytes: one string of
+megabytes is parsed in milliseconds, as many megabytes of `[1],[1]` in seconds. So values are
+counted before anything is parsed, and what is not small is parsed in a thread, never on the event
+loop.
 """
 
 import asyncio
@@ -21,27 +22,27 @@ from remit.errors import BadInput, RemitError, TooLarge, Unavailable
 
 T = TypeVar("T")
 
-#: Of a JSON document. A parser lets nobody else run meanwhile: so much takes it 20 ms.
+#: Of a JSON document. Its parser holds the interpreter lock: for this size, about 20 ms.
 LARGEST_DOCUMENT: Final = 8 * 1024 * 1024
-#: In one document: about what a company of a thousand agents is described with.
+#: In one document: about as many as describe a company of a thousand agents.
 MOST_VALUES: Final = 50_000
 #: Bodies up to this size are received, parsed and checked without asking for room or time.
 SMALL: Final = 32 * 1024
-#: Of bodies that are not small and have not been answered, in all and of one caller.
+#: Bytes in memory of large bodies that have not been answered: in all, and of one caller.
 MOST_IN_FLIGHT: Final = 32 * 1024 * 1024
 MOST_OF_ONE: Final = LARGEST_DOCUMENT
-#: For room, and for a document to arrive.
+#: Longest wait for memory, and for a whole body to arrive.
 ROOM_SECONDS: Final = 10.0
 ARRIVAL_SECONDS: Final = 60.0
 
-#: Where a request's scope has its `Incoming`.
+#: Key of the `Incoming` in a request's ASGI scope.
 INCOMING: Final = "remit.incoming"
 
-#: The rest of a JSON string, as far as it is within the part that is looked at.
+#: The rest of a JSON string, up to its closing quote or the end of the window.
 _IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-#: Bytes that are examined in one go, since nobody else runs meanwhile.
+#: Bytes examined in one call, which holds the interpreter lock.
 _WINDOW: Final = 256 * 1024
-#: One: while a parser runs nobody else does, and of two the event loop would wait for both.
+#: One thread: a parser holds the interpreter lock, and of two the event loop would wait for both.
 _THREAD: Final = ThreadPoolExecutor(1, thread_name_prefix="bodies")
 
 
@@ -54,7 +55,7 @@ class TooSlow(RemitError):
 
 
 class Room:
-    """How much of bodies may be in memory at once. Who finds no room waits for it, in turn."""
+    """Memory budget of request bodies. A request that does not fit waits in a queue."""
 
     def __init__(self, most: int = MOST_IN_FLIGHT, of_one: int = MOST_OF_ONE) -> None:
         self._most = most
@@ -76,7 +77,7 @@ class Room:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                self.give_back(who, size)  # it came at the moment we gave up
+                self.give_back(who, size)  # granted just as the wait ended
             else:
                 self._waiting.remove(place)
                 self._admit()
@@ -108,7 +109,7 @@ class Room:
         for place in list(self._waiting):
             who, size, turn = place
             if turn.done() or self._of[who] + size > self._of_one:
-                continue  # it gave up just now, or waits for itself
+                continue  # given up just now, or over its caller's share
             if self.taken + size > self._most:
                 return
             self._waiting.remove(place)
@@ -117,7 +118,7 @@ class Room:
 
 
 class Incoming:
-    """The body of one request. Not a byte of it is received for a token that is not known."""
+    """Body of one request. No byte of it is received for an unknown token."""
 
     def __init__(
         self, receive: Receive, know: Callable[[], Awaitable[str]], room: Room, largest: int
@@ -141,7 +142,7 @@ class Incoming:
         return message
 
     async def who(self) -> str:
-        """Key of the bearer; refuses one that nobody knows."""
+        """Return the key of the token's bearer; refuse an unknown token."""
         if self._who is None:
             self._who = await self._know()
         return self._who
@@ -158,7 +159,7 @@ class Incoming:
 
 
 async def whole(scope: Scope, receive: Receive, largest: int = LARGEST_DOCUMENT) -> bytes:
-    """All of a body that is at most so large."""
+    """Receive a whole body of at most `largest` bytes; memory for a large one is reserved first."""
     declared = declared_size(scope)
     if declared is not None and declared > largest:
         raise too_large(largest)
@@ -180,7 +181,7 @@ async def whole(scope: Scope, receive: Receive, largest: int = LARGEST_DOCUMENT)
                 size += len(piece)
                 if size > largest:
                     raise too_large(largest)
-                if incoming is not None and size > SMALL:  # it did not say how large it is
+                if incoming is not None and size > SMALL:  # chunked, so its size is unknown
                     await incoming.reserve(largest)
                     incoming = None
                 pieces.append(piece)
@@ -190,7 +191,7 @@ async def whole(scope: Scope, receive: Receive, largest: int = LARGEST_DOCUMENT)
 
 
 async def apart(size: int, work: Callable[..., T], *args: object) -> T:
-    """Do something that takes time in proportion to a body, in a thread unless that is small."""
+    """Run work whose time grows with a body's size: in a thread, unless the body is small."""
     return work(*args) if size <= SMALL else await in_thread(work, *args)
 
 
@@ -199,7 +200,7 @@ async def in_thread(work: Callable[..., T], *args: object) -> T:
 
 
 def check_values(body: bytes, most: int = MOST_VALUES) -> None:
-    """Refuse a JSON text with more values than that, without parsing it."""
+    """Refuse a JSON text with more than `most` values, without parsing it."""
     if len(body) > most and _values(body, most) > most:
         raise BadInput(
             f"The body has more than {most:,} values.",
@@ -209,7 +210,7 @@ def check_values(body: bytes, most: int = MOST_VALUES) -> None:
 
 
 def declared_size(scope: Scope) -> int | None:
-    """Size of the body by its head; none for a body that comes in chunks."""
+    """Return the body's size by its Content-Length, 0 without one; None for a chunked body."""
     declared = 0
     for name, value in scope["headers"]:
         if name == b"transfer-encoding":
@@ -229,7 +230,7 @@ def too_large(largest: int) -> TooLarge:
 
 
 def _values(body: bytes, most: int) -> int:
-    """How many values a JSON text has; from `most` on it may be any larger number."""
+    """Return a count that exceeds `most` exactly if a JSON text has more than `most` values."""
     values = 1 + _separators(body, 0, len(body), most)
     if values <= most:
         return values
@@ -246,7 +247,7 @@ def _values(body: bytes, most: int) -> int:
 
 
 def _separators(body: bytes, start: int, end: int, most: int) -> int:
-    """Of n values in a list or an object there are n - 1 commas, and the bracket before them."""
+    """Count commas and opening brackets: n values in a list or an object have n - 1 and one."""
     found = 0
     while start < end and found <= most:
         stop = min(start + _WINDOW, end)
@@ -263,6 +264,6 @@ def _behind_string(body: bytes, start: int) -> int:
         if body[end : end + 1] == b'"':
             return end + 1
         if end == here:
-            return size  # a backslash at the very end: no JSON, which the parser will say
+            return size  # a backslash at the very end: invalid JSON, which the parser refuses
         here = end
     return size

@@ -73,7 +73,7 @@ def _most(limit: int | None) -> str:
 
 
 def short(one: Mapping[str, Any]) -> str:
-    """One line for a table: what is left of what."""
+    """Return one line for a table: the rest of each budget and its limit."""
     parts = []
     for kind in KINDS:
         side = one[kind]

@@ -15,7 +15,7 @@ Kinds = Callable[[Field], Any]
 
 
 def declared(kind: type[SomeSurface]) -> Iterator[tuple[Verb[..., Any], SomeSurface]]:
-    """Each verb that is called in this way, once for each of them."""
+    """Yield the verbs that declare a surface of this kind, once per declaration."""
     for _, verb in sorted(all_verbs().items()):
         for surface in verb.surfaces:
             if isinstance(surface, kind):
@@ -23,7 +23,7 @@ def declared(kind: type[SomeSurface]) -> Iterator[tuple[Verb[..., Any], SomeSurf
 
 
 def chosen(verb: Verb[..., Any], without: Iterable[str]) -> list[Field]:
-    """The parameters that a caller chooses; what begins with `new_` is ours."""
+    """Return the parameters that a caller gives; those that begin with `new_` are internal."""
     hidden = set(without)
     return [
         one
@@ -41,7 +41,7 @@ def model(
     *,
     model_only: bool = False,
 ) -> type[BaseModel]:
-    """A model whose fields are parameters, under the names that a surface gives them."""
+    """Make a Pydantic model whose fields are parameters, under the surface's names for them."""
     made: dict[str, Any] = {}
     for one in fields:
         kind = kind_of(one)

@@ -1,4 +1,4 @@
-"""A company as a file says it: compared with what is there, and applied."""
+"""Declarations of companies: compared with the current state, and applied."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from remit.services.identity import Caller
 async def apply(
     app: App, who: Caller, company: str, document: dict[str, Any], *, dry_run: bool
 ) -> Answer:
-    """Make the company what the document says, or only tell; with what agents would lack here."""
+    """Apply a document, or with `dry_run` return the plan; with warnings of what agents lack
+    here."""
     if dry_run or await app.gate.first_answer(who) is None:
         plan = await app.gate(who, declared_company.preview, company=company, document=document)
         for source in declared_company.sources(document):

@@ -1,4 +1,4 @@
-"""The text of a file that declares a company."""
+"""Parser of files that declare a company."""
 
 import json
 import tomllib
@@ -11,7 +11,7 @@ LARGEST: Final = 4 * 1024 * 1024
 
 
 def read(text: str, called: str, *, is_json: bool | None = None) -> dict[str, Any]:
-    """The document in a text, TOML or JSON; dates become text, as the API has them."""
+    """Parse a TOML or JSON document; dates become text, as in the API."""
     if is_json is None:
         is_json = text.lstrip().startswith("{")
     try:

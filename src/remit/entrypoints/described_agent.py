@@ -15,8 +15,8 @@ Declared = tuple[str, Any, Any]
 def describing(
     fields: Iterable[Field], declare: Callable[[Field], Declared], *, new: bool = True
 ) -> Callable[[type[M]], type[M]]:
-    """Put fields of the description before a model's own. The name of a `new` agent is required;
-    everything else can be left out."""
+    """Class decorator: put fields of an agent's description before the model's own. The name of a
+    `new` agent is required; all other fields are optional."""
     given: dict[str, Any] = {}
     for field in fields:
         name, kind, about = declare(field)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 SWEEPS = 8
-#: Lines over very many layers would have more bends than anybody can follow.
+#: Most dummies in all; a line that would need more is drawn straight.
 MOST_DUMMIES = 20_000
 
 Point = tuple[float, float]
@@ -52,7 +52,7 @@ def arrange(nodes: Sequence[str], edges: Iterable[Edge], sizes: Sizes | None = N
 
 
 def crossings(upper: Sequence[str], lower: Sequence[str], links: Iterable[Edge]) -> int:
-    """How many of the lines between two layers cross."""
+    """Count the crossings of the lines between two layers."""
     at = {node: number for number, node in enumerate(upper)}
     to = {node: number for number, node in enumerate(lower)}
     ends = sorted((at[a], to[b]) for a, b in links if a in at and b in to)
@@ -74,7 +74,7 @@ def _layers(nodes: list[str], edges: list[Edge]) -> dict[str, int]:
     ready = [node for node in nodes if not waiting[node]]
     left = dict.fromkeys(nodes)
     while left:
-        # A circle is entered at its first node; the line that closes it goes back to the left.
+        # A cycle is entered at its first node; the line that closes it goes back to the left.
         for node in ready or [next(iter(left))]:
             if node not in left:
                 continue
@@ -88,7 +88,7 @@ def _layers(nodes: list[str], edges: list[Edge]) -> dict[str, int]:
 
 
 def _with_dummies(edges: list[Edge], layer: dict[str, int]) -> dict[Edge, list[str]]:
-    """The nodes that each line passes, from left to right; dummies get layers of their own."""
+    """Return the path of each line from left to right, and put its dummies into their layers."""
     paths: dict[Edge, list[str]] = {}
     budget = MOST_DUMMIES
     for source, target in edges:
@@ -163,7 +163,7 @@ def _centres(
     sizes: Sizes,
     known: Mapping[str, None],
 ) -> dict[str, float]:
-    """How far down the middle of each node is: near its neighbours, and clear of the others."""
+    """Return the vertical centre of each node: near its neighbours, without overlap."""
     before, behind, _ = _neighbours(links, layer)
     room = {node: sizes.height if node in known else sizes.dummy for row in order for node in row}
     centre: dict[str, float] = {}
@@ -187,8 +187,9 @@ def _pack(
     centre: dict[str, float],
     sizes: Sizes,
 ) -> None:
-    """Put nodes where they want to be; those that collide share the middle of what they want."""
-    #: Groups of touching nodes: their first node, the sum of wishes, how many.
+    """Put nodes at their wanted places; colliding ones are moved around the mean of their
+    wishes."""
+    #: Groups of touching nodes: the first node, the sum of wanted places, the number of nodes.
     groups: list[tuple[int, float, int]] = []
     offsets = [0.0]
     for upper, lower in pairwise(row):

@@ -37,7 +37,7 @@ TOOLS = (
     "approval_resubmit",
     "propose_config",
 )
-#: A route belongs to hiring when its path has one of these.
+#: Parts of paths that make a route one of hiring.
 ROUTES = (
     "/llms/agent-configuration",
     "/agent-configurations",
@@ -66,14 +66,14 @@ At `$REMIT_URL` with `Authorization: Bearer $REMIT_TOKEN`. Errors:
 
 
 def reference(document: Mapping[str, Any], tools: Sequence[Tool]) -> str:
-    """The parts of an OpenAPI document and a list of tools that hiring needs."""
+    """Return the reference of hiring: the parts of an OpenAPI document and of the tools."""
     known = {tool.name: tool for tool in tools}
     listed = [known[name] for name in TOOLS if name in known]
     return _text(_HEAD, _tools(listed), _routes(document, ROUTES))
 
 
 def whole(document: Mapping[str, Any], tools: Sequence[Tool]) -> str:
-    """Everything that can be called, and what it takes."""
+    """Return the reference of all tools, routes and commands."""
     return _text(_WHOLE, _tools(tools), _routes(document, ("/",)), _commands())
 
 
@@ -174,18 +174,18 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 async def collect(home: Path) -> tuple[dict[str, Any], Sequence[Tool]]:
-    """API and tools of an instance."""
+    """Return the OpenAPI document and the tools of a new instance."""
     async with App(load({"REMIT_HOME": str(home)})) as app:
         return build_asgi(app).api.openapi(), list(build_tools(app).values())
 
 
 def commands() -> str:
-    """The declared commands by group, as the command line reads them."""
+    """Return the table of declared commands by group, as JSON for the command line."""
     table: dict[str, list[dict[str, Any]]] = {}
     for verb, surface in declared(AsCommand):
         group, name = surface.name.split()
         routes = [one for one in verb.surfaces if isinstance(one, AsRoute)]
-        # In the company that was named; otherwise wherever it is.
+        # The route in the named company first; the other is for any company.
         routes.sort(key=lambda one: "{companyId}" not in one.path)
         hidden = {*surface.without, *routes[0].without, "company"}
         if routes[0].page:
@@ -202,7 +202,7 @@ def commands() -> str:
             "parameters": sorted(parameters, key=lambda one: one["in"] != "path"),
         }
         table.setdefault(group, []).append(entry)
-    # A command in a line, so that a change is one line of a commit.
+    # One command a line, so that a change is one line of a diff.
     groups = (
         f'"{group}": [\n' + ",\n".join(map(json.dumps, entries)) + "\n]"
         for group, entries in sorted(table.items())

@@ -1,4 +1,4 @@
-"""The whole instance in this process, from the lock to the last answer."""
+"""The whole instance in one process: lock, server, worker, orderly shutdown."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: For requests that are under way when the instance is stopped.
+#: Grace of requests in progress when the instance is stopped.
 GRACE_SECONDS: Final = 2
-#: For what is entered and left with the server, above all other MCP servers.
+#: Grace of the lifespan's end, above all of other MCP servers.
 LEAVE_SECONDS: Final = 3.0
 KEEP_ALIVE_SECONDS: Final = 75
 BACKLOG: Final = 2048
-#: How long a thread that computes may go on while another waits for its turn. The event loop needs
-#: several turns to answer anything, and each may be behind every thread that parses or stores.
+#: Switch interval of the interpreter lock. The event loop needs several turns for an answer, and
+#: each may wait behind every thread that parses or stores.
 SWITCH_SECONDS: Final = 0.001
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to find it
 
@@ -55,11 +55,10 @@ def run(
     ready: Callable[[str], None] | None = None,
     log_to_stderr: bool = True,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; answers the exit code.
+    """Serve until SIGTERM or SIGINT; return the exit code.
 
-    So many agents run at once; with no slots there is no worker. `ready` is called with the
-    address once it answers. What prevents a start is raised, and nothing was created when the
-    reason is the port.
+    `slots` agents run at once; with 0 there is no worker. `ready` is called with the address once
+    the server answers. Errors of the start are raised; nothing is created before the port is bound.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     with (
@@ -74,8 +73,8 @@ def run(
         def announce() -> None:
             lock.describe(url, app.restored)
             log.info("serving at %s", url)
-            # Loaded modules stay. To look through them for garbage takes 150 ms, in which nobody is
-            # answered, and happens whenever a request brings many values.
+            # Loaded modules stay. Collecting garbage among them blocks the event loop for 150 ms,
+            # and happens whenever a request brings many values.
             gc.freeze()
             if ready is not None:
                 ready(url)
@@ -101,7 +100,7 @@ async def _serve(
     deadline: Deadline,
 ) -> None:
     async with app:
-        # Before anybody can ask for an agent without saying what runs it.
+        # Before a request can create an agent without naming its adapter.
         app.gate.usable_adapter = await threads.CHECKS.run(best_adapter)
         await app.first_start(alone=not is_shared(app.settings))
         app.start_housekeeping()
@@ -119,7 +118,7 @@ async def serve_and_work(
     slots: int,
     name: str = "local",
 ) -> None:
-    """Answer until a signal comes and, with slots, start agents that have something to do."""
+    """Serve until a signal and, with slots, run agents that have work."""
     workers: list[Worker | Jobs] = []
     if slots:
         workers += [Worker(app, url, name=name, slots=slots), Jobs(app, name=name)]
@@ -140,11 +139,11 @@ async def serve_and_work(
 
 
 async def _nothing() -> None:
-    """There is nobody to tell."""
+    """Callback without effect."""
 
 
 def is_shared(settings: Settings) -> bool:
-    """Whether other processes may work on the same database."""
+    """Return whether other processes may use the same database."""
     return not settings.database_url.startswith("sqlite:")
 
 
@@ -174,7 +173,7 @@ def _server(
 
 
 class Server(uvicorn.Server):
-    """Tells when it answers, and lets the event streams end when it stops."""
+    """uvicorn's server with a callback once it answers, and an end of event streams at its stop."""
 
     def __init__(
         self,
@@ -197,15 +196,15 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._instance.end_streams()
-        # Agents end while we still answer: one that gets no answer would be waited for.
+        # Agents end while the server still answers: a call without an answer would delay their end.
         await self._stopping()
         await within(GRACE_SECONDS + LEAVE_SECONDS, super().shutdown(sockets), "some connection")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """A signal ends the serving, not the process: the caller still has things to put away."""
+        """Let a signal end the serving, not the process: the caller has to clean up."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread is told of signals
+            yield  # only the main thread gets signals
             return
         before = {
             number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
@@ -218,14 +217,15 @@ class Server(uvicorn.Server):
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         if self.should_exit:
-            # Asked twice. What was acknowledged is on the disk, and programs end with us.
+            # Second signal. Acknowledged changes are on the disk, and programs end with this
+            # process.
             self._deadline.at_once(128 + number)
         self.should_exit = True
         self._deadline.begin()
 
 
 def listen(settings: Settings, host: str, port: int) -> socket.socket:
-    """Listen at once: a bound socket that does not listen yet keeps nobody else away."""
+    """Bind and listen at once: a bound socket that does not listen does not reserve the port."""
     if not 0 <= port <= 65_535:
         raise BadInput(f"{port} is not a port.", "Choose one up to 65535, or 0 for any.")
     try:
@@ -244,7 +244,7 @@ def listen(settings: Settings, host: str, port: int) -> socket.socket:
         try:
             listening.bind(place)
         except OSError:
-            # It is ours, or was until just now.
+            # The port may be, or have been until now, this home's own instance's.
             _check_own_instance(settings)
             listening.bind(place)
         listening.listen(BACKLOG)
@@ -262,14 +262,15 @@ def listen(settings: Settings, host: str, port: int) -> socket.socket:
 
 
 def _check_own_instance(settings: Settings) -> None:
-    """If it is we who hold the port, say that; but leave no trace of having looked."""
+    """Raise the lock's error if this home's instance holds the port; leave no lock file
+    otherwise."""
     if (settings.run_folder / "instance.lock").exists():
         with InstanceLock(settings):
             return
 
 
 def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
-    """In a thread, because the import takes a second."""
+    """Build the MCP endpoint; called in a thread, because the import takes a second."""
     from remit.entrypoints.mcp import lean
     from remit.entrypoints.mcp.endpoint import build_endpoint
     from remit.entrypoints.mcp.repetition import build_admission
@@ -308,7 +309,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def running(
     settings: Settings, *, clock: Clock | None = None
 ) -> AsyncIterator[tuple[App, str]]:
-    """An instance inside a program that has other things to do, for as long as the block lasts."""
+    """Context manager: an instance inside a program with other work."""
     host = DEFAULT_HOST
     with listen(settings, host, 0) as listening, InstanceLock(settings) as lock:
         url = address(host, listening.getsockname()[1])

@@ -1,6 +1,7 @@
-"""Says when an agent is set up that it cannot work where the instance runs, and what is missing.
+"""Warnings for an agent that cannot work on the instance's machine, with the missing set-up.
 
-It is set up all the same: its worker may be another machine, and what is missing can be added.
+The agent is set up all the same: its worker may run on another machine, and what is missing can be
+added.
 """
 
 import json
@@ -12,32 +13,32 @@ from remit.app import App
 from remit.errors import RemitError
 from remit.runtime.runs import checks
 
-#: These need nothing.
+#: Adapters that need no set-up.
 ALWAYS_WORK: Final = frozenset({"human", "scripted"})
-#: Of a file with many agents; each of them may take seconds.
+#: Most agents of a file that are checked; each check may take seconds.
 MOST_CHECKED: Final = 20
 
 Warned = dict[str, Any]
 
 
 async def of(app: App, adapter: object, config: object) -> Warned | None:
-    """Missing set-up of an agent with these settings; None when nothing is."""
+    """Return a warning about an agent with these settings; None if nothing is missing."""
     if not isinstance(adapter, str) or adapter in ALWAYS_WORK:
         return None
     settings = config if isinstance(config, Mapping) else None
     try:
         found = await threads.CHECKS.run(checks.check, adapter, settings, app.settings.home)
     except RemitError:
-        return None  # settings that are wrong are refused by whoever keeps them
+        return None  # invalid settings are refused when they are stored
     if found.usable:
         return None
     return {"sentence": found.sentence, "next_step": found.next_step}
 
 
 async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer to an agent that hired somebody, with a warning if there is one.
+    """Return the answer to a hire by an agent, with a warning if something is missing.
 
-    No program is started here because an agent named it.
+    Settings with a command are not checked: no program is started because an agent named it.
     """
     adapter, config = described["adapter_type"], described.get("adapter_config")
     if "command" in (config or {}):
@@ -53,7 +54,7 @@ async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]
 async def of_document(
     app: App, document: Mapping[str, Any], plan: Sequence[Mapping[str, Any]]
 ) -> list[Warned]:
-    """For the agents that a file creates or changes, and whose adapter it names."""
+    """Return warnings for the agents that a file creates or changes, if it names their adapter."""
     new = {
         entry["name"]
         for entry in plan

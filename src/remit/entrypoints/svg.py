@@ -1,4 +1,4 @@
-"""Outcomes as a drawing that any browser shows, by day and by night."""
+"""SVG drawing of outcomes, in light and dark colours."""
 
 import math
 import unicodedata
@@ -42,7 +42,7 @@ text{fill:#f0f6fc}
 
 
 def draw(graph: Mapping[str, Any], link: Callable[[str], str] | None = None) -> str:
-    """The drawing of what `picture.show` found; `link` makes an address from an id."""
+    """Draw a graph of outcomes as an SVG document; `link` makes an address from an id."""
     nodes, parts, blockers = _edges(graph)
     placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
     drawn = [_line(placed.lines[edge], "line", "end") for edge in parts]
@@ -54,9 +54,9 @@ def draw(graph: Mapping[str, Any], link: Callable[[str], str] | None = None) -> 
 def embed(
     graph: Mapping[str, Any], link: Callable[[str], str], *, name: str, here: str = ""
 ) -> str:
-    """The same for the middle of a page: no style, few words, and names of its own.
+    """Draw the graph as an SVG element of a page: without a style, with its own element ids.
 
-    What `here` names stands out.
+    The node `here` is highlighted.
     """
     nodes, parts, blockers = _edges(graph)
     placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
@@ -83,7 +83,7 @@ def embed(
 
 
 def _node(corner: Point, node: Mapping[str, Any], link: str, box: str, here: bool) -> str:
-    """A box whose place is said once, and everything in it from there."""
+    """Draw a box, positioned once by a transform for all its parts."""
     title = str(node["title"])
     rows = _rows(title)
     first, *more = rows
@@ -165,7 +165,7 @@ def _line(points: list[Point], kind: str, end: str) -> str:
 
 
 def _path(points: list[Point], digits: int = 1) -> str:
-    """Straight past other boxes, bent in the gaps between layers."""
+    """Return path data: straight within a layer, past other boxes, and curved between layers."""
 
     def at(*values: float) -> str:
         return " ".join(f"{value:.{digits}f}" for value in values)
@@ -204,7 +204,7 @@ def _box(corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | No
 
 
 def _rows(title: str) -> list[str]:
-    """A title over as many lines as a box has."""
+    """Wrap a title to the lines of a box."""
     rows = [""]
     for word in title.split():
         if not rows[-1] or _length(f"{rows[-1]} {word}") <= _ROW_LENGTH:
@@ -225,14 +225,14 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _length(text: str) -> int:
-    """In Latin letters; others can be twice as wide."""
+    """Return the width in Latin letters; East Asian ones count twice."""
     if text.isascii():
         return len(text)
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _text(value: object) -> str:
-    """Somebody's words in XML: no markup, and no characters that XML cannot hold."""
+    """Escape a text for XML, and replace characters that XML cannot hold."""
     text = str(value)
     if text.isascii() and text.isprintable():
         return escape(text)

@@ -1,4 +1,4 @@
-"""The log of a run as people read it."""
+"""The log of a run as a transcript for people."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from remit.services.command import Ask
 from remit.services.execution import runs
 
 PIECES = 500
-#: An entry, and its place among those of its run; the first is 1.
+#: Number of an entry in its run, from 1, and the entry.
 Numbered = tuple[int, Entry]
 _SPEAKS = (EntryKind.SAID, EntryKind.PRINTED)
 
 
 class Reading:
-    """Position in the output of a run."""
+    """Incremental reader of a run's log."""
 
     def __init__(self, run: Mapping[str, Any]) -> None:
         self._transcript = Transcript(
@@ -25,7 +25,7 @@ class Reading:
         )
         self._count = 0
         self._spoke = False
-        #: The last piece of the log that was read.
+        #: Number of the last piece of the log that was read.
         self.seen = 0
 
     def add(self, piece: Mapping[str, Any]) -> list[Numbered]:
@@ -35,7 +35,7 @@ class Reading:
         )
 
     def end(self, run: Mapping[str, Any]) -> list[Numbered]:
-        """The rest of the output of a run that is over, and how it ended."""
+        """Return the rest of a finished run's output, and an entry about its end."""
         at = from_iso(run["completed_at"]) if run["completed_at"] else None
         found = self._numbered(self._transcript.end(at))
         if run["final_response"] and not self._spoke:
@@ -68,7 +68,7 @@ def _end(run: Mapping[str, Any]) -> Entry:
 
 
 def entries(ask: Ask, run: str) -> Iterator[Numbered]:
-    """All there is so far, from the beginning; its end only if it has ended."""
+    """Yield all entries so far, from the beginning; with the end if the run has ended."""
     found = ask(runs.show, run=run)
     reading = Reading(found)
     while True:

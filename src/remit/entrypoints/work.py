@@ -1,4 +1,4 @@
-"""A worker as a process of its own: it starts agents, and serves them on this machine only."""
+"""A worker process: it starts agents, and serves them on this machine only."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ def run(
     ready: Callable[[str], None] | None = None,
     log_to_stderr: bool = True,
 ) -> int:
-    """Start agents until SIGTERM or SIGINT; answers the exit code.
+    """Start agents until SIGTERM or SIGINT; return the exit code.
 
     Its agents call back here: the address is a loopback one, picked by the system.
     """
@@ -80,7 +80,7 @@ async def _work(
             app.start_tidying()
         else:
             await app.first_start()
-            app.start_housekeeping()  # nobody else does it
+            app.start_housekeeping()  # no other process does it
         await serve_and_work(
             app, DEFAULT_HOST, listening, url, announce, deadline, slots=slots, name=name
         )
@@ -88,7 +88,7 @@ async def _work(
 
 @contextlib.contextmanager
 def _held(settings: Settings) -> Iterator[Callable[[str], None]]:
-    """A database that only one process may have is held like an instance holds it."""
+    """Context manager: hold the instance's lock if the database is for one process only."""
     if is_shared(settings):
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""Events: what happened, chained so that a change to the past shows."""
+"""Events: the record of a company as a hash chain, so that a change to the past shows."""
 
 import hashlib
 import json
@@ -37,15 +37,15 @@ _HASHED = tuple(field.name for field in fields(Event) if field.name != "hash")
 
 
 def event_hash(event: Event) -> str:
-    """Covers every field but itself, and through `prev_hash` everything before."""
+    """Hash every field but `hash` itself and, through `prev_hash`, all earlier events."""
     document = canonical({name: getattr(event, name) for name in _HASHED})
     return hashlib.sha256(document.encode()).hexdigest()
 
 
-#: Made once: `json.dumps` makes one for each text.
+#: Created once: `json.dumps` creates one for each call.
 _ENCODER = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
 def canonical(document: object) -> str:
-    """One text for one value, whatever order it was built in."""
+    """Serialise a value to the same text whatever the order of its keys."""
     return _ENCODER.encode(document)

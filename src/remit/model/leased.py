@@ -1,4 +1,4 @@
-"""Rows of queues: held by one worker until the lease ends, tried again, and over."""
+"""Base classes of queue rows: leased by one worker, retried, and ended."""
 
 from dataclasses import dataclass
 
@@ -10,23 +10,23 @@ from remit.model.messaging.mail import DeliveryStatus
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leased:
     worker: str | None = None
-    #: Goes up with every claim; who holds an older one has lost it.
+    #: Incremented by every claim; an older epoch has lost the lease.
     epoch: int = 0
     lease_until: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried(Leased):
-    #: How often somebody set out to do it.
+    #: Number of attempts.
     attempt: int = 0
     ended_at: Micros | None = None
-    #: How it ended, or why the last attempt failed.
+    #: Reason of the end or of the last failure.
     ended_why: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued(Tried):
-    """Waits in line with an id of its own."""
+    """A queued item with an id of its own."""
 
     id: str
     company_id: CompanyId
@@ -38,11 +38,11 @@ class Queued(Tried):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polled(Leased):
-    """Looked after again and again by whoever holds the lease."""
+    """An item that is polled regularly by the lease's holder."""
 
     company_id: CompanyId
     #: Not tried before this time.
     next_at: Micros
     failures: int = 0
-    #: Why it cannot be looked after now, if so.
+    #: Why the last poll failed; None if it did not.
     problem: str | None = None

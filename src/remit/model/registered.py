@@ -1,4 +1,4 @@
-"""Rows that a company registers by name: a change is a new version, a removed row is kept."""
+"""Base class of rows that a company registers by name: versioned, and kept after removal."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from remit.ids import CompanyId
 
 @dataclass(frozen=True, kw_only=True)
 class Registered:
-    __slots__ = ()  # whoever inherits makes them, also beside another base
+    __slots__ = ()  # subclasses define theirs, also beside another base
 
     company_id: CompanyId
-    #: Unique among those that were not removed.
+    #: Unique among rows that are not removed.
     name: str
     version: int
     created_at: Micros

@@ -1,4 +1,4 @@
-"""Text that people and agents send us, made safe to keep and to show."""
+"""Validation and formatting of text from people and agents."""
 
 import re
 import unicodedata
@@ -11,21 +11,21 @@ from remit.errors import BadInput
 
 Choice = TypeVar("Choice", bound=Enum)
 
-#: HB-02. Names stand in addresses and on command lines, so they stay this plain.
+#: HB-02. Names are used in addresses and on command lines, so they stay this plain.
 NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
 LONGEST_NAME = 64
-#: Of what something is called beside its name.
+#: Longest label besides a name.
 LONGEST_LABEL = 100
-#: Of why something is asked for, refused, given up or done.
+#: Longest reason of a request, a refusal or another action.
 LONGEST_REASON = 10_000
-#: The part of a word kept for search. PostgreSQL takes no word of more than 2 KiB.
+#: Longest word in the search index. PostgreSQL accepts none of more than 2 KiB.
 LONGEST_WORD = 64
-#: So many words are offered to whoever wrote another one.
+#: Most suggestions for an unknown word.
 _MOST_LIKELY = 3
 
 
 def clean_text(text: object, field: str, *, longest: int, empty_ok: bool = False) -> str:
-    """Text of several lines: valid Unicode, no NUL, bounded, trimmed."""
+    """Validate a text of several lines: valid Unicode, no NUL, bounded, trimmed."""
     if not isinstance(text, str):
         raise BadInput(f"{field} must be text.", f"Send {field} as a string.")
     if len(text) > longest:
@@ -39,7 +39,7 @@ def clean_text(text: object, field: str, *, longest: int, empty_ok: bool = False
 
 
 def clean_line(text: object, field: str, *, longest: int, empty_ok: bool = False) -> str:
-    """Text of one line: also no control characters, runs of blanks folded."""
+    """Validate a line: like a text, without control characters, with blanks folded."""
     line = " ".join(clean_text(text, field, longest=longest, empty_ok=empty_ok).split())
     if any(unicodedata.category(char) in ("Cc", "Cf") for char in line):
         raise BadInput(
@@ -49,7 +49,7 @@ def clean_line(text: object, field: str, *, longest: int, empty_ok: bool = False
 
 
 def clean_name(text: object, field: str = "name") -> str:
-    """A name as in an address: letters, digits, single inner hyphens."""
+    """Validate a name for addresses: letters, digits, single inner hyphens."""
     if not isinstance(text, str) or not NAME.fullmatch(text) or len(text) > LONGEST_NAME:
         raise BadInput(
             f"{field} must be letters and digits with single hyphens between, "
@@ -60,14 +60,14 @@ def clean_name(text: object, field: str = "name") -> str:
 
 
 def matching(text: object, pattern: re.Pattern[str], rule: str, next_step: str) -> str:
-    """Text that a pattern matches as a whole; `rule` is the pattern in words."""
+    """Validate a text by a pattern; `rule` is the pattern in words."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
         raise BadInput(rule, next_step)
     return text
 
 
 def one_of(kind: type[Choice], value: object, field: str) -> Choice:
-    """A member of an enum by its value."""
+    """Return the member of an enum with this value; BadInput if there is none."""
     try:
         return kind(value)
     except ValueError:
@@ -76,19 +76,19 @@ def one_of(kind: type[Choice], value: object, field: str) -> Choice:
 
 
 def name_key(name: str) -> str:
-    """Names are unique whatever their case; this is what is compared."""
+    """Return the key by which names are compared: they are unique whatever their case."""
     return name.casefold()
 
 
 def search_words(text: str) -> list[str]:
-    """Words for full-text search, folded the same way for every database."""
+    """Split a text into words for full-text search, folded the same way for every database."""
     folded = unicodedata.normalize("NFKD", text).casefold()
     bare = "".join(char for char in folded if not unicodedata.combining(char))
     return [word[:LONGEST_WORD] for word in re.findall(r"[^\W_]+", bare)]
 
 
 def relevance(words: Sequence[str], sought: Sequence[str]) -> float:
-    """How much of a text is about what is sought: whole words count twice as much as beginnings."""
+    """Score a text for the sought words: a whole word counts twice as much as a prefix."""
     if not words:
         return 0.0
     hits = sum(
@@ -98,7 +98,7 @@ def relevance(words: Sequence[str], sought: Sequence[str]) -> float:
 
 
 def closest(word: str, known: Iterable[str]) -> list[str]:
-    """Which of the known words somebody may have meant, the likeliest first."""
+    """Return the known words that were probably meant, the likeliest first."""
     names = list(known)
     parts = _words(word)
     rearranged = [name for name in names if parts and _words(name) == parts]
@@ -109,7 +109,8 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
 
 
 def _words(name: str) -> frozenset[str]:
-    """`sendMail`, `mail-send` and `mcp__remit__mail_send` name the same."""
+    """Split a name into words, so that `sendMail`, `mail-send` and `mcp__remit__mail_send` are
+    equal."""
     bare = name[:LONGEST_NAME].removeprefix("mcp__remit__")
     parted = "".join(f"_{char.lower()}" if char.isupper() else char for char in bare)
     words = parted.replace("-", "_").replace(".", "_").split("_")
@@ -117,10 +118,10 @@ def _words(name: str) -> frozenset[str]:
 
 
 def dollars(value: float) -> str:
-    """All money reads like this: two places, and what is less than a cent says so."""
+    """Format money with two places; a positive amount below a cent is shown as such."""
     return "<$0.01" if 0 < value < 0.01 else f"${value:,.2f}"
 
 
 def plural(number: int, one: str, several: str | None = None) -> str:
-    """A number with its noun: `1 case`, `2 cases`."""
+    """Return a number with its noun: `1 case`, `2 cases`."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"

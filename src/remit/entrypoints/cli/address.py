@@ -1,4 +1,4 @@
-"""Addresses: of the API's resources, and whether an instance is on this machine."""
+"""Addresses of instances, and of the API's resources."""
 
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -8,7 +8,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def path(*segments: str) -> str:
-    """A path under /api, each segment safely written."""
+    """Return a path under /api, with each segment percent-encoded."""
     return "/api/" + "/".join(quote(segment, safe="") for segment in segments)
 
 

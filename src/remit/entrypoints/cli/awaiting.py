@@ -1,4 +1,4 @@
-"""Waiting for the answer to a letter: what is said meanwhile, and what is printed."""
+"""Waiting for the answer to a letter: its progress as notes, replies as they come."""
 
 import sys
 import time
@@ -9,16 +9,16 @@ from remit.entrypoints.cli.drawing import letters, output
 from remit.entrypoints.cli.options import Session
 from remit.ids import short
 
-#: Between two looks, in seconds: an answer may come at once, or take a day.
+#: Seconds between two polls: an answer may come at once, or take a day.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
-#: Nothing more comes of a letter in these states; only the first is an answer.
+#: Final states of a letter; only those of the first tuple mean that it was answered.
 _ANSWERED = ("answered", "done")
 _OVER = ("taken_back", "discarded", "dead", "unanswered")
 
 
 def await_answer(session: Session, message: str, timeout: float | None) -> int:
-    """Print what is written back until the letter is answered; answers the exit code."""
+    """Print replies until the letter is answered; return the exit code."""
     try:
         trace, replies = _watch(session, message, timeout)
     except KeyboardInterrupt:
@@ -65,12 +65,12 @@ def _watch(
 
 
 def _print(session: Session, reply: str) -> dict[str, Any]:
-    """Show one answer; whoever has seen it has read it."""
+    """Print one reply and mark it as read."""
     found: dict[str, Any] = session.client.get(path("messages", reply))
     shown = {name: value for name, value in found.items() if name not in ("thread", "trace")}
     if not session.as_json:
         letters.draw_thread(session, [shown])
     if shown["unread"]:
-        sys.stdout.flush()  # what could not be shown was not read
+        sys.stdout.flush()  # a reply that could not be printed stays unread
         session.client.send("POST", path("messages", reply, "ack"))
     return shown

@@ -1,4 +1,4 @@
-"""Talking to the instance over HTTP, with what the standard library brings."""
+"""HTTP client of an instance, built on the standard library alone."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ from remit.ids import random_name
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
-#: As many as the instance gives at once.
+#: Largest page that the instance returns.
 PAGE = 1000
 LONGEST_ERROR = 256 * 1024
 PIECE = 256 * 1024
@@ -46,7 +46,7 @@ Body = bytes | BinaryIO | None
 
 
 class Unreachable(Unavailable):
-    """Nobody answered."""
+    """The instance did not answer."""
 
     code = "unreachable"
     next_step = "Start the instance with `remit up`, or name another with --url."
@@ -72,7 +72,7 @@ class Client:
         return self._whole("GET", with_query(target, query))[1]
 
     def send(self, method: str, target: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Change something; sent again once, under the same key, when the connection breaks."""
+        """Send a change; if the connection breaks, retry it once with the same idempotency key."""
         encoded = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"Content-Type": "application/json"}
         return self.upload(method, target, encoded, headers)
@@ -82,7 +82,7 @@ class Client:
         return self._whole(method, target, body, {**headers, **key})[1]
 
     def each(self, target: str, most: int | None = None, **query: object) -> Iterator[Any]:
-        """The entries of a list, page after page."""
+        """Iterate over the entries of a list, page by page."""
         page = PAGE if most is None else min(PAGE, most)
         here: str | None = with_query(target, {**query, "limit": page})
         seen = 0
@@ -102,7 +102,7 @@ class Client:
         *,
         silence: float = ANSWER_SECONDS,
     ) -> http.client.HTTPResponse:
-        """The beginning of an answer whose body the caller reads piece by piece."""
+        """Return a response whose body the caller reads piece by piece."""
         return self._twice(
             lambda: _good(self._exchange("GET", target, None, headers or {}, silence)), None
         )
@@ -117,7 +117,7 @@ class Client:
         return self._twice(exchange, body)
 
     def _twice(self, exchange: Callable[[], T], body: Body) -> T:
-        """Nothing is done twice by this: reading changes nothing, and a change carries its key."""
+        """Retry once if the connection breaks. Nothing is done twice: a change carries its key."""
         try:
             return exchange()
         except _BROKEN:
@@ -228,7 +228,7 @@ class Message(NamedTuple):
 
 
 def server_sent(response: http.client.HTTPResponse) -> Iterator[Message]:
-    """The messages of a stream, as they come."""
+    """Parse the server-sent events of a response, as they come."""
     kind, data = "", b""
     for line in response:
         name, _, value = line.rstrip(b"\r\n").partition(b":")

@@ -1,7 +1,7 @@
 """Commands of the verbs that declare one (`AsCommand`).
 
-To import the verbs would take ten times as long as a command does. So what they declare is kept in
-`declared.json`, which `python -m remit.entrypoints.reference` writes again.
+Importing the verbs would take ten times as long as a command does. So their declarations are kept
+in `declared.json`, which `python -m remit.entrypoints.reference` writes again.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _parameter(one: Mapping[str, Any]) -> click.Parameter:
 
 
 def _ask(session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]) -> View:
-    """Send what a command was given to where its verb is."""
+    """Send a command's arguments to the route of its verb."""
     # Not needed for help, and slow.
     from remit.entrypoints.cli.client import with_query
 
@@ -107,7 +107,8 @@ def _ask(session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]) -
 def _asked(
     session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[str, dict[str, View]]:
-    """Where that is, and what a command was given by the place where it goes."""
+    """Return the route's path, and the arguments by the place where they go: path, query or
+    body."""
     values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
     for one in entry["parameters"]:
         value = given[one["name"]]

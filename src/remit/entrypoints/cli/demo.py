@@ -1,6 +1,6 @@
 """A company at work in a temporary home: scripted agents, real calls, no model and no key.
 
-The story is `demo.yaml`; here it is told.
+`demo.yaml` has the story; this module plays and prints it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIDTH = 8
 
 
 def run(*, serve: bool = False, speed: str = "normal", as_json: bool = False) -> int:
-    """Tell the story, check that it came out right, and answer the exit code."""
+    """Play the story, check that it came out right, and return the exit code."""
     pause = 0.0 if speed == "fast" or as_json else _PAUSE_SECONDS
     narrator = Narrator(pause, quiet=as_json)
     with tempfile.TemporaryDirectory(prefix="remit-demo-") as home:

@@ -25,14 +25,14 @@ class Running(NamedTuple):
 
 
 def start(settings: Settings, host: str, port: int, slots: int) -> Running:
-    """Start it in a session of its own, and come back when it answers or has failed."""
+    """Start the instance in a session of its own; return once it answers, raise if it fails."""
     prepare_home(settings)
-    # Its log is remit.log; here is what it says when it cannot even begin.
+    # Output of an instance that cannot even begin; afterwards it logs to remit.log.
     said = settings.log_folder / "start.log"
     descriptor = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as stream:
         child = subprocess.Popen(
-            # -P: what lies in the current folder is not taken for a module.
+            # -P: no file of the current folder is imported as a module.
             [
                 *(sys.executable, "-P", "-m", "remit.entrypoints.cli.main"),
                 *("up", "--quiet", "--host", host, "--port", str(port), "--slots", str(slots)),
@@ -48,7 +48,7 @@ def start(settings: Settings, host: str, port: int, slots: int) -> Running:
             raise _failed(child.returncode, said)
         found = process.holder(settings)
         if found.pid == child.pid and found.url and _answers(found.url):
-            child.returncode = 0  # it goes on without us, of which Popen would warn
+            child.returncode = 0  # it outlives this process, of which Popen would warn
             return Running(child.pid, found.url)
         time.sleep(_STEP_SECONDS)
     child.terminate()
@@ -68,7 +68,7 @@ def _answers(url: str) -> bool:
 
 
 def _failed(code: int, file: Path) -> RemitError:
-    """The last output of an instance that ended."""
+    """Make an error of the last output of an instance that ended."""
     lines = file.read_text(errors="replace").splitlines()
     said = [line.removeprefix("error: ").strip() for line in lines if line.strip()]
     step = f"See {file.parent}."

@@ -15,14 +15,14 @@ class FirstAgent(NamedTuple):
     can_work: bool
     #: The result, for a person.
     sentence: str
-    #: Its company, id and adapter, through which its model is asked, if it has one.
+    #: Company, id and adapter of an agent with a model, to try the model.
     company: str = ""
     id: str = ""
     adapter: str = ""
 
 
 def look(client: Client) -> FirstAgent:
-    """Asked of the instance, because it is there that programs and keys have to be."""
+    """Check the first agent through the instance, because programs and keys are needed there."""
     try:
         return _look(client)
     except RemitError as error:
@@ -30,7 +30,7 @@ def look(client: Client) -> FirstAgent:
 
 
 def try_out(client: Client, first: FirstAgent) -> dict[str, Any] | None:
-    """Result of one request to its model; None if there is nothing to say."""
+    """Return the result of one request to its model; None if there is nothing to report."""
     if not first.can_work:
         return None
     try:
@@ -74,7 +74,7 @@ def _look(client: Client) -> FirstAgent:
 
 
 def _offer(name: str, local: str, llm: dict[str, Any]) -> str:
-    """Ollama is here: the command that takes the first of its models."""
+    """Sentence with the command that gives an agent the first model of the Ollama found here."""
     from remit.adapters.llm.local_models import first
 
     settings = json.dumps({"provider": "ollama", "model": first(local)})

@@ -1,4 +1,4 @@
-"""The record as it grows, and lists that are drawn again when it does."""
+"""Following the record of events, and lists that are refreshed when it grows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from remit.entrypoints.cli.options import Session, option
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
 
-#: The instance says at least every fifteen seconds that it is still there.
+#: Read timeout of a stream; the instance sends a keep-alive every fifteen seconds.
 SILENCE_SECONDS = 45.0
 GIVE_UP_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 3.0
-#: Events within so many seconds are shown together.
+#: Events within this time cause one refresh.
 _TOGETHER_SECONDS = 0.3
-#: Ages on a screen go on although nothing happens.
+#: Refresh at least this often, because ages on the screen grow.
 _AGEING_SECONDS = 60.0
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -32,7 +32,7 @@ Draw = Callable[[list[dict[str, Any]]], None]
 
 
 def newest(session: Session) -> int:
-    """The place in the record that everything so far comes before."""
+    """Return the sequence number of the newest event, 0 if there is none."""
     events = session.client.get(session.under_company("events"), limit=1)
     return events[0]["seq"] if events else 0
 
@@ -40,7 +40,7 @@ def newest(session: Session) -> int:
 def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, Any]]:
     """Every event after `last`.
 
-    The connection is one of its own, so that names can be asked for meanwhile.
+    `stream` is a connection of its own, so that names can be fetched on another meanwhile.
     """
     return resumed(stream, session.under_company("events"), "seq", last)
 
@@ -48,7 +48,7 @@ def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, An
 def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator[dict[str, Any]]:
     """Events of a stream, each once and across lost connections, until the stream ends.
 
-    `number` is the field by which it is asked to go on after `last`.
+    `number` is the field of an event that resumes the stream, as Last-Event-ID.
     """
     # Imported here, because every command about agents imports this module.
     from http.client import HTTPException
@@ -84,8 +84,8 @@ def show(
 ) -> None:
     """A list, once or for as long as somebody watches.
 
-    A terminal is drawn anew. In a pipe, what is new or different is appended, and what is as it
-    was is not repeated; with --json that is one entry a line.
+    A terminal is redrawn. In a pipe only new and changed entries are appended; with --json as one
+    entry a line.
     """
     look = partial(session.listed, target, limit, **query)
     if not watch:
@@ -110,7 +110,7 @@ def show(
 
 
 def _patiently(look: Look) -> list[dict[str, Any]]:
-    """The list, also when the instance is started anew meanwhile."""
+    """Return the list; wait for an instance that is being restarted."""
     from remit.entrypoints.cli.client import Unreachable
 
     since = time.monotonic()
@@ -132,13 +132,13 @@ def _append(session: Session, entries: list[dict[str, Any]], draw: Draw) -> None
 
 
 def _changes(session: Session) -> Iterator[None]:
-    """At once, and then whenever something happened; what happens together counts once."""
+    """Yield at once, then after each burst of events, and at least every minute."""
     from remit.entrypoints.cli.client import Client
 
     happened = threading.Event()
     failed: list[Exception] = []
-    # Not one that is closed with the command: closing waits for whoever reads, and here somebody
-    # always does. It ends with the process.
+    # Not a connection of the session: closing one waits for its reader, and this one is always
+    # read. It ends with the process.
     stream = Client(session.url, session.token)
     last = newest(session)  # before the first look, so that nothing falls in between
 

@@ -19,7 +19,7 @@ DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3,
 
 
 class Entry(NamedTuple):
-    """Where a command is, and its line in the overview; so the overview imports no command."""
+    """Module of a command and its line in the overview, so that the overview imports no command."""
 
     module: str
     help: str
@@ -89,7 +89,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
     }
     for section, modules in _SECTIONS.items()
 }
-#: Names that people bring along from other programs, and what they are here.
+#: Names from other programs, and the commands that they stand for here.
 ALIASES: dict[str, tuple[str, ...]] = {
     "ls": ("agent", "list"),
     "ps": ("run", "list"),
@@ -103,7 +103,7 @@ _LISTED = (
     *("schedule", "secret", "repo", "folder", "change", "account", "adapter"),
 )
 ALIASES |= {f"{noun}s": (noun, "list") for noun in _LISTED}
-#: And names that could be several things, with what each of them is here.
+#: Names from other programs that may mean several commands here.
 ADVICE = {
     "rm": "`remit agent terminate NAME` ends an agent, `remit outcome close ID` an outcome",
     "kill": "`remit agent stop NAME` ends what an agent is doing, `remit run cancel ID` a run",
@@ -121,7 +121,7 @@ _BY_NAME = {name: entry for section in COMMANDS.values() for name, entry in sect
 
 
 class Root(Group):
-    """Imports a command when it is used."""
+    """Root group, which imports a command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_BY_NAME)
@@ -175,7 +175,7 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Carry out a command line; whatever happens ends as a sentence and an exit code."""
+    """Carry out a command line; print any error as a sentence, and return the exit code."""
     if "_REMIT_COMPLETE" in os.environ:
         cli.main(arguments, "remit")
     _open_closed_streams()

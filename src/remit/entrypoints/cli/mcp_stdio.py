@@ -25,7 +25,7 @@ _UNAUTHENTICATED = -32001
 
 
 def serve(url: str, token: str, stdin: IO[bytes], stdout: IO[bytes]) -> int:
-    """Carry messages until the input ends. Answers 0, also when single messages failed."""
+    """Carry messages until the input ends; return 0, even if single messages failed."""
     bridge = _Bridge(url, token, stdout)
     with ThreadPoolExecutor(PARALLEL, thread_name_prefix="mcp-stdio") as pool:
         try:
@@ -45,7 +45,7 @@ class _Bridge:
         self._stdout = stdout
         self._writing = threading.Lock()
         self._of_thread = threading.local()
-        #: The version that `initialize` settled on; later messages of that generation repeat it.
+        #: Protocol version that `initialize` negotiated; later messages of such clients repeat it.
         self._version: str | None = None
 
     def take(self, line: bytes, pool: ThreadPoolExecutor) -> None:
@@ -169,7 +169,7 @@ def _is_answer(answer: Any) -> bool:
 
 
 def _explained(status: int, answer: Any) -> tuple[int, str]:
-    """Our own refusals are `{"error", "code", "nextStep"}`; anything else is only a status."""
+    """Return a JSON-RPC code and message: of Remit's error body, or else of the status alone."""
     code = _UNAUTHENTICATED if status == 401 else _UNREACHABLE
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         return code, f"{answer.get('code')}: {answer['error']} Next: {answer.get('nextStep')}"
@@ -177,7 +177,7 @@ def _explained(status: int, answer: Any) -> tuple[int, str]:
 
 
 def _header(value: str) -> str:
-    """A value as MCP puts it into a header: as it is, or wrapped when it would not survive."""
+    """Encode a value for a header as MCP does: plain, or in base64 if it would not survive."""
     wrapped = value.startswith("=?base64?") and value.endswith("?=")
     if value.isascii() and value.isprintable() and value == value.strip() and not wrapped:
         return value

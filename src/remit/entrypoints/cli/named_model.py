@@ -10,8 +10,9 @@ ADAPTER = "llm"
 
 
 def settings(model: str, url: str | None) -> dict[str, Any]:
-    """Settings for `--model` and `--model-url`, if an agent could work with them here."""
-    # Here, because other commands do without what they import.
+    """Validated settings for `--model` and `--model-url`; refused if no agent could work with them
+    here."""
+    # Imported here, because no other command needs these modules.
     from remit.adapters import registry
     from remit.adapters.llm.adapter import PROVIDERS
 
@@ -37,7 +38,7 @@ def settings(model: str, url: str | None) -> dict[str, Any]:
 
 
 def give(client: Client, wanted: dict[str, Any]) -> None:
-    """Let the root agent of the first company be run by that model from now on."""
+    """Configure the root agent of the first company to run with this model."""
     company = next(client.each(path("companies"), 1))
     agents = client.each(path("companies", company["id"], "agents"), 100)
     root = next((one for one in agents if one["reportsTo"] is None), None)

@@ -35,7 +35,7 @@ LIMIT = 1000
 
 
 class Session:
-    """The options in force and, once something needs it, the connection they lead to."""
+    """The options in force, and the connection to their instance, opened when needed."""
 
     def __init__(self) -> None:
         self.as_json = False
@@ -69,7 +69,7 @@ class Session:
         return self.token_option or os.environ.get("REMIT_TOKEN") or self._kept_token()
 
     def _kept_token(self) -> str | None:
-        """The token that is kept for this address; no other address ever gets to see it."""
+        """Return the token stored for this address; it is never sent to another address."""
         stored = settings_module.load({"REMIT_HOME": str(self.settings.home)})
         belongs = stored.url.rstrip("/") == self.url if stored.url else self.is_local
         if stored.token and belongs:
@@ -85,9 +85,9 @@ class Session:
 
     @cached_property
     def client(self) -> Client:
-        """A connection as somebody; commands without a token stop here."""
+        """Authenticated connection; refused if there is no token."""
         if self.token is None:
-            self.anonymous.get("/health")  # when nobody is there, that comes first
+            self.anonymous.get("/health")  # if no instance answers, that error comes first
             raise Unauthenticated(
                 f"There is no token for {self.url}.",
                 "Run `remit login --url URL`, or set REMIT_TOKEN.",
@@ -128,7 +128,7 @@ class Session:
         return str(found["id"])
 
     def agent_id_ever(self, text: str) -> str:
-        """Like `agent_id`, also for those who are terminated."""
+        """Like `agent_id`, terminated agents included."""
         name = text.removeprefix("agent:")
         if is_id(name) or not self.is_company_named:
             return name
@@ -146,7 +146,7 @@ class Session:
 
     @cached_property
     def agents_ever(self) -> list[dict[str, Any]]:
-        """The agents of the company, also those who are terminated."""
+        """The agents of the company, terminated ones included."""
         return list(self.client.each(self.under_company("agents"), terminated="true"))
 
     def agent_name(self, id_: str) -> str:
@@ -176,19 +176,20 @@ class Session:
             return []
 
     def forget(self) -> None:
-        """Ask anew who there is."""
+        """Drop the cached agents and names."""
         for known in ("agents", "agents_ever", "names"):
             self.__dict__.pop(known, None)
 
     def listed(self, target: str, limit: int, **query: object) -> list[dict[str, Any]]:
-        """A list up to the limit; 0 means all. Says so when there is more."""
+        """Fetch a list up to the limit, 0 for all; note it if there is more."""
         found = list(self.client.each(target, limit + 1 if limit else None, **query))
         if limit and len(found) > limit:
             output.note(f"Only the first {limit} are shown; --limit 0 shows all.")
         return found[:limit] if limit else found
 
     def done(self, answer: Any, said: Iterable[str], draw: Callable[[Any], None]) -> None:
-        """After a change: what happened and what comes next, or all of it if that is asked for."""
+        """Print the result of a change: its sentences or, with --json or --verbose, the whole
+        answer."""
         if self.as_json or self.verbose:
             self.show(answer, draw)
         else:
@@ -216,7 +217,8 @@ class Session:
 def pick(
     found: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
 ) -> dict[str, Any]:
-    """The one that is called so, or else whose id, or short id, begins so."""
+    """Return the one entry with this name, or else the one whose id or short id begins with the
+    text."""
     entries = list(found)
     key = name_key(text)
     named = [one for one in entries if key in (one["id"], name_key(one.get(called) or "")) and key]
@@ -232,7 +234,7 @@ def pick(
 
 def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def callback(context: click.Context, _: click.Parameter, value: Any) -> None:
-        if value:  # an option that was not given here may have been given further left
+        if value:  # otherwise keep the value given further left
             setattr(context.ensure_object(Session), attribute, value)
 
     return callback
@@ -272,7 +274,7 @@ def shared_options() -> list[click.Parameter]:
 
 
 class AgentName(click.types.StringParamType):
-    """The name of an agent, which a shell completes."""
+    """Parameter type of an agent's name, with shell completion."""
 
     def shell_complete(
         self,
@@ -283,7 +285,7 @@ class AgentName(click.types.StringParamType):
         session = ctx.find_object(Session) or Session()
         try:
             names = sorted(one["name"] for one in session.agents)
-        except Exception:  # whatever is wrong, it is said when the command is given, not now
+        except Exception:  # an error is reported when the command runs, not now
             return []
         finally:
             session.close()
@@ -437,7 +439,7 @@ def stated(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, ())}
 
 
-#: Verbs that people bring along from other programs, and what they are here.
+#: Verbs from other programs, and the verbs that they stand for here.
 VERBS = {
     "ls": ("list",),
     **dict.fromkeys(("get", "describe", "inspect", "view"), ("show",)),
@@ -453,7 +455,7 @@ class Group(click.Group):
     """A noun with its verbs; the shared options may stand before a verb, too."""
 
     command_class = Command
-    #: How a declared command shows all of its answer, and what it says besides its one line.
+    #: Draws the whole answer of a declared command; more lines to print after its sentence.
     draw: Callable[[Session, dict[str, Any]], None] | None = None
     more: Callable[[dict[str, Any]], Iterable[str]] | None = None
 

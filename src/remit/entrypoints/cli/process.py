@@ -14,7 +14,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 class Holder(NamedTuple):
-    """The holder of the lock, and where it listens; empty when nobody holds it."""
+    """Process that holds the lock, and its address; empty if the lock is free."""
 
     pid: int | None = None
     url: str | None = None
@@ -35,7 +35,7 @@ def holder(settings: Settings) -> Holder:
     if not lines or not (lines[0].isascii() and lines[0].isdigit()):
         return Holder()
     pid = int(lines[0])
-    # Looking is better than trying the lock: that could make a starting instance fail.
+    # Read /proc instead of trying the lock, which could make a starting instance fail.
     has_it = _has_open(pid, lock_file(settings)) if _OPEN_FILES.exists() else is_locked(settings)
     if not has_it:
         return Holder()
@@ -43,7 +43,7 @@ def holder(settings: Settings) -> Holder:
 
 
 def is_locked(settings: Settings) -> bool:
-    """Whether anybody holds the lock, even one that has not said who it is."""
+    """Return whether the lock is held, even by a process that is not in the file yet."""
     try:
         with lock_file(settings).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -55,7 +55,7 @@ def is_locked(settings: Settings) -> bool:
 
 
 def terminate(settings: Settings, pid: int, number: signal.Signals = signal.SIGTERM) -> bool:
-    """Signal the holder of the lock to stop; whoever else has that number by now is left alone."""
+    """Signal the lock's holder to stop; a process that has reused its id is not signalled."""
     if not hasattr(os, "pidfd_open"):
         if holder(settings).pid != pid:
             return False
@@ -77,7 +77,7 @@ def terminate(settings: Settings, pid: int, number: signal.Signals = signal.SIGT
 
 
 def wait_until_stopped(settings: Settings, pid: int, seconds: float) -> bool:
-    """Wait until that process holds the lock no more."""
+    """Wait until the process releases the lock; return False if it does not within `seconds`."""
     end = time.monotonic() + seconds
     while holder(settings).pid == pid:
         if time.monotonic() >= end:

@@ -1,16 +1,16 @@
-"""References on the command line to things that have nothing but an id."""
+"""References on the command line to things that have an id and no name."""
 
 from remit.entrypoints.cli.options import Session, pick
 from remit.ids import is_id, normalise
 
 
 def bare_id(_: Session, text: str) -> str:
-    """An id or a part of one, perhaps with its kind before it."""
+    """Return an id or a part of one without its kind, such as `schedule:`."""
     return normalise(text.rpartition(":")[2])
 
 
 def picked(session: Session, text: str, noun: str, step: str) -> str:
-    """Something of the company in force by its id or a part of it."""
+    """Resolve an id or a part of one in the company in force."""
     name = text.removeprefix(f"{noun}:")
     if is_id(name) or not session.is_company_named:
         return normalise(name)  # the instance looks it up in the companies of the caller

@@ -7,12 +7,12 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Session
 from remit.errors import RemitError
 
-#: These need nothing.
+#: Adapters that need no program and no key.
 _ALWAYS = ("human", "scripted")
 
 
 def tell(session: Session, agent: Mapping[str, Any]) -> None:
-    """A missing program, key or option is said now, and not when the first mail has come."""
+    """Warn about a missing program, key or option now, not when the first mail arrives."""
     type_ = agent.get("adapterType")
     if type_ is None or type_ in _ALWAYS:
         return
@@ -20,7 +20,7 @@ def tell(session: Session, agent: Mapping[str, Any]) -> None:
     try:
         found = session.client.send("POST", target, {"agentId": agent["id"]})
     except RemitError:
-        return  # it is set up; whoever may not try it out is told by whoever may
+        return  # it is set up; a caller who may not test it gets no warning
     if not found["usable"]:
         warn(agent["name"], found)
 

@@ -1,7 +1,7 @@
 """Routes of the verbs that declare one (`AsRoute`), and their part of /openapi.json.
 
-They are plain routes: what a request may hold is looked up in the declaration when the first one
-comes, so that a start does not wait for it.
+They are plain routes: their models are built from the declaration at the first request, so that a
+start does not wait for it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def routes(app: App) -> list[DeclaredRoute]:
 
 
 def words_first(route: BaseRoute) -> list[bool]:
-    """The order of routes: `/agents/me` comes before `/agents/{id}`."""
+    """Sort key of routes: `/agents/me` comes before `/agents/{id}`."""
     return [part.startswith("{") for part in getattr(route, "path", "").split("/")]
 
 
@@ -139,7 +139,7 @@ class DeclaredRoute(Route):
 
     @cached_property
     def _beside(self) -> list[str]:
-        """Fields that the verb answers beside those of an agent."""
+        """Fields of the verb's answer besides those of an agent."""
         own = get_type_hints(shapes.AgentShape).keys()
         return [key for key in get_type_hints(self.answer) if key not in own]
 
@@ -211,11 +211,11 @@ def _needed(one: fields.Field) -> fields.Field:
 
 
 async def whole(app: App, who: Caller, changed: dict[str, Any]) -> dict[str, Any]:
-    """An agent that was just changed, with as much of it as the caller may see."""
+    """Return a changed agent with all fields that the caller may see."""
     try:
         return await app.gate(Caller(who.token), overview.agent, agent=changed["id"])
     except RemitError:
-        # An answer that is given again may be about an agent that is gone, or out of sight.
+        # A repeated answer may be about an agent that is gone or no longer visible.
         return {key: changed[key] for key in ("id", "company_id", "name", "role", "status")}
 
 
@@ -249,13 +249,13 @@ def _has_required(kind: type[BaseModel]) -> bool:
 
 
 def _in_body(one: fields.Field) -> Any:
-    """The type of a field; JSON has a way to say yes or no."""
+    """Type of a field in a body, where a flag must be a JSON boolean."""
     return StrictBool if one.kind is bool else _lax(one)
 
 
 def _lax(one: fields.Field) -> Any:
-    """The type of a field. Texts and words are described only: they always reach the verb, which
-    says what is wrong with one. A time that is empty would be none to it."""
+    """Lenient type of a field. Texts and words are only described: they always reach the verb,
+    which explains what is wrong. Times are checked, since a verb takes an empty one for none."""
     if one.words:
         return Annotated[str, WithJsonSchema(dict(described.words(*one.words).schema))]
     if one.entries is not None:

@@ -1,4 +1,4 @@
-"""Base classes of tool arguments, and tools as their functions say them."""
+"""Base classes of tool arguments, and tools made from functions."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ class Repeatable(Arguments):
 
 
 def tool(call: Callable[[str, Any], Awaitable[dict[str, Any]]], *, offer: str = "") -> Tool:
-    """A tool as its function says: the name, the words in the docstring, the arguments by type."""
+    """Make a tool from a function: its name, its docstring, and the type of its arguments."""
     _, given = inspect.signature(call, eval_str=True).parameters.values()
     arguments: type[Arguments] = given.annotation
     words = " ".join((call.__doc__ or "").split())
@@ -48,7 +48,7 @@ def of_agent(field: agent_spec.Field) -> tuple[str, Any, Any]:
 
 
 def of_helper(field: agent_spec.Field) -> tuple[str, Any, Any]:
-    """The same by one name, the shorter if there is one. Settings that are not said are none, not
+    """Like `of_agent`, with one name, the shorter if there is one. Omitted settings are empty, not
     those of the boss, which may lend a secret."""
     name, kind, about = _declared(field, field.part.also or field.name)
     if field.holds is Holds.DOCUMENT:

@@ -58,7 +58,7 @@ def _tool(
 
 
 def _strict(one: fields.Field) -> Any:
-    """The type of an argument; whoever says too much is told so before the verb is called."""
+    """Strict type of an argument: too much text is refused before the verb is called."""
     if one.words:
         return Literal[one.words]
     if one.entries is not None:

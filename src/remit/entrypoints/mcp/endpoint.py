@@ -4,9 +4,9 @@
                             ├─ earlier, a request: the SDK's kernel without a session around it
                             └─ earlier, anything else: the SDK's session manager
 
-A token is looked up before its body is received: by the guard of the instance, which believes one
-that was good a moment ago for a small body, or here. So whatever a request does identifies its
-caller, and what does nothing, or fails, is answered after the token was looked up.
+A token is checked before its body is received: by the guard of the instance, which caches good ones
+for small bodies, or here. A request that does something identifies its caller in its transaction;
+one that does nothing, or fails, is answered after the token is checked.
 
 A session in the SDK costs a transport, four streams and two tasks; a stateless request needs none
 of them, and answers about twice as fast without. What a message means stays with the SDK.
@@ -63,11 +63,11 @@ from remit.model.text import closest
 
 log = logging.getLogger(__name__)
 
-#: Of one message, and of the values in it. The SDK parses it, more slowly than we would, and on the
-#: event loop; what is larger is given by its path in the workspace.
+#: Limits of one message. The SDK parses it slowly, and on the event loop; larger content is given
+#: by its path in the workspace.
 LARGEST_BODY: Final = 4 * 1024 * 1024
 MOST_VALUES: Final = 20_000
-#: Before one of the largest messages, after the one before.
+#: Pause before one of the largest messages; in proportion before smaller ones.
 PAUSE_SECONDS: Final = 0.1
 
 #: Instructions that a program may show its model, also where it lists no tools at first.
@@ -82,13 +82,13 @@ INSTRUCTIONS: Final = (
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN: Final = "remit.token"  # noqa: S105  the key in the ASGI scope, not a token
-#: How large the body was.
+#: Key in the ASGI scope of the body's size.
 _SIZE: Final = "remit.size"
 #: Methods whose answer needs a transaction that identifies the caller.
 _IDENTIFYING: Final = ("tools/list", "tools/call")
 
 ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
-#: A tool by its name that is in no list of ours, for the bearer of a token.
+#: Finds a tool that is not among the fixed ones by its name, for the bearer of a token.
 FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
 #: Shortens the answer of a tool for a model, for the bearer of a token.
@@ -111,9 +111,9 @@ def build_endpoint(
 ) -> Endpoint:
     """An endpoint for these tools, by name.
 
-    It lists `listed(token)`, because not everybody has to read of everything. `find` may know a
-    tool that is not among `tools`; `needs` is entered while it serves. `admit` may refuse a call
-    before it is made, `shorten` makes of an answer what a model needs of it.
+    `listed(token)` are the tools that a caller is shown. `find` resolves a tool that is not among
+    `tools`; `needs` is entered while it serves. `admit` may refuse a call before it is made,
+    `shorten` reduces an answer to what a model needs.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
@@ -194,18 +194,18 @@ class Endpoint:
         return response
 
     async def _check(self, token: str) -> None:
-        with suppress(Stopped):  # a good token that is held; each call says so in its answer
+        with suppress(Stopped):  # a good token that is halted; each call answers that by itself
             await self._authenticate(token)
 
     async def _take_turn(self, body: bytes) -> None:
-        """One after the other, with a pause in proportion: the SDK looks at messages on the event
-        loop, and many large ones at once would keep everybody else waiting."""
+        """Admit large messages one by one, with a pause in proportion to their size: the SDK parses
+        them on the event loop, and many at once would block all other requests."""
         async with self._turn:
             await bodies.apart(len(body), bodies.check_values, body, MOST_VALUES)
             await asyncio.sleep(PAUSE_SECONDS * len(body) / LARGEST_BODY)
 
     async def _answer_earlier_request(self, request: Request, body: bytes) -> Response | None:
-        """One request before 2026 in, one JSON answer out; None leaves it to the session."""
+        """Answer one request of a protocol before 2026 with JSON; None leaves it to the session."""
         version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_NEGOTIATED_VERSION)
         if version not in HANDSHAKE_PROTOCOL_VERSIONS or not check_accept_headers(request)[0]:
             return None
@@ -215,7 +215,7 @@ class Endpoint:
         try:
             message = await bodies.apart(len(body), _message, body)
             answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
-            _json(answer)  # an answer has to repeat the id, so it must be one that we can write
+            _json(answer)  # the response repeats the id, so it must be one that can be written
         except (ValidationError, ValueError, TypeError, RecursionError):
             return None
         identified = message.method in _IDENTIFYING
@@ -280,7 +280,7 @@ def _server(
             raise MCPError(INVALID_REQUEST, error.as_text()) from error
         if _wants_few(context):
             return ListToolsResult(tools=[_listed(tool, simpler) for tool in few(found)])
-        # In a run the list goes into a model's context; anybody else may check by it.
+        # In a run the list goes into a model's context; other clients may validate with it.
         strict = not is_run_token(_token(context))
         return ListToolsResult(tools=[_listed(tool, strict=strict) for tool in found])
 
@@ -326,7 +326,8 @@ def _server(
 async def _refuse_malformed_arguments(
     ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext
 ) -> HandlerResult:
-    """Arguments that are no object would be a protocol error, which an agent cannot read."""
+    """Refuse arguments that are no object as a tool error; the agent cannot read a protocol
+    error."""
     arguments = (ctx.params or {}).get("arguments", {})
     plain = isinstance(arguments, dict) and all(key.isascii() for key in arguments)
     if ctx.method == "tools/call" and not plain:
@@ -358,7 +359,7 @@ def _no_tool(name: str, known: Iterable[str]) -> NotFound:
 
 
 def _wants_few(context: ServerRequestContext[dict[str, Any], Any]) -> bool:
-    """Whether its address says that it is for a small model."""
+    """Return whether the address asks for the few tools of a small model."""
     return context.request is not None and (
         context.request.query_params.get(few_tools.PARAMETER) == few_tools.VALUE
     )
@@ -382,7 +383,7 @@ def _listed(
 
 
 def _weight(answer: dict[str, Any]) -> int:
-    """About how many characters an answer has, as far as that can be told at a glance."""
+    """Estimate the characters of an answer, without walking through all of it."""
     parts = [one for many in answer.values() if isinstance(many, list) for one in many]
     texts = [one.get("text", "") if isinstance(one, dict) else "" for one in parts]
     given = (one for one in (*answer.values(), *texts) if isinstance(one, str))
@@ -398,7 +399,7 @@ def _success(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _passed_on(answer: dict[str, Any]) -> dict[str, Any]:
-    """Answer of another server. Only what every client understands, and nothing about us."""
+    """Return another server's answer, reduced to the keys that every client understands."""
     known = ("content", "structuredContent", "isError")
     passed = {key: answer[key] for key in known if key in answer}
     _json(passed)
@@ -406,7 +407,8 @@ def _passed_on(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failure(error: RemitError) -> dict[str, Any]:
-    """Some programs show the model the text, others only the structure: both say all of it."""
+    """Make a tool error. Some clients show the model its text, others its structure: both are
+    complete."""
     error.step = where_ids_are(error) or error.step
     content = [{"type": "text", "text": error.as_text()}]
     facts: dict[str, Any] = {"code": error.reason, "error": error.sentence, "next_step": error.step}
@@ -431,7 +433,7 @@ def _internal(reference: str) -> RemitError:
 
 
 def _json(value: object) -> bytes:
-    """Fails for half a character, which must happen here, inside the call, not on the wire."""
+    """Serialise a value; a lone surrogate fails here, inside the call, and not on the wire."""
     return orjson.dumps(value)
 
 
@@ -458,7 +460,7 @@ def _message(body: bytes) -> JSONRPCRequest:
     try:
         read = orjson.loads(body)
     except ValueError:
-        read = json.loads(body)  # takes half characters, which an agent is told of as such
+        read = json.loads(body)  # accepts lone surrogates, which the agent then gets an error about
     return JSONRPCRequest.model_validate(read, by_name=False)
 
 

@@ -1,8 +1,8 @@
 """Compact form of a tool's answer for a model: names instead of ids, nothing empty, the next step.
 
-Services answer for every caller; a model pays for each word, and does nothing with a time of
-creation or the id of its own company. What it is told of others is what it can use as an argument;
-who is gone keeps its id, because somebody else may have its name by now.
+Services answer for every caller; a model pays for each word, and has no use for a time of creation
+or the id of its own company. Agents appear by the name that tools accept as argument; a terminated
+one keeps its id, because its name may be in use again.
 """
 
 import re
@@ -18,7 +18,7 @@ Shorten = Callable[[str, str, Answer], Awaitable[Answer]]
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS = re.compile(rf"(agent|user):({_UUID.pattern})")
-#: Fields whose values are agents, and their names once the value is a name.
+#: Fields with an agent's id, and their names once the value is a name.
 _AGENTS = {
     "owner_id": "owner",
     "delegator_id": "delegated_by",
@@ -31,7 +31,7 @@ _AGENTS = {
     "holder_id": "holder",
     "granted_by_agent_id": "granted_by",
 }
-#: Of no use to an agent.
+#: Fields of no use to an agent.
 _DROPPED = frozenset(
     {
         *("company_id", "updated_at", "finished_at", "log_file_id", "state_file_id"),
@@ -39,10 +39,10 @@ _DROPPED = frozenset(
         *("position", "origin_id"),
     }
 )
-#: Said only when they are true.
+#: Flags that are shown only when they are true.
 _FLAGS = frozenset({"perpetual", "delegated", "urgent", "important", "waiting", "unlisted"})
 
-#: Their answers have a fixed form, and are short. So have those of the knowledge base.
+#: Tools whose answers have a fixed and short form, as those of the knowledge base have.
 _AS_IT_IS = frozenset({"create_agent"})
 
 _WAITS = "You get mail when it is decided; until then go on with something else, or end."

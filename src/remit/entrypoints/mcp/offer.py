@@ -1,7 +1,7 @@
-"""The tools of another MCP server as agents are told of them: renamed, bounded, nothing invented.
+"""Tools of another MCP server as agents see them: renamed, bounded, nothing added.
 
-What a server says about its tools is text of somebody else's. It is passed on, because without it
-no tool could be used, but only so much of it, and under a name that says whose it is.
+A server's text about its tools is untrusted. It is passed on, because no tool could be used without
+it, but only up to a limit, and under a name that shows its server.
 """
 
 import hashlib
@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 MOST_TOOLS: Final = 128
 LONGEST_DESCRIPTION: Final = 2000
 LARGEST_SCHEMA: Final = 32 * 1024
-#: Of all tools of one server together.
+#: Characters of all tools of one server together.
 LARGEST_OFFER: Final = 256 * 1024
-#: With the prefix that clients add, models take names of up to 128.
+#: Clients add a prefix, and models accept names of up to 128 characters.
 LONGEST_NAME: Final = 100
 _CUT: Final = " […]"
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -77,7 +77,7 @@ def _offered(server: str, tool: dict[str, Any]) -> Offered | None:
 
 
 def exposed_name(server: str, original: str) -> str:
-    """A name that every client takes; one that had to be changed ends with a mark of its own."""
+    """Return a name that every client accepts; a changed one ends with a digest of the original."""
     prefix = f"{server}{SEPARATOR}"
     name = prefix + _STRANGE.sub("_", original)
     if name == prefix + original and len(name) <= LONGEST_NAME:

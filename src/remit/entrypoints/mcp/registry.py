@@ -17,17 +17,17 @@ from pydantic_core import ErrorDetails
 from remit.errors import BadInput
 from remit.model.text import closest
 
-#: Nothing that a tool takes is nested deeper.
+#: Deepest nesting of arguments that is accepted.
 DEEPEST = 32
 #: The largest integer that every database and every JSON reader can hold exactly enough.
 LARGEST_NUMBER = 2**63 - 1
 
 _REPORTED_AT_ONCE = 3
-#: A list of thousands may be wrong in each of its entries.
+#: Most errors that are looked at: a list of thousands may be wrong in each entry.
 _LOOKED_AT = 100
 _LONGEST_PATH_PART = 60
 _LONGEST_MESSAGE = 300
-#: A text that holds more than this is not read to see whether it holds what was wanted.
+#: A longer text is not parsed to see whether it is quoted JSON.
 _LONGEST_TEXT = 100_000
 _NUMBER, _OBJECT = "a number without quotes", "a JSON object"
 #: The wanted value in words, by Pydantic's name of the problem.
@@ -52,18 +52,18 @@ class Tool:
     description: str
     #: Its JSON schema is the tool's input schema; None when `schema` is.
     arguments: type[BaseModel] | None
-    #: Takes the bearer token and the checked arguments, and answers plain JSON values.
+    #: Takes the bearer token and the checked arguments, and returns plain JSON values.
     call: Callable[[str, Any], Awaitable[dict[str, Any]]]
     mutates: bool = False
-    #: The thing that an agent must have a use for to be told of it; empty for tools of everybody.
+    #: Kind of thing that an agent must have a use for to be shown the tool; empty if all are.
     offer: str = ""
-    #: Of a tool that is not ours: the schema as its server has it. The server checks the arguments,
-    #: and its answer is passed on as it is.
+    #: Of another server's tool: its schema. That server checks the arguments, and its answer is
+    #: passed on as it is.
     schema: dict[str, Any] | None = None
 
 
 def validate(tool: Tool, arguments: object) -> Any:
-    """The arguments as the tool's model, or BadInput that names the field."""
+    """Return the arguments as the tool's model; BadInput names the wrong field."""
     check_values(arguments)
     if tool.arguments is None:
         return arguments
@@ -76,7 +76,7 @@ def validate(tool: Tool, arguments: object) -> Any:
 
 
 def check_values(arguments: object) -> None:
-    """Refuse what JSON can carry but nothing behind us can keep."""
+    """Refuse values that JSON can carry but no database can store."""
     if not isinstance(arguments, Mapping):
         raise BadInput(
             "arguments: must be an object with named values.",
@@ -87,7 +87,7 @@ def check_values(arguments: object) -> None:
 
 
 def _plain(arguments: object) -> bool:
-    """Whether there is nothing to explain: several times as fast as to say where it is."""
+    """Return whether all values are storable; several times as fast as naming the wrong one."""
     level: list[Any] = [arguments]
     for _ in range(DEEPEST + 1):
         inner: list[Any] = []
@@ -113,7 +113,7 @@ def _plain(arguments: object) -> bool:
 
 
 def _explain(arguments: object) -> None:
-    """Say what is wrong, and where."""
+    """Raise BadInput that names the wrong value and its path."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), arguments)]
     while pending:
         path, value = pending.pop()
@@ -139,8 +139,8 @@ def _explain(arguments: object) -> None:
 def input_schema(model: type[BaseModel], strict: bool = False) -> dict[str, Any]:
     """The model's JSON schema without what costs tokens and tells an agent nothing.
 
-    With `strict`, it also says that nothing else is taken, for clients that check arguments
-    themselves. A model is told so when it tries; to say it 37 times takes 270 tokens.
+    With `strict` it also excludes other properties, for clients that validate arguments themselves.
+    A model learns that from its first error; stating it 37 times takes 270 tokens.
     """
     whole = model.model_json_schema()
     schema = _compact(whole, whole.get("$defs", {}), ())
@@ -186,7 +186,7 @@ def _compact(
                 "maxLength" | "minLength" | "maxItems" | "minItems" | "maximum" | "minimum",
                 _,
             ):
-                continue  # whoever says too much is told where, and how much it may be
+                continue  # an error names the argument and its limit
             case "properties", dict():
                 compact[key] = {
                     name: _compact(field, definitions, inside) for name, field in value.items()
@@ -236,7 +236,7 @@ def _bad_input(
 def _renamed(
     model: type[BaseModel], problems: Sequence[ErrorDetails]
 ) -> dict[tuple[str | int, ...], str]:
-    """Which argument was meant by each one that is not known, where that is plain."""
+    """Map each unknown argument to the one that was probably meant, if there is just one."""
     at_top = [one for one in problems if len(one["loc"]) == 1]
     unknown = [str(one["loc"][0]) for one in at_top if one["type"] == "extra_forbidden"]
     missing = [str(one["loc"][0]) for one in at_top if one["type"] == "missing"]
@@ -271,7 +271,7 @@ def _step(model: type[BaseModel], kind: str, path: tuple[str | int, ...], value:
 
 
 def _holds_json(text: str) -> bool:
-    """Whether a text is a list or an object that was put into quotes."""
+    """Return whether a text is a JSON list or object that was put into quotes."""
     if len(text) > _LONGEST_TEXT or not text.lstrip().startswith(("[", "{")):
         return False
     try:
@@ -335,7 +335,7 @@ def _check_number(path: tuple[str | int, ...], number: Any) -> None:
 
 
 def _check_numbers(model: BaseModel) -> None:
-    """A number can also arrive inside a string, so look again at what came out."""
+    """Check the numbers of a model again: one may have been parsed from a string."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), model)]
     while pending:
         path, value = pending.pop()

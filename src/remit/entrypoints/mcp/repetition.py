@@ -1,4 +1,4 @@
-"""Ends a run that makes the same call again and again, whatever program makes it."""
+"""Admission of tool calls, which ends a run that repeats the same call too often."""
 
 from collections import OrderedDict
 from contextlib import suppress
@@ -35,7 +35,7 @@ def build_admission(app: App) -> Admit:
         times = app.streaks.count(run, same_call(tool, arguments))
         if times <= of.identical_calls:
             return
-        of = await look(token)  # somebody may have raised it since
+        of = await look(token)  # the limit may have been raised since
         if of.identical_calls is None or times <= of.identical_calls:
             return
         said = said_again(tool, of.identical_calls)

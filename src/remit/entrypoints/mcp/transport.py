@@ -1,6 +1,6 @@
-"""Transports of the MCP SDK's client: a program of ours, or an address.
+"""Transports of the MCP SDK's client: a program's pipes, or HTTP.
 
-The SDK's own ways take in as much as a server likes to say, and start programs themselves.
+The SDK's own transports read messages of any size, and start programs themselves.
 """
 
 import json
@@ -19,7 +19,7 @@ from remit.errors import TooLarge
 from remit.runtime.runs.upstream import Program
 
 CONNECT_SECONDS: Final = 10.0
-#: Of one answer.
+#: Largest answer in bytes.
 LARGEST_ANSWER: Final = 8 << 20
 
 Streams = tuple[Any, Any]
@@ -27,8 +27,8 @@ Streams = tuple[Any, Any]
 
 @asynccontextmanager
 async def over_pipes(program: Program, ended: Callable[[str], None]) -> AsyncIterator[Streams]:
-    """Each line is one message; what is none is not for us. `ended` is told when nothing more will
-    come, and why."""
+    """Context manager: messages over a program's pipes, one a line; other lines are ignored.
+    `ended` is called with the reason when the output ends."""
     heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
     async with heard, incoming, outgoing, said, anyio.create_task_group() as tasks:
@@ -46,13 +46,13 @@ async def _listen(
     ended: Callable[[str], None],
 ) -> None:
     why = "it ended"
-    async with heard:  # whoever waits for an answer learns that none will come
+    async with heard:  # closing it fails the requests that still wait
         try:
             async for line in program.lines():
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
-                    continue  # many greet whoever starts them
+                    continue  # many programs print a greeting
                 await heard.send(SessionMessage(message))
             why = await program.last_words()
         except TooLarge as error:
@@ -69,14 +69,14 @@ async def _speak(program: Program, said: MemoryObjectReceiveStream[SessionMessag
             try:
                 await program.say(json.dumps(line).encode())
             except OSError:
-                return  # it is gone, which is noticed where it is listened to
+                return  # it is gone, which `_listen` notices
 
 
 @asynccontextmanager
 async def over_http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Streams]:
-    """To this address and its own origin only: no proxy, and no redirect that leads elsewhere."""
+    """Context manager: HTTP to this address alone, without proxies and redirects."""
     client = httpx2.AsyncClient(
-        # A compressed body cannot be measured before it is unpacked.
+        # The size of a compressed body is unknown before it is unpacked.
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
         transport=_Bounded(httpx2.AsyncHTTPTransport(trust_env=False)),
@@ -91,7 +91,7 @@ async def over_http(url: str, headers: Mapping[str, str], seconds: float) -> Asy
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Answers that are read only so far."""
+    """HTTP transport that limits the size of responses."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner

@@ -1,9 +1,9 @@
-"""Connections to other MCP servers, each for one agent at work.
+"""Connections to other MCP servers, one for each run of an agent.
 
-A connection belongs to one version of one server and to one run: nothing that a server remembers
-gets from one agent to another. It begins when it is first needed and ends with the run, with the
-right to use it, when nobody used it for a while, or with this process. One that broke is begun
-anew by the next call; what it was doing is not repeated, because it may have been done.
+A connection belongs to one version of one server and to one run, so that a server's state never
+leaks between agents. It opens on first use, and closes with the run, with the right to use it, when
+it is idle, or with this process. A broken one is reopened by the next call; the failed call is not
+retried, because it may have been carried out.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ from remit.services.redaction import Known
 
 log = logging.getLogger(__name__)
 
-#: Of what an agent is given at once.
+#: Largest result that an agent is given.
 LARGEST_RESULT: Final = 1 << 20
 MOST_CONNECTIONS: Final = 64
-#: For a connection to be ended in good order; and then, for it to be cut.
+#: Grace of an orderly close; and then again for a cancelled one.
 CLOSE_SECONDS: Final = 3.0
 _MOST_PAGES: Final = 20
 _LONGEST_REASON: Final = 300
@@ -53,26 +53,26 @@ _LONGEST_REASON: Final = 300
 
 @dataclass(frozen=True)
 class Patience:
-    """How long things may take, in seconds."""
+    """Timeouts and intervals, in seconds."""
 
     start: float = 60.0
     call: float = 120.0
-    #: A server that nobody used for so long is ended.
+    #: Idle time after which a server is ended.
     idle: float = 600.0
-    #: One that could not be started is not tried again before.
+    #: Pause before a failed start is retried.
     retry: float = 5.0
-    #: How often it is looked at who still needs what.
+    #: Interval of the check for connections that are no longer needed.
     look: float = 1.0
-    #: How long what a server offers is taken for true without asking.
+    #: Cache lifetime of a server's list of tools.
     offers: float = 300.0
 
 
 class Broken(Exception):
-    """A server cannot be used; the text says why, in words that may be shown."""
+    """A server cannot be used; the text is a reason that may be shown."""
 
 
 class Upstream:
-    """One connection. Everything that is entered is left in one task, as the SDK demands."""
+    """One connection. It is entered and left in one task, as the SDK demands."""
 
     def __init__(self, app: App, seat: Seat, patience: Patience) -> None:
         self.seat = seat
@@ -82,7 +82,7 @@ class Upstream:
         self._session: ClientSession | None = None
         self._program: Program | None = None
         self.known = Known()
-        #: Why it ended by itself, if it did.
+        #: Reason of an end that was not asked for.
         self._why = ""
         self.used_at = _now()
         self.calls = 0
@@ -95,7 +95,7 @@ class Upstream:
 
     @property
     def ended(self) -> bool:
-        """Whether it is of no use any more."""
+        """Whether the connection is unusable: ended or ending."""
         return self._task.done() or self._stop.is_set()
 
     async def ready(self) -> None:
@@ -106,12 +106,12 @@ class Upstream:
         self._stop.set()
         await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
         if not self._task.done():
-            self._task.cancel()  # its server does not even say goodbye
+            self._task.cancel()  # the server does not react to the close
             await within(CLOSE_SECONDS, self._task, f"the MCP server {self.seat.server.name}")
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """From the wish on; it may still have to start."""
+        """Context manager: count a call, from before the connection is ready."""
         self.calls += 1
         try:
             yield
@@ -133,7 +133,7 @@ class Upstream:
         return offer(self.seat.server.name, self.known.out_of_all(found))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The server's answer, as it is, without any secret it was given."""
+        """Return the server's answer as it is, with its secrets redacted."""
         await self.ready()
         params = CallToolRequestParams(name=tool, arguments=dict(arguments))
         result = await self._ask(CallToolRequest(params=params), CallToolResult)
@@ -153,14 +153,14 @@ class Upstream:
         asking = asyncio.create_task(self._session.send_request(request, answer))
         try:
             async with asyncio.timeout(self._patience.call):
-                # Whichever comes first: the answer, or the end of who was to give it.
+                # Whichever comes first: the answer, or the end of the connection.
                 await asyncio.wait([asking, self._task], return_when=asyncio.FIRST_COMPLETED)
                 if not asking.done():
                     raise Broken(self._why or "it was ended meanwhile")
                 found = await asking
         except TimeoutError:
             if self.calls == 1:
-                self._stop.set()  # it may be stuck, and nobody else waits for it
+                self._stop.set()  # it may be stuck, and no other call waits for it
             raise Broken(f"it did not answer within {self._patience.call:.0f} seconds") from None
         except Exception as error:
             raise self._broken(error) from None
@@ -200,10 +200,10 @@ class Upstream:
     def _failed(self, error: Exception) -> None:
         if not self._ready.done():
             self._ready.set_exception(error)
-            self._ready.exception()  # nobody may be waiting for it
+            self._ready.exception()  # mark as retrieved: there may be no waiter
 
     def _broken(self, error: Exception) -> Exception:
-        """Only what may be shown: a server's own words, without the secrets it was given."""
+        """Return an error that may be shown: the server's own words, with its secrets redacted."""
         if isinstance(error, Broken | RemitError):
             return error
         while isinstance(error, BaseExceptionGroup) and error.exceptions:
@@ -221,7 +221,7 @@ class Upstream:
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[Streams]:
         server = self.seat.server
-        # Only the secrets of this one server, and only now that somebody uses it.
+        # Only the secrets of this server, and only at first use.
         names = named_in(server.templates.values())
         values = await self._app.vault.values(self.seat.company_id, names)
         settings = {name: filled(text, values) for name, text in server.templates.items()}
@@ -243,14 +243,14 @@ class Upstream:
             yield found
 
     def _ended(self, why: str) -> None:
-        """A program that ends by itself takes its connection along."""
+        """Fail and stop the connection of a program that ended by itself."""
         self._why = why
         self._failed(Broken(why))
         self._stop.set()
 
 
 async def _to_the_end(program: Program) -> None:
-    """End a program completely, even when the caller is cancelled meanwhile."""
+    """End a program completely, even if the caller is cancelled meanwhile."""
     ending = asyncio.ensure_future(program.end())
     while not ending.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -272,7 +272,7 @@ Key = tuple[str, int, str]
 
 
 class Pool:
-    """All connections of this process; enter it while they are to be had."""
+    """All connections of this process; enter it while they may be used."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -280,7 +280,7 @@ class Pool:
         self._open: dict[Key, Upstream] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._refused: dict[Key, tuple[float, RemitError]] = {}
-        #: The tools of each version of a server, and when it listed them.
+        #: Cached tools by server and version, with the time of the list.
         self._offers: dict[tuple[str, int], tuple[float, list[Offered]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._closed = True
@@ -300,7 +300,7 @@ class Pool:
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     async def tools(self, seat: Seat) -> list[Offered]:
-        """Tools of a server; asked for again now and then."""
+        """Return the tools of a server, from the cache while it is fresh."""
         which = (seat.server.id, seat.server.version)
         known = self._offers.get(which)
         if known is not None and _now() - known[0] < self._patience.offers:
@@ -375,7 +375,7 @@ class Pool:
                 self._let_go(key)
 
     def _let_go(self, key: Key) -> None:
-        """It ends in its own time, but before we do."""
+        """Close a connection in the background; leaving the pool waits for it."""
         closing = asyncio.create_task(self._open.pop(key).close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -398,7 +398,7 @@ def _refusal(server: McpServer, error: Exception) -> RemitError:
 
 
 async def try_out(app: App, server: McpServer, patience: Patience | None = None) -> dict[str, Any]:
-    """Start a server for nobody, see what it offers, and end it; for who set it up."""
+    """Start a server outside of any run, list its tools and end it, as a test."""
     seat = Seat(server.company_id, "", None, None, server)
     upstream = Upstream(app, seat, patience or Patience())
     try:

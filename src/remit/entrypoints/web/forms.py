@@ -1,4 +1,4 @@
-"""Form fields as they were typed, as far as they are well-formed."""
+"""Well-formed form fields, as they were typed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from remit.errors import BadInput, TooLarge
 
 LARGEST_FORM: Final = 1024 * 1024
 MOST_FIELDS: Final = 200
-#: Of an idempotency key that a page made up.
+#: Longest idempotency key that a page may send.
 LONGEST_KEY: Final = 100
 
 
 @dataclass(frozen=True)
 class Form:
-    """Fields by name. Browsers send text; what is absent is empty."""
+    """Fields by name. Browsers send text; an absent field is empty."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
 
@@ -28,7 +28,7 @@ class Form:
         return self.text("key")[:LONGEST_KEY] or None
 
     def text(self, name: str, default: str = "") -> str:
-        """One line or several, with the line ends of the rest of the world."""
+        """Return a text of one or more lines, with line feeds instead of CR LF."""
         found = self.fields.get(name)
         return found[0].replace("\r\n", "\n").strip() if found else default
 

@@ -1,9 +1,9 @@
-"""Tells open pages that something changed, so that they look again.
+"""Event stream that makes open pages refresh when a record grows.
 
-One stream per browser for all companies of a person. It carries no contents, only how far the
-record has come: what a page may show is decided when it is asked for, as ever. A page knows how far
-the record was when it was drawn, so that nothing is missed between its drawing and the stream, nor
-by somebody who was away.
+One stream per browser for all companies of a person. It carries positions of the record, and no
+contents: what a page may show is decided when it is requested, as ever. A page knows the position
+at which it was rendered, so that no change is missed between its rendering and the stream, nor
+while it was disconnected.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def routes(app: App, announcer: Announcer) -> list[Route]:
 
 
 def position(positions: dict[str, int]) -> int:
-    """One number for all companies of a person; it changes when the record of one grows."""
+    """Return one number for all companies of a person, which changes when a record grows."""
     return sum(positions.values())
 
 
@@ -66,7 +66,7 @@ async def _follow(
             waited = announcer.poll or KEEP_ALIVE_SECONDS
             await _first(grown, waited)
             for event in grown:
-                event.clear()  # before looking: what comes now is seen by this look or wakes us
+                event.clear()  # before the query: a later event is in its result or ends the wait
             try:
                 now = await app.gate(who, companies.positions)
             except RemitError:
@@ -82,7 +82,7 @@ async def _follow(
 
 
 async def _first(grown: list[asyncio.Event], seconds: float) -> None:
-    """Until one of them grew, or so long."""
+    """Wait until one of the events is set, or for `seconds`."""
     waits = [asyncio.ensure_future(event.wait()) for event in grown]
     try:
         if waits:

@@ -1,4 +1,4 @@
-"""All pages, one module for each."""
+"""Routes of all pages, one module for each page."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The frame of every page: its visitor, the company that is looked at, and rendering.
+"""The frame of every page: its visitor, the current company, and rendering.
 
-A page is a function of a `Visit`. It runs within one read transaction: all that it asks, and all
-that stands around every page, is true at the same moment. Rendering comes after. What changes
-something is a form: its function does it and says what was done, and the page is shown again, with
-whatever was typed when it could not be done.
+A page is a function of a `Visit`. It runs within one read transaction, so that all its queries, and
+those of the frame, see one snapshot. Rendering comes after. A change is a form: its function makes
+the change and returns a message, or the page is shown again with the error and everything that was
+typed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MOST_COMPANIES: Final = 100
 COMPANY_COOKIE: Final = "remit_company"
 SAID_COOKIE: Final = "remit_said"
 LONGEST_SAID: Final = 300
-#: Our own addresses; nothing that a browser would take for another host.
+#: Addresses of this site; none that a browser would take for another host.
 OWN_ADDRESS: Final = re.compile(r"/(?:[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?)?")
 MOST_KEYS: Final = 100
 
@@ -75,17 +75,17 @@ class Visit:
     site: Site
     request: Request
     who: Caller
-    #: Found out by the first `look`.
+    #: Loaded by the first `look`.
     me: dict[str, Any] = field(default_factory=dict)
     companies: list[dict[str, Any]] = field(default_factory=list)
-    #: The company that is looked at; None for somebody who has a part in none.
+    #: The current company; None for a visitor with a part in none.
     company: dict[str, Any] | None = None
-    #: Why what was just tried could not be done, and what was typed.
+    #: The error of the form that was just sent, and the form as typed.
     problem: RemitError | None = None
     form: Form = field(default_factory=Form)
-    #: Halts of the company that is looked at; with the rest of the frame of a page.
+    #: Halts of the current company; None until the frame of the page is loaded.
     halted: list[dict[str, Any]] | None = None
-    #: How far the record was when the page was loaded; the stream tells when it is further.
+    #: Position of the record at the snapshot; the stream compares with it.
     position: int = 0
     _awaits: list[dict[str, Any]] | None = None
     _ask: Ask | None = None
@@ -98,12 +98,12 @@ class Visit:
 
     @property
     def decides(self) -> bool:
-        """Whether the visitor is of the board, of the whole company or of a part."""
+        """Return whether the visitor is on the board of the company or of a part of it."""
         return self.company is not None and self.company.get("role") == "board"
 
     @property
     def whole(self) -> bool:
-        """Whether the visitor sees the whole company, not only a part."""
+        """Return whether the visitor sees the whole company, not only a part."""
         return self.company is not None and self.company.get("scope_agent_id") is None
 
     @property
@@ -112,24 +112,24 @@ class Visit:
         return Caller(self.who.token, self.form.key)
 
     def argument(self, name: str, default: str = "") -> str:
-        """From the address."""
+        """Return a path or query parameter."""
         return str(
             self.request.path_params.get(name) or self.request.query_params.get(name, default)
         )
 
     def number(self, name: str, digits: int = 9) -> int | None:
-        """A number from the address; whatever else stands there is ignored."""
+        """Return a parameter as a number; None for any other text."""
         text = self.argument(name)
         plain = text.isascii() and text.isdecimal() and len(text) <= digits
         return int(text) if plain else None
 
     @property
     def before_id(self) -> str:
-        """Where a list goes on that begins with the newest."""
+        """Return where a list with the newest first is resumed."""
         return self.argument("before") or END_OF_IDS
 
     async def look(self, work: Callable[[Visit], T]) -> T:
-        """Load something on one snapshot; a page with what stands around every page."""
+        """Run queries on one snapshot; for a page also those of the frame."""
 
         def load(ask: Ask) -> T:
             self._ask = ask
@@ -151,7 +151,7 @@ class Visit:
             self._ask = None
 
     def ask(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
-        """A query, on the snapshot of `look`."""
+        """Run a query on the snapshot of `look`."""
         assert self._ask is not None, "only what is loaded by `look` can ask"
         return self._ask(verb, *args, **given)
 
@@ -160,20 +160,20 @@ class Visit:
         return await self.site.app.gate(self.caller, verb, *args, **given)
 
     def enter(self, company_id: str) -> None:
-        """Look at the company that something belongs to."""
+        """Make a company of the visitor the current one."""
         for one in self.companies:
             if one["id"] == company_id:
                 self.company = one
 
     def link(self, path: str, **query: object) -> str:
-        """An address that leads the same visitor, and others, to the same company."""
+        """Return an address that keeps the current company, for other visitors, too."""
         given = {name: str(value) for name, value in query.items() if value not in (None, "")}
         if len(self.companies) > 1 and self.company is not None:
             given["company"] = self.company["id"]
         return f"{path}?{urlencode(given)}" if given else path
 
     def awaits(self) -> list[dict[str, Any]]:
-        """Everything that awaits the visitor; looked for once."""
+        """Return all items that await the visitor; queried once."""
         if self._awaits is None:
             self._awaits = self.ask(needs_you.listing) if self.companies else []
         return self._awaits
@@ -186,12 +186,12 @@ class Visit:
 
     @property
     def stops(self) -> str:
-        """The top of what the visitor may stop; empty for the whole company."""
+        """Return the agent at the top of what the visitor may stop; empty for the whole company."""
         return str((self.company or {}).get("scope_agent_id") or "")
 
     @property
     def back(self) -> str:
-        """This page, for a form that is on every page."""
+        """Return the address of this page, for forms in the frame."""
         return self.request.url.path if self.request.method == "GET" else ""
 
     def show(self, template: str, /, **values: Any) -> Page:
@@ -200,7 +200,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Page:
-    """Template and values of a page; it is rendered when its snapshot is over."""
+    """Template and values of a page; rendered after its snapshot has ended."""
 
     template: str
     values: dict[str, Any]
@@ -208,7 +208,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Undo:
-    """The form that takes back what was just done, offered beside what is said about it."""
+    """The form that undoes a change, offered beside its message."""
 
     address: str
     fields: dict[str, str] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class Undo:
 
 @dataclass(frozen=True)
 class Done:
-    """Result of a form: what was done, where to look at it, and how it is taken back."""
+    """Result of a form: message, address to redirect to, and how to undo it."""
 
     address: str
     said: str = ""
@@ -231,7 +231,7 @@ class Done:
 
 
 def _flash(request: Request) -> dict[str, Any] | None:
-    """Message about what was done before this page; nothing that is not ours."""
+    """Read the message of the form before this page; anything malformed is ignored."""
     try:
         kept = json.loads(unquote(request.cookies.get(SAID_COOKIE, "")))
         undo = kept.get("undo")
@@ -243,9 +243,9 @@ def _flash(request: Request) -> dict[str, Any] | None:
 
 
 Shown = Page | Response
-#: A page that needs more than queries waits for it, and looks by itself.
+#: A page with more than queries is a coroutine, and calls `look` itself.
 Show = Callable[[Visit], Shown] | Callable[[Visit], Coroutine[Any, Any, Shown]]
-#: Answers what it did; or a page, when it only worked something out with what was typed.
+#: Returns what it did, or a page if it only computed something from the form.
 Act = Callable[[Visit], Awaitable[Done | Shown]]
 
 
@@ -256,13 +256,13 @@ def _static() -> dict[str, bytes]:
 
 @functools.cache
 def _packed(name: str) -> bytes:
-    """A file as it goes over a slow line; nothing in it is anybody's secret."""
+    """Return a static file, compressed; compression is safe, since it has no secrets."""
     return gzip.compress(_static()[name], mtime=0)
 
 
 @functools.cache
 def _templates(edition: str) -> Environment:
-    """Compiled once, however many instances a process has."""
+    """Return the template environment, shared by all instances of a process."""
     found = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -281,7 +281,7 @@ def _templates(edition: str) -> Environment:
 
 
 class _Elsewhere(Route):
-    """All addresses but those that are for programs."""
+    """Catch-all route for all addresses except those of programs."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["path"].startswith(("/api/", "/mcp", "/static/")):
@@ -296,7 +296,7 @@ class Site:
     def __init__(self, app: App) -> None:
         self.app = app
         self._static = _static()
-        #: Changes whenever a file does, so that browsers may keep them for ever.
+        #: Digest of all static files, so that browsers may cache them for ever.
         self.edition = hashlib.sha256(b"".join(self._static.values())).hexdigest()[:12]
         self._templates = _templates(self.edition)
 
@@ -304,7 +304,7 @@ class Site:
         return HTMLResponse(self._templates.get_template(template).render(values), status, _HEADERS)
 
     def page(self, path: str, show: Show) -> Route:
-        """A page for who is signed in."""
+        """Route of a page for visitors who are signed in."""
 
         async def answer(request: Request) -> Response:
             strangers = 200 if path == "/" else 401
@@ -313,24 +313,25 @@ class Site:
         return Route(path, answer, methods=["GET"])
 
     def form(self, path: str, show: Show, act: Act) -> list[Route]:
-        """A page with one form, which is sent to the address of the page."""
+        """Routes of a page with one form, which is sent to the page's own address."""
         return [self.page(path, show), self.action(path, act, show)]
 
     def forms(self, path: str, show: Show, **acts: Act) -> list[Route]:
-        """The forms of the page at an address; each is sent below it, to its name."""
+        """Routes of several forms on a page; each is sent to its name below the page's address."""
         return [
             self.action(f"{path}/{name.replace('_', '-')}", act, show) for name, act in acts.items()
         ]
 
     def answered(self, path: str, act: Act, again: Show, back: Show) -> list[Route]:
-        """A form that answers with a page; who asks for that address later is led `back`."""
+        """Routes of a form that answers with a page; a later GET of its address is redirected by
+        `back`."""
         return [self.page(path, back), self.action(path, act, again)]
 
     def action(self, path: str, act: Act, again: Show) -> Route:
-        """Route of a form; `again` shows the page that it is on when it cannot be done."""
+        """Route of a form; `again` shows the form's page if it fails."""
 
         async def done(visit: Visit) -> Response:
-            await visit.look(lambda _: None)  # who it is
+            await visit.look(lambda _: None)  # identify the visitor
             try:
                 visit.form = await read_form(visit.request)
                 done = await act(visit)
@@ -373,7 +374,7 @@ class Site:
                 _packed(name) if packs else content,
                 media_type=types[name.rpartition(".")[2]],
                 headers={
-                    **_HEADERS,  # a worker has the policy that its script came with
+                    **_HEADERS,  # a service worker has the policy of its script
                     **({"Content-Encoding": "gzip"} if packs else {}),
                     "Vary": "Accept-Encoding",
                     "Cache-Control": "public, max-age=31536000, immutable"
@@ -385,7 +386,7 @@ class Site:
         return Route("/static/{name}", answer, methods=["GET"])
 
     def anything_else(self) -> Route:
-        """For a browser an address that does not exist is a page, too; programs get JSON."""
+        """Route of all other addresses: a page for browsers, JSON for programs."""
 
         def missing(_: Visit) -> Shown:
             raise NotFound("There is no page at this address.", "Search for what you want.")
@@ -409,7 +410,7 @@ class Site:
         return self.render("welcome.html", strangers)
 
     async def _shown(self, visit: Visit, show: Show) -> Response:
-        """A page, or the problem with it; raises if it is not known who looks."""
+        """Respond with a page, or with its error; raise if the visitor is unknown."""
         try:
             if inspect.iscoroutinefunction(show):
                 return await self._answered(visit, await show(visit))
@@ -459,7 +460,7 @@ class Site:
 
 
 def _chosen(request: Request, found: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The company that the address names, or that was looked at last, or the first."""
+    """Return the company in the address, or the last one, or the first."""
     for wanted in (request.query_params.get("company"), request.cookies.get(COMPANY_COOKIE)):
         for one in found:
             if wanted and wanted in (one["id"], one["name"]):

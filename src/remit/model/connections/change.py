@@ -1,4 +1,4 @@
-"""Changes: what an agent proposes to a repository, until somebody takes it in or declines it."""
+"""Changes that agents propose to repositories, until they are merged, declined or withdrawn."""
 
 import json
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ LONGEST_DESCRIPTION = 20_000
 LONGEST_COMMENT = 20_000
 LONGEST_PATH = 1000
 LONGEST_BRANCH = 100
-#: The folder of all branches that Remit pushes; it pushes nothing else.
+#: Prefix of all branches that Remit pushes; it pushes no other.
 REMOTE_FOLDER = "remit"
 
 
-#: CLOSED: declined, or given up.
+#: CLOSED: declined or withdrawn.
 ChangeStatus = StrEnum("ChangeStatus", "OPEN MERGED CLOSED")
 
 
@@ -37,8 +37,8 @@ ChangeStatus = StrEnum("ChangeStatus", "OPEN MERGED CLOSED")
 ChangeDecision = StrEnum("ChangeDecision", "APPROVED RETURNED")
 
 
-#: How commits come into the branch. MERGE: by a commit that has both as its parents. SQUASH: as one
-#: commit. FAST_FORWARD: as they are, if nothing else came in since.
+#: How commits are merged. MERGE: by a merge commit. SQUASH: as one commit. FAST_FORWARD: as they
+#: are, if nothing else was merged since.
 MergeMethod = StrEnum("MergeMethod", {"MERGE": "merge", "SQUASH": "squash", "FAST_FORWARD": "ff"})
 
 
@@ -59,29 +59,29 @@ class Change:
     agent_id: AgentId
     run_id: RunId | None
     outcome_id: OutcomeId | None
-    #: As the author calls it, and where it is pushed to.
+    #: The author's name for the branch, and the remote branch that it is pushed to.
     branch: str
     remote_branch: str
-    #: The branch that it goes into.
+    #: The target branch.
     target: str
     title: str
     description: str
-    #: Where it leaves that branch, and what is proposed: what a decision is about.
+    #: Its merge base and its head, which a decision is about.
     base_commit: str
     head_commit: str
     #: JSON list of the files that it touches.
     paths: str
-    #: The objects between these two, as a bundle of git.
+    #: The objects between base and head, as a git bundle.
     bundle_id: FileId
-    #: Goes up with every new head.
+    #: Incremented with every new head.
     revision: int
     status: ChangeStatus
     version: int
     created_at: Micros
     updated_at: Micros
-    #: The commit that the remote has.
+    #: The commit that was pushed last.
     published_commit: str | None = None
-    #: Whether it can be taken in as it is; None when nobody knows.
+    #: Whether it conflicts with the target; None if unknown.
     conflicts: bool | None = None
     decision: ChangeDecision | None = None
     decision_note: str | None = None
@@ -91,11 +91,11 @@ class Change:
     decided_by_agent: AgentId | None = None
     decided_by_user: UserId | None = None
     decided_at: Micros | None = None
-    #: The commit by which it came into the branch.
+    #: The commit that merged it.
     merged_commit: str | None = None
     ended_at: Micros | None = None
     ended_why: str | None = None
-    #: The request at the forge, and as JSON what the forge said about it last.
+    #: The request at the forge, and its last state there as JSON.
     request_number: int | None = None
     request_url: str | None = None
     request_seen: str | None = None
@@ -106,19 +106,19 @@ class Change:
 
     @property
     def ref(self) -> str:
-        """Where our copies of the repository have it."""
+        """Name of its head in Remit's copy of the repository."""
         return f"refs/{self.remote_branch}"
 
     @property
     def decided_by(self) -> str | None:
-        """The address of who decided last."""
+        """Return the address of the last decider."""
         if self.decided_by_agent is not None:
             return f"agent:{self.decided_by_agent}"
         return f"user:{self.decided_by_user}" if self.decided_by_user is not None else None
 
     @property
     def is_decided(self) -> bool:
-        """Whether the last decision is about what is proposed now."""
+        """Return whether the last decision is about the current head and base."""
         return self.decision is not None and (self.decided_head, self.decided_base) == (
             self.head_commit,
             self.base_commit,
@@ -130,7 +130,7 @@ class ChangeComment:
     id: ChangeCommentId
     company_id: CompanyId
     change_id: ChangeId
-    #: The subject of the comment: the proposal as it was then, perhaps a line of a file.
+    #: Commit that the comment is about, and perhaps a line of a file.
     head_commit: str
     path: str | None
     line: int | None
@@ -139,26 +139,26 @@ class ChangeComment:
     agent_id: AgentId | None
     user_id: UserId | None
     created_at: Micros
-    #: The forge's id of it, if it was written or published there.
+    #: Its id at the forge, if it was written or published there.
     outside_id: str | None = None
-    #: The author at the forge, and whether they are heard: others are from outside.
+    #: The author at the forge, and whether the board listens to them.
     outside_author: str | None = None
     heard: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeErrand(Queued):
-    """Waits in line to be done at the remote."""
+    """Queued work at the remote."""
 
     repo_id: RepoId
     change_id: ChangeId
     kind: Errand
-    #: JSON: what this kind needs besides the change.
+    #: JSON: arguments of this kind besides the change.
     details: str
 
 
 def branch_name(text: object) -> str:
-    """A branch as its author calls it; it becomes part of the name of one of the remote's."""
+    """Validate an author's name of a branch; it becomes part of a remote branch's name."""
     branch = repo_ref(text)
     bare = branch.removeprefix("refs/heads/")
     if len(bare) > LONGEST_BRANCH or bare.startswith("refs/") or bare == "HEAD":
@@ -170,6 +170,6 @@ def branch_name(text: object) -> str:
 
 
 def remote_branch(agent: str, branch: str) -> str:
-    """Where a branch of an agent is pushed to."""
+    """Return the remote branch that an agent's branch is pushed to."""
     own = f"{REMOTE_FOLDER}/{agent}/"
     return branch if branch.startswith(own) else own + branch

@@ -1,4 +1,4 @@
-"""Checks: commands that Remit runs on what is proposed to a repository, and what came of them."""
+"""Checks: commands that Remit runs on changes proposed to a repository, and their results."""
 
 import json
 import re
@@ -18,7 +18,7 @@ LONGEST_COMMAND = 1000
 LONGEST_LOG = 16_000
 MOST_CHECKS = 20
 LEAST_SECONDS, DEFAULT_SECONDS, MOST_SECONDS = 1, 600, 7200
-#: The files that `make` begins with: a proposal that changes them could change the check.
+#: The files that `make` reads first: a change of them could change the check.
 DEFAULT_PROTECTED = ("GNUmakefile", "Makefile", "makefile")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Escape sequences of terminals, and other invisible characters.
@@ -26,7 +26,7 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,1000}(?:\x07
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-#: REMIT: a command that Remit ran. FORGE: something that a forge says.
+#: REMIT: a command that Remit ran. FORGE: a check that a forge reports.
 CheckSource = StrEnum("CheckSource", "REMIT FORGE")
 
 
@@ -35,25 +35,25 @@ CheckResult = StrEnum("CheckResult", "PASSED FAILED")
 
 @dataclass(frozen=True, slots=True)
 class RepoCheck:
-    """A command that is run on each proposal to a repository, as the board has it."""
+    """A command that the board has run on each change proposed to a repository."""
 
     name: str
     command: str
     seconds: int = DEFAULT_SECONDS
     network: bool = False
-    #: Whether nothing is merged that it did not pass.
+    #: Whether a change that fails it cannot be merged.
     required: bool = False
-    #: Patterns of files that are as the base has them, whatever is proposed.
+    #: Patterns of files that are taken from the base, whatever the change does to them.
     protected: tuple[str, ...] = DEFAULT_PROTECTED
 
     def protects(self, path: str, base: frozenset[str]) -> bool:
-        """Whether a file is not the author's to change: also what the command itself names."""
+        """Return whether a file is taken from the base; so are files that the command names."""
         if any(path_pattern.matches(path, one) for one in self.protected):
             return True
         return path in base and path in named_in(self.command)
 
     def tries_the_same(self, other: "RepoCheck") -> bool:
-        """Whether what passed one passed the other; how long it may take says nothing of that."""
+        """Return whether a result of one holds for the other; their time limits may differ."""
         return (self.command, self.network, self.protected) == (
             *(other.command, other.network, other.protected),
         )
@@ -61,7 +61,7 @@ class RepoCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeCheck(Queued):
-    """A check of one proposal; it waits in line, is run, and has a result."""
+    """A check of one change: queued, run, with a result."""
 
     repo_id: RepoId
     change_id: ChangeId
@@ -69,16 +69,16 @@ class ChangeCheck(Queued):
     #: The commits that are checked.
     head_commit: str
     base_commit: str
-    #: JSON of the `RepoCheck`, as it was when this was proposed.
+    #: JSON of the `RepoCheck` at the time of the proposal.
     details: str
     result: CheckResult | None = None
-    #: The end of what was printed.
+    #: The end of its output.
     log: str | None = None
     evidence_id: FileId | None = None
 
     @property
     def state(self) -> str:
-        """For people: one word."""
+        """Return the state as one word for people."""
         if self.result is not None:
             return self.result.value
         words = {DeliveryStatus.QUEUED: "waiting", DeliveryStatus.LEASED: "running"}

@@ -1,7 +1,7 @@
 """Identity of an agent's commits: the agent is the author, and a person answers for it.
 
-What the agent's own commit claims counts for nothing: its author, its committer, its signature and
-every trailer that names somebody are replaced by what the company says.
+The claims of an agent's own commit are ignored: its author, committer, signature and every trailer
+that names somebody are replaced by the company's settings.
 """
 
 import re
@@ -13,13 +13,13 @@ MOST_CO_AUTHORS = 5
 LONGEST_NAMES = 500
 _NOT_IN_NAME = re.compile(r"[<>\x00-\x1f\x7f]")
 _SOMEBODY = re.compile(r"([^<>,;\x00-\x1f\x7f]{1,80}) <([^\s<>,;@]{1,64}@[^\s<>,;@]{1,190})>")
-#: Trailers that say who stands for a commit: only Remit writes them. git takes blanks before the
-#: colon, and a forge may take some before the name.
+#: Trailers that attribute a commit: only Remit writes them. git accepts blanks before the colon,
+#: and a forge may accept some before the name.
 _STANDS_FOR = re.compile(
     r"(?im)^[^\S\n]*(?:[a-z][a-z0-9-]*[-\u2010-\u2015]by|on-behalf-of|accountable|remit-[a-z-]+)"
     r"[^\S\n]*[:=\uff1a].*\n?"
 )
-#: Characters that begin a line to some programs, and to others do not.
+#: Characters that are line ends to some programs only.
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
@@ -29,7 +29,7 @@ class CommitIdentity:
     author: str
     committer: str
     trailers: tuple[str, ...] = ()
-    #: The secret with the key that it is signed with.
+    #: Name of the secret with the key that signs it.
     signing: str | None = None
 
     @classmethod
@@ -59,20 +59,20 @@ class CommitIdentity:
         return named(self.author)[1]
 
     def message(self, text: str, *more: str) -> str:
-        """The agent's message, with the names of those who stand for it; and no others."""
+        """Return the agent's message with Remit's trailers in place of any others of that kind."""
         lines = _CONTROL.sub("", _LINE_ENDS.sub("\n", text))
         body = _STANDS_FOR.sub("", lines).strip()
         return f"{body or 'Change'}\n\n" + "".join(f"{one}\n" for one in (*more, *self.trailers))
 
 
 def named(who: str) -> tuple[str, str]:
-    """The name and the address of somebody, as git takes them."""
+    """Split `Name <address>` into its name and its address."""
     name, _, address = who.rpartition(" <")
     return name, address.rstrip(">")
 
 
 def somebody(text: str, field: str) -> str | None:
-    """One person or program as `Name <address>`; an empty text is nobody."""
+    """Validate one person or program as `Name <address>`; None for an empty text."""
     found = some_people(text, field)
     if found is not None and ", " in found:
         raise BadInput(f"{field}: must be one name.", "Write it like Acme <bot@acme.example>.")
@@ -80,7 +80,7 @@ def somebody(text: str, field: str) -> str | None:
 
 
 def some_people(text: str, field: str) -> str | None:
-    """Some of them, separated by commas."""
+    """Validate several of them, separated by commas."""
     given = [" ".join(one.split()) for one in re.split(r"[,;\n]", text) if one.strip()]
     if len(given) > MOST_CO_AUTHORS or not all(map(_is_somebody, given)):
         raise BadInput(
@@ -91,7 +91,7 @@ def some_people(text: str, field: str) -> str | None:
 
 
 def _is_somebody(text: str) -> bool:
-    # git leaves these out at both ends of a name, and a name of nothing else is none.
+    # git strips these at both ends of a name; nothing else would be no name.
     return (found := _SOMEBODY.fullmatch(text)) is not None and _plain(found[1]) == found[1]
 
 

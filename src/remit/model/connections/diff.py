@@ -1,7 +1,7 @@
-"""Diffs of changes: read from the output of git, bounded, and safe to show.
+"""Diffs of changes: parsed from git's output, bounded, and escaped for display.
 
-Whatever an author put into a file or its name comes out as text that stays where it is shown: what
-would move a cursor, turn the direction of writing or hide something is shown by its number.
+Contents and names of files are untrusted: a character that moves a cursor, changes the direction of
+writing or is invisible is shown by its number.
 """
 
 import difflib
@@ -16,16 +16,16 @@ MOST_FILES = 500
 MOST_LINES = 6000
 MOST_LINES_OF_FILE = 2000
 LONGEST_LINE = 500
-#: Lines that are compared word by word.
+#: Most lines that are compared word by word.
 _MOST_PAIRS = 400
 _HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 _WORD = re.compile(r"\w+|\s+|.")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-#: How alike two lines are whose words are compared.
+#: Least similarity of two lines that are compared word by word.
 _ALIKE = 0.4
 _STATUS = {"A": "added", "D": "removed", "R": "renamed", "C": "copied", "T": "retyped"}
 _MODES = {"100644": "a file", "100755": "a program", "120000": "a link", "160000": "a submodule"}
-#: From, to; of the characters of a line.
+#: Start and end, in characters of a line.
 Span = tuple[int, int]
 
 
@@ -36,15 +36,15 @@ class DiffLine:
     #: A blank, `+` or `-`.
     kind: str
     text: str
-    #: Its number in the file as it was, and as it is proposed.
+    #: Its number in the old file and in the new one.
     old: int | None
     new: int | None
-    #: The spans that differ from the line that it replaces.
+    #: Spans that differ from the line it replaces.
     words: tuple[Span, ...] = ()
 
     @property
     def pieces(self) -> list[tuple[bool, str]]:
-        """The line in pieces, each with whether it differs."""
+        """Split the line into pieces, each with whether it differs."""
         found, at = [], 0
         for start, end in self.words:
             found += [(False, self.text[at:start]), (True, self.text[start:end])]
@@ -80,13 +80,13 @@ class FileDiff:
     path: str
     old_path: str
     status: str
-    #: A new kind that it did not have before: a program, a link.
+    #: A new kind of the file, such as a program or a link.
     note: str = ""
     #: None for what is not text.
     added: int | None = None
     removed: int | None = None
     hunks: list[Hunk] = field(default_factory=list)
-    #: Whether there is more of it than is shown.
+    #: Whether parts of it are not shown.
     cut: bool = False
 
 
@@ -97,7 +97,7 @@ class Diff:
     base: str
     head: str
     files: list[FileDiff]
-    #: Of all files, whether shown or not.
+    #: Totals of all files, shown or not.
     count: int
     added: int
     removed: int
@@ -105,7 +105,7 @@ class Diff:
 
 
 def visible(text: str, longest: int = LONGEST_LINE) -> str:
-    """A text as it can be shown anywhere: nothing in it does something or cannot be seen."""
+    """Escape a text for display anywhere: no control and no invisible characters."""
     shown = text[:longest]
     if not shown.isprintable():
         shown = "".join(_shown(char) for char in shown)
@@ -120,7 +120,7 @@ def _shown(char: str) -> str:
 
 
 def files_of(printed: bytes) -> list[FileDiff]:
-    """Files in the output of `git diff --raw --numstat -z --no-abbrev`."""
+    """Parse the output of `git diff --raw --numstat -z --no-abbrev`."""
     fields = printed.decode(errors="replace").split("\0")
     found: dict[str, FileDiff] = {}
     at = 0
@@ -150,7 +150,7 @@ def _note(old: str, new: str) -> str:
 
 
 def read(base: str, head: str, files: Sequence[FileDiff], patch: bytes, *, cut: bool) -> Diff:
-    """Put the hunks of a patch to its files, which come in the same order."""
+    """Add the hunks of a patch to its files, which come in the same order."""
     shown = list(files[:MOST_FILES])
     diff = Diff(
         base,
@@ -186,7 +186,8 @@ def read(base: str, head: str, files: Sequence[FileDiff], patch: bytes, *, cut: 
 
 
 def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
-    """As many lines as its head says, so that nothing in a file passes for a head."""
+    """Read as many lines as the hunk's header counts, so that no line of a file passes for a
+    header."""
     old, new = int(begun[1]), int(begun[3])
     old_left, new_left = int(begun[2] or 1), int(begun[4] or 1)
     found = []
@@ -220,7 +221,7 @@ def _blocks(lines: Sequence[DiffLine]) -> Iterator[list[DiffLine]]:
 
 
 def _compare(diff: Diff) -> None:
-    """Find the words that differ, where one line takes the place of another."""
+    """Find the words that differ between a line and its replacement."""
     left = _MOST_PAIRS
     for file in diff.files:
         for number, hunk in enumerate(file.hunks):

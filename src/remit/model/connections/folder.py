@@ -1,4 +1,4 @@
-"""Folders of a worker's machine that runs are shown: one to work in, and tool chains to read."""
+"""Folders of a worker's machine that are shown to runs: one to work in, and tool chains to read."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MOST_PROGRAMS = 20
 MOST_VARIABLES = 20
 LEAST_MEGABYTES = 10
 MOST_MEGABYTES = 1 << 20
-#: Of a lasting folder, unless the board says otherwise.
+#: Size limit of a lasting folder by default.
 DEFAULT_MEGABYTES = 4096
 
-#: Folders of the system, with all that is in them; a run sees what it needs of them anyway.
+#: System folders with all below them; a run sees what it needs of them anyway.
 _OF_THE_SYSTEM = tuple(
     PurePosixPath(one) for one in ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run")
 )
-#: Files in memory, which are like any others.
+#: Folders in memory are allowed like any others.
 _MEMORY = PurePosixPath("/dev/shm")  # noqa: S108
-#: Folders with one of these on their way, or right in them, hold somebody's keys.
+#: Names that mark a folder as holding credentials, in its path or directly inside.
 KEYS = frozenset(
     {
         *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".gcloud"),
@@ -36,7 +36,7 @@ KEYS = frozenset(
     }
 )
 _VARIABLE = re.compile(r"([A-Z_a-z][A-Z_a-z0-9]{0,99})=([^\0\n\r]{0,1000})")
-#: Variables that steer the sandbox of a run, or say whose run it is.
+#: Variables that control the sandbox of a run or its identity.
 _NOT_SET = re.compile(
     r"(?i)REMIT_.*|LD_.*|DYLD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|BASH_.*|ENV|IFS|PS4|SHELLOPTS"
     r"|PATH|HOME|TMPDIR|GIT_.*|.*_PROXY|SSL_CERT_.*|NODE_OPTIONS|PYTHONSTARTUP|PYTHONPATH|PERL5.*"
@@ -68,13 +68,13 @@ class Folder:
 
     @property
     def search(self) -> list[str]:
-        """Folders that it adds to PATH."""
+        """Return the folders that it adds to PATH."""
         assert self.path is not None
         return [str(PurePosixPath(self.path, one)) for one in json.loads(self.programs)]
 
 
 def folder_path(text: object) -> str:
-    """A folder by its whole name, that nothing secret lies in as far as names tell."""
+    """Validate an absolute path; refuse system folders, and paths whose names show credentials."""
     path = clean_line(text, "path", longest=LONGEST_PATH)
     steps = path.split("/")[1:]
     if not path.startswith("/") or any(step in ("", ".", "..") for step in steps) or ":" in path:
@@ -94,7 +94,7 @@ def folder_path(text: object) -> str:
 
 
 def refuse_keys(path: str, names: Iterable[str]) -> None:
-    """Whether what is right in a folder shows that it holds keys."""
+    """Refuse a folder whose top level shows that it holds keys or credentials."""
     if keys := KEYS.intersection(names):
         raise _keys(path, keys)
 
@@ -108,7 +108,7 @@ def _keys(path: str, keys: Iterable[str]) -> BadInput:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether one of two folders is the other, or lies in it."""
+    """Return whether two folders are equal, or one lies in the other."""
     first, second = PurePosixPath(one), PurePosixPath(other)
     return first == second or first in second.parents or second in first.parents
 
@@ -124,7 +124,7 @@ def program_folders(given: Sequence[str]) -> str:
 
 
 def set_variables(given: Sequence[str]) -> str:
-    """`NAME=VALUE` each; none that steers who holds the run."""
+    """Validate `NAME=VALUE` entries; refuse variables that control the run's environment."""
     found = {}
     for one in given:
         parts = _VARIABLE.fullmatch(one)

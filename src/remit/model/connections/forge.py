@@ -1,4 +1,4 @@
-"""Forges: sites around git remotes, with requests to take a change in, reviews, checks, issues."""
+"""Forges: sites around git remotes, with requests to merge, reviews, checks and issues."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SCP = re.compile(r"(?:[^@/:]+@)?([^@/:]+):(.+)")
 
 
-#: GITEA: also Forgejo. NONE: a remote that knows branches and nothing else.
+#: GITEA: also Forgejo. NONE: a plain remote that has only branches.
 ForgeKind = StrEnum("ForgeKind", "GITHUB GITLAB GITEA NONE")
 
 
@@ -32,7 +32,7 @@ RequestState = StrEnum("RequestState", "OPEN MERGED CLOSED")
 CheckState = StrEnum("CheckState", "PENDING PASSED FAILED")
 
 
-#: NONE: said without a verdict.
+#: NONE: a comment without a verdict.
 Verdict = StrEnum(
     "Verdict", {"APPROVED": "approved", "CHANGES": "changes requested", "NONE": "comment"}
 )
@@ -41,23 +41,23 @@ Verdict = StrEnum(
 @dataclass(frozen=True, slots=True)
 class Person:
     login: str
-    #: As the forge counts them.
+    #: The forge's numeric id.
     id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to take a branch in, as the forge describes it."""
+    """A request to merge a branch (pull request), as the forge describes it."""
 
     number: int
     url: str
     branch: str
-    #: The commit that it would take in, and the branch that it would take it into.
+    #: The commit it would merge, and the target branch.
     head: str
     target: str
     state: RequestState
     body: str = ""
-    #: None when the forge has not found out.
+    #: None while the forge has not computed it.
     mergeable: bool | None = None
     merged_commit: str | None = None
     merged_by: str = ""
@@ -67,7 +67,7 @@ class Request:
 class Said:
     """A review or a comment."""
 
-    #: Unique among all that is said about one request.
+    #: Unique among the reviews and comments of a request.
     id: str
     by: Person
     body: str
@@ -75,7 +75,7 @@ class Said:
     commit: str | None = None
     path: str | None = None
     line: int | None = None
-    #: Whether the line is one of the file as it was.
+    #: Whether the line is one of the old file.
     old: bool = False
 
 
@@ -85,9 +85,9 @@ class ForgeCheck:
     name: str
     state: CheckState
     url: str = ""
-    #: The forge's own summary; the log is asked for apart from that.
+    #: The forge's summary; the log is fetched separately.
     summary: str = ""
-    #: Names its log, if the forge has one.
+    #: Reference of its log, if the forge has one.
     log: str = ""
 
 
@@ -98,17 +98,17 @@ class Issue:
     title: str
     body: str
     by: Person
-    #: When something about it changed, as the forge writes it.
+    #: Time of its last change, in the forge's format.
     updated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgeWatch(Polled):
-    """Somebody looks regularly at what happens at the forge of a repository."""
+    """Lease of the regular poll of a repository's forge."""
 
     repo_id: RepoId
     looked_at: Micros | None = None
-    #: JSON: what the forge said that later questions are about.
+    #: JSON: state for the next poll, such as the tags of the forge's last responses.
     cursor: str = "{}"
 
 
@@ -125,13 +125,13 @@ class ForgeIssue:
     labelled_by: str
     outcome_id: OutcomeId
     created_at: Micros
-    #: The forge's id of our comment on its outcome.
+    #: The forge's id of Remit's comment about the outcome.
     told: str | None = None
     told_at: Micros | None = None
 
 
 def merge_methods(kind: str | None) -> tuple[MergeMethod, ...]:
-    """Ways to take a change in that there are where it is taken in."""
+    """Return the merge methods that a kind of forge offers; a plain remote has all."""
     if kind in (ForgeKind.GITHUB, ForgeKind.GITLAB):
         return (MergeMethod.MERGE, MergeMethod.SQUASH)
     return tuple(MergeMethod)
@@ -144,10 +144,10 @@ def commit_id(text: str) -> str:
 
 
 def host_and_path(url: str) -> tuple[str, str]:
-    """Of the address of a repository: the host, and the path without a suffix."""
+    """Split a repository's address into its host and its path without `.git`."""
     if "://" in url:
         parts = urlsplit(url)
-        # The port of ssh is none of the API's.
+        # The port of ssh is not the API's.
         host = parts.netloc if parts.scheme == "https" else parts.hostname or ""
         path = parts.path
     elif (found := _SCP.fullmatch(url)) and not url.startswith("/"):
@@ -158,7 +158,7 @@ def host_and_path(url: str) -> tuple[str, str]:
 
 
 def api_address(text: object) -> str:
-    """Where a forge is asked. Unencrypted only where nothing leaves the machine or its network."""
+    """Validate the address of a forge's API; plain http only within the machine or its network."""
     url = clean_line(text, "api", longest=LONGEST_URL).rstrip("/")
     try:
         parts = urlsplit(url)
@@ -186,7 +186,7 @@ def _is_near(host: str) -> bool:
 
 
 def usual_api(kind: ForgeKind, url: str) -> str:
-    """Where the forge of a repository is asked when nobody says."""
+    """Return the default address of the API of a repository's forge."""
     host, _ = host_and_path(url)
     if kind is ForgeKind.GITHUB:
         return "https://api.github.com" if host == "github.com" else f"https://{host}/api/v3"
@@ -194,7 +194,7 @@ def usual_api(kind: ForgeKind, url: str) -> str:
 
 
 def people(listed: object) -> str:
-    """People who are heard from the forge, by their names there, as JSON."""
+    """Validate logins of people whom Remit listens to at the forge, as JSON."""
     if isinstance(listed, str):
         listed = listed.replace(",", " ").split()
     if not isinstance(listed, list | tuple) or len(listed) > MOST_PEOPLE:

@@ -1,4 +1,4 @@
-"""MCP servers that a company has besides Remit's own; agents use them through Remit."""
+"""MCP servers of a company besides Remit's own; agents use them through Remit."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from remit.model.connections.secret import is_line, parse_command, parse_templat
 from remit.model.organisation.grant import Resource, ResourceKind
 from remit.model.registered import Registered
 
-#: Between the name of a server and that of its tool; in no name of a server, so it is found again.
+#: Separates server and tool in a tool's name; no server's name contains it.
 SEPARATOR = "__"
 MOST_SETTINGS = 64
 LONGEST_URL = 2000
@@ -41,7 +41,7 @@ Transport = StrEnum("Transport", "STDIO HTTP")
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A server as somebody describes it."""
+    """The definition of a server: transport, address or command, and settings."""
 
     transport: Transport
     #: JSON: the program and its arguments.
@@ -49,7 +49,7 @@ class Definition:
     url: str | None
     #: JSON: variables of the program, or headers of the requests.
     plain: str
-    #: JSON: the same, as texts in which a secret is named in braces.
+    #: JSON: the same with secrets, as templates that name a secret in braces.
     secret: str
     #: Whether the variables are given to the agent's own programs as well.
     inject: bool
@@ -105,7 +105,7 @@ def define(
     secret_headers: object = None,
     inject: object = False,
 ) -> Definition:
-    """A definition that makes sense, or BadInput that says what does not."""
+    """Validate a definition; BadInput names what is wrong."""
     if (command is None) == (url is None):
         raise BadInput("Give either command or url.", "Use one of the two.")
     if not isinstance(inject, bool):

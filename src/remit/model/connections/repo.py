@@ -13,7 +13,7 @@ LONGEST_URL = 2000
 LONGEST_REF = 200
 LONGEST_USER = 200
 
-#: As in `repo:<name>`; it is also the name of a folder, and starts with no dot or dash.
+#: As in `repo:<name>`; also the name of a folder, so it starts with no dot or dash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]")
 _LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -26,37 +26,37 @@ _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeSettings:
-    """The forge of a repository: how it is asked, and who is heard from it."""
+    """Settings of a repository's forge: API, credentials, and the people it listens to."""
 
     #: The kind of the forge, and the address of its API; None for branches alone.
     forge: str | None = None
     api: str | None = None
-    #: The names of the secrets that open the API, if `secret` does not, and that sign webhooks.
+    #: Names of secrets: for the API, if it is not `secret`, and for signatures of webhooks.
     api_secret: str | None = None
     hook: str | None = None
-    #: JSON list: who is heard from the forge besides those who may push there.
+    #: JSON list: logins that Remit listens to, besides those who may push.
     people: str = "[]"
-    #: Issues become outcomes by this label, if one of these people set it.
+    #: Label that makes an issue an outcome, if one of these people set it.
     label: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepoSpec(ForgeSettings):
-    """A repository as somebody describes it."""
+    """The description of a repository."""
 
     name: str
     url: str
-    #: The branch, tag or commit to clone when none is asked for; None means the remote's own.
+    #: Default branch, tag or commit to clone; None is the remote's own.
     ref: str | None = None
     username: str | None = None
-    #: The name of the secret that opens it.
+    #: Name of the secret that opens it.
     secret: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repo(RepoSpec, Registered):
     id: RepoId
-    #: JSON: what is run on each proposal; see `check.read`.
+    #: JSON: the checks of each proposed change; see `check.read`.
     checks: str | None = None
 
     @property
@@ -74,7 +74,7 @@ def repo_name(text: object) -> str:
 
 
 def repo_url(text: object) -> str:
-    """An address that git can fetch from and that runs nothing and holds no password."""
+    """Validate an address for git: it runs no program and holds no password."""
     url = clean_line(text, "url", longest=LONGEST_URL)
     if " " in url or "\\" in url:
         raise _bad_url(url)
@@ -130,13 +130,13 @@ def is_local(url: str) -> bool:
 
 
 def site(url: str) -> str:
-    """Of an https address: what a password is for, and nothing else."""
+    """Return scheme and host of an https address, which a password is for."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def repo_ref(text: object) -> str:
-    """A branch, a tag or a commit, in the form in which git knows them."""
+    """Validate a branch, a tag or a commit in git's form."""
     if (
         not isinstance(text, str)
         or not 0 < len(text) <= LONGEST_REF
@@ -155,7 +155,7 @@ def is_commit(ref: str) -> bool:
 
 
 def user_name(text: object) -> str:
-    """User name that goes with the secret, at the remote."""
+    """Validate the user name for the secret at the remote."""
     name = clean_line(text, "username", longest=LONGEST_USER)
     if " " in name:
         raise BadInput("username has a blank.", "Give the name as the remote knows it.")

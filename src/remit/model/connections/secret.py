@@ -1,4 +1,4 @@
-"""Secrets: where a value is found, never the value itself."""
+"""Secrets: the source of a value, never the value itself."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from remit.model.text import matching
 #: Sources of every instance; plugins add others.
 ENVIRONMENT, FILE, COMMAND = "env", "file", "command"
 BUILT_IN = (ENVIRONMENT, FILE, COMMAND)
-#: A shorter value stands in too many texts to be taken out of them.
+#: Shorter values occur in too many texts to be redacted.
 SHORTEST_VALUE = 6
 LONGEST_VALUE = 64 * 1024
 LONGEST_PLACE = 4096
@@ -29,7 +29,7 @@ _REFERENCE = re.compile(r"\{([^{}]*)\}")
 @dataclass(frozen=True, slots=True)
 class Secret(Registered):
     id: SecretId
-    #: Where the value is found, never the value itself.
+    #: The source of the value, never the value itself.
     source: str
     #: A variable, a file, a command as JSON, or what a plugin understands.
     place: str
@@ -50,7 +50,7 @@ def source_name(text: object) -> str:
 
 
 def parse_place(source: str, place: object) -> str:
-    """Where a source is to look, in the form in which it is kept."""
+    """Validate a place for its source, and return it in stored form."""
     if source == COMMAND:
         return json.dumps(parse_command(place))
     if not isinstance(place, str) or not 0 < len(place) <= LONGEST_PLACE or not is_line(place):
@@ -68,7 +68,7 @@ def parse_place(source: str, place: object) -> str:
 
 
 def parse_command(argv: object) -> list[str]:
-    """A program and its arguments; it is started as it stands, without a shell."""
+    """Validate a program and its arguments, which are started without a shell."""
     if (
         not isinstance(argv, list)
         or not 0 < len(argv) <= MOST_ARGUMENTS
@@ -84,7 +84,7 @@ def parse_command(argv: object) -> list[str]:
 
 
 def shown_place(secret: Secret) -> str:
-    """For a person."""
+    """Return the place in a form for people."""
     return shlex.join(json.loads(secret.place)) if secret.source == COMMAND else secret.place
 
 
@@ -92,7 +92,7 @@ def shown_place(secret: Secret) -> str:
 
 
 def parse_template(text: object, field: str) -> str:
-    """The name of a secret, or a text with one in braces, such as `Bearer {github-token}`."""
+    """Validate a secret's name, or a text with names in braces: `Bearer {github-token}`."""
     if not isinstance(text, str) or len(text) > LONGEST_PLACE or not is_line(text):
         raise BadInput(f"{field} must name a secret.", "Write it like KEY=github-token.")
     if "{" not in text and "}" not in text:
@@ -108,7 +108,7 @@ def parse_template(text: object, field: str) -> str:
 
 
 def named_in(templates: Iterable[str]) -> list[str]:
-    """The secrets that these texts name, each once."""
+    """Return the names of all secrets in these templates, each once."""
     return list(dict.fromkeys(name for one in templates for name in _REFERENCE.findall(one)))
 
 
@@ -117,7 +117,7 @@ def filled(template: str, values: dict[str, str]) -> str:
 
 
 def is_line(text: str) -> bool:
-    """Without control characters or halves of characters."""
+    """Return whether a text has no control characters and no lone surrogates."""
     return _is_text(text) and not any(ord(char) < 32 or ord(char) == 127 for char in text)
 
 

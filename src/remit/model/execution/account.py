@@ -2,7 +2,7 @@
 
 An *account* is what a provider's limit applies to: a company's use of one adapter, at one address,
 with one credential. A *set-up* is an adapter as it is installed on one worker. Both are open until
-a run finds that they are not; then nobody who depends on them is started, until they work again.
+a run finds a fault in them; then no agent that depends on them is started, until they work again.
 """
 
 import hashlib
@@ -19,9 +19,9 @@ from remit.model.execution.fault import Fault, Holds
 
 AccountId = NewType("AccountId", str)
 
-#: A time that a provider names is believed for so long at most.
+#: Longest time from a provider that is believed.
 LONGEST_BELIEVED: Micros = DAY
-#: Pauses between tries of a closed account; the last of them repeats.
+#: Pauses between probes of a closed account; the last of them repeats.
 PROBES: tuple[Micros, ...] = (
     5 * SECOND,
     15 * SECOND,
@@ -30,19 +30,19 @@ PROBES: tuple[Micros, ...] = (
     5 * MINUTE,
     15 * MINUTE,
 )
-#: After it opened, one agent is started, within the next second two, then four, and so on.
+#: Step of the ramp after it opened: one start, two in the next step, then four, and so on.
 RAMP_STEP: Micros = SECOND
-#: After this all can be started.
+#: Length of the ramp; afterwards starts are unlimited.
 RAMP: Micros = 10 * RAMP_STEP
-#: The same trouble that is back so soon is not told of again.
+#: A fault that recurs sooner is not reported again.
 TOLD_AGAIN_AFTER: Micros = HOUR
-#: Shorter faults are not worth a letter.
+#: Shorter closures are not reported.
 WORTH_TELLING: Micros = MINUTE
 _LONGEST_CAUSE = 500
 _LONGEST_NAME = 200
 
 
-#: CLOSED: until a time that the provider named. FAILING: nobody knows until when.
+#: CLOSED: until a time that the provider named. FAILING: for an unknown time.
 AccountState = StrEnum("AccountState", "OPEN CLOSED FAILING")
 
 
@@ -50,36 +50,36 @@ AccountState = StrEnum("AccountState", "OPEN CLOSED FAILING")
 class Account:
     """An account or a set-up, by its `kind`."""
 
-    #: A digest of the company and of what makes it another account.
+    #: Digest of the company and of all that distinguishes accounts.
     id: AccountId
     company_id: CompanyId
     kind: Holds
     name: str
     adapter_type: str
-    #: Where the model is reached, or which program is run; empty for the adapter's own choice.
+    #: Address of the model, or the program; empty for the adapter's default.
     endpoint: str
     #: Of an account: `secret:NAME`, `own:…` for a key in the configuration, or `worker`.
     credential: str
-    #: Of a set-up: where it is.
+    #: Of a set-up: its worker.
     worker: str | None
     created_at: Micros
     state: AccountState = AccountState.OPEN
     fault: str | None = None
     cause: str | None = None
-    #: Since when it is not open, and until when as its provider says.
+    #: Start of the closure, and its end as the provider named it.
     since: Micros | None = None
     until: Micros | None = None
-    #: When it is tried next, and by which run.
+    #: Time of the next probe, and the run that makes it.
     probe_at: Micros | None = None
     probe_run_id: RunId | None = None
-    #: How often in a row it was found not to work.
+    #: Number of failures in a row.
     failures: int = 0
-    #: When it opened last, and how many were started since while that counted.
+    #: When it opened last, and how many runs started during the ramp.
     opened_at: Micros | None = None
     started: int = 0
-    #: When a run of it last ended well.
+    #: Time of the last run that ended well.
     answered_at: Micros | None = None
-    #: When the board was last told, and of which fault.
+    #: Last report to the board, and its fault.
     told_at: Micros | None = None
     told_fault: str | None = None
 
@@ -91,7 +91,7 @@ class Account:
 def account_for(
     company: CompanyId, adapter_type: str, config: Mapping[str, Any], now: Micros
 ) -> Account:
-    """The account that an agent with this configuration uses."""
+    """Return the account that an agent with this configuration uses."""
     variables = _texts(config.get("env"))
     address = next(
         (value for name, value in sorted(variables.items()) if name.endswith("_BASE_URL")), ""
@@ -124,7 +124,7 @@ def account_for(
 def setup_for(
     company: CompanyId, adapter_type: str, config: Mapping[str, Any], worker: str, now: Micros
 ) -> Account:
-    """The set-up with which a worker runs an agent with this configuration."""
+    """Return the set-up with which a worker runs an agent with this configuration."""
     program = _command(config)
     name = f"setup:{adapter_type}{':' if program else ''}{program}@{worker}"
     return _new(company, Holds.SETUP, name, adapter_type, program, "", worker, now)
@@ -157,11 +157,11 @@ def _new(
 def closed(
     account: Account, fault: Fault, until: Micros | None, cause: str, now: Micros, *, probed: bool
 ) -> Account:
-    """The account after a run found that it does not work; `probed` if that run was to find out."""
+    """Return the account after a run failed because of it; `probed` if the run was a probe."""
     if until is not None:
         until = min(until, now + LONGEST_BELIEVED) if until > now else None
     if account.is_held and not probed:
-        # It was under way when the account closed; what it knows of the end is worth having.
+        # The run began before the closure; a later end that it reports is adopted.
         if until is None or until <= (account.probe_at or 0):
             return account
         return replace(
@@ -187,14 +187,14 @@ def closed(
     )
 
 
-#: The values of an account that works.
+#: Fields that an open account clears.
 _UNTROUBLED: dict[str, Any] = dict.fromkeys(
     ("fault", "cause", "since", "until", "probe_at", "probe_run_id")
 )
 
 
 def opened(account: Account, now: Micros, *, proved: bool = True) -> Account:
-    """The account after it worked again; unless `proved`, what failed before is not forgotten."""
+    """Return the account open again; unless `proved`, its failures still count."""
     now_on: dict[str, Any] = {"state": AccountState.OPEN, "opened_at": now, "started": 0}
     if proved:
         now_on |= {"failures": 0, "answered_at": now}
@@ -202,12 +202,12 @@ def opened(account: Account, now: Micros, *, proved: bool = True) -> Account:
 
 
 def ramping(account: Account, now: Micros) -> bool:
-    """Whether it opened just now, so that not everybody is started at once."""
+    """Return whether it opened just now, so that starts are limited."""
     return account.opened_at is not None and 0 <= now - account.opened_at < RAMP
 
 
 def may_start(account: Account, now: Micros) -> bool:
-    """Whether one more may be started on an open account."""
+    """Return whether one more run may start on an open account."""
     if not ramping(account, now):
         return True
     assert account.opened_at is not None
@@ -216,7 +216,7 @@ def may_start(account: Account, now: Micros) -> bool:
 
 
 def is_worth_telling(account: Account, now: Micros) -> bool:
-    """Whether the board is told that it is closed: once for each trouble that lasts."""
+    """Return whether a closure is reported to the board: once for each fault that lasts."""
     if account.told_at is not None and account.since is not None:
         if account.told_at >= account.since:
             return False
@@ -238,7 +238,7 @@ def _text(config: Mapping[str, Any], name: str) -> str:
 
 
 def _command(config: Mapping[str, Any]) -> str:
-    """The program that is run; with arguments it is another one."""
+    """Return the program, with a digest of its arguments if it has any."""
     program, given = _text(config, "command"), config.get("args")
     return f"{program}#{_digest(json.dumps(given))[:6]}" if program and given else program
 
@@ -250,7 +250,7 @@ def _texts(value: object) -> dict[str, str]:
 
 
 def _short(endpoint: str) -> str:
-    """An address as people know it: without the scheme, and without a key in its query."""
+    """Return an address without scheme, credentials and query."""
     if "://" not in endpoint:
         return endpoint
     parts = urlsplit(endpoint)

@@ -28,9 +28,9 @@ class Limited(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Metered:
-    """Tokens and cost that something has taken from a model so far."""
+    """Tokens and cost that were taken from a model so far."""
 
-    __slots__ = ()  # whoever inherits makes them, also beside another base
+    __slots__ = ()  # subclasses define theirs, also beside another base
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -43,7 +43,7 @@ METERS = tuple(one.name for one in fields(Metered))
 
 
 class Taken(Protocol):
-    """Tokens and cost that somebody took from a model, such as an adapter reports."""
+    """Tokens and cost in any record, such as an adapter's report."""
 
     @property
     def tokens_in(self) -> int: ...
@@ -60,7 +60,7 @@ def amount_of(taken: Taken, kind: Kind) -> int:
 
 
 def limit_of(agent: Limited, kind: Kind) -> int | None:
-    """The agent's own monthly budget, if it has one."""
+    """Return the agent's own monthly budget; None if it has none."""
     if kind is Kind.TOKENS:
         return agent.budget_monthly_tokens
     cents = agent.budget_monthly_cents
@@ -78,16 +78,16 @@ def shown(kind: Kind, amount: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A monthly budget, and what became of it."""
+    """A monthly budget with what is reserved, set aside and charged of it."""
 
     agent_id: AgentId
     kind: Kind
     amount: int
-    #: For the nearest accounts below it.
+    #: Reserved for the nearest budgets below it.
     reserved: int
     month: Micros
     charged: int
-    #: For outcomes, out of this account: what of it can be spent in this month.
+    #: Set aside for outcomes, as far as it can be spent in this month.
     set_aside: int
 
     def charged_in(self, month: Micros) -> int:
@@ -99,20 +99,20 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Set aside for an outcome that was handed over; what is unspent returns when it closes."""
+    """Budget set aside for a delegated outcome; the rest returns when the outcome closes."""
 
     id: str
     company_id: CompanyId
     kind: Kind
     agent_id: AgentId
     giver_id: AgentId
-    #: Out of whose account; nobody's where nobody above has one.
+    #: Agent whose budget pays; None if no agent above has one.
     account_id: AgentId | None
-    #: The outcome that it is for, and with which it closes.
+    #: The outcome it is for, which ends it.
     outcome_id: OutcomeId
     amount: int
     spent: int
-    #: A month, by its beginning, and how much was spent before it.
+    #: Start of a month, and the amount spent before it.
     month: Micros
     spent_before: int
     created_at: Micros
@@ -123,17 +123,17 @@ class Reservation:
         return max(self.amount - self.spent, 0)
 
     def before(self, month: Micros) -> int:
-        """Spending before this month."""
+        """Return the amount spent before this month."""
         return self.spent_before if self.month == month else self.spent
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An agent that is not started, and whose budget is used up."""
+    """An agent that is not started because a budget is used up."""
 
     agent_id: AgentId
     company_id: CompanyId
-    #: Whose budget, and of what.
+    #: Agent whose budget it is, and its kind.
     holder_id: AgentId
     kind: Kind
     since: Micros

@@ -25,9 +25,9 @@ from enum import StrEnum
 class Fault(StrEnum):
     """Cause of a run that did not end well."""
 
-    #: The letter breaks whoever reads it.
+    #: The letter makes its readers fail.
     MESSAGE = "message"
-    #: The agent itself: whatever is not recognised as something else.
+    #: The agent itself, and any unrecognised cause.
     AGENT = "agent"
     #: The run took all the turns of a model that one run may take.
     TURNS = "turns"
@@ -35,25 +35,25 @@ class Fault(StrEnum):
     REPETITION = "repetition"
     #: The conversation had no room left.
     CONTEXT = "context"
-    #: The program, or how it is called, on this worker.
+    #: The program or its configuration on this worker.
     SETUP = "setup"
     #: The provider did not accept the credential.
     AUTH = "auth"
-    #: The provider said that too much was asked of it, and perhaps until when.
+    #: The provider's rate limit, perhaps with its end.
     RATE = "rate"
     #: The provider is in trouble.
     OVERLOAD = "overload"
-    #: The provider wants to be paid first.
+    #: The provider demands payment.
     BILLING = "billing"
     #: The provider could not be reached, or an answer was cut off in the middle.
     NETWORK = "network"
     #: Somebody stopped it.
     STOPPED = "stopped"
-    #: Its worker died, or was not heard of any more.
+    #: Its worker died, or its lease expired.
     LOST = "lost"
 
 
-#: The thing that a fault closes for everybody who depends on it.
+#: The dependency that a fault closes for all its agents.
 Holds = StrEnum("Holds", "ACCOUNT SETUP")
 
 
@@ -66,14 +66,14 @@ Tells = StrEnum("Tells", "NOBODY BOSS BOARD")
 class Consequence:
     """Consequences of a fault."""
 
-    #: Whether it is an attempt of the letters that the run had taken up.
+    #: Whether it counts as an attempt of the letters in the run.
     counts: bool = False
-    #: Whether its agent waits before it is started again.
+    #: Whether the agent's next start is delayed.
     backs_off: bool = False
-    #: Whether letters that it befalls again and again are handed over one at a time.
+    #: Whether letters in repeated failures are delivered one at a time.
     isolates: bool = False
     holds: Holds | None = None
-    #: Whether letters that return say that a run may have handled them.
+    #: Whether returned letters carry the mark that a run may have handled them.
     begun: bool = True
     tells: Tells = Tells.NOBODY
 
@@ -84,7 +84,7 @@ _OF_THE_ACCOUNT = Consequence(holds=Holds.ACCOUNT, tells=Tells.BOARD)
 CONSEQUENCES: dict[Fault, Consequence] = {
     Fault.MESSAGE: Consequence(counts=True, tells=Tells.BOSS),
     Fault.AGENT: _OF_THE_AGENT,
-    # Work that takes many turns is no sign of a bad letter.
+    # Many turns are no sign of a bad letter.
     Fault.TURNS: Consequence(backs_off=True, tells=Tells.BOSS),
     Fault.REPETITION: _OF_THE_AGENT,
     Fault.LOST: _OF_THE_AGENT,
@@ -98,12 +98,12 @@ CONSEQUENCES: dict[Fault, Consequence] = {
     Fault.STOPPED: Consequence(),
 }
 
-#: A run that got something done and ended like this is followed by another at once.
+#: After such a fault a run with progress is continued at once.
 CUT_SHORT = frozenset({Fault.TURNS, Fault.CONTEXT})
-#: Of these a single run is no proof: while others are answered, it is the run's own.
+#: Faults that one run does not prove: while other runs succeed, it is the run's own.
 NEEDS_PROOF = frozenset({Fault.OVERLOAD, Fault.NETWORK})
 
-#: The one word with which an adapter says how a run ended, where it does not name the fault.
+#: Exit reasons of adapters, where they do not name the fault.
 _BY_REASON: dict[str, Fault] = {
     "stopped": Fault.STOPPED,
     "lost": Fault.LOST,
@@ -123,12 +123,12 @@ _BY_REASON: dict[str, Fault] = {
     "connection": Fault.NETWORK,
     "cut_off": Fault.NETWORK,
 }
-#: Reasons that a person has to mend: no run of the agent can end in another way until then.
+#: Reasons that only a person can mend: until then every run would end in the same way.
 UNMENDABLE = frozenset({"no_adapter", "bad_configuration"})
 
 
 def fault_of(named: str | None, reason: str | None) -> Fault:
-    """The fault of a run that did not end well; what is not recognised is the agent's."""
+    """Return the fault of a failed run; an unrecognised one is the agent's."""
     try:
         return Fault(named or "")
     except ValueError:

@@ -8,15 +8,15 @@ from remit.ids import AgentId, CompanyId, JobId, MessageId
 from remit.model.execution.budget import Metered
 from remit.model.leased import Leased
 
-#: A job whose workers vanished this often is given up: it may be what makes them vanish.
+#: Most attempts of a job whose workers died: the job may be the cause.
 MOST_ATTEMPTS = 3
 #: The most unfinished jobs of one agent; more are refused, not put off.
 MOST_UNFINISHED = 100
-#: Of the text that is run; what is longer is attached as a file.
+#: Largest text of a request; a longer one is attached as a file.
 LARGEST_TEXT = 1 << 20
-#: Of the answer, in characters.
+#: Longest answer in characters.
 LONGEST_ANSWER = 1 << 20
-#: The prefix of the reason when a job did not work.
+#: Prefix of the reason for a failed job.
 FAILED = "Background job failed: "
 
 
@@ -37,12 +37,12 @@ class Job(Leased, Metered):
     adapter_type: str
     #: JSON text: the sender's configuration when it asked.
     adapter_config: str
-    #: Not before this time.
+    #: Earliest time of its start.
     due_at: Micros
     created_at: Micros
-    #: How often a program was started for it.
+    #: Number of starts of its program.
     attempts: int = 0
-    #: The closed account or set-up that it waits for or, while it runs, finds out about.
+    #: The closed account or set-up that it waits for or, while it runs, probes.
     held_by: str | None = None
     started_at: Micros | None = None
     ended_at: Micros | None = None

@@ -1,7 +1,7 @@
-"""Limits: how much a run, an agent and a company may take before somebody looks at it.
+"""Limits of runs, agents and companies, beyond which a person has to look.
 
-They hold without any setting. Turns and identical calls end a run; the others keep runs from
-being started until the hour or the day allows it, or until somebody raises the limit.
+They apply by default. Turns and identical calls end a run; the others delay starts until the hour
+or the day has passed, or until the limit is raised.
 """
 
 import json
@@ -27,7 +27,7 @@ class Limit(StrEnum):
 
     @property
     def spelled(self) -> str:
-        """As people write it: in commands, in files and over HTTP."""
+        """Return the name that people write: in commands, in files and over HTTP."""
         first, *rest = self.value.split("_")
         return first + "".join(word.capitalize() for word in rest)
 
@@ -41,7 +41,7 @@ WORDS: Final[Mapping[Limit, str]] = {
     Limit.COMPANY_RUNS_PER_HOUR: "runs of the company within an hour",
     Limit.COMPANY_CENTS_PER_DAY: "cents that the company spends in a day (UTC)",
 }
-#: How a run ended that a limit ended, and whose fault that was.
+#: Exit reasons of runs that a limit ended, with their faults.
 MAX_TURNS: Final = "max_turns"
 REPETITION: Final = "repetition"
 RUNAWAY: Final[Mapping[str, Fault]] = {MAX_TURNS: Fault.TURNS, REPETITION: Fault.REPETITION}
@@ -70,7 +70,7 @@ class Limits:
 
     @property
     def money_per_day(self) -> int | None:
-        """In millionths of a dollar."""
+        """The daily limit in millionths of a dollar."""
         return None if self.company_cents_per_day is None else self.company_cents_per_day * CENT
 
     def view(self) -> dict[str, int | None]:
@@ -82,12 +82,12 @@ DEFAULTS: Final = {limit: Limits().of(limit) or 0 for limit in Limit}
 
 
 def stored(text: str) -> Limits:
-    """The limits of a company as its row has them: JSON with those that somebody set."""
+    """Parse the limits of a company's row: JSON with those that were set."""
     return Limits(**json.loads(text))
 
 
 def changed(text: str, given: object) -> str:
-    """The same row with these limits set; a number, or 0, None or "none" for no limit."""
+    """Return the row's text with these limits set; 0, None or "none" for no limit."""
     if not isinstance(given, Mapping):
         raise BadInput("limits: must be an object.", f"Name one of {_known()}.")
     kept: dict[str, int | None] = json.loads(text)
@@ -98,7 +98,7 @@ def changed(text: str, given: object) -> str:
 
 
 def is_as_before(text: str, given: object) -> bool:
-    """Whether setting these limits would change nothing."""
+    """Return whether setting these limits would change nothing."""
     return stored(changed(text, given)) == stored(text)
 
 
@@ -128,7 +128,7 @@ def _known() -> str:
 
 
 def amount_shown(limit: Limit, amount: int | None) -> str:
-    """How much it allows, in words."""
+    """Return a limit's amount in words."""
     if amount is None:
         return "no limit"
     if limit is Limit.COMPANY_CENTS_PER_DAY:
@@ -137,7 +137,7 @@ def amount_shown(limit: Limit, amount: int | None) -> str:
 
 
 def raised(amount: int) -> int:
-    """The next higher limit, for somebody who does not say how far."""
+    """Return the next higher limit, as a suggestion."""
     return min(2 * amount, LARGEST)
 
 
@@ -150,27 +150,27 @@ def command_that_raises(limit: Limit, amount: int) -> str:
 
 
 def ended_by(exit_reason: str | None) -> Limit | None:
-    """The limit that ended a run."""
+    """Return the limit that ended a run, by its exit reason."""
     return _ENDED_BY.get(exit_reason or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A limit that keeps somebody from being started."""
+    """A reached limit, which delays starts."""
 
     id: str
     company_id: CompanyId
-    #: None where it is the company's own.
+    #: None for a limit of the company.
     agent_id: AgentId | None
     name: Limit
-    #: When it was reached first, of the times that belong together.
+    #: When it was first reached, in a series of occurrences.
     since: Micros
-    #: Until when nobody is started.
+    #: Until when no run is started.
     until: Micros
 
     @property
     def told_until(self) -> Micros:
-        """Reaching it again before then is nothing new. Within an hour single runs become possible
-        again and again."""
+        """Time until which reaching it again is not reported: within an hour, single runs become
+        possible again and again."""
         hourly = self.name in (Limit.AGENT_RUNS_PER_HOUR, Limit.COMPANY_RUNS_PER_HOUR)
         return max(self.until, self.since + HOUR) if hourly else self.until

@@ -1,4 +1,4 @@
-"""Runs: single executions of an agent, and the lease that lets one be at a time."""
+"""Runs: single executions of an agent, and the lease that allows only one at a time."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from remit.model.execution.budget import Metered
 RunStatus = StrEnum("RunStatus", "RUNNING COMPLETED FAILED CANCELLED LOST")
 
 
-#: A run that ended like this did what it was started for, as far as anybody can tell.
+#: Final statuses that count as success.
 ENDED_WELL = frozenset({RunStatus.COMPLETED, RunStatus.CANCELLED})
 
 
@@ -22,11 +22,11 @@ class Run(Metered):
     status: RunStatus
     workspace: str | None
     started_at: Micros
-    #: The count of the agent's leases when it began; a later one has taken over.
+    #: The agent's lease epoch at the start; a later one has superseded the run.
     epoch: int
     worker: str | None
     adapter_type: str | None
-    #: The cause that woke it.
+    #: Reason of its start.
     why: str | None
     #: The person at the top of its tree.
     accountable_user_id: UserId | None
@@ -34,22 +34,22 @@ class Run(Metered):
     occasion: str | None
     #: JSON text: the outcomes that were due when it began.
     outcome_ids: str
-    #: The place in the record up to which it was shown what happened.
+    #: Sequence number of the last event that it was shown.
     shown: int
     ended_at: Micros | None = None
     session_id: str | None = None
-    #: JSON text: the messages it took up.
+    #: JSON text: the messages it claimed.
     message_ids: str = "[]"
     final_response: str | None = None
     context_length: int | None = None
     exit_reason: str | None = None
     error: str | None = None
     log_bytes: int = 0
-    #: Whether it said that it has more to do, and wants to be started again at once.
+    #: Whether it asked to be continued at once.
     goes_on: bool = False
-    #: Whether its cost was worked out from what earlier runs cost, because nobody said.
+    #: Whether its cost is an estimate from earlier runs, for lack of a report.
     cost_estimated: bool = False
-    #: The fault of a run that did not end well, and until when that lasts, if anybody said.
+    #: The fault of a failed run, and its end if that is known.
     fault: str | None = None
     fault_until: Micros | None = None
     #: The account of a provider that it used.
@@ -58,7 +58,7 @@ class Run(Metered):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The claim of a worker on an agent, and whether the agent has something to do.
+    """A worker's claim on an agent, and whether the agent has work.
 
     There is work while `wake_seq` is ahead of `done_seq`. Each claim raises `epoch`.
     """
@@ -70,17 +70,17 @@ class Lease:
     epoch: int
     lease_until: Micros | None
     worker: str | None
-    #: Not before this time.
+    #: Earliest time of the next start.
     due_at: Micros
     why: str
-    #: How often it was nudged since something new came or something was finished.
+    #: Number of nudges since the last news or progress.
     idle_runs: int
-    #: How often in a row it failed, and at which of these news ended the pause already.
+    #: Failures in a row, and the number of them at which news already ended the pause.
     failures: int
     spared: int
-    #: The failure that its boss was told of last.
+    #: The failure last reported to its boss.
     told: str | None
-    #: Since when it has been failing without a good run between.
+    #: Time of the first failure since the last good run.
     failing_since: Micros | None = None
     #: The closed account or set-up that it waits for.
     held_by: str | None = None
@@ -94,25 +94,25 @@ class Lease:
         return self.due_at >= HELD
 
 
-#: When an agent is due that is not to be started until something new comes, or somebody says so.
+#: Due time of an agent that only news or a person can start.
 HELD: Micros = 1 << 62
 
-#: A run that got on and left something to do is followed by another after these pauses: a nudge.
+#: Pauses before a nudge: the next run after one with progress and work left.
 NUDGES: tuple[Micros, ...] = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR)
-#: So many failed runs in a row are worth another word to the boss.
+#: Failures in a row after which the boss is told again.
 FAILURES_TOLD = 5
 LONGEST_BACKOFF = HOUR
-#: An agent of which everything failed for so long is for a person to look at.
+#: Time of nothing but failures after which a person must look at the agent.
 FAILING_TOO_LONG: Micros = DAY
 
 
 def pause_after(failures: int) -> Micros:
-    """How long an agent waits after so many failed runs in a row. It is slowed, never switched
-    off."""
+    """Return the back-off after a number of failures in a row; it is bounded, so no agent is ever
+    switched off."""
     return 0 if failures == 0 else min(2 * SECOND * 4 ** min(failures - 1, 10), LONGEST_BACKOFF)
 
 
 def longest_pause(lease: Lease) -> Micros:
-    """How long an agent could be made to wait at most, whatever its clock said."""
+    """Return the longest pause that an agent can have now, whatever its clock said."""
     idle = NUDGES[min(lease.idle_runs, len(NUDGES)) - 1] if lease.idle_runs else 0
     return max(idle, pause_after(lease.failures))

@@ -1,8 +1,8 @@
-"""Transcript of a run, in a form that people can read and that is the same for every adapter.
+"""Transcript of a run: readable, and the same for every adapter.
 
-What a program prints is kept as it is. An *entry* is what one part of it means: something that was
-said, a call, its result, a denial. Everything in it may be written by a model or by somebody who
-wants to mislead its reader, so it is text and nothing else.
+A program's output is stored as it is. An *entry* is the meaning of one part of it: speech, a call,
+its result, a denial. All of its text may be written by a model or by an attacker, so it is shown as
+text and nothing else.
 """
 
 import json
@@ -14,10 +14,10 @@ from typing import Any
 from remit.clock import DAY, SECOND, Micros, to_iso
 from remit.model.text import dollars
 
-#: A line of Remit's own in the log that holds an entry begins with this.
+#: Prefix of a log line in which Remit stored an entry.
 MARK = '{"remit":'
 _MOST_NUMBER = 1 << 53
-#: How much of an entry is shown unless all of it is asked for: characters, and lines.
+#: Limits of an entry's excerpt: characters, and lines.
 _SHORT = {
     "said": (20_000, 1000),
     "printed": (40_000, 2000),
@@ -35,19 +35,19 @@ _INDENT = "\n   "
 
 
 class EntryKind(StrEnum):
-    #: By the model, for whoever reads; and for itself.
+    #: Text of the model: for readers, and for itself.
     SAID = "said"
     THOUGHT = "thought"
-    #: A tool that is called, and what came back.
+    #: A call of a tool, and its result.
     CALL = "call"
     RESULT = "result"
-    #: A call that was not allowed: by the agent's program, or by Remit.
+    #: A denied call: by the agent's program, or by Remit.
     DENIED = "denied"
-    #: The model's server could not answer, and is asked again.
+    #: A repeated request after the model's server failed.
     RETRY = "retry"
-    #: The model was asked once more: what the run has taken so far.
+    #: A turn of the model, with the run's usage so far.
     TURN = "turn"
-    #: Output of a program that is nothing of the above.
+    #: Other output of a program.
     PRINTED = "printed"
     #: A remark of Remit.
     NOTE = "note"
@@ -60,22 +60,22 @@ _UNMARKED = frozenset({EntryKind.SAID, EntryKind.PRINTED})
 @dataclass(frozen=True, slots=True)
 class Entry:
     kind: EntryKind
-    #: The text that was said or answered; of a call its arguments; of an end its reason.
+    #: Text or result; of a call its arguments; of an end its reason.
     text: str = ""
     tool: str | None = None
-    #: Which call this is about, as the program counts them.
+    #: The call's id in the program's output.
     call: str | None = None
     failed: bool = False
     #: `stdout` or `stderr`, of what was printed.
     stream: str | None = None
-    #: How often the model was asked; and what the run has taken so far.
+    #: Number of the turn, and the run's usage so far.
     turn: int | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     tokens_cached: int | None = None
     cost_micros: int | None = None
     cost_estimated: bool = False
-    #: Of a retry: the how manieth of how many, and how long it waits before.
+    #: Of a retry: its number, the most retries, and the wait before it.
     attempt: int | None = None
     most: int | None = None
     wait_ms: int | None = None
@@ -83,7 +83,7 @@ class Entry:
     status: str | None = None
     fault: str | None = None
     at: Micros | None = None
-    #: How long a turn, or the run, took.
+    #: Duration of the turn or the run.
     took: Micros | None = None
 
 
@@ -93,13 +93,13 @@ _FLAGS = frozenset({"failed", "cost_estimated"})
 
 
 def line_of(entry: Entry) -> str:
-    """One line of the log that `entry_of` reads."""
+    """Serialise an entry to a log line for `entry_of`."""
     known = {name: value for name in _FIELDS if (value := getattr(entry, name))}
     return json.dumps({"remit": entry.kind.value, **known}, separators=(",", ":"))
 
 
 def entry_of(line: str) -> Entry | None:
-    """The entry that Remit wrote down, if the line holds one."""
+    """Parse an entry that Remit stored; None for any other line."""
     if not line.startswith(MARK):
         return None
     try:
@@ -122,7 +122,7 @@ def _fits(name: str, value: object) -> bool:
 
 
 def arguments(given: object) -> str:
-    """Arguments of a call, in one line."""
+    """Return the arguments of a call on one line."""
     if given is None or given == {}:
         return ""
     if isinstance(given, str):
@@ -140,17 +140,17 @@ def _value(given: object) -> str:
 
 
 def name(text: object) -> str:
-    """The name of a tool, which a model may have invented."""
+    """Return the name of a tool on one line; a model may have invented it."""
     return " ".join(harmless(str(text or "?"))[:_LONGEST_NAME].split()) or "?"
 
 
 def harmless(text: str) -> str:
-    """The same text without what cannot be sent or kept."""
+    """Replace NUL and lone surrogates, which cannot be sent or stored."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def short(entry: Entry) -> tuple[str, bool]:
-    """The text of an entry as far as it is shown, and whether that is not all of it."""
+    """Return an entry's excerpt, and whether it is cut."""
     most, most_lines = _SHORT.get(entry.kind.value, (2_000, 20))
     text = entry.text
     cut = text[:most]
@@ -161,7 +161,7 @@ def short(entry: Entry) -> tuple[str, bool]:
 
 
 def shown(entry: Entry, *, whole: bool = False) -> str:
-    """How an entry reads, in a terminal and on a page; it may be several lines."""
+    """Return an entry as text for the terminal and pages, of one or more lines."""
     text, cut = (entry.text, False) if whole else short(entry)
     if cut:
         text = f"{text} […]"
@@ -171,7 +171,7 @@ def shown(entry: Entry, *, whole: bool = False) -> str:
 
 
 def _unmistakable(text: str) -> str:
-    """The same, and no line of it looks like a call, a denial or an end that is none."""
+    """Indent lines that could pass for a call, a denial or an end."""
     return "\n".join(f" {line}" if line.startswith(_MARKS) else line for line in text.split("\n"))
 
 
@@ -196,7 +196,7 @@ def _marked(entry: Entry, text: str) -> str:
             whose = f" (fault: {entry.fault})" if entry.fault else ""
             return _behind(f"== {entry.status}{whose}", "; ".join(_known(text, _taken(entry))))
         case _:
-            return text  # what is unmarked
+            return text  # kinds without a mark
 
 
 def _behind(head: str, text: str) -> str:
@@ -214,7 +214,7 @@ def _count(entry: Entry) -> str:
 
 
 def _taken(entry: Entry) -> str:
-    """When, how long, how many tokens and how much money."""
+    """Return time, duration, tokens and cost."""
     found = []
     if entry.at is not None and entry.kind is EntryKind.TURN:
         found.append(f"{to_iso(entry.at)[11:19]}Z")
@@ -239,7 +239,7 @@ def duration(passed: Micros) -> str:
 
 
 def view(number: int, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
-    """An entry for programs; `shown` is how it reads."""
+    """Return an entry as a view for programs, with its readable text as `shown`."""
     text, cut = (entry.text, False) if whole else short(entry)
     known: dict[str, Any] = {
         "number": number,
@@ -267,7 +267,7 @@ def view(number: int, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
 
 
 def denials(denied: Iterable[Mapping[str, Any]]) -> str:
-    """Denials of a run in a few words: "3 denied: Bash, Write"; nothing if nothing was."""
+    """Summarise the denials of a run: "3 denied: Bash, Write"; empty if there are none."""
     found = list(denied)
     count = sum(one["count"] for one in found)
     return f"{count} denied: {', '.join(one['tool'] for one in found)}" if count else ""

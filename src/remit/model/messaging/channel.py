@@ -1,4 +1,4 @@
-"""Channels: outside chat systems, the link of one to an agent, and what goes out through it."""
+"""Channels: outside chat systems, their bindings to agents, and outbound messages."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from remit.model.leased import Tried
 from remit.model.messaging.mail import DeliveryStatus
 from remit.model.text import matching
 
-#: Of a message in either direction; an agent is shown all of it.
+#: Largest message in either direction; an agent is shown all of it.
 LARGEST_TEXT = 64 * 1024
 LONGEST_CONVERSATION = 128
 LONGEST_OUTSIDE_ID = 200
@@ -27,20 +27,20 @@ class Binding:
     agent_id: AgentId
     #: The kind of channel, such as `webhook`.
     adapter_type: str
-    #: The digest of the token; the token itself is known to the outside only.
+    #: Digest of the token; only the outside knows the token itself.
     adapter_token: str
-    #: JSON, as the channel's own model takes it.
+    #: JSON: settings for the channel's own model.
     adapter_config: str
     created_at: Micros
     removed_at: Micros | None
-    #: It came with an import and without its secret: nobody listens and nothing goes out until the
-    #: board binds the agent again.
+    #: Imported without its secret: it neither receives nor sends until the board binds the agent
+    #: again.
     held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelDelivery(Tried):
-    """Outbound channel message of an agent, until the outside has it."""
+    """Outbound channel message, until the chat system has it."""
 
     message_id: MessageId
     company_id: CompanyId
@@ -63,11 +63,11 @@ class Receipt:
     """Deduplicates inbound channel messages."""
 
     binding_id: BindingId
-    #: As the outside calls its message.
+    #: The chat system's id of the message.
     outside_id: str
     company_id: CompanyId
     message_id: MessageId
-    #: Of what it said, so that another message under the same id is noticed.
+    #: Digest of its content, to detect another message under the same id.
     digest: str
 
 
@@ -77,7 +77,7 @@ def channel_kind(text: object) -> str:
 
 
 def channel_address(kind: str, conversation: object) -> str:
-    """Where in a channel: a room, a person, a ticket; what the outside calls it."""
+    """Return the address of a conversation: a room, a person, a ticket."""
     if not is_conversation(conversation):
         raise BadInput(
             "conversation must be 1 to 128 printable characters without blanks.",
@@ -96,7 +96,7 @@ def is_conversation(text: object) -> bool:
 
 
 def outside_id(text: object) -> str:
-    """The id that the outside gave its message."""
+    """Validate the id that the chat system gave its message."""
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST_OUTSIDE_ID:
         raise BadInput(
             f"id must be 1 to {LONGEST_OUTSIDE_ID} characters.",

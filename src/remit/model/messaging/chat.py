@@ -1,4 +1,4 @@
-"""People in chats: linked accounts, what came in, what Remit shows there, and buttons."""
+"""Chats with people: linked accounts, inbound messages, Remit's own posts, and buttons."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from remit.clock import DAY, MINUTE, Micros
 from remit.ids import BindingId, CompanyId, TokenId, UserId
 from remit.model.leased import Polled, Queued
 
-#: A code is for somebody who sits in front of both; then a new one is had.
+#: Validity of a code: its user has both the code and the chat at hand, or gets a new one.
 CODE_LASTS: Micros = 15 * MINUTE
-#: Longer than anything waits that is worth a button.
+#: Validity of a button, longer than any item with one waits.
 BUTTON_LASTS: Micros = 30 * DAY
-#: As the outside calls people; it is shown to agents.
+#: A person's name in the chat system; it is shown to agents.
 LONGEST_LABEL = 100
-#: The longest text of Remit itself in a chat; some take no more.
+#: Longest post of Remit; some chat systems accept no more.
 LONGEST_POST = 3500
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedAccount:
-    """A chat account that is known to be a user."""
+    """A chat account that is linked to a user."""
 
     id: str
     user_id: UserId
-    #: The kind of channel, and who vouches there for who speaks.
+    #: Kind of channel, and the authority there that proves who speaks.
     kind: str
     realm: str
-    #: The account, as the channel knows it for good.
+    #: The account's permanent id in the channel.
     account: str
-    #: As people read it.
+    #: Name for people.
     label: str
-    #: Where only that person reads, and the binding through which it is reached.
+    #: A direct conversation with the person, and the binding that reaches it.
     conversation: str
     binding_id: BindingId | None
-    #: The company in whose record it stands.
+    #: Company whose record has the events about it.
     company_id: CompanyId
     created_at: Micros
     used_at: Micros
     revoked_at: Micros | None = None
-    #: The token that its user was signed in with when it was linked.
+    #: Token or session of the user when the account was linked.
     made_with: TokenId | None = None
 
     @property
     def called(self) -> str:
-        """As events name it."""
+        """Return its name in events."""
         return f"{self.kind}:{self.account}"
 
 
 @dataclass(frozen=True, slots=True)
 class LinkCode:
-    """One-time code: whoever sends it from a chat account is its user."""
+    """One-time code that links the chat account which sends it to the user."""
 
     digest: str
     user_id: UserId
@@ -63,22 +63,22 @@ class LinkCode:
 
 @dataclass(frozen=True, slots=True)
 class Receiver(Polled):
-    """Listens for one binding; who holds its lease does."""
+    """Lease of the process that receives for one binding."""
 
     binding_id: BindingId
-    #: When the outside last answered.
+    #: Time of the chat system's last response.
     heard_at: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Intake(Queued):
-    """Something that came from outside, until it is dealt with."""
+    """Inbound message or action, queued until it is handled."""
 
     binding_id: BindingId
     outside_id: str
-    #: Speaker and place: a lane is dealt with in order, and holds up no other.
+    #: Speaker and conversation: a lane is handled in order, and delays no other.
     lane: str
-    #: JSON: what came; empty when it is dealt with.
+    #: JSON: the message; empty once it is handled.
     document: str
 
 
@@ -92,7 +92,7 @@ class Post(Queued):
     subject: str
     #: JSON: `text`, `buttons` in rows of label and reference, `reply_to` of the outside.
     document: str
-    #: Goes up when something else is to be shown.
+    #: Incremented when the post's content changes.
     version: int
     #: The id in the chat system, once it has the post.
     outside_id: str | None = None
@@ -101,12 +101,12 @@ class Post(Queued):
 
 @dataclass(frozen=True, slots=True)
 class ButtonReference:
-    """The act that a button stands for: one, for whoever taps it and may do it."""
+    """The action of a button, which is done once, by a person with the right to it."""
 
     digest: str
     company_id: CompanyId
     post_id: str
-    #: JSON: `act` and what it needs.
+    #: JSON: `act` and its arguments.
     act: str
     expires_at: Micros
     used_at: Micros | None = None

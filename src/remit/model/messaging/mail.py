@@ -1,4 +1,4 @@
-"""Mail: messages, their deliveries, and who they are for."""
+"""Mail: messages, their deliveries, and addresses."""
 
 import re
 import unicodedata
@@ -10,30 +10,29 @@ from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, FileId, MessageId, QuestionId, RunId, UserId
 from remit.model.organisation.principal import ActorKind
 
-#: A message that was tried this often without success is for a person to look at.
+#: Attempts after which a person must look at a message.
 MOST_ATTEMPTS = 3
-#: After so many failed runs with the same letters, they are handed over one at a time.
+#: Failed runs with the same letters after which these are delivered one at a time.
 MOST_FAULTS_TOGETHER = 3
 #: The most letters in one turn of an agent.
 MOST_PER_TURN = 10
-#: Answers to answers to answers end here.
+#: Longest chain of answers, so that agents do not answer each other for ever.
 MOST_HOPS = 20
 MOST_ATTACHMENTS = 50
 LONGEST_SUBJECT = 200
 
 
-#: Receivers besides bosses, reports and the board. Each setting adds to the one before: TEAM
-#: those with the same boss, SUBTREE everybody below.
+#: Receivers besides bosses, reports and the board; each policy includes the one before. TEAM:
+#: agents with the same boss. SUBTREE: all agents below.
 Messaging = StrEnum("Messaging", "CHAIN TEAM SUBTREE OPEN")
 
 
-#: Why Remit sent something to a person that nobody thought of sending. LAST_WORDS: of a run that
-#: did nothing else. REPORT: the last words of a run that did something and did not write. RESULT:
-#: what became of a wish.
+#: Reason of a message that Remit sent in an agent's place. LAST_WORDS: of a run that did nothing
+#: else. REPORT: of a run that acted and did not write. RESULT: the end of a wish.
 Mark = StrEnum("Mark", "LAST_WORDS REPORT RESULT")
 
 
-#: As people read it.
+#: Sentences for people.
 MARKS = {
     Mark.LAST_WORDS: "result of the run: it answered without doing anything",
     Mark.REPORT: "result of the run: it did not reply itself",
@@ -41,8 +40,8 @@ MARKS = {
 }
 
 
-#: DEFERRED: waits for its time. LEASED: a run has taken it up. DEAD: tried too often, or its
-#: receiver is gone; a person must look at it.
+#: DEFERRED: not due yet. LEASED: claimed by a run. DEAD: out of attempts, or its receiver is gone;
+#: a person must look at it.
 DeliveryStatus = StrEnum("DeliveryStatus", "DEFERRED QUEUED LEASED DONE DEAD CANCELLED")
 
 
@@ -56,9 +55,9 @@ class Message:
     sender_agent_id: AgentId | None
     sender_user_id: UserId | None
     sender_run_id: RunId | None
-    #: Derived from who sent it, never from what it says.
+    #: Derived from the sender, never from the content.
     from_board: bool
-    #: As it was written on the envelope.
+    #: Address as its sender wrote it.
     address: str
     subject: str
     body_file_id: FileId
@@ -67,21 +66,21 @@ class Message:
     attachments: str
     hops: int
     at_most_once: bool
-    #: Its second role besides a letter: a question's id, or a request for a capability as JSON.
+    #: Its role besides a letter: a question's id, or a capability request as JSON.
     question_id: QuestionId | None
     request: str | None
-    #: The answer of a background job.
+    #: Whether it is the answer of a background job.
     background: bool
-    #: The address outside from which it came, if it came through a channel.
+    #: Outside address that it came from, if it came through a channel.
     channel: str | None
     created_at: Micros
     #: Whether its sender waits for a reply to it.
     expects_reply: bool = False
-    #: The letter of a person that it came of.
+    #: The person's letter that it results from.
     origin_id: MessageId | None = None
-    #: One of `Mark`, when Remit saw to it that it was sent.
+    #: One of `Mark`, if Remit sent it in an agent's place.
     mark: str | None = None
-    #: The speaker outside, by the name used there.
+    #: The speaker's name in the chat system.
     outside_sender: str | None = None
 
 
@@ -99,22 +98,22 @@ class Delivery:
     run_id: RunId | None = None
     ended_at: Micros | None = None
     ended_why: str | None = None
-    #: Whether a run had taken it up and did not end well, so that it may have been handled.
+    #: Whether a run that claimed it failed, so that it may have been handled.
     begun: bool = False
-    #: How many runs that had taken it up failed for no other known reason.
+    #: Number of runs with it that failed for no other known reason.
     faults: int = 0
-    #: The first of these that had taken up nothing else.
+    #: The first of these runs that had claimed nothing else.
     alone_run_id: RunId | None = None
 
 
 def heading(what: str, text: str) -> str:
-    """A subject made of the first line of a text, whatever characters are in it."""
+    """Make a subject from the first line of a text, without control characters."""
     first = next(iter(text.strip().splitlines()), "")
     plain = "".join(" " if unicodedata.category(char) in ("Cc", "Cf") else char for char in first)
     return f"{what}: {plain}"[:LONGEST_SUBJECT]
 
 
-#: BACKGROUND: nobody's inbox; what is sent there is run once.
+#: BACKGROUND: no inbox; a message there is run once as a job.
 AddressKind = StrEnum("AddressKind", "AGENT USER BOARD CHANNEL BACKGROUND")
 
 
@@ -125,7 +124,7 @@ class Address:
     who: str = ""
 
 
-#: How the background is written on an envelope.
+#: Address of background jobs.
 BACKGROUND = "agent:background"
 _CHANNEL = re.compile(r"[a-z][a-z0-9-]{0,31}:[^\s]{1,128}")
 

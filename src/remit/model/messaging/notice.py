@@ -1,4 +1,4 @@
-"""Notices: telling people outside that something needs them, where and when they want it."""
+"""Notices: notifications of people outside of Remit, by their rules of where and when."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ KINDS = (
     *("approval", "question", "submission", "mail", "unanswered", "dead_letter", "failed_run"),
     *("silent_run", "runaway", "budget_stop", "limit", "held", "agent_error"),
 )
-#: In routes: every kind that has no route of its own, and what others did not decide in time.
+#: Keys of routes: all kinds without a route of their own, and items escalated from others.
 ALL, ESCALATED = "all", "escalated"
-#: Kinds of notices that are about no single thing of that list.
+#: Kinds of notices that are about no single item.
 TRIAL, DIGEST = "test", "digest"
 LONGEST_MINUTES = 7 * 24 * 60
 
@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-#: How a person is told outside; any kind of channel that they are linked in is one, too.
+#: Ways of notification, besides the channels in which the person has a linked account.
 Way = StrEnum("Way", "COMMAND WEBHOOK BROWSER")
 
 
@@ -40,28 +40,28 @@ class Hook:
     company_id: CompanyId
     user_id: UserId
     url: str
-    #: The key that signs what is sent; it was shown once.
+    #: Key that signs the posts; it was shown once.
     key: str
     created_at: Micros
 
 
 @dataclass(frozen=True, slots=True)
 class Notice(Queued):
-    """Cancelled when what it is about was decided before it went out."""
+    """Queued notification; cancelled if its item is decided before it is sent."""
 
     user_id: UserId
     way: str
-    #: The subject, as in the list of what needs the person.
+    #: Kind and id of the item that it is about.
     kind: str
     subject_id: str
-    #: The notice that told of it together with others.
+    #: The digest that included it.
     digest_id: str | None = None
-    #: The person who did not decide it in time.
+    #: The person whose undecided item it is.
     escalated_from: UserId | None = None
-    #: The post in a chat, which can be changed afterwards; and JSON: its text.
+    #: The post in a chat, which can be edited; and JSON: its text.
     post_id: str | None = None
     told: str | None = None
-    #: Of what it tells, how much it shows as dealt with.
+    #: Number of its items that are shown as settled.
     settled: int = 0
 
 
@@ -77,22 +77,22 @@ class StoredRules:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which kinds a person is told of, where and when. Times are minutes of their day."""
+    """Rules of a person's notifications: kinds, ways and times. Times are minutes of the day."""
 
-    #: By kind; a kind that is not here goes by `all`, and without that by the usual ways.
+    #: Ways by kind; a kind without an entry uses `all`, and else the usual ways.
     routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     time_zone: str = "UTC"
     quiet: tuple[int, int] | None = None
-    #: Kinds that are told during quiet hours, too.
+    #: Kinds sent during quiet hours, too.
     urgent: tuple[str, ...] = ()
-    #: Kinds that are told together, once a day.
+    #: Kinds sent together once a day.
     digest: tuple[str, ...] = ()
     digest_at: int = 8 * 60
-    #: Told only of what has waited for so long.
+    #: Minutes that an item waits before its notice.
     after_minutes: int = 0
-    #: Minutes until an open item is told to somebody else as well; 0 for never.
+    #: Minutes until an open item is escalated; 0 for never.
     escalate_minutes: int = 0
-    #: To this user; None for the next member of the board.
+    #: Receiver of escalations; None for the next member of the board.
     escalate_to: str | None = None
 
     @classmethod
@@ -109,11 +109,11 @@ class Rules:
         return json.dumps(fields_ | {"routes": dict(self.routes)}, sort_keys=True)
 
     def ways(self, kind: str) -> tuple[str, ...] | None:
-        """Where a kind goes; None for the usual ways."""
+        """Return the ways for a kind; None for the usual ways."""
         return self.routes.get(kind, self.routes.get(ALL))
 
     def not_before(self, kind: str, now: Micros) -> Micros:
-        """When a notice may go out: now, or when the quiet hours end."""
+        """Return when a notice may be sent: now, or at the end of the quiet hours."""
         if self.quiet is None or kind in self.urgent:
             return now
         begins, ends = self.quiet
@@ -126,20 +126,20 @@ class Rules:
         return today if today > now else self._at(local.date() + timedelta(days=1), ends)
 
     def is_told(self, since: Micros, now: Micros) -> bool:
-        """Whether something has waited for long enough to be told; what began later than now did so
-        before the clock was set back."""
+        """Return whether an item has waited long enough for a notice; a start in the future means
+        that the clock was set back."""
         return min(since, now) + self.after_minutes * MINUTE <= now
 
     def is_late(self, since: Micros, now: Micros) -> bool:
-        """Whether something has waited for so long that somebody else is told."""
+        """Return whether an item has waited long enough to be escalated."""
         return bool(self.escalate_minutes) and since + self.escalate_minutes * MINUTE <= now
 
     def is_gathered(self, kind: str) -> bool:
-        """Whether it is told in the digest only."""
+        """Return whether a kind is sent in the digest only."""
         return any(one == kind for one in self.digest)
 
     def last_digest(self, now: Micros) -> Micros:
-        """The last time for a digest that has come."""
+        """Return the last past time for a digest."""
         day = self._local(now).date()
         today = self._at(day, self.digest_at)
         return today if today <= now else self._at(day - timedelta(days=1), self.digest_at)
@@ -153,7 +153,7 @@ class Rules:
 
 
 def minute_of(text: object, name: str) -> int:
-    """The minute of a day that `08:30` is."""
+    """Parse a time of day such as `08:30` to its minute."""
     found = _CLOCK.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         raise BadInput(f"{name} must be a time of day.", "Write it like 08:30.")
@@ -161,7 +161,7 @@ def minute_of(text: object, name: str) -> int:
 
 
 def span_of(text: str) -> tuple[int, int] | None:
-    """The quiet hours that `22:00-07:00` are; none without text."""
+    """Parse quiet hours such as `22:00-07:00`; None for an empty text."""
     if not text.strip():
         return None
     begins, dash, ends = text.partition("-")
@@ -178,7 +178,7 @@ def clock_of(minute: int) -> str:
 
 
 def shown(rules: Rules) -> dict[str, Any]:
-    """The rules as people read and write them."""
+    """Return the rules in the form that people read and write."""
     quiet = rules.quiet
     return {
         "routes": {kind: list(ways) for kind, ways in rules.routes.items()},

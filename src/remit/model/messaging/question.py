@@ -15,7 +15,7 @@ QuestionStatus = StrEnum("QuestionStatus", "OPEN ANSWERED CANCELLED")
 
 
 def chosen(text: str, options: Sequence[str]) -> str | None:
-    """Which of the options an answer names, whatever its case."""
+    """Return the option that an answer names, whatever its case; None if it names none."""
     wanted = text.strip().casefold()
     return next((option for option in options if option.casefold() == wanted), None)
 
@@ -28,7 +28,7 @@ class Question:
     #: The boss it is for; the board when None.
     to_agent_id: AgentId | None
     text: str
-    #: JSON text: what can be chosen, if anything.
+    #: JSON text: the options, if any.
     options: str
     created_at: Micros
     status: QuestionStatus = QuestionStatus.OPEN

@@ -23,7 +23,7 @@ class Schedule:
     id: ScheduleId
     company_id: CompanyId
     agent_id: AgentId
-    #: None when it is for once.
+    #: None if it is sent once.
     cron: str | None
     timezone: str
     address: str
@@ -36,7 +36,7 @@ class Schedule:
 
 
 def next_time(cron: str, timezone: str, after: Micros) -> Micros:
-    """The first time after `after` that the expression names, in its time zone."""
+    """Return the first time after `after` that matches the expression in its time zone."""
     start = (_EPOCH + timedelta(microseconds=after)).astimezone(zone(timezone))
     try:
         if len(cron.split()) != _FIELDS:  # a sixth would be for seconds

@@ -1,6 +1,6 @@
-"""Text of a turn: an agent's mail, so that no body can pass for a header.
+"""Text of a turn: an agent's mail, formatted so that no body can imitate a header.
 
-Every line of a body stands behind a bar. Whatever a sender writes, a line without a bar is ours.
+Every line of a body has a bar in front. Lines without a bar are always Remit's.
 """
 
 import unicodedata
@@ -11,7 +11,7 @@ from remit.clock import Micros, to_iso
 from remit.ids import short
 
 _BAR = "| "
-#: Controls, format characters (among them those for direction), halves of characters, line ends.
+#: Controls, format characters (among them those for direction), surrogates, line ends.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 #: Tabs, and the joiners without which some scripts and emoji cannot be written.
 _NEEDED = frozenset("\t\u200c\u200d")
@@ -22,28 +22,28 @@ class Letter:
     """A message as it is shown to an agent."""
 
     id: str
-    #: An address that can be answered to.
+    #: Address for an answer.
     sender: str
-    #: The sender's name, and what it is to the reader.
+    #: The sender's name, and its relation to the reader.
     description: str
     from_board: bool
     subject: str
     created_at: Micros
     attempt: int
-    #: The file that is the message.
+    #: File with the whole message.
     file: str
     attachments: tuple[str, ...]
     body: str
-    #: Whether the body goes on in its file.
+    #: Whether the body is cut; the file has the rest.
     cut: bool = False
-    #: Whether an earlier run had taken it up and did not end well.
+    #: Whether an earlier run that claimed it failed.
     begun: bool = False
-    #: Whether it came through a channel, from somebody whom Remit does not know.
+    #: Whether it came through a channel, from a speaker without a linked account.
     outside: bool = False
 
 
 def render_turn(letters: Sequence[Letter], pending: int, now: Micros) -> str:
-    """The text of a turn; `pending` counts what is waiting in all, these included."""
+    """Return the text of a turn; `pending` is the number of all waiting letters, these included."""
     blocks = [f"now: {to_iso(now)}\npending-envelopes: {pending}\n"]
     blocks += [_render(letter) for letter in letters]
     return "---\n".join(blocks)
@@ -72,12 +72,12 @@ def _render(letter: Letter) -> str:
 
 
 def barred(text: str) -> str:
-    """Quoted text, each line behind a bar: none of it can stand where only Remit speaks."""
+    """Put a bar before each line of a quoted text, so that it cannot imitate Remit's own lines."""
     return "".join(f"{_BAR}{_printable(line)}\n" for line in text.splitlines() or [""])
 
 
 def quoted(text: str, most: int = 100) -> str:
-    """A title on one line, in quotes that it cannot close."""
+    """Return a title on one line, in quotes that it cannot close."""
     line = _one_line(text).replace('"', "'")
     return f'"{line if len(line) <= most else line[: most - 1] + "…"}"'
 
@@ -87,7 +87,7 @@ def _one_line(text: str) -> str:
 
 
 def _printable(line: str) -> str:
-    """Without what would end a line, move a cursor, turn the direction or hide text."""
+    """Replace characters that end a line, move a cursor, change the direction or hide text."""
     return "".join(char if _is_shown(char) else "\ufffd" for char in line)
 
 

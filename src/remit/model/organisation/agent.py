@@ -9,17 +9,17 @@ from remit.ids import AgentId, CompanyId, FileId, UserId
 from remit.model.organisation.agent_spec import AgentRole, AgentSpec
 from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel
 
-#: The adapter of a seat that a person holds.
+#: Adapter of an agent whose seat a person holds.
 HUMAN = "human"
 
-#: A chain of bosses longer than this is refused; readers give up at it as well.
+#: Longest chain of bosses; a deeper tree is refused, and readers stop there, too.
 DEEPEST_TREE = 32
 
 
 AgentStatus = StrEnum("AgentStatus", "PENDING_APPROVAL IDLE RUNNING PAUSED ERROR TERMINATED")
 
 
-#: The next states of each status. Nothing leaves `terminated`.
+#: Transitions of each status; `terminated` is final.
 TRANSITIONS: dict[AgentStatus, frozenset[AgentStatus]] = {
     AgentStatus.PENDING_APPROVAL: frozenset({AgentStatus.IDLE, AgentStatus.TERMINATED}),
     AgentStatus.IDLE: frozenset(
@@ -33,7 +33,7 @@ TRANSITIONS: dict[AgentStatus, frozenset[AgentStatus]] = {
     AgentStatus.TERMINATED: frozenset(),
 }
 
-#: Statuses in which an agent's credentials open doors.
+#: Statuses in which an agent's credentials are valid.
 OPERATIONAL = frozenset(
     {AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.PAUSED, AgentStatus.ERROR}
 )
@@ -51,9 +51,9 @@ class Agent(AgentSpec):
     #: The person in the seat, when the adapter is `human`.
     seat_user_id: UserId | None
     permission_level: PermissionLevel
-    #: Number of the configuration it has now.
+    #: Number of its current configuration revision.
     config_revision: int
-    #: Its working memory, and what its runs did.
+    #: Its working memory, and its activity log.
     state_file_id: FileId
     log_file_id: FileId
     created_at: Micros
@@ -73,5 +73,6 @@ class Agent(AgentSpec):
 
     @property
     def is_ceo(self) -> bool:
-        """The role alone gives nothing: only below a person it is what it says."""
+        """Return whether it leads the company; the role alone does not count, only below a
+        person."""
         return self.role is AgentRole.CEO and self.boss_id is None

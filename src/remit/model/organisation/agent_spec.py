@@ -1,8 +1,8 @@
 """The description of an agent, declared once.
 
-A field says what it holds, its limits and its words. Rows, views, configurations and their
-comparison, request bodies, tool arguments, options of the command line, `apply` and exports follow
-from that. So a new field is declared here, gets a column in the table of agents, and a migration.
+A field declares its kind, limits and words. Rows, views, configurations and their comparison,
+request bodies, tool arguments, command-line options, `apply` and exports follow from that. So a new
+field is declared here, gets a column in the table of agents, and a migration.
 """
 
 import json
@@ -20,7 +20,7 @@ from remit.model.organisation.permission import (
 )
 from remit.model.text import LONGEST_NAME, clean_line, clean_name, clean_text, one_of
 
-#: Names that addresses need for themselves.
+#: Names that addresses use for other receivers.
 RESERVED_NAMES = frozenset({"background", "board", "human", "system"})
 LARGEST_DOCUMENT = 64 * 1024
 LARGEST_BUDGET = 10**12
@@ -31,7 +31,7 @@ AgentRole = StrEnum(
 )
 
 
-#: The kind of value in a field; it decides how every surface takes and shows it. DOCUMENT: a JSON
+#: Kind of a field's value, which decides how each surface parses and shows it. DOCUMENT: a JSON
 #: object, stored as text. AMOUNT: a whole number, or None for no limit.
 Holds = StrEnum("Holds", "NAME ROLE LINE TEXT ADAPTER DOCUMENT AMOUNT PERMISSIONS")
 
@@ -42,22 +42,22 @@ class Part:
 
     holds: Holds
     longest: int = 0
-    #: In every view of the agent, not only in that of its configuration.
+    #: Shown in every view of the agent, not only in its configuration.
     listed: bool = False
-    #: Where it is listed: only for those who may read configurations.
+    #: If listed: shown only to readers of configurations.
     private: bool = False
-    #: Also in the short description, of a helper for one outcome or a layer in between.
+    #: Also in the short description of a helper for one outcome or of a layer.
     short: bool = False
-    #: Came after the first release: configurations in older exports lack it.
+    #: Added after the first release: configurations in older exports lack it.
     later: bool = False
-    #: A shorter name that tools take as well.
+    #: A shorter name that tools accept, too.
     also: str = ""
-    #: For agents that read the arguments of a tool.
+    #: Description of the tool argument.
     hint: str = ""
-    #: Of a form, in which it is a line or an area to write in: its label and a remark.
+    #: Label and remark of the form field; none without a label.
     label: str = ""
     remark: str = ""
-    #: Of the command line: the option that sets it, what it takes, and its help.
+    #: Command-line option, its metavar and its help.
     option: str = ""
     metavar: str | None = None
     help: str = ""
@@ -126,7 +126,7 @@ class AgentSpec:
             "that can be used, if left out.",
         ),
     ]
-    #: As the adapter's own model reads it.
+    #: Settings for the adapter's own model.
     adapter_config: Annotated[
         str,
         Part(
@@ -138,7 +138,7 @@ class AgentSpec:
             help="Settings of the adapter.",
         ),
     ]
-    #: How it is run, whatever runs it.
+    #: Settings that do not depend on the adapter.
     runtime_config: Annotated[str, Part(Holds.DOCUMENT)]
     budget_monthly_cents: Annotated[
         int | None,
@@ -175,27 +175,27 @@ class Field:
 
     @property
     def empty(self) -> Any:
-        """Value that null stands for, as it is written outside."""
+        """Return the external value that null stands for."""
         return _EMPTY.get(self.holds)
 
     @property
     def default(self) -> Any:
-        """Default for a new agent; a role cannot be taken away later."""
+        """Return the default for a new agent; a role cannot be empty."""
         return AgentRole.GENERAL.value if self.holds is Holds.ROLE else self.empty
 
     @property
     def rows(self) -> int:
-        """How much of it a form shows."""
+        """Return the height of its form field."""
         return 6 if self.part.longest > 10_000 else 2
 
     def checked(self, value: object) -> Any:
-        """A value from outside in its stored form; BadInput for what cannot be one."""
+        """Validate an external value and return its stored form; BadInput for an invalid one."""
         if value is None:
             value = self.empty
         return _CHECKS[self.holds](value, self)
 
     def shown(self, stored: Any) -> Any:
-        """A stored value as it is written outside."""
+        """Return a stored value in its external form."""
         if self.holds is Holds.DOCUMENT:
             return json.loads(stored)
         return stored.value if isinstance(stored, AgentRole) else stored
@@ -211,7 +211,7 @@ def agent_name(text: object) -> str:
 
 
 def document(value: object, key: str) -> str:
-    """A JSON object of somebody else's, bounded."""
+    """Validate a JSON object of bounded size."""
     if not isinstance(value, Mapping):
         raise BadInput(f"{key}: must be an object.", f"Send {key} as a JSON object.")
     text = json.dumps(dict(value), ensure_ascii=True)
@@ -223,7 +223,7 @@ def document(value: object, key: str) -> str:
 
 
 def amount(value: object, key: str) -> int | None:
-    """Whole cents, or whole tokens; nothing means no limit."""
+    """Validate whole cents or tokens; None means no limit."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_BUDGET:
@@ -264,7 +264,7 @@ _CHECKS: Final[Mapping[Holds, Callable[[Any, Field], Any]]] = {
     Holds.ROLE: lambda value, _: _role(value),
     Holds.LINE: lambda value, it: clean_line(value, it.key, longest=it.part.longest, empty_ok=True),
     Holds.TEXT: lambda value, it: clean_text(value, it.key, longest=it.part.longest, empty_ok=True),
-    # Which adapters there are is for the services to know.
+    # Services know which adapters are installed.
     Holds.ADAPTER: lambda value, _: value,
     Holds.DOCUMENT: lambda value, it: document(value, it.key),
     Holds.AMOUNT: lambda value, it: amount(value, it.key),
@@ -287,16 +287,16 @@ def _declared() -> dict[str, Field]:
 
 #: Every field by its name, in the order of configurations.
 FIELDS: Final[Mapping[str, Field]] = _declared()
-#: The parts of a configuration; permissions are changed apart from it.
+#: Fields of a configuration; permissions are changed separately.
 CONFIGURED: Final = tuple(one for one in FIELDS.values() if one.holds is not Holds.PERMISSIONS)
 FORM: Final = tuple(one for one in CONFIGURED if one.part.label)
 LISTED: Final = tuple(one for one in CONFIGURED if one.part.listed)
 SHORT: Final = tuple(one for one in CONFIGURED if one.part.short)
 DOCUMENTS: Final = tuple(one for one in CONFIGURED if one.holds is Holds.DOCUMENT)
-#: Where somebody may have written down a secret.
+#: Free texts, in which a secret may have been written.
 PROSE: Final = tuple(one for one in CONFIGURED if one.holds is Holds.TEXT)
 
 
 def values(spec: AgentSpec) -> dict[str, Any]:
-    """The fields of a description, or of the agent that has it, in their stored form."""
+    """Return all fields of a description in stored form."""
     return {name: getattr(spec, name) for name in FIELDS}

@@ -1,8 +1,8 @@
-"""Approvals: what somebody asked a person to allow, exactly as it was asked.
+"""Approvals: requests to people, bound to exactly what was asked.
 
-An approval is a row that outlives every process. Its payload is hashed when it is submitted, and
-whoever decides names the revision they saw, so that what is approved is what is applied. What does
-not match its hash any more is applied by nobody.
+An approval is a row that outlives every process. Its payload is hashed when it is submitted, and a
+decision names the revision that its author saw, so that what is approved is what is applied. A
+payload that no longer matches its hash is never applied.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ ApprovalType = StrEnum(
 )
 
 
-#: Types that are requested as such; others come about by hiring, proposing or using something.
+#: Types that are requested directly; others result from hiring, proposing or using a capability.
 ASKED_DIRECTLY = frozenset(
     {ApprovalType.APPROVE_CEO_STRATEGY, ApprovalType.BUDGET, ApprovalType.REQUEST_BOARD_APPROVAL}
 )
@@ -37,7 +37,7 @@ ASKED_DIRECTLY = frozenset(
 ApprovalStatus = StrEnum("ApprovalStatus", "PENDING REVISION_REQUESTED APPROVED REJECTED CANCELLED")
 
 
-#: The next states of each status. A request that was sent back is resubmitted before approval.
+#: Transitions of each status. A returned request is resubmitted before approval.
 TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = {
     ApprovalStatus.PENDING: frozenset(
         {
@@ -55,7 +55,7 @@ TRANSITIONS: Mapping[ApprovalStatus, frozenset[ApprovalStatus]] = {
     ApprovalStatus.CANCELLED: frozenset(),
 }
 
-#: Still to be decided.
+#: Undecided statuses.
 OPEN = frozenset({ApprovalStatus.PENDING, ApprovalStatus.REVISION_REQUESTED})
 
 
@@ -69,9 +69,9 @@ class Approval:
     requested_by_agent_id: AgentId | None
     requested_by_user_id: UserId | None
     requested_by_run_id: RunId | None
-    #: The agent it is about; gone once that agent was deleted.
+    #: The agent it is about; None once that agent was deleted.
     agent_id: AgentId | None
-    #: The agent below which it happens: who has a say over it decides, when no agent asked.
+    #: The agent below which it takes effect: agents with authority there decide, if no agent asked.
     home_agent_id: AgentId | None
     #: JSON text of the latest revision.
     payload: str
@@ -81,20 +81,20 @@ class Approval:
     updated_at: Micros
     #: The first agent above the requester that may decide; the board alone when None.
     routed_to_agent_id: AgentId | None = None
-    #: Digest of a parked call, so that asking again finds the same approval.
+    #: Digest of a parked call, so that a repeated request finds the same approval.
     call_digest: str | None = None
-    #: Bytes that a parked call brought along, kept until it is decided.
+    #: Content of a parked call, stored until the decision.
     blob_file_id: str | None = None
     blob_sha256: str | None = None
     decision_note: str | None = None
     decided_by_user_id: UserId | None = None
     decided_by_agent_id: AgentId | None = None
     decided_at: Micros | None = None
-    #: JSON text of what an approved call answered.
+    #: JSON text of an approved call's answer.
     result: str | None = None
-    #: When an approved use was made; it is good for one.
+    #: When the approved use was made; the approval holds for one.
     used_at: Micros | None = None
-    #: When the requester was given that answer.
+    #: When the requester received the answer.
     collected_at: Micros | None = None
     expires_at: Micros | None = None
 
@@ -110,7 +110,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A request as it was at one point; what a reviewer saw stays to be seen."""
+    """One revision of a request; it stays as its reviewer saw it."""
 
     approval_id: ApprovalId
     number: int
@@ -140,7 +140,7 @@ def digest_of(payload: Mapping[str, Any]) -> str:
 
 
 def is_as_asked(asked: Approval | Revision) -> bool:
-    """Whether it still says what was hashed when it was submitted."""
+    """Return whether the payload still matches the hash of its submission."""
     try:
         return hmac.compare_digest(digest_of(json.loads(asked.payload)), asked.digest)
     except (ValueError, TypeError):

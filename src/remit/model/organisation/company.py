@@ -1,4 +1,4 @@
-"""A company: the boundary that everything belongs to."""
+"""A company: the tenant that all other rows belong to."""
 
 from dataclasses import dataclass
 
@@ -17,35 +17,35 @@ class Company:
     name: str
     created_at: Micros
     messaging: Messaging = Messaging.CHAIN
-    #: A hire waits for a person.
+    #: Whether a hire needs a person's approval.
     require_board_approval_for_new_agents: bool = True
-    #: A change of configuration that an agent proposes waits for a person.
+    #: Whether a configuration that an agent proposes needs a person's approval.
     require_approval_for_config_changes: bool = True
-    #: The model of agents that agents create, unless told otherwise.
+    #: Default model of agents that agents create.
     chat_llm_provider: str | None = None
     chat_llm_model: str | None = None
-    #: After how many hours each what does not move is looked at again, such as "1, 4, 24".
+    #: Hours until each review of an outcome that does not move, such as "1, 4, 24".
     review_hours: str = DEFAULT_REVIEW_HOURS
-    #: JSON text: what the permission levels bundle, where the board changed it.
+    #: JSON text: the permission levels that the board changed.
     permission_policy: str = "{}"
-    #: JSON text: the limits that somebody set; see `model/execution/limit.py`.
+    #: JSON text: the limits that were set; see `model/execution/limit.py`.
     limits: str = "{}"
     #: Committer and co-authors of its agents' commits: `Name <address>`; None: Remit, nobody.
     commit_committer: str | None = None
     commit_co_authors: str | None = None
-    #: The secret with the key that commits are signed with.
+    #: Name of the secret with the key that signs commits.
     commit_signing: str | None = None
 
 
 LONGEST_NAME = 100
-#: Of the name of a model, or of who serves it.
+#: Longest name of a model or a provider.
 LONGEST_MODEL = 100
 MOST_REVIEWS = 6
 LONGEST_REVIEW = 720
 
 
 def review_hours(text: object) -> str:
-    """Whole hours, separated by commas or blanks; an empty text is the default."""
+    """Validate whole hours, separated by commas or blanks; an empty text is the default."""
     words = clean_line(text, "reviewHours", longest=100, empty_ok=True).replace(",", " ").split()
     valid = all(
         word.isascii() and word.isdecimal() and len(word) <= 3 and 1 <= int(word) <= LONGEST_REVIEW
@@ -61,7 +61,7 @@ def review_hours(text: object) -> str:
 
 
 def reviews(company: Company) -> tuple[Micros, ...]:
-    """The pauses before what does not move is looked at again."""
+    """Return the pauses before each review of an outcome that does not move."""
     return tuple(int(word) * HOUR for word in company.review_hours.split(", "))
 
 

@@ -1,4 +1,4 @@
-"""An agent's configuration: what it is run by and told, kept as numbered revisions."""
+"""An agent's configuration: its adapter, settings and instructions, as numbered revisions."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import CONFIGURED, AgentSpec
 from remit.model.organisation.principal import Principal
 
-#: The keys of a configuration, as they are written outside.
+#: External keys of a configuration.
 CONFIG_KEYS = tuple(one.key for one in CONFIGURED)
 
 
@@ -63,33 +63,33 @@ def revision_of(
 
 
 def configuration_of(agent: AgentSpec) -> dict[str, Any]:
-    """Configuration of an agent, secrets and all."""
+    """Return an agent's configuration with its secrets."""
     return {one.key: one.shown(getattr(agent, one.name)) for one in CONFIGURED}
 
 
 #: Settings that name a secret, or an address that Remit itself calls: with the task and a token, or
-#: with the key of a model that the worker has and the agent does not see.
+#: with a model's key that the worker has and the agent does not see.
 _LENDING = frozenset(
     {"secretRef", "secret_ref", "url", "cancelUrl", "cancel_url", "baseUrl", "base_url"}
 )
 
 
 def lends_secret(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
-    """Whether a configuration decides what becomes of a secret: it names one, or where one is
-    sent, for an adapter or with settings that were not there before."""
+    """Return whether a configuration newly decides about a secret: names one, or the address where
+    one is sent, with a changed adapter or changed settings."""
     settings = new["adapterConfig"]
     if not any(settings.get(name) for name in _LENDING):
         return False
     return old is None or any(old[key] != new[key] for key in ("adapterType", "adapterConfig"))
 
 
-#: The setting that lets a program out of the sandbox.
+#: Sandbox setting that gives a program the whole machine.
 FULL = "full"
 
 
 def is_for_people(new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
-    """Whether a configuration is one that no agent decides about: it decides what becomes of a
-    secret, or gives a program the whole machine."""
+    """Return whether only people may decide about a configuration: it decides about a secret, or
+    gives a program the whole machine."""
     full = new["adapterConfig"].get("sandbox") == FULL
     return lends_secret(new, old) or (
         full and (old is None or old["adapterConfig"].get("sandbox") != FULL)
@@ -101,7 +101,7 @@ def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def changed_paths(old: Any, new: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Where two documents differ, as deep as both have something there."""
+    """Return the paths at which two documents differ, as deep as both are objects."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return [] if old == new else [above]
     return [

@@ -1,4 +1,4 @@
-"""Decisions of authority: yes or no, why, and on what they rest."""
+"""Decisions of authority: effect, reason, and the grant or rule they rest on."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,8 +9,7 @@ from remit.errors import Refused
 Effect = StrEnum("Effect", "ALLOW DENY ASK")
 
 
-#: Why a call is refused that is allowed to others: whoever reads what became of calls tells these
-#: from mistakes.
+#: Reasons of missing rights, which statistics of calls distinguish from mistakes.
 REFUSALS = frozenset(
     {
         *("refused", "stopped", "rejected", "no_full_access", "no_capability", "denied_by_grant"),
@@ -35,7 +34,7 @@ class Decision:
     sentence: str
     #: `grant:<id>` or `rule:<name>`.
     basis: str
-    #: The caller must not even learn that the thing exists.
+    #: Whether the resource's existence is hidden from the caller.
     conceal: bool = False
 
     @property
@@ -43,12 +42,12 @@ class Decision:
         return self.effect is Effect.ALLOW
 
     def refusal(self, next_step: str | None = None, **details: Any) -> Refused:
-        """The error that a caller reads; the only one that says no."""
+        """Make the error for the caller; all refusals of authority are made here."""
         facts = {**details, "decision": self.as_dict()}
         return Refused(self.sentence, next_step, code=self.reason, details=facts)
 
     def enforce(self, next_step: str | None = None) -> None:
-        """Go on if the answer is yes; otherwise end what was asked for."""
+        """Raise the refusal unless the decision allows."""
         if not self.allowed:
             raise self.refusal(next_step)
 

@@ -1,4 +1,4 @@
-"""Capabilities: a right on a resource, held by an agent, passed on only narrower."""
+"""Capabilities: an agent's right on a resource, which can be passed on only narrower."""
 
 import re
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from remit.model.text import clean_name, one_of
 
 
 class Level(IntEnum):
-    """How much of a resource. Files, outcomes and repositories have degrees; other things are used
-    or not."""
+    """Level of access to a resource. Files, outcomes and repositories have degrees; other things
+    are only used."""
 
     NONE = 0
     READ = 1
     WRITE = 2
     USE = 3
-    #: Of a repository: to have changes taken into it, and to take them in.
+    #: Of a repository: propose changes to it, and merge them.
     PROPOSE = 4
     MERGE = 5
 
@@ -36,11 +36,11 @@ ResourceKind = StrEnum("ResourceKind", "KB_FILE OUTCOME MESSAGE MCP_SERVER REPO 
 
 
 AGENT_CREATE = "agent.create"
-#: Decide about what agents below one ask for.
+#: Decide about requests of agents below.
 APPROVAL_DECIDE = "approval.decide"
 FULL_ACCESS = "full_access"
 INSTANCE_CONFIGURE = "instance.configure"
-#: Rights that are not about one thing.
+#: Rights without a single resource.
 ACTIONS = frozenset({AGENT_CREATE, APPROVAL_DECIDE, FULL_ACCESS, INSTANCE_CONFIGURE})
 
 #: `message:background` is about background jobs, not about an agent.
@@ -91,7 +91,7 @@ def parse_resource(text: object) -> Resource:
     if kind is ResourceKind.MESSAGE and tail.removeprefix("agent:").casefold() == IN_BACKGROUND:
         return Resource(kind, IN_BACKGROUND)
     if kind is ResourceKind.MESSAGE and not looks_like_id(tail):
-        # An agent's name, or an address; whoever grants it looks it up.
+        # An agent's name or address, which the granting service resolves.
         who = tail.removeprefix("agent:")
         return Resource(kind, f"agent:{who if looks_like_id(who) else clean_name(who)}")
     if kind in _WITH_ID:
@@ -104,7 +104,7 @@ def parse_resource(text: object) -> Resource:
 def parse_level(text: object, kind: ResourceKind) -> Level:
     allowed = LEVELS.get(kind, _USE_ONLY)
     if kind is ResourceKind.REPO and text == Level.USE.word:
-        text = Level.READ.word  # as it was called before there were degrees
+        text = Level.READ.word  # the name of the level before there were degrees
     for level in allowed:
         if text == level.word:
             return level
@@ -135,8 +135,7 @@ class Grant:
     expires_at: Micros | None
     revoked_at: Micros | None = None
     used_at: Micros | None = None
-    #: Of a repository: the files, and the branches that changes go into, to which it is limited;
-    #: JSON lists of patterns.
+    #: Of a repository: JSON lists of patterns of files and target branches that limit it.
     paths: str | None = None
     branches: str | None = None
 

@@ -1,4 +1,4 @@
-"""Halts: a company, or an agent with everybody below it, that is stopped."""
+"""Halts of a company, or of an agent with everybody below it."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ LONGEST_NOTE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Nothing that it covers is started while it is there. Exactly one party made it."""
+    """While it exists, no run that it covers is started. Exactly one of its makers is set."""
 
     id: HaltId
     company_id: CompanyId
-    #: The top of what is stopped; None for the whole company.
+    #: Agent at the top of the halted subtree; None for the whole company.
     agent_id: AgentId | None
     made_by_user_id: UserId | None
     made_by_agent_id: AgentId | None

@@ -1,8 +1,8 @@
-"""Patterns of paths and branches that narrow a right on a repository.
+"""Patterns of paths and branches that limit a right on a repository.
 
-A pattern is a path whose segments may have a `*`; `**` as its last segment is everything below.
-They are kept this simple so that it can be decided whether one lies within another: what is passed
-on must lie within what is held.
+A pattern is a path whose segments may have a `*`; `**` as its last segment matches everything
+below. Such simple patterns make it decidable whether one lies within another: a passed-on limit
+must lie within the held one.
 """
 
 import json
@@ -17,8 +17,8 @@ LONGEST_PATTERN = 200
 _ANYTHING_BELOW = "**"
 _NOT_IN_PATTERN = re.compile(r"[\x00-\x1f\x7f\\]|//|^/|/$|^$")
 
-#: Files that a forge, or a program beside it, executes by itself. In small letters: some file
-#: systems do not tell them apart.
+#: Files that a forge, or a program beside it, executes by itself. In lower case, because some file
+#: systems ignore case.
 EXECUTED_BY_FORGES = (
     *(".github/**", ".gitlab/**", ".gitea/**", ".forgejo/**", ".circleci/**", ".woodpecker/**"),
     *(".buildkite/**", ".githooks/**", ".husky/**", ".gitlab-ci.yml"),
@@ -29,7 +29,7 @@ EXECUTED_BY_FORGES = (
     *(".build.yml", ".builds/**", "bitrise.yml", ".mergify.yml", ".mergify/**"),
     *("azure-pipelines.yaml", "cloudbuild.yaml", "buildspec.yml", ".cirrus.star", ".drone.star"),
     *(".drone.jsonnet", ".devcontainer/**", ".gitpod.yml"),
-    # Where the contents of large files go to and come from.
+    # Address of the contents of large files.
     ".lfsconfig",
     # The required reviewers of files.
     *("codeowners", "docs/codeowners"),
@@ -37,7 +37,7 @@ EXECUTED_BY_FORGES = (
 
 
 def patterns(given: Iterable[object], noun: str) -> tuple[str, ...]:
-    """Some patterns, checked."""
+    """Validate a list of patterns."""
     found = tuple(dict.fromkeys(_pattern(one, noun) for one in given))
     if len(found) > MOST_PATTERNS:
         raise BadInput(f"At most {MOST_PATTERNS} {noun}.", "Use patterns such as src/**.")
@@ -71,7 +71,7 @@ def read(text: str | None) -> tuple[str, ...] | None:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Without a regular expression: several `*` would make one that takes for ever."""
+    """Match without a regular expression, which several `*` could make exponential."""
     segments, wanted = path.split("/"), pattern.split("/")
     if wanted[-1] == _ANYTHING_BELOW:
         wanted.pop()
@@ -99,7 +99,7 @@ def _fits(text: str, segment: str) -> bool:
 
 
 def is_executed(path: str) -> bool:
-    """Whether a forge would run what is at this path; or below it, where a link may lead to."""
+    """Return whether a forge would execute the file at a path, or files below it through a link."""
     small = path.casefold()
     return any(
         matches(small, one) or small == one.removesuffix(f"/{_ANYTHING_BELOW}")
@@ -108,12 +108,12 @@ def is_executed(path: str) -> bool:
 
 
 def names_executed(pattern: str) -> bool:
-    """Whether a pattern itself says that it is about what a forge runs: it begins literally."""
+    """Return whether a pattern itself names files that a forge executes, by a literal beginning."""
     return any(within(pattern.casefold(), one) for one in EXECUTED_BY_FORGES)
 
 
 def within(inner: str, outer: str) -> bool:
-    """Whether everything that `inner` matches is matched by `outer`; no when in doubt."""
+    """Return whether `outer` matches everything that `inner` matches; False when in doubt."""
     narrow, wide = inner.split("/"), outer.split("/")
     for number, segment in enumerate(wide):
         if segment == _ANYTHING_BELOW:
@@ -132,7 +132,7 @@ def _segment_within(narrow: str, wide: str) -> bool:
 
 
 def apart(one: str, other: str) -> bool:
-    """Whether no path is matched by both; no when in doubt."""
+    """Return whether no path matches both; False when in doubt."""
     left, right = one.split("/"), other.split("/")
     for a, b in zip(left, right, strict=False):
         if _ANYTHING_BELOW in (a, b):

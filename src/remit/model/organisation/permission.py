@@ -1,8 +1,8 @@
 """Permissions of an agent beyond its mandate, and the four levels that bundle them.
 
-A level sets the hiring permission and gives action capabilities. Beside that, `boss` is a say: over
-those below it an agent may do most of what a board member may (`remit.authority.boss`). What each
-level bundles is the company's `permission_policy`: shipped as presets, edited by the board.
+A level sets the hiring permission and gives action capabilities. Besides, `boss` is authority: over
+agents below it, most of what a board member may do (`remit.authority.boss`). The levels of a
+company are its `permission_policy`: shipped as presets, edited by the board.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from remit.model.organisation.grant import ACTIONS, APPROVAL_DECIDE, FULL_ACCESS
 from remit.model.text import one_of
 
 CAN_CREATE_AGENTS = "canCreateAgents"
-#: Of another system, whose clients send it.
+#: A permission of another system, whose clients send it.
 CAN_ASSIGN_TASKS = "canAssignTasks"
 
 
 PermissionLevel = StrEnum("PermissionLevel", "RESTRICTED STANDARD PRIVILEGED BOSS")
 
 
-#: Over whom an agent has a say like a board member's. BELOW: whoever works below it. COMPANY:
-#: everybody in the company, except itself and those above it.
+#: Reach of an agent's authority like a board member's. BELOW: agents below it. COMPANY: all agents
+#: except itself and those above it.
 Reach = StrEnum("Reach", "NOBODY BELOW COMPANY")
 
 
@@ -34,7 +34,7 @@ Reach = StrEnum("Reach", "NOBODY BELOW COMPANY")
 class Preset:
     """Rights that a level bundles."""
 
-    #: None leaves it to the default: the CEO may, others may not.
+    #: None: the default, by which only the CEO may.
     can_create_agents: bool | None
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
@@ -63,9 +63,9 @@ PRESETS: dict[PermissionLevel, Preset] = {
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Permission levels of one company. Levels that nobody edited are as shipped."""
+    """Permission levels of one company; unedited levels are the presets."""
 
-    #: How often it was changed.
+    #: Number of changes.
     version: int
     edited: Mapping[PermissionLevel, Preset]
 
@@ -78,7 +78,7 @@ class Policy:
         return Policy(self.version + 1, {**others, **changed})
 
     def stored(self) -> str:
-        """As the company keeps it; nothing when it was never changed."""
+        """Serialise for the company's row; an empty object if it was never changed."""
         if not self.version:
             return "{}"
         levels = {level.value: one.as_dict() for level, one in sorted(self.edited.items())}
@@ -86,7 +86,7 @@ class Policy:
 
 
 def policy(stored: str) -> Policy:
-    """Reads what `Policy.stored` wrote."""
+    """Parse the text of `Policy.stored`."""
     document: dict[str, Any] = json.loads(stored)
     levels = {
         PermissionLevel(name): preset(PermissionLevel(name), PRESETS[PermissionLevel(name)], given)
@@ -96,7 +96,7 @@ def policy(stored: str) -> Policy:
 
 
 def preset(level: PermissionLevel, now: Preset, given: object) -> Preset:
-    """A level with these of its settings replaced."""
+    """Return a level with some settings replaced; BadInput for invalid ones."""
     if not isinstance(given, Mapping):
         raise BadInput(f"{level.value}: must be an object.", f"Known: {', '.join(LEVEL_SETTINGS)}.")
     for key in given:
@@ -154,8 +154,8 @@ def permission_level(text: object) -> PermissionLevel:
 
 
 def refuse_assigning(given: object) -> None:
-    """Other systems have a permission to give work to others. Here that goes with an outcome and a
-    place in the tree; only to say that there is no such permission is right."""
+    """Refuse another system's permission to assign tasks, unless it is false: here that right
+    follows from owning an outcome and from the tree."""
     if given is not None and given is not False:
         raise BadInput(
             f"{CAN_ASSIGN_TASKS}: there is no such permission here.",

@@ -1,4 +1,4 @@
-"""The principal: who is calling, as the token says and nothing else does."""
+"""The principal: the caller of an operation, as its token alone determines."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +22,7 @@ class Token:
     user_id: UserId | None = None
     agent_id: AgentId | None = None
     run_id: RunId | None = None
-    #: The token of the person who made it, or their session if its token is not known.
+    #: Token of the person who made it, or their session if the token is unknown.
     made_with: TokenId | None = None
 
 
@@ -32,7 +32,7 @@ class Principal:
     #: The user's or agent's id; empty for the system itself.
     id: str
     name: str
-    #: An agent belongs to one company; a user may have a say in several.
+    #: An agent's company; None for a user, who may be in several.
     company_id: CompanyId | None = None
     run_id: RunId | None = None
     workspace: str | None = None
@@ -41,7 +41,7 @@ class Principal:
 
     @property
     def address(self) -> str:
-        """Stable key of the actor, over all its tokens and runs."""
+        """Return the actor's stable key, the same for all its tokens and runs."""
         return f"{self.kind.value}:{self.id}"
 
     @property

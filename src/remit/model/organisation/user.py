@@ -1,4 +1,4 @@
-"""People, and what each may do in a company."""
+"""People, and their roles in companies."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from remit.ids import AgentId, CompanyId, UserId
 class User:
     id: UserId
     name: str
-    #: May create companies. Authority inside a company comes from a membership only.
+    #: Whether they may create companies. Authority inside a company comes from a membership only.
     operator: bool
     created_at: Micros
 
@@ -24,6 +24,6 @@ class Membership:
     company_id: CompanyId
     user_id: UserId
     role: UserRole
-    #: The agent whose subtree this user has a say in; the whole company when None.
+    #: Agent whose subtree the membership covers; None for the whole company.
     scope_agent_id: AgentId | None
     created_at: Micros

@@ -1,4 +1,4 @@
-"""Which files from outside are taken: bounded, of a known type, and what they say they are."""
+"""Checks of files from outside: bounded in size, of a known type, with matching content."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ MOST_INCOMING = 10
 LARGEST_INCOMING = 20 * 1024 * 1024
 LONGEST_FILE_NAME = 120
 
-#: How the contents of a type begin; a type without a beginning has none that is always there.
+#: Leading bytes by media type; none for a type without fixed ones.
 _BEGINNINGS: dict[str, tuple[bytes, ...]] = {
     "application/pdf": (b"%PDF-",),
     "application/zip": (b"PK\x03\x04", b"PK\x05\x06"),
@@ -24,13 +24,13 @@ _BEGINNINGS: dict[str, tuple[bytes, ...]] = {
     "video/": (),
     "text/": (),
 }
-#: How programs begin, whatever they say they are.
+#: Leading bytes of programs, which are refused under any type.
 _PROGRAMS = (b"MZ", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"#!")
 
 
 def refusal(name: str, media_type: str, size: int, content: bytes | None = None) -> str | None:
-    """Why a file is not taken; None if it is. `content` is looked at when it is there."""
-    del name  # what it is called says nothing about what it is
+    """Return the reason to refuse a file; None if it is accepted. `content` is checked if given."""
+    del name  # a name proves nothing about the content
     if size > LARGEST_INCOMING:
         return f"it is larger than {LARGEST_INCOMING >> 20} MiB"
     kind = media_type.partition(";")[0].strip().lower()

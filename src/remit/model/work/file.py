@@ -1,4 +1,4 @@
-"""Files of the knowledge base, their versions and who touched them."""
+"""Files of the knowledge base, their versions and accesses."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,13 +7,13 @@ from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, FileId, RunId, UserId
 
 LONGEST_DESCRIPTION = 2_000
-#: Descriptions are short; this bounds what one of them puts into the index.
+#: Most words of a description in the search index.
 MOST_INDEXED_WORDS = 400
 
 
-#: OUTCOME: the document of the outcome with the same id; read and written as that outcome is.
-#: STATE: an agent's working memory. LOG: what an agent's runs did; its id is made from the
-#: agent's, its lines are events.
+#: OUTCOME: the document of the outcome with the same id, under the rights of that outcome. STATE:
+#: an agent's working memory. LOG: an agent's activity log; its id is derived from the agent's, and
+#: its lines are events.
 FileKind = StrEnum("FileKind", "FILE OUTCOME STATE LOG")
 
 
@@ -23,19 +23,19 @@ class File:
     company_id: CompanyId
     kind: FileKind
     description: str
-    #: Only readers and writers learn that it exists.
+    #: Whether only its readers and writers learn that it exists.
     unlisted: bool
-    #: The agent under whose part of the tree it lies; None means the company as a whole.
+    #: Agent whose part of the tree it lies in; None for the company as a whole.
     home_agent_id: AgentId | None
     version: int
     sha256: str
     size: int
     is_text: bool
-    #: How many files the latest version links to.
+    #: Number of files that the latest version links to.
     links: int
     created_at: Micros
     updated_at: Micros
-    #: The text of a message or the bundle of a change: found with these, not among other files.
+    #: Whether it is a message's text or a change's bundle: found with these, not among other files.
     letter: bool = False
 
 

@@ -12,16 +12,15 @@ LONGEST_DESCRIPTION = 100_000
 MOST_PARENTS = 50
 
 
-#: INBOX: open exactly while its owner has unread mail; Remit opens and closes it.
+#: INBOX: open exactly while its owner has unread mail; only Remit opens and closes it.
 OutcomeKind = StrEnum("OutcomeKind", "WORK INBOX")
 
 
 OutcomeStatus = StrEnum("OutcomeStatus", "OPEN COMPLETED CLOSED")
 
 
-#: Why the clock brings an outcome back. DEFERRAL: it was put off until then. NUDGE: its owner got
-#: on with something and left it; the owner is asked to go on. REVIEW: it has not moved for a
-#: while.
+#: Reason of a timed return of an outcome. DEFERRAL: its date has come. NUDGE: its owner made
+#: progress and stopped, and is asked to go on. REVIEW: it has not moved for a while.
 Look = StrEnum("Look", "DEFERRAL NUDGE REVIEW")
 
 
@@ -35,38 +34,38 @@ class Outcome:
     #: Never completed; the standing purpose of a company or a post.
     perpetual: bool
     owner_id: AgentId
-    #: Handed over as a whole: its owner works below it, whoever handed it over judges it.
+    #: Delegated as a whole: its owner works below it, and its delegator judges it.
     delegated: bool
-    #: The agent that handed it over; None when a person did, or when it is not delegated.
+    #: The delegating agent; None if a person delegated it, or nobody did.
     delegator_id: AgentId | None
     urgent: bool
     important: bool
     deferred_until: Micros | None
     #: Open children and open blockers, kept by the services so that "actionable" is an index.
     open_prereqs: int
-    #: JSON text: the judgement, once there is one.
+    #: JSON text: the verdict, once there is one.
     verdict: str | None
     version: int
     created_at: Micros
     updated_at: Micros
     finished_at: Micros | None
-    #: Undecided requests that its owner raised about it, kept by the services so that "due" is an
-    #: index.
+    #: Undecided requests of its owner about it, counted by the services so that "due" is an index.
     open_waits: int = 0
-    #: Places in the record: the last news about it, and what its owner's last good run was shown.
+    #: Sequence numbers in the record: its last news, and the last event shown to its owner's last
+    #: good run.
     news: int = 0
     seen: int = 0
-    #: When the clock makes it due, and what for.
+    #: Time of its next timed return, and the reason.
     look_at: Micros | None = None
     look_for: Look | None = None
-    #: How often it was looked at again without moving.
+    #: Number of reviews without progress.
     reviews: int = 0
-    #: The letter of a person that it was made of; parts have it from what they are parts of.
+    #: The person's letter that it was made from; parts inherit it.
     origin_id: MessageId | None = None
 
 
 def why_not_actionable(outcome: Outcome, now: Micros) -> str | None:
-    """The reason that its owner cannot work on it now; None when it can."""
+    """Return the reason why its owner cannot work on it now; None if it can."""
     if outcome.status is not OutcomeStatus.OPEN:
         return f"it is {outcome.status.value}"
     if outcome.perpetual:
@@ -80,25 +79,24 @@ def why_not_actionable(outcome: Outcome, now: Micros) -> str | None:
 
 
 class Standing(StrEnum):
-    """Where an outcome stands for its owner."""
+    """State of an outcome for its owner."""
 
-    #: It cannot be worked on: ended, perpetual, blocked, put off, or somebody is hired for it.
+    #: Not actionable: ended, perpetual, blocked, deferred, or waiting for a hire.
     NOT_ACTIONABLE = "not_actionable"
-    #: Its owner raised something about it that nobody has decided.
+    #: A request of its owner about it is undecided.
     WAITING = "waiting"
-    #: Its owner is to be started for it.
+    #: Its owner is started for it.
     DUE = "due"
-    #: It can be worked on, and nothing happened since its owner looked at it; the clock brings it
-    #: back.
+    #: Actionable, without news since its owner's last look; it has a timed return.
     REVIEWED_LATER = "reviewed_later"
     NOTHING_NEW = "nothing_new"
 
 
 def standing(outcome: Outcome, now: Micros, *, promised: bool = False) -> Standing:
-    """Whether an outcome makes its owner start. Waking, sweeping and claiming all ask this; in the
-    database it is the condition `DUE` of `store/execution/due.py`.
+    """Return whether an outcome makes its owner start. Waking, sweeping and claiming all use this;
+    in the database it is the condition `DUE` of `store/execution/due.py`.
 
-    `promised` says that somebody is to be hired for it and the hire is not decided.
+    `promised`: a hire for it is undecided.
     """
     if promised or why_not_actionable(outcome, now) is not None:
         return Standing.NOT_ACTIONABLE

@@ -1,4 +1,4 @@
-"""Waits: what an agent raised and nobody has decided. While it is open, what it concerns waits."""
+"""Waits: undecided requests of agents, on which the work concerned waits."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,14 +6,14 @@ from enum import StrEnum
 from remit.clock import DAY, HOUR, MINUTE, Micros
 from remit.ids import AgentId, CompanyId, OutcomeId, SubmissionId, UserId, WaitId
 
-#: CAPABILITY: a request for one. REPLY: a message that expects one. SUBMISSION: something handed
-#: in, which awaits a verdict.
+#: CAPABILITY: a capability request. REPLY: a message that expects a reply. SUBMISSION: submitted
+#: work that awaits a verdict.
 WaitKind = StrEnum("WaitKind", "QUESTION APPROVAL CAPABILITY REPLY SUBMISSION")
 
 
-#: After how long an agent that is awaited hears of it again; then its boss does.
+#: Pauses before each reminder of an awaited agent; then its boss is told.
 REMINDERS_TO_AGENT: tuple[Micros, ...] = (10 * MINUTE, HOUR, 4 * HOUR, DAY)
-#: The same for a person, who finds it in their list all the time.
+#: The same for a person, who also sees the wait in a list.
 REMINDERS_TO_PERSON: tuple[Micros, ...] = (DAY, DAY)
 
 
@@ -29,16 +29,16 @@ class Wait:
     awaited_agent_id: AgentId | None
     awaited_user_id: UserId | None
     since: Micros
-    #: How often who is awaited was reminded, and when that happens next.
+    #: Number of reminders so far, and the time of the next.
     reminders: int
     remind_at: Micros | None
 
 
-#: WITHDRAWN: the outcome ended or went to somebody else before anybody judged it.
+#: WITHDRAWN: the outcome ended or changed its owner before a verdict.
 SubmissionStatus = StrEnum("SubmissionStatus", "OPEN ACCEPTED RETURNED WITHDRAWN")
 
 
-#: So many returns are worth a word to the judge's boss.
+#: Returns after which the judge's boss is told.
 RETURNS_TOLD = 5
 
 
@@ -49,7 +49,7 @@ class Submission:
     outcome_id: OutcomeId
     agent_id: AgentId
     note: str
-    #: JSON text: files, each with the version and the hash that it had.
+    #: JSON text: files, each with its version and hash at the time.
     evidence: str
     status: SubmissionStatus
     verdict_note: str | None

@@ -1,4 +1,4 @@
-"""Wishes: letters from people to agents, each to be answered."""
+"""Wishes: letters from people to agents, each of which must be answered."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,11 +6,11 @@ from enum import StrEnum
 from remit.clock import HOUR, MINUTE, Micros
 from remit.ids import AgentId, CompanyId, MessageId, UserId
 
-#: Time for the agent that ended the last part of a wish to write to the person about it.
+#: Time in which the agent that ended a wish's last part may write to the person about it.
 GRACE: Micros = 2 * MINUTE
-#: Missed wishes are found after this.
+#: Interval of the search for missed wishes.
 LOOK_AGAIN: Micros = HOUR
-#: A letter that nobody took up for so long is shown to its sender as unanswered.
+#: Time after which an unclaimed letter is shown to its sender as unanswered.
 UNREAD_SHOWN: Micros = 10 * MINUTE
 
 
@@ -24,11 +24,11 @@ class Wish:
     user_id: UserId
     agent_id: AgentId
     status: WishStatus
-    #: When Remit looks again whether everything made of it has ended.
+    #: Time of the next check whether everything made of it has ended.
     look_at: Micros
     created_at: Micros
     ended_at: Micros | None
     #: `answered`, `result`, `judged`, `taken back`, or `discarded`.
     ended_why: str | None
-    #: Read in the same run as this letter, of which everything was made that the run made.
+    #: Another letter of the same run, to which everything that the run made is attributed.
     shared_with: MessageId | None = None

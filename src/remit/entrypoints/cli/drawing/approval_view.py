@@ -1,4 +1,4 @@
-"""An approval for a person: what is asked in words, with what, what changed, what was said."""
+"""View of an approval: the request in words, its payload, changes between revisions, comments."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from remit.errors import RemitError
 from remit.ids import short
 
 _INDENT = "  "
-#: Of the payload, what is said elsewhere or is for programs.
+#: Keys of a payload that are shown elsewhere or are for programs.
 _NOT_SHOWN = frozenset(
     {
         *("agentId", "requestedByAgentId", "requestedConfigurationSnapshot", "configuration"),
@@ -21,7 +21,7 @@ _NOT_SHOWN = frozenset(
         *("baseRevision", "options", "verb", "basis"),
     }
 )
-#: Of a hire, what is said in words.
+#: Keys of a hire's payload that are shown in words.
 _OF_A_HIRE = frozenset(
     {*("grants", "permissions", "permissionLevel", "setAside", "reason"), *("purpose", "perpetual")}
 )
@@ -75,7 +75,7 @@ def draw(session: Session, one: dict[str, Any]) -> None:
 
 
 def called(session: Session, one: Mapping[str, Any]) -> dict[str, str]:
-    """The name of what a capability would be used for, if it is a change."""
+    """Return the title of the change that a capability would be used for, by its resource."""
     change = _change_of(one)
     with suppress(RemitError):  # it may be hidden from whoever reads this
         if change is not None:

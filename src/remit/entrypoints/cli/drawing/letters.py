@@ -1,4 +1,5 @@
-"""Mail on the terminal. Whatever a message says, it cannot pass for a line of ours."""
+"""Mail on the terminal. Text of a message is escaped or behind a bar: it cannot imitate other
+lines."""
 
 import sys
 from collections.abc import Sequence
@@ -15,18 +16,18 @@ from remit.model.messaging.mail import MARKS, Mark
 
 Entry = dict[str, Any]
 
-#: So much of a body is enough to see what it is about.
+#: Characters of a body's preview.
 _PREVIEW = 160
 _BAR = "│ "
 
 
 def message_id(session: Session, text: str) -> str:
-    """A message by its id or a part of it, in the company in force."""
+    """Resolve a message by its id or a part of it, in the company in force."""
     return references.picked(session, text, "message", "See `remit inbox`.")
 
 
 def age(time: str | None) -> str:
-    """How long ago, in a few characters; a date when that says more."""
+    """Return the time passed in a few characters, such as "3 h"; a date after two weeks."""
     if not time:
         return ""
     passed = SystemClock().now() - from_iso(time)
@@ -117,7 +118,7 @@ def _files(one: Entry) -> str:
 
 
 def draw_thread(session: Session, shown: Sequence[Entry]) -> None:
-    """Messages one after the other, each with what is known about it and its text."""
+    """Print messages one after the other, each with its head, its files and its text."""
     for number, one in enumerate(shown):
         if number:
             print()
@@ -194,13 +195,13 @@ def _mark(one: Entry) -> str:
 
 
 def _say(line: str, width: int | None) -> None:
-    """One line and not two, or the second might look like another."""
+    """Print exactly one line, cut to the width: a second one could pass for another field."""
     line = output.clean(line)
     print(line if width is None else trees.fit(line, width))
 
 
 def _pieces(line: str, width: int | None) -> list[str]:
-    """A line of a body in pieces that fit, so that a terminal breaks none before its bar."""
+    """Split a line of a body to fit the width, so that the terminal wraps none without its bar."""
     if width is None or not line:
         return [line]
     from rich.cells import chop_cells

@@ -14,7 +14,8 @@ _SHOWN_HISTORY = 10
 
 
 def outcome_id(session: Session, text: str) -> str:
-    """An outcome by id or a part of one, by its title, or a mandate by its agent's name."""
+    """Resolve an outcome by its id or a part of it, by its title, or a mandate by its agent's
+    name."""
     text = text.removeprefix("outcome:").removeprefix("kb://")
     if is_id(text):
         return text
@@ -32,7 +33,7 @@ def outcome_id(session: Session, text: str) -> str:
 
 
 def owner_names(session: Session) -> dict[str, str]:
-    """Agents by id, also those who are gone."""
+    """Names of agents by id, terminated ones included."""
     return {one["id"]: one["name"] for one in session.agents_ever}
 
 
@@ -65,7 +66,7 @@ def draw_list(session: Session, found: list[Outcome], empty: str) -> None:
 
 
 def only_open(node: Outcome) -> Outcome | None:
-    """Open outcomes, and those above them."""
+    """Prune a tree to its open outcomes and their ancestors; None if there are none."""
     if node.get("elsewhere"):
         return node if node["status"] == "open" else None
     kept = [inner for inner in map(only_open, node["children"]) if inner is not None]
@@ -75,7 +76,7 @@ def only_open(node: Outcome) -> Outcome | None:
 def draw_tree(
     session: Session, title: str | None, forest: list[Outcome], depth: int | None, *, ids: bool
 ) -> None:
-    """With a title, the forest below it; without one, each root begins a line."""
+    """Print a forest: below its title, or without one with each root on a line of its own."""
     names = owner_names(session)
 
     def line(branch: str, node: Outcome) -> trees.Line:

@@ -9,7 +9,7 @@ from typing import Any
 
 from remit.ids import short
 
-#: Keys whose values are somebody else's data and stay as they are.
+#: Keys whose values are free documents and keep their own keys.
 OPAQUE = frozenset(
     {
         *("details", "adapterConfig", "runtimeConfig", "metadata", "permissions"),
@@ -22,7 +22,7 @@ _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z][a-z])")
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GAP = "  "
-#: Columns whose words may go on in the next line.
+#: Columns whose text may wrap.
 _WRAPPED = frozenset(
     {
         *("title", "description", "label", "resource", "why", "found", "next step"),
@@ -32,7 +32,7 @@ _WRAPPED = frozenset(
 
 
 def clean(text: object) -> str:
-    """One line that cannot steer a terminal, whoever wrote it."""
+    """Return one line in which control and invisible characters are escaped."""
     line = str(text)
     if line.isascii() and line.isprintable():
         return line
@@ -46,13 +46,13 @@ def _visible(char: str) -> str:
 
 
 def say(*lines: object) -> None:
-    """Lines on standard output, made harmless."""
+    """Print lines on standard output, each one cleaned."""
     for line in lines:
         print(clean(line))
 
 
 def note(line: str) -> None:
-    """A remark that is not part of the result."""
+    """Print a remark on standard error, apart from the result."""
     print(clean(line), file=sys.stderr)
 
 
@@ -88,12 +88,12 @@ def as_json(value: Any, *, one_line: bool = False) -> str:
 
 
 def shortened(text: str) -> str:
-    """The same with the ids in it as people see them."""
+    """Return a text with its UUIDs replaced by short ids."""
     return _UUID.sub(lambda found: short(found[0]), text)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-    """Rows under headings; in plain text when nobody watches."""
+    """Print rows under headings; as plain text if standard output is no terminal."""
     if not rows:
         say(empty)
         return
@@ -123,7 +123,7 @@ def _draw(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
 
 
 def fields(values: Mapping[str, object]) -> None:
-    """One thing, a field a line; what has no value is left out."""
+    """Print one field a line, without empty ones."""
     shown = {name: value for name, value in values.items() if value not in (None, "", [])}
     width = max((len(name) for name in shown), default=0)
     for name, value in shown.items():

@@ -1,4 +1,4 @@
-"""Changing the tree of agents from the command line, and telling whose say changes."""
+"""Reorganisation from the command line, with a report of whose authority changes."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Session, option
 from remit.ids import short
 
-#: Names that are spelled out for one right; the rest is counted.
+#: Most names that are listed for one right; the rest is counted.
 _MOST_NAMED = 12
 
 dry_run_option = option("--dry-run", "Only tell whose authority would change.")

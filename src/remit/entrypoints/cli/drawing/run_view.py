@@ -1,4 +1,4 @@
-"""Runs for a person: a table, one run, and a log that goes on."""
+"""Views of runs: a table, one run, and a log that is followed."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from remit.model.text import dollars
 
 
 def run_id(session: Session, text: str) -> str:
-    """A run by its id or a part of it, or the newest of an agent."""
+    """Resolve a run by its id or a part of it, or the newest run of an agent."""
     name = text.removeprefix("run:")
     if is_id(name):
         return name
@@ -101,7 +101,7 @@ def cost(_: Session, run: dict[str, Any]) -> str:
 
 
 def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Every part of a log, until the run ends."""
+    """Yield every part of a log, until the run ends."""
     from remit.entrypoints.cli.client import with_query
 
     target = with_query(path("runs", run, "log"), {"follow": "1", **form})
@@ -109,7 +109,8 @@ def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[st
 
 
 def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bool = False) -> None:
-    """Print what a run did and, if asked, what it goes on to do; `raw` is what it printed."""
+    """Print a run's transcript and, with `go_on`, follow it; `raw` prints its program's output
+    instead."""
     form = {} if raw else {"as": "transcript", "whole": "true" if full else "false"}
     printer = _Printer()
     where = path("runs", run, "log")
@@ -135,7 +136,7 @@ def tail(session: Session, run: str, *, go_on: bool, raw: bool = False, full: bo
 
 
 class _Printer:
-    """Whole lines, made harmless; a line may come in several pieces."""
+    """Line buffer: text comes in pieces, and is printed in cleaned whole lines."""
 
     def __init__(self) -> None:
         self._rest = ""

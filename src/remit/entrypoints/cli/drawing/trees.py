@@ -1,4 +1,4 @@
-"""Trees on the terminal: branches, what a node is called, and what is to be said about it."""
+"""Trees on the terminal: branches, the label of each node, and a second column about it."""
 
 import os
 import shutil
@@ -10,9 +10,9 @@ from remit.entrypoints.cli.drawing import output
 
 Node = dict[str, Any]
 
-#: However deep a branch is, so much of a title stays readable.
+#: Least width of a label, however deep its branch is.
 _SHORTEST_LABEL = 16
-#: Where the second column stands at the latest when lines may be of any length.
+#: Rightmost start of the second column when lines may be of any length.
 _FURTHEST = 72
 
 
@@ -30,7 +30,7 @@ def lines(
     depth: int | None = None,
     lead: str = "",
 ) -> Iterator[Line]:
-    """The lines of a forest; `inner` is the key under which a node has what is below it."""
+    """Yield the lines of a forest; `inner` is the key of a node's children."""
     for node in nodes:
         last = node is nodes[-1]
         yield line(lead + ("└── " if last else "├── "), node)
@@ -61,14 +61,14 @@ def draw(found: Sequence[Line], *, aligned: bool = True) -> None:
 
 
 def terminal_width() -> int | None:
-    """How wide lines may be; None when no person looks, so that nothing is cut off."""
+    """Return the width of lines; None without a terminal or COLUMNS, so that nothing is cut off."""
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         return None
     return max(40, shutil.get_terminal_size().columns)
 
 
 def fit(text: str, width: int) -> str:
-    """Cut to so many cells, and visibly so."""
+    """Cut a text to `width` cells, and mark the cut with an ellipsis."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
@@ -91,7 +91,7 @@ def _agent_line(branch: str, agent: Node) -> Line:
 
 
 def nested(agents: Sequence[Node]) -> list[Node]:
-    """A flat list of agents as a forest. An agent whose boss is not in it hangs from the top."""
+    """Return a flat list of agents as a forest. An agent whose boss is not in it becomes a root."""
     nodes = {agent["id"]: {**agent, "reports": []} for agent in agents}
     forest: list[Node] = []
     for node in nodes.values():

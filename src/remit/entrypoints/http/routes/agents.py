@@ -1,5 +1,5 @@
-"""Agents and their keys over HTTP, where a route is more than its verb: a description of an agent,
-one of two verbs, what is kept outside of the database. The other routes are declared."""
+"""Agents and their keys over HTTP: routes that describe an agent, choose between two verbs, or
+touch files outside of the database. The other routes are declared."""
 
 from typing import Annotated, Any
 
@@ -33,13 +33,13 @@ class AgentBody(Body):
     grants: Annotated[list[Wish], Field(max_length=MOST_GRANTS)] = []  # noqa: RUF012  pydantic copies it
 
     def asked(self) -> dict[str, Any]:
-        """The body, in the words of the services."""
+        """Return the body as arguments of the service."""
         said = self.model_dump(exclude_none=True, exclude={"grants", "outcome_id"})
         return {**said, "given": [wish.model_dump() for wish in self.grants]}
 
 
 class KeyBody(Expiring):
-    #: The same as `label`, which is what other systems call it.
+    #: Alias of `label`, as other systems call it.
     name: field_types.Label = ""
 
 
@@ -92,7 +92,7 @@ def router(app: App) -> APIRouter:
             return await _controlled(request, agents.start, agent)
         return reply(await app.gate(caller(request), halts.go, agent=agent))
 
-    # The tool answers whose log it is; this is a list in pages.
+    # Not declared: the tool's answer names the agent, too; this is a list in pages.
     @routes.get("/agents/{id}/log")
     async def list_log(request: Request, agent: Id, page: Paged) -> Response:
         """Activity log of an agent: the words of its runs, newest first."""
@@ -105,7 +105,7 @@ def router(app: App) -> APIRouter:
         )
         return page.reply(answer["entries"], lambda entry: entry["seq"])
 
-    # Stored calls have the expiry as a number, and the label has two names here.
+    # Not declared: stored calls have the expiry as a number, and the label has two names here.
     @routes.post("/agents/{id}/keys", status_code=201)
     async def create_key(request: Request, agent: Id, body: KeyBody | None = None) -> Response:
         """The token is in this answer and nowhere else."""

@@ -1,4 +1,4 @@
-"""Making a company what a file says, over HTTP."""
+"""Applying the declaration of a company, over HTTP."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A whole company over HTTP: as a tar to take along, and as a picture of its outcomes."""
+"""Export, import and the outcome graph of a company over HTTP."""
 
 from typing import Annotated, Any, Final
 
@@ -17,7 +17,7 @@ from remit.services.work import outcome_drawing
 TAR: Final = "application/x-tar"
 _BYTES: Final[dict[str, Any]] = {TAR: {"schema": {"type": "string", "format": "binary"}}}
 _SANDBOX: Final = "sandbox; default-src 'none'; frame-ancestors 'none'"
-#: Agents write titles, so a browser must never take the drawing for a page of ours.
+#: Agents write the titles in it, so a browser must never treat the drawing as a page of Remit's.
 _DRAWING: Final = {
     "Content-Security-Policy": f"{_SANDBOX}; style-src 'unsafe-inline'",
     "Cache-Control": "private, no-cache",

@@ -1,4 +1,4 @@
-"""Inbound channel messages: with the token of a binding, and with no other."""
+"""Inbound messages of channels: with a binding's token, or proved by its channel."""
 
 import json
 from typing import Annotated, Any, Final, cast
@@ -20,9 +20,9 @@ from remit.services.connections import channels
 from remit.services.connections.shapes import ConnectionShape
 from remit.services.identity import as_system
 
-#: JSON may write one character as six.
+#: JSON may escape one character as six.
 LARGEST_BODY: Final = 6 * LARGEST_TEXT + 8 * 1024
-#: More than a message of any outside has; its files are fetched.
+#: Larger than a message of any channel; its files are fetched apart.
 LARGEST_POST: Final = 1024 * 1024
 _TEXT: Final = {"type": "string"}
 _BODY: Final[dict[str, Any]] = {
@@ -81,7 +81,7 @@ def router(app: App) -> APIRouter:
         )
         return json_document.reply(answer, 200 if answer["duplicate"] else 201)
 
-    # The outside's own words, so it is no part of the interface that is described.
+    # The format is the channel's own, so the route is not in /openapi.json.
     @routes.post("/channels/{kind}/{binding}", include_in_schema=False)
     async def take_post(request: Request, kind: str, binding: str) -> Response:
         """Post of a binding's outside; answered when it is stored."""

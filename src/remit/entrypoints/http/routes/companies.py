@@ -38,7 +38,7 @@ _KNOWN = (CAN_CREATE_AGENTS, "allow", "deny", "governs", "shipped")
 def router(app: App) -> APIRouter:
     routes = new_router("companies", "/api/companies")
 
-    # By hand: null is a setting of its own here, and what is left out is another.
+    # Not declared: null is a setting of its own, other than a field that is left out.
     @routes.patch("/{companyId}/permission-policy")
     async def change_policy(request: Request, company: CompanyId, body: PolicyBody) -> Response:
         """Change permission levels; parts that are left out stay. Agents with a level gain and lose
@@ -60,7 +60,7 @@ def router(app: App) -> APIRouter:
             )
         )
 
-    # By hand, because they ask or change the vault of this machine.
+    # Not declared: they use the vault of this machine.
     @routes.get("/{companyId}/signing-key")
     async def show_signing_key(request: Request, company: CompanyId) -> Response:
         """The public half of the key that its commits are signed with, if there is one."""

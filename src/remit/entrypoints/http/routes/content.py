@@ -1,6 +1,6 @@
-"""The bytes of files over HTTP: plain routes, because agents spend their time here.
+"""Contents of files over HTTP: plain routes, because agents spend their time here.
 
-Agents write these bytes, so a browser must never take them for a page of ours.
+Agents write these bytes, so a browser must never treat them as a page of Remit's.
 """
 
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ class FileBody(Body):
 
 
 class CreateQuery(BaseModel):
-    """Of a file whose bytes are the body. Checked with JSON, too, which says the same inside."""
+    """Query of a file whose bytes are the body; checked with JSON, too, where the body counts."""
 
     description: Annotated[
         str,
@@ -62,7 +62,7 @@ class ReadQuery(BaseModel):
 
 
 class ContentRoutes:
-    """The routes, and a short way to them past everything that they do not need."""
+    """The routes of contents, and a shortcut to them around the routing table."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -74,7 +74,7 @@ class ContentRoutes:
     def shortcut(self, scope: Scope) -> ASGIApp | None:
         """Handler of a request for content, found without a walk through all the routes.
 
-        Errors are for the guard, which knows them all.
+        Errors are left to the guard, which answers them all.
         """
         path = scope["path"]
         if not path.startswith(_BEFORE) or not path.endswith(_BEHIND):
@@ -163,8 +163,8 @@ async def _create(library: Library, request: Request) -> Response:
 
 
 async def _refuse_unknown(library: Library, who: Caller, request: Request) -> None:
-    """Before anything is said about the request. Who may send a body is asked with its first byte
-    anyway, and seldom of a small one."""
+    """Refuse an unknown token before the request is examined. With a body this is the guard's
+    check, which is due at the first byte and seldom repeated for small ones."""
     incoming: bodies.Incoming | None = request.scope.get(bodies.INCOMING)
     if incoming is not None:
         await incoming.who()
@@ -181,7 +181,7 @@ async def _source(request: Request) -> Source:
 
 
 def _file_body(sent: bytes) -> tuple[FileBody, bytes]:
-    """A document, and the bytes of its text."""
+    """Return the validated document, and the bytes of its text."""
     body = _checked(FileBody, json_document.read(sent))
     return body, body.content.encode()
 
@@ -201,7 +201,7 @@ def _tag(view: dict[str, Any]) -> str:
 
 
 def _has(header: str | None, tag: str) -> bool:
-    """Whether the caller has this version already (RFC 9110, 13.1.2)."""
+    """Return whether If-None-Match names this version (RFC 9110, 13.1.2)."""
     if header is None:
         return False
     tags = [one.strip().removeprefix("W/") for one in header.split(",")]
@@ -209,7 +209,7 @@ def _has(header: str | None, tag: str) -> bool:
 
 
 def _seen(header: str | None) -> tuple[int, str]:
-    """The version and hash that the caller saw last."""
+    """Parse If-Match: the version and hash that the caller read last."""
     if header is None:
         raise BadInput(
             "Overwriting takes the version and hash you last read, as If-Match.",

@@ -1,6 +1,6 @@
-"""The list of files over HTTP: what is searched for is ranked, and has no pages.
+"""The list of files over HTTP. Search results are ranked, and have no pages.
 
-Their bytes are in `content.py`; what else is known of a file is declared with its verb.
+Their bytes are in `content.py`; the other routes are declared with their verbs.
 """
 
 from typing import Annotated
@@ -33,7 +33,7 @@ def router(app: App) -> APIRouter:
             before=page.before_id(),
             limit=page.limit,
         )
-        # Matches are ranked, so that there is no place at which to go on.
+        # Matches are ranked, so there is no cursor to resume at.
         return page.reply(rows, None if query.strip() else by_id)
 
     return routes

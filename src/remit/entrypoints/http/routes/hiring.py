@@ -1,4 +1,4 @@
-"""Hiring and configuring over HTTP, where the body describes an agent or says exactly one thing.
+"""Hiring and configuration over HTTP: routes whose body describes an agent or has one exact form.
 The other routes are declared."""
 
 from typing import Annotated, Any
@@ -63,7 +63,7 @@ class PermissionsBody(Body):
     model_config = Body.model_config | {"extra": "forbid"}
 
     can_create_agents: StrictBool
-    #: Another system's; not one here, so that only false is right.
+    #: A permission of other systems that does not exist here: only false is accepted.
     can_assign_tasks: field_types.Never | None = None
 
 

@@ -1,4 +1,4 @@
-"""Mail over HTTP, where a route is not one verb, or its list is in an order of its own.
+"""Mail over HTTP: routes that choose between verbs, or page in an order of their own.
 
 Sending, reading and dead letters are declared with their verbs.
 """
@@ -89,7 +89,7 @@ def router(app: App) -> APIRouter:
 
 
 def _place(page: Page) -> tuple[str, int]:
-    """Where the page before ended: a company, and the place in line there."""
+    """Parse the cursor: a company, and the position in its queue."""
     if page.cursor is None:
         return "", 0
     company, _, position = page.cursor.partition(" ")

@@ -1,5 +1,5 @@
-"""MCP servers besides Remit's own, over HTTP: what a body says of one is one argument of the verb,
-and to try one is to start it."""
+"""MCP servers besides Remit's own, over HTTP. Not declared: the fields of a body are one argument
+of the verb, and a test starts the server."""
 
 import asyncio
 from importlib import import_module

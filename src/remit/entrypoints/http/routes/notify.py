@@ -1,6 +1,6 @@
-"""Notices to a person outside. A command cannot be set here.
+"""Notifications of a person, over HTTP. A command cannot be set here.
 
-By hand: whether there is a command is known to the process, and to no verb.
+Not declared: the process knows whether there is a command, and no verb does.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ def router(app: App) -> APIRouter:
 
 
 def _command(app: App, user: str) -> dict[str, Any]:
-    """Whether there is a command on this machine; its words are for whoever runs the instance."""
+    """Return whether a command is set on this machine; its text is for the operator alone."""
     try:
         return {"command": app.notifier.command_of(user) is not None, "command_problem": None}
     except Unavailable as error:

@@ -1,4 +1,5 @@
-"""The organisation over HTTP: who reports to whom, changing that, and how it was.
+"""The organisation over HTTP: the tree of agents, reorganisations, and past states. Not declared:
+the tree is nested, and the other routes choose between verbs.
 
 By hand, because each is more than a verb: a list that is nested, one of four verbs, one of two."""
 
@@ -88,7 +89,7 @@ def router(app: App) -> APIRouter:
     ) -> Response:
         """The tree of agents, or the grants in force, as they were at a time."""
         who = caller(request)
-        at = at or ""  # nobody learns what is missing before the token is looked at
+        at = at or ""  # the verb refuses it, after the token is checked
         if what == "org":
             return page.cut(await app.gate(who, history.org_at, company=company, at=at))
         rows = await app.gate(
@@ -106,7 +107,7 @@ def router(app: App) -> APIRouter:
 
 
 def nested(rows: Sequence[View]) -> list[View]:
-    """A forest of agents. Each stands in it once, even if the stored tree had a cycle."""
+    """Return agents as a forest, each of them once even if the stored tree has a cycle."""
     nodes = {row["id"]: {key: row[key] for key in _SHOWN} | {"reports": []} for row in rows}
     bosses = {row["id"]: row["reports_to"] for row in rows if row["reports_to"] in nodes}
     forest: list[View] = []
@@ -119,7 +120,7 @@ def nested(rows: Sequence[View]) -> list[View]:
 
 
 def _above(own_id: str, bosses: dict[str, str]) -> list[str]:
-    """The bosses above an agent, up to the first that comes twice."""
+    """Return the bosses above an agent, up to the first repetition."""
     chain: list[str] = []
     at = bosses.get(own_id)
     while at is not None and at not in chain:

@@ -1,7 +1,6 @@
-"""Outcomes over HTTP, as far as their verbs do not declare it.
+"""Outcomes over HTTP: the routes that their verbs do not declare.
 
-Lists can be searched, which is another verb; handing an outcome over may hire, which has a body of
-its own.
+A search is another verb than the list; delegation may hire, which takes a body of its own.
 """
 
 from typing import Annotated, Any
@@ -75,7 +74,7 @@ def router(app: App) -> APIRouter:
             return page.reply(found, by_id)
         after = page.after_id()
         rows = await app.gate(by, outcomes.listing, stale=stale, after=after, **wanted)
-        # Actionable outcomes come most pressing first, so there is no place to go on at.
+        # Actionable outcomes come most pressing first, so there is no cursor to resume at.
         return page.reply(rows, None if actionable else by_id)
 
     @routes.post("/outcomes/{id}/delegate")

@@ -1,4 +1,4 @@
-"""A company at a glance over HTTP: its numbers, its activity, and its adapters."""
+"""Activity, adapters and their documentation over HTTP."""
 
 from typing import Annotated, Any, cast
 
@@ -31,7 +31,7 @@ class TestBody(Body):
     adapter_config: dict[str, Any] | None = None
     #: With the settings of this agent instead.
     agent_id: Reference | None = None
-    #: Also ask whoever serves the model, once.
+    #: Also send the model one small request.
     try_out: StrictBool = False
 
 
@@ -148,8 +148,8 @@ def _trial(tried: Tried) -> View:
 
 
 async def _check_reader(app: App, who: Caller, company: str | None) -> None:
-    """The gate of configurations: in the company that was named, or where the caller has most
-    to say. The texts are the same for every company."""
+    """Refuse callers who may not read configurations: in the named company, or in one of theirs, a
+    whole one if possible. The texts are the same for every company."""
     if company is None:
         mine = await app.gate(who, companies.listing)
         best = [one for one in mine if one.get("scope_agent_id") is None] or mine
@@ -180,7 +180,7 @@ def _adapter(adapter: Adapter) -> View:
 
 
 def _activity(event: View, company: str) -> View:
-    """An event under the names that activity has elsewhere."""
+    """Return an event under the field names that activity has in other systems."""
     kind, _, actor = event["actor"].partition(":")
     entity_type, _, entity_id = event["resource"].partition(":")
     shown: shapes.ActivityShape = {

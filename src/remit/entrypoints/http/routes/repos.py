@@ -1,4 +1,4 @@
-"""Repositories over HTTP, where the copy on this machine goes or comes with the call."""
+"""Repositories over HTTP: routes that use the copy on this machine, and webhooks of forges."""
 
 from dataclasses import asdict
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import CompanyId, new_router
 from remit.entrypoints.http.wire.json_document import reply
 
-#: Larger calls are refused; the next regular look finds the same news.
+#: Larger calls are refused; the next regular poll finds the same news.
 LARGEST_HOOK: Final = 5 << 20
 ChangeId = Annotated[str, Path(alias="id", min_length=1, max_length=200)]
 RepoName = Annotated[str, Path(alias="name", min_length=1, max_length=64)]
@@ -40,10 +40,10 @@ def router(app: App) -> APIRouter:
 
 
 def hooks(app: App) -> APIRouter:
-    """Webhooks of forges: signed, and only a reason to look sooner."""
+    """Router of forges' webhooks, which are signed and only cause an earlier poll."""
     routes = new_router("hooks", "/api", public=True)
 
-    # The outside's own words, so it is no part of the interface that is described.
+    # The format is the forge's own, so the route is not in /openapi.json.
     @routes.post("/hooks/{repo}", status_code=202, include_in_schema=False)
     async def take_hook(request: Request, repo: str) -> Response:
         """Something happened at the forge of a repository."""

@@ -1,4 +1,4 @@
-"""End of a run whose agent is elsewhere, over HTTP."""
+"""Report on the end of a remote agent's run, over HTTP."""
 
 from typing import Annotated
 

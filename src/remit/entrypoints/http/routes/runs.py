@@ -1,4 +1,4 @@
-"""One run over HTTP, with what this machine kept of it; and what it prints, as it prints it."""
+"""One run over HTTP, with its kept workspace on this machine, and its output as a stream."""
 
 from collections.abc import AsyncIterator
 from itertools import islice
@@ -104,13 +104,13 @@ def router(app: App, announcer: Announcer) -> APIRouter:
 
 
 class _Pieces:
-    """Output of a run, as it is."""
+    """Source of a run's raw output."""
 
     def __init__(self, app: App, who: Caller, run: str, seen: int) -> None:
         self._app, self._who, self._run, self._seen = app, who, run, seen
 
     async def more(self) -> tuple[list[View], str | None]:
-        """New lines of the log; and the end of the run, when nothing more comes."""
+        """Return new pieces of the log, and the run's final status once nothing more comes."""
         answer = await self._app.gate(
             self._who, runs.log, run=self._run, after=self._seen, limit=PAGE
         )
@@ -121,8 +121,8 @@ class _Pieces:
 
 
 class _Entries:
-    """The same as people read it. It is read from the beginning, also for those who were here
-    before: what a line means follows from those before it."""
+    """Source of a run's transcript. It is read from the beginning even when a client resumes,
+    because the meaning of a line depends on those before it."""
 
     def __init__(self, app: App, who: Caller, run: View, seen: int, whole: bool) -> None:
         self._app, self._who, self._run = app, who, run["id"]
@@ -155,7 +155,8 @@ class _Entries:
 async def _follow(
     announcer: Announcer, source: _Pieces | _Entries, company: str
 ) -> AsyncIterator[bytes]:
-    """Each look is a call like any other: who lost the right to see it sees no more."""
+    """Stream a source as server-sent events. Each poll is authorised like any call, so a reader who
+    lost the right gets no more."""
     with announcer.subscribe(company) as grown:
         yield b": connected\n\n"
         quiet = 0.0

@@ -1,6 +1,6 @@
-"""Secrets over HTTP: where they are found; a value comes in and never goes out.
+"""Secrets over HTTP: their sources; a value is accepted, and never returned.
 
-By hand, because each of them also asks or changes the vault of this machine.
+Not declared: each route also uses the vault of this machine.
 """
 
 from typing import Annotated, Any

@@ -12,7 +12,7 @@ from remit.services.people import sessions
 def router(app: App) -> APIRouter:
     routes = new_router("users", "/api")
 
-    # By hand: the link is to where the request came in.
+    # Not declared: the link has the address of the request, unless one is configured.
     @routes.post("/login-links", status_code=201)
     async def create_login_link(request: Request) -> Response:
         """A link that signs the calling person in to the web, once."""

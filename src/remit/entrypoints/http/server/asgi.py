@@ -62,7 +62,7 @@ def build_asgi(
 
 
 def _head_of(send: Send) -> Send:
-    """Answers with the head alone of what GET would answer; a stream ends with it."""
+    """Wrap `send` for HEAD: pass on the head of GET's response, and end its body at once."""
     ended = False
 
     async def head(message: Message) -> None:
@@ -97,7 +97,7 @@ class Instance:
         await self._app.gate.check(who)
 
     def end_streams(self) -> None:
-        """A stream would keep a stopping server waiting for as long as it may wait."""
+        """End all streams; an open one would delay the server's stop to the limit."""
         self.announcer.close()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:

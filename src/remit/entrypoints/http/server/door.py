@@ -1,4 +1,4 @@
-"""Check of a run's token before anything else: it is good inside its run only."""
+"""First check of a run's token: it is valid only inside its run."""
 
 from starlette.types import Scope
 
@@ -13,7 +13,7 @@ from remit.services.identity import as_system
 
 
 class Door:
-    """Asked about each token of a run before anything believes it."""
+    """Checks the origin of each run token, before any other code accepts it."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -30,7 +30,7 @@ class Door:
             await self._check_elsewhere(token)
 
     async def _check_elsewhere(self, token: str) -> None:
-        """One of a run that is none of ours: its own worker knows its place, and we do not."""
+        """Refuse a token whose run belongs to another worker, unless its adapter is remote."""
         found = await self._app.gate(as_system(), run_queue.bound, digest=token_digest(token))
         if found is not None and not await threads.CHECKS.run(_is_remote, found.adapter_type):
             raise outside(found.id)

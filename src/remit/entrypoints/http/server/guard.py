@@ -1,4 +1,4 @@
-"""Middleware of every request: host, token, size, headers, and a last resort.
+"""Middleware of every request: host, token, size, headers, and unexpected errors.
 
 No route receives a body before the token that came with it was looked up, since only the guard
 hands bodies out. Plain ASGI, because each request pays for it.
@@ -29,11 +29,11 @@ from remit.services.identity import Caller
 
 #: Room for the JSON around the largest file in a body.
 ALLOWANCE: Final = 64 * 1024
-#: So long a small body is received for a token that was good; the verb looks it up in any case.
+#: Cache lifetime of a checked token, for small bodies; the verb checks it in any case.
 RECENT_SECONDS: Final = 60.0
 MOST_RECENT: Final = 10_000
-#: Of strangers: a sign-in link, and what other systems send with the token of a binding. These look
-#: for themselves, and take little.
+#: Paths without a token of Remit's: sign-in links, and posts of channels and forges. Their routes
+#: authenticate the caller themselves, and accept little.
 _OPEN: Final = ("/login", "/api/channels/", "/api/hooks/")
 #: Has a limit of its own.
 _UNLIMITED: Final = "/api/companies/import"
@@ -57,7 +57,7 @@ _CLOSE: Final = (b"connection", b"close")
 
 
 class Hosts:
-    """The names under which we may be reached. Any other may be a rebound one."""
+    """The host names of this instance. Any other may come from DNS rebinding."""
 
     def __init__(self, bound: str, more: Iterable[str] = ()) -> None:
         self._everywhere = bound in _EVERYWHERE
@@ -69,12 +69,12 @@ class Hosts:
         name = host_name(header)
         if name in self.names:
             return True
-        # Rebinding takes a name; an address in its place is what it says.
+        # DNS rebinding needs a name; an IP address cannot be rebound.
         return self._everywhere and _is_address(name)
 
 
 class Guard:
-    """Wraps the whole application. `check` refuses a caller whose token is not good."""
+    """ASGI middleware around the whole application. `check` refuses a caller with a bad token."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Guard:
                 present = {name for name, _ in headers}
                 headers.extend(header for header in _HEADERS if header[0] not in present)
                 if large and (incoming is None or not incoming.complete):
-                    headers.append(_CLOSE)  # nobody is going to read the rest
+                    headers.append(_CLOSE)  # the rest of the body stays unread
             await send(message)
 
         try:
@@ -134,7 +134,7 @@ class Guard:
             if not started:
                 await error_answers.answer(error)(scope, receive, guarded_send)
         except Exception as error:
-            # An answer that was begun was begun by the handler of this very error.
+            # A response that has started was started by the handler of this very error.
             if not started:
                 await error_answers.internal(error)(scope, receive, guarded_send)
         finally:
@@ -153,7 +153,7 @@ class Guard:
             raise WrongHost(f"This instance is not called {host_name(host)[:100]!r}.")
 
     def _admit(self, scope: Scope, receive: Receive, declared: int | None) -> Incoming:
-        """The body of a request, unless it is refused outright."""
+        """Return the body of a request; refuse one that is declared too large."""
         path = scope["path"]
         largest = 1 << 62 if path == _UNLIMITED else self._largest
         if declared is not None and declared > largest:
@@ -164,13 +164,14 @@ class Guard:
         return Incoming(receive, lambda: self._know(scope, small), self._room, largest)
 
     async def _know(self, scope: Scope, small: bool) -> str:
-        """The digest of the token that came along, which is a good one."""
+        """Return the digest of the request's token, once checked; a recent check holds for small
+        bodies."""
         token, _ = presented(Request(scope))
         digest = token_digest(token)
         now = time.monotonic()
         if small and self._recent.get(digest, 0.0) > now:
             return digest
-        with suppress(Stopped):  # a good token that is held; each call says so in its answer
+        with suppress(Stopped):  # a good token that is halted; each call answers that by itself
             await self._check(Caller(token))
         self._recent[digest] = now + RECENT_SECONDS
         self._recent.move_to_end(digest)
@@ -186,7 +187,7 @@ async def _nobody() -> str:
 def host_name(header: str) -> str:
     """The name in a Host header, without port and brackets."""
     if not _NAMED.isdisjoint(header):
-        return ""  # an address, in which the name would not be where it seems
+        return ""  # parsed as an address, it would yield another name
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:

@@ -1,6 +1,6 @@
-"""The instance over HTTP, for its operators: what its machine can do, and backups of everything.
+"""The instance over HTTP, for its operators: diagnosis of its machine, and backups.
 
-By hand, because each of them looks at or changes files of this machine.
+Not declared: each route reads or changes files of this machine.
 """
 
 from typing import Annotated, Any, Final
@@ -33,13 +33,13 @@ async def examined(app: App, who: Caller) -> list[diagnosis.Finding]:
 
 
 def is_private(request: Request) -> bool:
-    """Whether nobody between can read what is sent: https, or this machine alone."""
+    """Return whether nobody on the way can read a response: https, or a loopback address."""
     host = host_name(request.headers.get("host", ""))
     return request.url.scheme == "https" or host in _LOOPBACK
 
 
 async def backup_file(app: App, request: Request, who: Caller, name: str) -> Response:
-    """A backup to take along, unless somebody on the way could read it."""
+    """Return a backup as a download, unless somebody on the way could read it."""
     if not is_private(request):
         raise Conflict(
             "A backup holds everything, so it is not sent over plain HTTP.",

@@ -1,4 +1,4 @@
-"""An endpoint whose import takes longer than a start may: the first requests wait for it."""
+"""Lazily loaded endpoint: its import would delay the start, so the first requests wait for it."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Endpoint(Protocol):
-    """An ASGI app that wants to be entered before it serves."""
+    """An ASGI app whose lifespan is entered before it serves."""
 
     def lifespan(self) -> AbstractAsyncContextManager[None]: ...
 
@@ -25,7 +25,7 @@ class Endpoint(Protocol):
 class LazyEndpoint:
     def __init__(self, load: Callable[[], Endpoint]) -> None:
         self._load = load
-        #: Once it serves.
+        #: None while it does not serve.
         self.endpoint: Endpoint | None = None
         self._settled = asyncio.Event()
         self._stop = asyncio.Event()
@@ -41,14 +41,14 @@ class LazyEndpoint:
             await task
 
     async def settled(self) -> Endpoint:
-        """The endpoint, once it is loaded."""
+        """Wait until the endpoint is loaded, and return it."""
         await self._settled.wait()
         if self.endpoint is None:
             raise Unavailable("The MCP endpoint could not be started.", "See the instance's log.")
         return self.endpoint
 
     async def _live(self) -> None:
-        """Enter and leave in one task, as the endpoint's own tasks demand."""
+        """Enter and leave the lifespan in one task, as the endpoint's own tasks demand."""
         try:
             endpoint = await asyncio.to_thread(self._load)
             async with endpoint.lifespan():

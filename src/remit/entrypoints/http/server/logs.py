@@ -16,10 +16,10 @@ _TOKEN = re.compile(r"(rmt_[a-z]+_)[A-Za-z0-9_-]+")
 
 
 class Redacting(logging.Formatter):
-    """Looks at the finished entry, so that a traceback cannot carry a secret out either.
+    """Formatter that redacts the finished entry, so that a traceback cannot leak a secret either.
 
-    Whatever others wrote into it stays behind a margin, and steers no terminal: an entry of ours
-    begins a line, and nothing else does.
+    Further lines get a margin and control characters are escaped, so that text of others neither
+    imitates an entry nor steers a terminal.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -28,7 +28,7 @@ class Redacting(logging.Formatter):
 
 
 def harmless(line: str) -> str:
-    """Without control and direction characters, which are shown instead."""
+    """Escape control and direction characters."""
     if line.isprintable():
         return line
     return "".join(
@@ -40,13 +40,13 @@ def harmless(line: str) -> str:
 
 
 def redact(text: str) -> str:
-    """By the rules of every other way out, and of a token of ours the kind alone."""
+    """Redact by the rules of every other output, and Remit's own tokens except for their kind."""
     return text_without_secrets(_TOKEN.sub(r"\1…", text))[0]
 
 
 @contextlib.contextmanager
 def keep_logs(folder: Path, *, stderr: bool, name: str = "remit.log") -> Iterator[None]:
-    """Everything of ours, and what others warn of."""
+    """Context manager: log all entries of Remit, and warnings of libraries."""
     formatter = Redacting("%(asctime)s %(levelname)s %(name)s: %(message)s")
     file = RotatingFileHandler(
         folder / name, maxBytes=LARGEST_LOG, backupCount=OLDER_LOGS, encoding="utf-8"

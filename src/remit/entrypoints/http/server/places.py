@@ -1,22 +1,22 @@
-"""Routes by the words that their paths begin with, so that a request is compared with a few of them
-and not with all four hundred."""
+"""Index of routes by the first words of their paths, so that a request is matched with a few of
+them and not with all four hundred."""
 
 from fastapi import APIRouter
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-#: Number of a path's parts, and the first of them: two, or one before a part that may be anything.
+#: Key of the index: the number of a path's parts and the first two, or one before a parameter.
 Place = tuple[int | str, ...]
 
 
 class Places:
-    """Hands each request to a router of the routes that may be meant: of all, where its path does
-    not begin like one of ours."""
+    """ASGI app that passes a request to a router of its candidate routes, or to the full router if
+    its path begins like no route."""
 
     def __init__(self, every: APIRouter) -> None:
         self._every = every
         self._known = {place for route in every.routes if (place := _place(route))}
-        #: Made when they are asked for: all at once would be noticed at the start.
+        #: Built on demand: all at once would slow the start.
         self._few: dict[Place, ASGIApp] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,7 +38,7 @@ class Places:
 
 
 def _place(route: BaseRoute) -> Place | None:
-    """The place of a route that begins with a word."""
+    """Return the key of a route; None if its path does not begin with a word."""
     parts = _parts(route)
     if parts is None or _is_open(parts[0]):
         return None
@@ -46,13 +46,13 @@ def _place(route: BaseRoute) -> Place | None:
 
 
 def _may_be(route: BaseRoute, place: Place) -> bool:
-    """Whether a path of this place may be the route's."""
+    """Return whether the route may match paths with this key."""
     parts = _parts(route)
     if parts is None:
         return True
     count, *words = place
     begins = all(_is_open(part) or part == word for part, word in zip(parts, words, strict=False))
-    # Behind a single word stands none of ours.
+    # A key of one word is for routes with a parameter behind it.
     return len(parts) == count and begins and all(map(_is_open, parts[len(words) : 2]))
 
 

@@ -1,8 +1,8 @@
-"""Connections that do not get on: heads without end, requests that never come to one, bodies that
-nobody is going to read, and more connections than there is room for.
+"""HTTP/1.1 with limits on connections: endless heads, requests that never complete, bodies that
+stay unread, and too many connections.
 
-The server reads whatever a connection sends before it has a request for us, so this is the only
-place where that can be bounded. What the server refuses by itself looks like every other error.
+The server reads from a connection before there is a request to guard, so only its protocol can
+bound that. Its own refusals have the form of every other error.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from remit.runtime.sandbox.places import Peer
 
 log = logging.getLogger(__name__)
 
-#: The request line and all headers; what one read brings besides may be in it.
+#: The request line and all headers, with whatever else the same read brought.
 LARGEST_HEAD: Final = 64 * 1024
 LONGEST_ADDRESS: Final = 16 * 1024
 #: From the first byte of a request, or from the connection on, to the end of its headers.
 HEAD_SECONDS: Final = 20.0
-#: Between two pieces of a body that we are waiting for.
+#: Longest silence within a body that is awaited.
 SILENT_SECONDS: Final = 60.0
-#: After an answer that did not wait for the body: whoever is still sending gets to read it.
+#: Lingering close, after a response that did not wait for the body: its sender gets to read it.
 LINGER_SECONDS: Final = 2.0
 LINGER_BYTES: Final = 8 * 1024 * 1024
-#: Of all connections, where the system sets no bound.
+#: Most connections, where the system sets no limit.
 MOST_CONNECTIONS: Final = 10_000
-#: Between two lines in the log about it.
+#: Least time between two log lines about it.
 _TELL_SECONDS: Final = 60.0
 
 
 def most_connections() -> int:
-    """Half of what this process may have open: the rest is for its files, databases, programs and
-    calls, none of which strangers should be able to use up."""
+    """Return half of this process's file descriptors: the rest is for its files, databases,
+    programs and calls, which strangers must not use up."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS if most == resource.RLIM_INFINITY else min(most // 2, MOST_CONNECTIONS)
 
@@ -77,7 +77,7 @@ _LARGE_HEAD: Final = _refusal(
 
 
 class _Idle:
-    """Connections of one server that nothing is asked on, the longest idle first."""
+    """Connections of one server without a request in progress, the longest idle first."""
 
     def __init__(self) -> None:
         self._waiting: dict[Impatient, None] = {}
@@ -103,7 +103,7 @@ _idle: WeakKeyDictionary[ServerState, _Idle] = WeakKeyDictionary()
 
 
 class Impatient(HttpToolsProtocol):
-    """HTTP/1.1 as before, with an end to waiting."""
+    """HTTP/1.1 protocol of the server with timeouts and limits."""
 
     most = most_connections()
     head_seconds = HEAD_SECONDS
@@ -118,7 +118,7 @@ class Impatient(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._refused = _MALFORMED
         self._refusing = False
-        #: Bytes that may still come in after the last answer; None while there may be another.
+        #: Bytes still accepted after the last response; None while there may be another.
         self._left: int | None = None
         self._idle = _idle.setdefault(self.server_state, _Idle())
 
@@ -154,7 +154,7 @@ class Impatient(HttpToolsProtocol):
             if self._head_size > LARGEST_HEAD:
                 self._refuse(_LARGE_HEAD)
             elif fresh and self._timer is None:
-                # Not begun anew by each byte: those who send one now and then are meant.
+                # Not restarted by each byte, or a slow sender could go on for ever.
                 self._timer = self.loop.call_later(self.head_seconds, self._give_up)
         elif not self._is_over() and (self._in_body or self._timer is not None):
             self._forget()
@@ -186,7 +186,7 @@ class Impatient(HttpToolsProtocol):
         super().on_message_complete()
 
     def _prefer_named_host(self) -> None:
-        """An address with a host in it beats the header (RFC 9112, 3.2.2)."""
+        """Let a host in the address override the Host header (RFC 9112, 3.2.2)."""
         address = httptools.parse_url(self.url)
         hosts = [at for at, (name, _) in enumerate(self.headers) if name == b"host"]
         if address.host and len(hosts) == 1:
@@ -195,8 +195,9 @@ class Impatient(HttpToolsProtocol):
             self.headers[hosts[0]] = (b"host", host + port)
 
     def _linger(self) -> bool:
-        """Whether the other side is still sending: then what it has not read yet must not be lost
-        by closing on it, and is lost if we close while something is unread."""
+        """Begin a lingering close if the client is still sending, and return whether it did.
+        Closing with unread input would reset the connection, and the client would lose the
+        response."""
         if not (self._in_body or self._refusing) or self._left is not None:
             return False
         self._forget()
@@ -227,7 +228,7 @@ class Impatient(HttpToolsProtocol):
     def _give_up(self) -> None:
         self._timer = None
         if self._left is None and self._in_body and self.flow.read_paused:
-            # It is we who are not listening.
+            # This side has paused reading, so the client is not slow.
             self._timer = self.loop.call_later(self.silent_seconds, self._give_up)
             return
         self._left = 0
@@ -235,7 +236,7 @@ class Impatient(HttpToolsProtocol):
 
 
 class _Parting(asyncio.Transport):
-    """A transport that is closed for writing first where `linger` says so."""
+    """Transport that is first closed for writing only, if `linger` returns true."""
 
     def __init__(self, inner: asyncio.Transport, linger: Callable[[], bool]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tokens that were refused: somebody learns of it, and nobody can fill the log with it."""
+"""Log of refused tokens, limited in rate so that nobody can flood it."""
 
 import logging
 import time
@@ -8,14 +8,14 @@ from starlette.types import Scope
 
 log = logging.getLogger(__name__)
 
-#: Between two lines about it.
+#: Least time between two log lines.
 EVERY_SECONDS: Final = 60.0
 _LONGEST_PATH: Final = 100
 _CARRYING: Final = (b"authorization", b"cookie")
 
 
 class Refusals:
-    """Counts them, and says so now and then."""
+    """Counts refused tokens, and logs the count now and then."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -23,7 +23,7 @@ class Refusals:
         self._at = -EVERY_SECONDS
 
     def note(self, scope: Scope) -> None:
-        """A request was answered 401; one that brought nothing was only not signed in."""
+        """Count a response of 401, unless its request carried no credentials."""
         if not any(name in _CARRYING for name, _ in scope["headers"]):
             return
         self.count += 1
@@ -34,6 +34,6 @@ class Refusals:
         before = self.count - self._told - 1
         more = f", and {before} times before that since it was last said" if before else ""
         path = scope["path"][:_LONGEST_PATH]
-        # Most are of runs that ended just now; that somebody tries them out shows in the number.
+        # Most are of runs that have just ended; guessing shows in the number.
         log.info("a token was refused that %s brought to %s%s", who, path, more)
         self._at, self._told = now, self.count

@@ -1,7 +1,7 @@
 """Server-sent events: the record as it grows.
 
-Each page is asked for like any other, so that a token which lost its right ends the stream, and
-each event has its sequence number as id, so that nobody misses or repeats one.
+Each page is authorised like any other call, so that a token which lost its right ends the stream.
+Each event has its sequence number as id, so that a reader neither misses nor repeats one.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from remit.services.record import events
 
 EVENT_STREAM: Final = "text/event-stream"
 KEEP_ALIVE_SECONDS: Final = 15.0
-#: On PostgreSQL another process may have written, which nobody tells us.
+#: Polled on PostgreSQL only, where another process may have written unnoticed.
 POLL_SECONDS: Final = 1.0
 PAGE: Final = 500
 #: More digits than a sequence number can have.
@@ -32,7 +32,7 @@ LONGEST_ID: Final = 18
 
 
 class Announcer:
-    """Wakes those who wait for a company's record to grow."""
+    """Wakes the streams that wait for a company's record to grow."""
 
     def __init__(self, app: App) -> None:
         self.closing = False
@@ -65,7 +65,7 @@ class Announcer:
 
     @contextlib.contextmanager
     def attend(self, company: str, present: bool) -> Iterator[None]:
-        """Somebody who could decide is looking, for as long as the block lasts."""
+        """Context manager: count a connected reader who may decide."""
         self._attached[company] += present
         try:
             yield
@@ -75,7 +75,7 @@ class Announcer:
                 del self._attached[company]
 
     def attached(self, company: str) -> int:
-        """How many people who could decide are looking at a company right now."""
+        """Return the number of connected readers who may decide in a company."""
         return 0 if self.closing else self._attached[company]
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Announcer:
                 grown.set()
 
     def _announce(self, company: str) -> None:
-        """Called in whatever thread a command was committed from."""
+        """Wake the company's streams; called in the thread that committed a command."""
         if self._loop is not None and company in self._waiting:
             with contextlib.suppress(RuntimeError):  # the loop may be gone by now
                 self._loop.call_soon_threadsafe(self._wake, company)
@@ -122,7 +122,7 @@ async def _follow(
         yield b": connected\n\n"
         quiet = 0.0
         while not announcer.closing:
-            grown.clear()  # before looking: what comes now is seen by this look or wakes us
+            grown.clear()  # before the query: a later event is in its result or ends the wait
             try:
                 page = await app.gate(who, events.listing, company=company, after=seen, limit=PAGE)
             except RemitError as error:
@@ -140,7 +140,7 @@ async def _follow(
 
 
 async def waited_in_vain(grown: asyncio.Event, seconds: float) -> float:
-    """Wait for an event: all of these seconds when it did not come, else none."""
+    """Wait for an event; return `seconds` if it did not come, else 0."""
     try:
         await asyncio.wait_for(grown.wait(), seconds)
     except TimeoutError:
@@ -157,7 +157,7 @@ def message(kind: str | None, data: Any, seq: int | None = None) -> bytes:
 
 
 def resume_at(last: str | None, after: int | None) -> int | None:
-    """Where a reader was; what its browser says beats what its address says."""
+    """Return the number to resume after: of Last-Event-ID, or else of the query."""
     if last is None or not last.strip():
         return after
     if not last.isascii() or not last.isdecimal() or len(last) > LONGEST_ID:

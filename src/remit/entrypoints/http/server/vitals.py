@@ -1,4 +1,4 @@
-"""Write checks of the database and the blobs, which an instance stands on."""
+"""Write checks of the database and the blob store, for the health of the instance."""
 
 import asyncio
 import logging
@@ -11,16 +11,16 @@ from remit.errors import RemitError
 
 log = logging.getLogger(__name__)
 
-#: A result is kept for so long; a check costs two small writes.
+#: Cache lifetime of a result; a check costs two small writes.
 EVERY_SECONDS: Final = 5.0
-#: A request is answered by then, with what was found last.
+#: Longest wait of a request, which then gets the last result.
 ANSWER_SECONDS: Final = 0.05
-#: A disk that takes longer for two small writes does not bear anything.
+#: Timeout of a check: storage this slow counts as failing.
 LONGEST_SECONDS: Final = 3.0
 
 
 class Vitals:
-    """Looks when somebody asks, never twice at once, and never longer than it may take."""
+    """Write checks with a cache: run on demand, one at a time, with a timeout."""
 
     def __init__(self, app: App) -> None:
         self._app = app

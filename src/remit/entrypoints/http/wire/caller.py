@@ -19,7 +19,7 @@ _LOOKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def caller(request: Request) -> Caller:
-    """The caller that the header names; without one, the person whose session this is."""
+    """Return the caller by the Authorization header, or else by the session cookie."""
     token, from_cookie = presented(request)
     company = request.query_params.get("companyId") if request.scope["query_string"] else None
     if request.method in _LOOKING:
@@ -31,16 +31,16 @@ def caller(request: Request) -> Caller:
 
 
 def session(request: Request) -> str | None:
-    """The session of a browser. Any other token in its place is none: it has no end by itself, and
-    a page could be made to carry it."""
+    """Return the session token of the cookie. Any other token there is ignored: it does not expire
+    by itself, and a page could be made to carry it."""
     found = request.cookies.get(COOKIE) or ""
     return found if found.startswith(_SESSION) else None
 
 
 def token_in(header: str) -> str:
-    """The token in an Authorization header. All code that looks at tokens reads them with this: a
-    token that is read in two ways would be checked in one and believed in the other. So only the
-    blanks of HTTP are left out around it, not all that Unicode takes for one."""
+    """Parse the token of an Authorization header. All code that reads tokens uses this: with two
+    parsers, one token could be checked and another accepted. So only HTTP's blanks are stripped,
+    not all of Unicode's."""
     scheme, _, token = header.partition(" ")
     token = token.strip(" \t")
     if scheme.lower() != "bearer" or not token:
@@ -60,7 +60,7 @@ def run_tokens(scope: Scope) -> list[str]:
 
 
 def bearer(token: str) -> str:
-    """A token for calls; what a browser holds is not one, so that what leaks there opens less."""
+    """Return a token for calls; refuse a browser's session, so that a leaked one opens less."""
     if token.startswith(_SESSION):
         raise Unauthenticated(
             "A session of a browser is not a token for calls.",
@@ -70,13 +70,13 @@ def bearer(token: str) -> str:
 
 
 def check_same_origin(request: Request) -> None:
-    """Browsers say where a request comes from; one that changes something comes from us."""
+    """Refuse a change by a browser that does not come from a page of this instance."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site == "same-origin":
             return
     else:
-        # Over plain HTTP a browser tells the origin only.
+        # Over plain HTTP a browser sends Origin alone.
         origin = urlsplit(request.headers.get("origin", ""))
         if origin.netloc and origin.netloc.lower() == request.headers.get("host", "").lower():
             return
@@ -84,7 +84,7 @@ def check_same_origin(request: Request) -> None:
 
 
 def presented(request: Request) -> tuple[str, bool]:
-    """The token that came along, and whether a browser sent it by itself."""
+    """Return the request's token, and whether it is a cookie that a browser sends by itself."""
     header = request.headers.get("authorization")
     if header is not None:
         return bearer(token_in(header)), False

@@ -1,4 +1,4 @@
-"""Errors as answers: one shape, whatever went wrong and wherever.
+"""Error responses: one shape, for all errors and all routes.
 
 {"error": "<sentence>", "code": "<stable>", "nextStep": "<what to do>", …facts}
 """
@@ -41,7 +41,7 @@ def answer(error: RemitError, headers: Mapping[str, str] | None = None) -> Respo
 
 
 def challenge(error: Unauthenticated) -> str:
-    """RFC 6750: whoever brought a token learns that it is the token."""
+    """Return the challenge of RFC 6750; for a token that was refused, it names the token."""
     return "Bearer" if isinstance(error, NoToken) else 'Bearer error="invalid_token"'
 
 
@@ -50,7 +50,7 @@ def internal(error: BaseException) -> Response:
 
 
 def unexpected(error: BaseException) -> RemitError:
-    """Tell the caller a reference and the log everything."""
+    """Log an unexpected error, and return one with only a reference for the caller."""
     reference = random_name()[:8]
     log.error("a request failed (reference %s)", reference, exc_info=error)
     return RemitError(
@@ -67,7 +67,7 @@ async def on_remit_error(_: Request, error: Exception) -> Response:
 
 async def on_unexpected(_: Request, error: Exception) -> Response:
     if isinstance(error, ClientDisconnect):
-        return Response(status_code=400)  # nobody is there to read it, and it is no defect of ours
+        return Response(status_code=400)  # the client has gone; this is not a defect
     return internal(error)
 
 
@@ -95,9 +95,9 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Of every route with this very path; Starlette would name those of the first only.
+    """Return the methods of all routes that match the path; Starlette has those of the first only.
 
-    One that is all words (`/agents/me`) is not the one with a place for an id beside it.
+    A literal path (`/agents/me`) is not mixed with one with a parameter in its place.
     """
     found: dict[bool, set[str]] = {}
     for route in request.app.router.routes:
@@ -128,6 +128,6 @@ def _dump(body: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(body)
     except TypeError:
-        # Half a character that a caller sent and a sentence repeats.
+        # A lone surrogate that a caller sent and a sentence repeats.
         text = str(body["error"]).encode("utf-8", "backslashreplace").decode()
         return orjson.dumps({**body, "error": text})

@@ -1,8 +1,8 @@
 """Types of fields: described in /openapi.json, and checked when they arrive.
 
-Both are made of the very constants and functions that the services check with, and what is wrong is
-said in their words. Here it is checked because not every field reaches a service each time: a note
-that counts only together with something else must not be longer than described either.
+Schema and check use the constants, functions and sentences of the services. The check is repeated
+here because not every field reaches a service each time: a note that counts only together with
+something else must not be longer than described either.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,10 +45,10 @@ from remit.services.hiring import agent_spec
 
 @dataclass(frozen=True, eq=False)  # types are kept in sets
 class Described:
-    """A mark of a type: what a value may be, for those who read and for those who check."""
+    """Annotation of a type: the JSON schema of a value, and its check."""
 
     schema: Mapping[str, Any]
-    #: Raises BadInput; is given the value and what it is called.
+    #: Raises BadInput; takes the value and its name.
     check: Callable[[Any, str], object]
 
     def __get_pydantic_core_schema__(
@@ -67,13 +67,13 @@ class Described:
         except BadInput as wrong:
             if info.field_name is not None:
                 raise
-            # A parameter of a query: only who called this knows its name, and says it.
+            # A query parameter, whose name the validator does not know; its caller adds it.
             raise ValueError(wrong.sentence) from None
         return value
 
 
 def text(longest: int, *, empty: bool = False) -> Described:
-    """So much text; without `empty`, more than blanks."""
+    """Text of at most `longest` characters; without `empty`, not only blanks."""
     schema: dict[str, Any] = {"type": "string", "maxLength": longest}
     if not empty:
         schema |= {"minLength": 1, "pattern": r"\S"}
@@ -100,7 +100,7 @@ def one_of(kind: type[StrEnum]) -> Described:
 
 
 class _Adapters:
-    """Installed adapters, looked for when somebody asks."""
+    """Schema of the installed adapters, which are looked up when it is needed."""
 
     def __get_pydantic_json_schema__(
         self, _: CoreSchema, __: GetJsonSchemaHandler
@@ -114,7 +114,7 @@ Name = Annotated[
         {"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": LONGEST_NAME}, clean_name
     ),
 ]
-#: A permission of other systems, which nobody has here.
+#: A permission of other systems that does not exist here.
 Never = Annotated[StrictBool, Described({"type": "boolean", "const": False}, _only_false)]
 Label = Annotated[str, text(LONGEST_LABEL, empty=True)]
 Role = Annotated[str, one_of(AgentRole)]
@@ -148,7 +148,7 @@ Setting = Annotated[str, text(LONGEST_SETTING, empty=True)]
 Remark = Annotated[str, text(LONGEST_REASON, empty=True)]
 HaltNote = Annotated[str, text(LONGEST_HALT, empty=True)]
 FileDescription = Annotated[str, text(LONGEST_DESCRIPTION)]
-#: Of a query: words that a list is narrowed by.
+#: Query parameter that filters a list.
 OUTCOME_STATUS: Final = one_of(OutcomeStatus)
 _OF_AGENTS: Final[Mapping[Holds, Any]] = {
     Holds.NAME: Name,

@@ -1,7 +1,7 @@
-"""Fields that requests have in common, and the route that reads their bodies.
+"""Common fields of requests, and the route classes that read their bodies.
 
-What a field may hold in the end is for the services to say. Here is only kept out what must not
-get as far as a query: control characters, half characters, endless text.
+Services validate the values. Here only text is refused that must not reach a query: control
+characters, lone surrogates, endless text.
 """
 
 from collections.abc import Callable, Collection, Coroutine
@@ -24,7 +24,7 @@ from remit.entrypoints.http.wire import field_types, json_document
 from remit.entrypoints.http.wire.caller import caller
 from remit.services.fields import LONGEST_REFERENCE
 
-#: Of what is wrong in one body.
+#: Most errors that are reported of one body.
 MOST_REPORTED = 100
 
 
@@ -48,8 +48,8 @@ CompanyId = Annotated[str, _in_path("companyId"), _Printable]
 
 
 class Body(BaseModel):
-    """A body in camelCase; fields that we do not know are not ours to judge. JSON has numbers and
-    flags of its own, so a text or a number is not taken for one."""
+    """Request body in camelCase; unknown fields are ignored. Types are strict: a text is not taken
+    for a number or a flag, which JSON has itself."""
 
     model_config = {
         "alias_generator": to_camel,
@@ -60,7 +60,7 @@ class Body(BaseModel):
 
 
 class Expiring(Body):
-    """Something that may end by itself."""
+    """Body with a label and an optional expiry."""
 
     label: field_types.Label = ""
     expires_at: Annotated[
@@ -88,7 +88,7 @@ def in_address(kind: type[BaseModel], in_path: Collection[str] = ()) -> list[dic
 
 
 def without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose fields do not say that they are null unless given."""
+    """Remove null defaults from the fields of a schema."""
     for field in schema.get("properties", {}).values():
         if field.get("default", "") is None:
             del field["default"]
@@ -96,7 +96,7 @@ def without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def new_router(tag: str, prefix: str = "", *, public: bool = False) -> APIRouter:
-    """A router for one noun. Its functions' names are what clients generate code from."""
+    """Return a router for one noun. The names of its functions are the operation ids of clients."""
     return APIRouter(
         prefix=prefix,
         tags=[tag],
@@ -106,16 +106,16 @@ def new_router(tag: str, prefix: str = "", *, public: bool = False) -> APIRouter
 
 
 class LateRoute(APIRoute):
-    """Is worked out when it is first asked for: all at once would take half of a start."""
+    """Route that is built at its first use: building all at once would take half of a start."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         self._given: dict[str, Any] | None = given
-        # All that it takes to tell whether a request is for it.
+        # Enough to match a request with it.
         self.path, self.endpoint, self.methods = path, endpoint, set(given["methods"])
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
 
     def __getattr__(self, name: str) -> Any:
-        """For what is not there: because it was not worked out yet, or not at all."""
+        """Build the route at the first look-up of an attribute that it does not have yet."""
         given = self.__dict__.get("_given")
         if given is None:
             raise AttributeError(name)
@@ -125,7 +125,7 @@ class LateRoute(APIRoute):
 
 
 class JsonRoute(LateRoute):
-    """Reads the body our way before FastAPI does, and only for who brings a token at all."""
+    """Route that parses the body instead of FastAPI, and only if the request carries a token."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -144,8 +144,8 @@ class JsonRoute(LateRoute):
 
 
 def _read(body: bytes, field: ModelField) -> Any:
-    """The value of a body. One that takes long to check is checked here, off the event loop:
-    FastAPI checks it again, and what is right takes no time."""
+    """Parse a body. A large one is also validated here, off the event loop: FastAPI validates it
+    again, which takes no time for a valid one."""
     if not body:
         return None
     value = json_document.read(body)
@@ -163,7 +163,7 @@ def _as_json(scope: Scope) -> Scope:
 
 
 class _Parsed(Request):
-    """A request whose JSON was read; its bytes are not kept."""
+    """Request with its parsed JSON, whose bytes are not kept."""
 
     def __init__(self, scope: Scope, receive: Receive, has_body: bool, value: Any) -> None:
         super().__init__(scope, receive)

@@ -1,4 +1,4 @@
-"""JSON in and out: what we accept of it, and how our own views look on the wire."""
+"""JSON on the wire: limits of what is accepted, and views in camelCase."""
 
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -13,17 +13,17 @@ from remit.entrypoints.http.wire.problems import Malformed, UnknownType
 from remit.errors import BadInput
 from remit.model.organisation.agent_spec import DOCUMENTS
 
-#: Nothing that we take is nested deeper.
+#: Deepest nesting that is accepted.
 DEEPEST: Final = 64
 #: The largest integer that every database and every JSON reader can hold.
 LARGEST_NUMBER: Final = 2**63 - 1
 JSON: Final = "application/json"
-#: Keys and entries of an answer that are written at once: some 10 ms.
+#: Keys and entries of a response that are serialised on the event loop: some 10 ms.
 MOST_AT_ONCE: Final = 20_000
 
-#: Types that are walked into. Most values of a long list are of others, and cost no call each.
+#: Containers, which are walked. Most values of a long list are none, and cost no call each.
 _HOLDERS: Final = (dict, list)
-#: Under these keys lies somebody's data; its keys are theirs.
+#: Keys of free documents, whose own keys are kept.
 _THEIRS: Final = frozenset(
     {
         *("details", "permissions", *(one.name for one in DOCUMENTS)),
@@ -31,18 +31,18 @@ _THEIRS: Final = frozenset(
         *("env", "secret_env", "headers", "secret_headers"),
     }
 )
-#: Names that are written differently from how they sound.
+#: Keys whose camelCase is irregular.
 _SPELLED: Final = {"chat_llm_provider": "chatLLMProvider", "chat_llm_model": "chatLLMModel"}
 
 
 class _TooLarge(Exception):
-    """More keys and entries than are written at once."""
+    """More keys and entries than are serialised on the event loop."""
 
 
 def read(body: bytes) -> Any:
-    """The value that a body holds; BadInput for what nothing behind us could keep.
+    """Parse a body; BadInput for values that no database could store.
 
-    Takes time in proportion to the body: `bodies.apart`.
+    Its time grows with the body; see `bodies.apart`.
     """
     bodies.check_values(body)
     try:
@@ -54,8 +54,8 @@ def read(body: bytes) -> Any:
 
 
 def check_type(headers: Mapping[str, str]) -> None:
-    """JSON is taken under any type, as programs send it under many; in any coding but ours it would
-    be read as something else."""
+    """Refuse a charset other than UTF-8, and compression. The media type is ignored, because
+    programs send JSON under many."""
     _, _, parameters = headers.get("content-type", "").partition(";")
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
@@ -72,7 +72,7 @@ def write(value: Any) -> bytes:
 
 
 def reply(view: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer in camelCase. A large one is written in a thread, so that nobody waits for it."""
+    """JSON response in camelCase. A large one is serialised in a thread, off the event loop."""
     try:
         shown = _camel(view, [MOST_AT_ONCE])
     except _TooLarge:
@@ -85,12 +85,12 @@ async def _written_apart(view: Any) -> AsyncIterator[bytes]:
 
 
 def camel(view: Any) -> Any:
-    """Our own keys in camelCase, all the way down to where the data is not ours."""
+    """Convert keys to camelCase, except within free documents."""
     return _camel(view, [sys.maxsize])
 
 
 def _camel(view: Any, left: list[int]) -> Any:
-    """The same, unless it has more keys and entries than are left."""
+    """Like `camel`, but raise `_TooLarge` for more keys and entries than are left."""
     if isinstance(view, list):
         _count(view, left)
         return [_camel(entry, left) for entry in view]
@@ -106,7 +106,7 @@ def _camel(view: Any, left: list[int]) -> Any:
 
 
 def _theirs(view: Any, left: list[int]) -> Any:
-    """Somebody's data as it is, counted."""
+    """Return a free document as it is, with its entries counted."""
     waiting = [view]
     while waiting:
         entry = waiting.pop()
@@ -131,7 +131,8 @@ def camel_key(key: str) -> str:
 
 
 def _check(value: Any) -> None:
-    """Walks without recursion, because the depth is what is in question."""
+    """Refuse too large numbers and too deep nesting; without recursion, which the depth could
+    exhaust."""
     level = [value]
     for _ in range(DEEPEST):
         inner: list[Any] = []

@@ -1,4 +1,4 @@
-"""/openapi.json, beyond what FastAPI finds out by itself."""
+"""/openapi.json, completed with what FastAPI cannot derive."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -68,7 +68,7 @@ _ETAG = {"ETag": {"description": '"version:hash"', "schema": {"type": "string"}}
 
 
 def describe(api: FastAPI) -> None:
-    """Build the document when it is first asked for."""
+    """Make FastAPI build the completed document at its first request."""
 
     def described() -> dict[str, Any]:
         if api.openapi_schema is None:
@@ -136,7 +136,7 @@ def _say_answers(
 
 
 def _plain() -> dict[str, Any]:
-    """The routes that FastAPI does not see."""
+    """Operations of the plain routes, which FastAPI does not describe."""
     return {
         "/api/files/{id}/content": {
             "get": {

@@ -16,7 +16,7 @@ from remit.errors import BadInput
 from remit.ids import END_OF_IDS, is_id
 
 MOST: Final = 1000
-#: So many rows are written in one go.
+#: Most rows that are serialised in one go.
 AT_ONCE: Final = 100
 PIECE: Final = 256 * 1024
 DEFAULT: Final = 100
@@ -42,7 +42,7 @@ class Page:
         self.cursor = None if cursor is None else _decode(cursor)
 
     def after_id(self, start: str = "") -> str:
-        """The id that the page before ended with."""
+        """Return the cursor, the id that the page before ended with; `start` without one."""
         if self.cursor is None:
             return start
         if not is_id(self.cursor):
@@ -50,7 +50,7 @@ class Page:
         return self.cursor
 
     def before_id(self) -> str:
-        """The same for lists that begin with the newest."""
+        """Like `after_id`, for lists that begin with the newest."""
         return self.after_id(END_OF_IDS)
 
     def before_number(self, start: int) -> int:
@@ -61,11 +61,12 @@ class Page:
         return min(int(self.cursor[:20]), LARGEST)
 
     def reply(self, rows: list[View], key: Callable[[View], object] | None) -> Response:
-        """The rows; `key` tells the next page from the last row, None that there is none."""
+        """Respond with the rows; `key` makes the next cursor of the last row, None means no next
+        page."""
         return self.go_on(rows, None if key is None or len(rows) < self.limit else key(rows[-1]))
 
     def go_on(self, rows: list[View], following: object) -> Response:
-        """The rows, and where the next page begins; None where nothing follows."""
+        """Respond with the rows, and a Link with the next cursor; None if nothing follows."""
         if following is None:
             return _listed(rows)
         following = _encode(str(following))
@@ -79,12 +80,12 @@ class Page:
         return _listed(rows, {"Link": f'<{path}?{query}>; rel="next"'})
 
     def cut(self, rows: list[View]) -> Response:
-        """A page of a list that was read whole, sorted by id."""
+        """Respond with a page of a complete list, sorted by id."""
         after = self.after_id()
         return self.reply([row for row in rows if row["id"] > after][: self.limit], by_id)
 
     def after(self, rows: list[View], key: Callable[[View], str]) -> Response:
-        """A page of a list that was read whole, in the order of what `key` tells of a row."""
+        """Respond with a page of a complete list, in the order of `key`."""
         last = self.cursor or ""
         left = sorted((row for row in rows if key(row) > last), key=key)
         return self.reply(left[: self.limit], key)
@@ -94,8 +95,8 @@ Paged = Annotated[Page, Depends()]
 
 
 def _listed(rows: list[View], headers: Mapping[str, str] | None = None) -> Response:
-    """An array. One of many rows, which may be long, is written piece by piece: to write it as a
-    whole would keep everybody else waiting."""
+    """Respond with an array. A long one is serialised piece by piece, so that the event loop is not
+    blocked."""
     if len(rows) <= AT_ONCE:
         return reply(rows, headers=headers)
     return StreamingResponse(_pieces(rows), headers=headers, media_type=JSON)

@@ -4,7 +4,7 @@ from remit.errors import BadInput, RemitError
 
 
 class Malformed(BadInput):
-    """Not even readable, so that there is no field to name."""
+    """Unreadable request, of which no field can be named."""
 
     code = "malformed"
     status = 400
@@ -12,7 +12,7 @@ class Malformed(BadInput):
 
 
 class UnknownType(BadInput):
-    """A body in a coding that we do not take."""
+    """Body in an encoding that is not accepted."""
 
     code = "unsupported_type"
     status = 415
@@ -20,7 +20,7 @@ class UnknownType(BadInput):
 
 
 class CrossSite(RemitError):
-    """A cookie came along with a request that another site may have made."""
+    """Request with a cookie that another site may have caused."""
 
     code = "csrf"
     status = 403
@@ -28,7 +28,7 @@ class CrossSite(RemitError):
 
 
 class WrongHost(RemitError):
-    """Asked under a name that is not ours, as a rebound DNS name would be."""
+    """Request to a host name that is not the instance's, as by DNS rebinding."""
 
     code = "wrong_host"
     status = 421

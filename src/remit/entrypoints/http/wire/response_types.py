@@ -1,7 +1,7 @@
 """Response schemas of the operations, as /openapi.json has them.
 
-The types are those that the services' views are checked against; a view may say more than its type
-does, and never less.
+The types are those that the services' views are checked against; a view may have more fields than
+its type, and never fewer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,11 +32,10 @@ class HealthShape(TypedDict):
     version: str
 
 
-#: Of an agent that is gone or out of sight when its answer is given again, this is left.
+#: Fields that are left of an agent that is gone or hidden when an answer is repeated.
 _LEFT: Final = frozenset({"id", "company_id", "name", "role", "status"})
 _IN_PART: Final = get_type_hints(shapes.AgentShape).keys() - _LEFT
-#: Answers of routes that are written by hand, by their names in the description; a declared route
-#: answers with the type that its verb returns.
+#: Response types of hand-written routes, by operation id; a declared route has its verb's type.
 ANSWERS: Final[dict[str, Any]] = {
     "health": HealthShape,
     # The instance.
@@ -165,7 +164,7 @@ def _is_shape(kind: Any) -> bool:
 
 
 def _bare(kind: Any) -> Any:
-    """Without the mark that a key may be absent."""
+    """Strip NotRequired from a type."""
     return get_args(kind)[0] if get_origin(kind) is NotRequired else kind
 
 

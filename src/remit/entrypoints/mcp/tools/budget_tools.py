@@ -1,4 +1,4 @@
-"""One tool for what an agent may spend; listed for those whose spending is limited."""
+"""The tool for budgets, listed for agents whose spending is limited."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""Passing a capability on: named, or as a message asks for it. The other tools are declared."""
+"""The tool that passes a capability on, by name or for a message's request."""
 
 from typing import Annotated, Any
 

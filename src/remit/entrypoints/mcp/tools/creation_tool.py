@@ -1,11 +1,11 @@
-"""`create_agent`: a helper with a fixed way of answering, once a person said yes.
+"""`create_agent`: a helper with a fixed form of answers, created after a person approved it.
 
-Every result is one JSON object with the same five keys in the same order, whatever came of it:
+Every result is one JSON object with the same five keys in the same order:
 
     {"status", "name", "agentId", "approvalId", "message"}
 
 `status` is `created`, `denied`, `pending_approval` or `error`; in the last three there is no agent.
-Only arguments that cannot be read are refused as with any other tool, before anybody is asked.
+Only unreadable arguments are refused as with any other tool, before a person is asked.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from remit.services.hiring import helper_creation
 from remit.services.identity import Caller
 from remit.services.people import users
 
-#: How long a call waits for somebody who is looking. Clients give up after a minute.
+#: Longest wait for a decision while a person is connected. Clients give up after a minute.
 LONGEST_WAIT_SECONDS: Final = 50.0
 _POLL_SECONDS: Final = 0.5
 
@@ -52,7 +52,7 @@ class CreateAgentArguments(Repeatable):
     @model_validator(mode="before")
     @classmethod
     def _canonical(cls, given: Any) -> Any:
-        """An alias stands in for a name that is missing, and never for one that is there."""
+        """Replace aliases by the canonical name, unless that is given, too."""
         if not isinstance(given, dict):
             return given
         known = {key: value for key, value in given.items() if key not in ALIASES}
@@ -82,11 +82,11 @@ def build(
             return _not_created(name, error)
         decided = await _wait_for_somebody(token, approval)
         if decided is not None and decided["status"] == ApprovalStatus.APPROVED:
-            return _created(decided["result"], approval)  # it was carried out when it was approved
+            return _created(decided["result"], approval)  # carried out by the approval itself
         return _undone(name, approval, decided)
 
     async def _wait_for_somebody(token: str, approval: str) -> dict[str, Any] | None:
-        """The approval once it is decided; None when nobody is there, or not in time."""
+        """Wait for a decision while a person is connected; None if none comes in time."""
         who = Caller(token)
         company = (await app.gate(who, users.me))["company_id"]
         left = longest_wait
@@ -96,7 +96,7 @@ def build(
             try:
                 found = await app.gate(who, approvals.show, approval=approval)
             except RemitError:
-                return None  # whoever asked is not there any more, either
+                return None  # the agent that asked is gone, too
             if found["status"] != ApprovalStatus.PENDING:
                 return found
         return None

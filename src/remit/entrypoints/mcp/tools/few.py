@@ -1,7 +1,7 @@
-"""The tools that a small model is told of.
+"""The short list of tools for small models.
 
-Every tool costs a model tokens and attention. One with a few thousand tokens of room does better
-with those that most work is done with; the rest can still be called by whoever knows of it.
+Every tool costs a model tokens and attention. A model with a context of a few thousand tokens does
+better with those that most work needs; the others can still be called by name.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,18 @@ NAMES: Final = (
     *("kb_browse", "kb_read", "kb_create", "kb_write"),
     *("outcome_list", "outcome_submit", "log_submit"),
 )
-#: A small model repeats nothing on purpose.
+#: Argument that a small model has no use for.
 _LEFT_OUT: Final = "idempotency_key"
 
 
 def few(tools: Sequence[Tool]) -> list[Tool]:
-    """Ours that matter most, and those of other servers: they were granted for a reason."""
+    """Return the most important tools, and all of other servers, which were granted for a
+    reason."""
     return [tool for tool in tools if tool.name in NAMES or tool.schema is not None]
 
 
 def simpler(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without what a small model has no use for."""
+    """Return a schema without the arguments that a small model has no use for."""
     properties = {
         name: one for name, one in schema.get("properties", {}).items() if name != _LEFT_OUT
     }

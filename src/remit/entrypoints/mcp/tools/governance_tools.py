@@ -1,7 +1,7 @@
 """Tools for hiring, approvals, configurations, and for supervising reports.
 
-Their arguments are named as over HTTP, because the documentation that agents read is one for both;
-the same in snake_case is taken as well.
+Their arguments are named as over HTTP, because agents read one documentation for both; snake_case
+is accepted, too.
 """
 
 from typing import Annotated, Any, Literal
@@ -98,7 +98,7 @@ class ControlArguments(Repeatable):
     note: Annotated[str, Field(max_length=1000, description="Why a subtree is stopped")] = ""
 
 
-#: Of an approval in a list; what exactly was asked for is seen one by one.
+#: Fields of an approval in a list; its payload is shown one by one.
 _LISTED = (
     *("id", "type", "status", "revision", "agent_id", "requested_by_agent_id"),
     *("decision_note", "created_at", "decided_at"),
@@ -122,7 +122,8 @@ _CONTROLS = {
 def build(app: App) -> tuple[Tool, ...]:
     gate = app.gate
 
-    # Its arguments describe an agent under both spellings, and its answer may have a warning.
+    # Not declared: its arguments describe an agent in both spellings, and its answer may have a
+    # warning.
     async def hire_agent(token: str, given: HireArguments) -> Object:
         """Hire an agent for a lasting post below you; it may wait for approval. To have one outcome
         done: delegate with hire."""
@@ -172,7 +173,7 @@ def build(app: App) -> tuple[Tool, ...]:
         )
         return {"configurations": found}
 
-    # The docs are installed with the adapters; the verb says only who may read them.
+    # The documents are installed with the adapters; the verb only checks who may read them.
     async def adapter_docs(token: str, given: DocsArguments) -> Object:
         """Adapters and their settings, for hire_agent and propose_config."""
         await gate(Caller(token), configuration.may_read)

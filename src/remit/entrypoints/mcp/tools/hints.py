@@ -1,11 +1,11 @@
-"""Which tool tells the right id to a model that gave a wrong one."""
+"""Next steps for a model that gave a wrong id: the tool that shows the right ones."""
 
 from typing import Final
 
 from remit.errors import NotAnId, NotFound, RemitError
 
 _OPEN_THINGS: Final = "loose_ends shows the ids of what is open; copy one from there."
-#: By the kind of thing that was looked for, so the same for what is absent and what is hidden.
+#: By the kind of the reference, so the same for absent and hidden things.
 _SHOWN_BY: Final = {
     "outcome": "outcome_list shows the ids of your outcomes, outcome_subtree those below one; copy "
     "one from there.",
@@ -22,5 +22,5 @@ _SHOWN_BY: Final = {
 
 
 def where_ids_are(error: RemitError) -> str | None:
-    """The next step of whoever named something that is not there, or something else than an id."""
+    """Return the next step for a reference that is not found or is no id."""
     return _SHOWN_BY.get(error.what) if isinstance(error, NotFound | NotAnId) else None

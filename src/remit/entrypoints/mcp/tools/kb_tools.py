@@ -1,4 +1,4 @@
-"""Tools of the knowledge base that move bytes, or answer a part of what is known of a file."""
+"""Tools of the knowledge base that transfer contents, or return a part of a file's view."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ from remit.services.execution import runs
 from remit.services.identity import Caller
 from remit.services.knowledge import files
 
-#: The most bytes answered inline. More would only fill a model's context.
+#: Most bytes returned inline. More would only fill a model's context.
 MOST_INLINE = 1024 * 1024
 #: The most bytes that one listing copies into a workspace.
 MOST_COPIED = 32 * 1024 * 1024
@@ -92,7 +92,7 @@ def build(app: App) -> tuple[Tool, ...]:
         return {"files": listed}
 
     async def copy(caller: Caller, file: dict[str, Any], folder: str) -> str | None:
-        """A read-only copy in the run's workspace, made once per version."""
+        """Return the path of a read-only copy in the run's workspace, made once per version."""
         name = f"{file['id']}.v{file['version']}"
         place = Path(folder, ".kb", name)
         if not await library.run(os.path.lexists, place):
@@ -101,7 +101,7 @@ def build(app: App) -> tuple[Tool, ...]:
                     caller, file=file["id"], version=file["version"], access="copy"
                 )
             except RemitError:
-                return None  # the right to it ended since it was listed
+                return None  # the right to it ended meanwhile
             with stream:
                 return str(await library.run(workspace.materialise, folder, name, stream))
         return str(place)
@@ -141,8 +141,8 @@ def build(app: App) -> tuple[Tool, ...]:
                 place = await library.run(workspace.materialise, folder, name, stream)
                 return {**answer, "content": None, "path": str(place)}
             content = await library.read_all(view, stream)
-        # A file that is mostly control characters is no text to a model, and takes six
-        # characters of JSON for each, which others would wait for.
+        # A file that is mostly control characters is no text to a model, and each of them takes six
+        # characters of JSON, which would block other requests.
         if view["is_text"] and len(content.translate(None, _CONTROLS)) * 2 >= len(content):
             return {**answer, "content": content.decode()}
         return {**answer, "content": base64.b64encode(content).decode(), "encoding": "base64"}
@@ -172,7 +172,7 @@ def build(app: App) -> tuple[Tool, ...]:
 
     @asynccontextmanager
     async def source(caller: Caller, arguments: _Content) -> AsyncIterator[bytes | BinaryIO]:
-        """Where the new content comes from: the call itself, or the run's workspace."""
+        """Context manager: the new content, from the call itself or from the run's workspace."""
         if (arguments.path is None) == (arguments.content is None):
             raise BadInput("Give either path or content.", "Use one of the two.")
         if arguments.content is not None:

@@ -1,6 +1,6 @@
-"""The tools: everybody's, and those that are listed for whom they are of use.
+"""All tools, and the selection that an agent is shown.
 
-Whatever is listed, the operation inside is what is refused.
+A tool that is not listed can be called, too: its operation is what authorises.
 """
 
 import json
@@ -22,14 +22,14 @@ from remit.entrypoints.mcp.tools import (
 from remit.services.identity import Caller
 from remit.services.screens import overview
 
-#: Of the JSON that tools are described in, roughly.
+#: Rough estimate for the JSON that describes tools.
 CHARACTERS_PER_TOKEN = 4
-#: How many people who could decide are looking at a company.
+#: Returns the number of connected people who may decide in a company.
 Attached = Callable[[str], int]
 
 
 def build_tools(app: App, attached: Attached = lambda _: 0) -> dict[str, Tool]:
-    """All tools by name; each decides for itself what it allows its caller."""
+    """Build all tools by name; each authorises its caller itself."""
     built = [
         declared_tools.build(app),
         *(tools.build(app) for tools in (kb_tools, outcome_tools, capability_tools)),
@@ -45,8 +45,8 @@ def build_listed(
     tools: Mapping[str, Tool],
     more: Callable[[str], Awaitable[Sequence[Tool]]] | None = None,
 ) -> Callable[[str], Awaitable[Sequence[Tool]]]:
-    """Tools that the bearer of a token is told of: those that each agent needs, and no more; `more`
-    are tools of other servers."""
+    """Return a function that selects the tools for the bearer of a token: those every agent needs
+    and those it has a use for; `more` are tools of other servers."""
 
     async def listed(token: str) -> Sequence[Tool]:
         offers = await app.gate(Caller(token), overview.offered)
@@ -57,7 +57,7 @@ def build_listed(
 
 
 def base_size(app: App) -> tuple[int, int]:
-    """How many tools every agent is told of, and about how many tokens that takes."""
+    """Return the number of tools that every agent is shown, and about how many tokens they take."""
     base = [tool for tool in build_tools(app).values() if not tool.offer]
     listed = [[tool.name, tool.description, schema_of(tool)] for tool in base]
     return len(base), len(json.dumps(listed, separators=(",", ":"))) // CHARACTERS_PER_TOKEN

@@ -1,7 +1,7 @@
-"""Handing an outcome over.
+"""The tool that delegates an outcome.
 
-The other tools for outcomes are declared with their verbs; this one may hire, too, and warns of
-what the new agent lacks.
+The other tools for outcomes are declared with their verbs; this one may also hire, and warns of a
+missing set-up of the new agent.
 """
 
 from typing import Annotated, Any

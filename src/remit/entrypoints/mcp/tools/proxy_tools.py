@@ -1,8 +1,8 @@
-"""Tools of other MCP servers, called through ours: `<server>__<tool>`.
+"""Tools of other MCP servers, proxied through Remit's: `<server>__<tool>`.
 
     agent ─ its token ─► /mcp ─ may it? ─ recorded ─► the server, with its secrets ─► the answer
 
-The agent never meets the server, so nothing that opens the server can be got from the agent.
+The agent never connects to the server, so the server's secrets cannot be got from the agent.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from remit.services.identity import Caller
 
 log = logging.getLogger(__name__)
 
-#: Clients do not wait longer for a list of tools; a server that is late is in the next one.
+#: Clients wait no longer for a list of tools; a slow server's are in the next list.
 LIST_SECONDS: Final = 15.0
 LARGEST_ARGUMENTS: Final = 1 << 20
 _LONGEST_SHOWN: Final = 100
@@ -49,8 +49,8 @@ class ProxyTools:
         ]
 
     async def find(self, token: str, name: str) -> Tool | None:
-        """A tool by its name, if that could be one of another server's."""
-        del token  # who may call it is decided when it is called
+        """Return a proxy for a name that may be another server's tool; None for other names."""
+        del token  # the right is checked by the call
         server, separator, tool = name.partition(SEPARATOR)
         if not separator or not tool:
             return None
@@ -61,7 +61,8 @@ class ProxyTools:
         return Tool(name, "", None, self._call(name), True, schema={"type": "object"})
 
     async def _offered(self, seat: Seat) -> list[Offered]:
-        """One server that cannot be used does not keep the others from being listed."""
+        """Return a server's tools; none if it cannot be used, so that the others are still
+        listed."""
         asking = asyncio.ensure_future(self._pool.tools(seat))
         asking.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
@@ -89,7 +90,7 @@ class ProxyTools:
         original = _shown(tool)
         if seat is not None:
             original = await self._original(seat, name)
-        # Only now it counts, and the record has what was really called.
+        # Authorised and recorded here, with the tool's original name.
         seat = await self._app.gate(
             caller, mcp_servers.use, server=server, tool=original, arguments=dict(arguments)
         )

@@ -1,4 +1,4 @@
-"""The tool for repositories."""
+"""The tools for repositories."""
 
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from remit.services.identity import Caller
 
 
 class CloneArguments(Arguments):
-    # Every agent reads this in every conversation, so what the names say is not said again.
+    # No descriptions: every agent pays for them in every conversation, and the names suffice.
     name: Annotated[str | None, Field(max_length=64)] = None
     ref: Annotated[str | None, Field(max_length=200)] = None
     dir: Annotated[str | None, Field(max_length=4096)] = None

@@ -1,4 +1,4 @@
-"""A report's runs for its boss: the last few, and the end of what the newest did."""
+"""Recent runs of a report for its boss, with the end of the newest transcript."""
 
 from collections import deque
 from typing import Any
@@ -11,7 +11,7 @@ from remit.services.identity import Caller
 from remit.services.organisation import agents, idleness
 
 MOST_RUNS = 5
-#: Of a log; the end is where it says what went wrong.
+#: Most characters of a log's end, which has the errors.
 LONGEST = 8_000
 _SHOWN = (
     *("id", "status", "why", "started_at", "completed_at", "exit_reason", "error"),
@@ -20,7 +20,7 @@ _SHOWN = (
 
 
 async def latest(gate: Gate, who: Caller, agent: str) -> dict[str, Any]:
-    # Asked first, because it is what refuses those who are not above.
+    # First, because it refuses callers who are not above the agent.
     idle = await gate(who, idleness.why_idle, agent=agent)
     shown = await gate(who, agents.show, agent=idle["agent_id"])
     found = await gate(who, runs.listing, company=None, agent=shown["id"], limit=MOST_RUNS)
@@ -37,8 +37,7 @@ async def latest(gate: Gate, who: Caller, agent: str) -> dict[str, Any]:
 
 
 def _end_of(ask: Ask, run: str) -> tuple[str, bool]:
-    """The end of a log as people read it, whole lines if it has lines, and whether something is
-    missing."""
+    """Return the end of a run's transcript, cut at a line if possible, and whether it was cut."""
     last: deque[str] = deque()
     size, cut = 0, False
     for _, entry in transcripts.entries(ask, run):

@@ -1,4 +1,4 @@
-"""One's own account: who one is here, and where one is signed in."""
+"""The visitor's own account: tokens, sessions, linked chats and notifications."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from remit.services.chat import accounts
 from remit.services.connections import notice_rules, notices
 from remit.services.people import own_tokens, sessions, users
 
-#: Kinds of notices, with their names.
+#: Kinds of notices and their labels.
 NOTICES: Final = (
     *((kind, KINDS[kind][0]) for kind in notice.KINDS),
     (notice.ALL, "Everything else"),
@@ -59,12 +59,12 @@ def show(visit: Visit) -> Page:
 
 
 def back(visit: Visit) -> Response:
-    """A key is shown once; whoever comes back looks at the account."""
+    """Redirect to the account: a key is shown once, as the answer of a form."""
     return RedirectResponse(visit.link("/account"), 303)
 
 
 def _notify(visit: Visit) -> dict[str, Any] | None:
-    """How the visitor is told outside of what needs them in the company that is looked at."""
+    """Notification settings of the visitor in the current company."""
     if visit.company is None:
         return None
     shown = visit.ask(notices.show, company=visit.company_id)
@@ -86,7 +86,7 @@ def _notify(visit: Visit) -> dict[str, Any] | None:
 
 
 def _command(visit: Visit, user: str) -> str:
-    """Whether whoever runs the instance named a command, or why it is not believed."""
+    """Return whether the operator set a command, or the reason why its file is not trusted."""
     try:
         return "set" if visit.site.app.notifier.command_of(user) else "none"
     except Unavailable as error:
@@ -94,7 +94,7 @@ def _command(visit: Visit, user: str) -> str:
 
 
 async def set_webhook(visit: Visit) -> Done | Page:
-    """For the company that the form was about, whichever is looked at elsewhere by now."""
+    """Set the webhook in the form's company, whichever is current in other tabs by now."""
     visit.enter(visit.form.text("company"))
     url = visit.form.maybe("webhook")
     made = await visit.do(notices.set_webhook, company=visit.company_id, url=url)
@@ -104,7 +104,7 @@ async def set_webhook(visit: Visit) -> Done | Page:
 
 
 async def set_rules(visit: Visit) -> Done:
-    """Set all rules of the form; those that it leaves out are off."""
+    """Set all rules of the form; omitted ones are off."""
     visit.enter(visit.form.text("company"))
     form = visit.form
     routes: dict[str, list[str] | None] = {}
@@ -142,7 +142,7 @@ async def new_token(visit: Visit) -> Page:
 
 
 async def new_link(visit: Visit) -> Page:
-    """For another browser of the same person."""
+    """Show a sign-in link for another browser of the same person."""
     made = await visit.do(sessions.create_link)
     return shown_once(visit, "A link for another browser", visit.me, made, "/account")
 

@@ -1,4 +1,4 @@
-"""One agent: what it does or why not, its work, mail, rights, configuration and runs."""
+"""One agent: its status, work, mail, rights, configuration and runs, each on a tab."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -29,9 +29,9 @@ from remit.services.work import outcomes
 
 PAGE: Final = 50
 FEW: Final = 10
-#: An agent with a thousand reports may write to each of them; nobody reads all of that.
+#: Most derived rights on the page: an agent with a thousand reports may write to each of them.
 MOST_BY_RULE: Final = 100
-#: More revisions than an agent has.
+#: Above the number of any revision.
 _NEWEST: Final = 2**30
 
 Values = dict[str, Any]
@@ -69,7 +69,7 @@ def show(visit: Visit) -> Page:
     )
 
 
-#: The name of each control, the same everywhere, and what it does.
+#: Label of each control, the same on all pages, and its effect.
 CONTROLS: Final = {
     "wake": ("Wake", "Starts it now if there is work."),
     "resume": ("Resume", "Lets it work again."),
@@ -88,7 +88,7 @@ _POSSIBLE: Final = {
 
 
 def controls(one: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Controls of an agent in its status, for who may: the verb, its name, what it does."""
+    """Controls for an agent's status, if the visitor may control it: verb, label, effect."""
     if "control" not in one["may"]:
         return []
     found = [(verb, *CONTROLS[verb]) for verb in _POSSIBLE.get(one["status"], ())]
@@ -125,7 +125,7 @@ def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
 
 
 async def state(visit: Visit) -> Response:
-    """Its working memory, opened by somebody: that is a reading, and it is in the file's log."""
+    """Show the working memory; that is a read access, and is in the file's log."""
     one = await visit.do(agent_page.show, agent=visit.argument("agent"))
     _, content = await visit.site.app.library.read(visit.who, file=one["state_file_id"])
     return visit.site.render("agent/state.html", one=one, text=content.decode(errors="replace"))
@@ -254,7 +254,7 @@ def _runs(visit: Visit, one: Mapping[str, Any]) -> Values:
     }
 
 
-#: By their names in the address; each loads its own things and no others'.
+#: Tabs by their name in the address; each loads its own values only.
 TABS: Final[dict[str, tuple[str, Load]]] = {
     "overview": ("Overview", _overview),
     "work": ("Work", _work),
@@ -266,7 +266,7 @@ TABS: Final[dict[str, tuple[str, Load]]] = {
 
 
 def _more(visit: Visit, one: Mapping[str, Any], tab: str, **where: object) -> str:
-    """The address of the next page of a list, if there is one."""
+    """Address of a list's next page, empty if there is none."""
     if list(where.values())[-1] is None:
         return ""
     return visit.link(f"/agents/{one['id']}", tab=tab, **where)

@@ -1,4 +1,4 @@
-"""Looking before an agent is updated, or ended with everybody below it."""
+"""Previews before an agent is updated, or terminated with everybody below it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from remit.services.organisation import agents, permissions
 from remit.services.rights import grants
 from remit.services.screens import agent_page, overview
 
-#: Each verb, and what is said when it was done.
+#: Each verb, and the message after it.
 _CONTROLS: Final[dict[str, tuple[Verb[..., Any], str]]] = {
     "pause": (agents.pause, "{} is paused."),
     "resume": (agents.resume, "{} is resumed."),
@@ -32,16 +32,16 @@ _CONTROLS: Final[dict[str, tuple[Verb[..., Any], str]]] = {
     "wake": (agents.wake, "{} was woken."),
     "terminate": (agents.terminate, "{} is terminated; its history stays."),
 }
-#: The verb that takes another back.
+#: The verb that undoes another.
 _UNDONE_BY: Final = {"pause": "resume", "stop": "resume", "resume": "pause", "start": "pause"}
-#: Reasons that keep an agent from starting although somebody wants it to.
+#: Reasons of idleness that also prevent a start on request.
 _KEEPS: Final = frozenset(
     {
         *("halted", "no_person", "budget", "limit", "no_adapter"),
         *("held", "waiting", "no_work", "blocked"),
     }
 )
-#: Of the configuration, what the form changes: text as it is, and documents as JSON.
+#: Fields of the form: texts as they are, and documents as JSON.
 _TEXTS: Final = {**{one.key: one.name for one in FORM}, "adapterType": "adapter_type"}
 _DOCUMENTS: Final = {"adapterConfig": "adapter_config", "runtimeConfig": "runtime_config"}
 
@@ -73,7 +73,7 @@ async def control(visit: Visit) -> Done:
 
 
 async def _came_to(visit: Visit, name: str, said: str) -> str:
-    """Result of a form, and the reason why the agent cannot work all the same."""
+    """Message after a control, with the reason if the agent still cannot work."""
     if visit.form.text("verb") not in ("wake", "resume", "start", "restart"):
         return said
     shown = await visit.site.app.gate(visit.who, agent_page.show, agent=visit.argument("agent"))
@@ -98,7 +98,7 @@ async def write(visit: Visit) -> Done:
 
 
 async def channel(visit: Visit) -> Done:
-    """Test one of its bindings, or remove it."""
+    """Test or remove one of the agent's bindings."""
     of = await visit.do(agents.show, agent=visit.argument("agent"))
     about: Any = {"company": of["company_id"], "binding": visit.form.text("id")}
     if visit.form.text("act") == "remove":
@@ -140,7 +140,7 @@ async def give(visit: Visit) -> Done:
 
 
 def _back(visit: Visit) -> str:
-    """The page of the file that somebody came from, or the agent's rights."""
+    """Address to return to: the file's page that the form was on, or the agent's rights."""
     file = visit.form.text("file")
     return f"/files/{file}" if is_id(file) else _here(visit, "rights")
 
@@ -153,7 +153,7 @@ async def revoke(visit: Visit) -> Done:
 
 
 async def configure(visit: Visit) -> Done:
-    """Change what differs from what was shown; or ask for it."""
+    """Change the configuration by the fields that differ, or propose that."""
     agent = visit.argument("agent")
     now = await visit.do(configuration.show, agent=agent)
     wanted = changes(visit, now)
@@ -179,7 +179,7 @@ async def configure(visit: Visit) -> Done:
 
 
 async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
-    """Missing set-up of an agent with its new settings."""
+    """Sentence about missing set-up of an agent with its new settings."""
     if not {"adapterType", "adapterConfig"} & changes.keys():
         return ""
     _, settings = await visit.do(overview.may_test, company=visit.company_id, agent=agent)
@@ -193,7 +193,7 @@ async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
 
 
 def changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Differences of the form from the configuration."""
+    """Fields of the form that differ from the configuration."""
     found: dict[str, Any] = {}
     for name, shown in _TEXTS.items():
         text = visit.form.text(name)
@@ -213,7 +213,7 @@ def changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_json(text: str, name: str) -> Any:
-    """A document that somebody typed."""
+    """Parse a JSON document from a form field."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -236,7 +236,7 @@ async def roll_back(visit: Visit) -> Done:
 
 
 def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the adapter as fields; as JSON where fields cannot show them, or if asked."""
+    """Settings of the adapter as fields; as JSON if fields cannot show them, or on request."""
     adapter = _adapter(visit, now)
     config = now["adapter_config"] if adapter == now["adapter_type"] else {}
     shown = settings_form.written(adapter, config) if adapter in registry.types() else None
@@ -257,13 +257,13 @@ def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _adapter(visit: Visit, now: Mapping[str, Any]) -> str:
-    """Which adapter the form is for: that of the agent, or another that somebody chose."""
+    """Adapter that the form is for: the agent's, or another one that was chosen."""
     chosen = visit.form.text("adapterType") or visit.argument("adapter")
     return chosen if chosen in adapters(now["adapter_type"]) else str(now["adapter_type"])
 
 
 def typed(visit: Visit, now: Mapping[str, Any]) -> dict[str, str]:
-    """Values of the form: as typed when it could not be done, or as they are."""
+    """Values of the form: as typed if it failed, else the current ones."""
     kept = visit.form.fields if visit.problem is not None else {}
     found = {name: now[shown] or "" for name, shown in _TEXTS.items()}
     found["adapterType"] = _adapter(visit, now)
@@ -277,7 +277,7 @@ def as_json(document: Any) -> str:
 
 
 def at_field(problem: RemitError | None) -> str:
-    """The field that an error is about, if it names one."""
+    """Name of the field that an error is about; empty if it names none."""
     if problem is None:
         return ""
     path = str(problem.details.get("path") or problem.sentence)
@@ -286,6 +286,6 @@ def at_field(problem: RemitError | None) -> str:
 
 
 def adapters(current: str) -> list[str]:
-    """Adapters to choose from; also the agent's own when that is not installed any more."""
+    """Adapters to choose from, with the agent's own even if it is no longer installed."""
     known = registry.types()
     return known if current in known else [current, *known]

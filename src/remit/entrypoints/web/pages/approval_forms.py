@@ -1,7 +1,7 @@
-"""Requests of people that were sent back, in fields, to be submitted again.
+"""Forms to resubmit a person's request that was returned.
 
-A hire and a change of a configuration have the fields of an agent's declaration, a budget has its
-two amounts, a call is made again as it was. Only a request whose contents nobody declared is JSON.
+A hire and a configuration change have the fields of an agent's declaration, a budget has its two
+amounts, and a call is repeated unchanged. Only a request of an undeclared form is edited as JSON.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from remit.model.organisation.agent_spec import CONFIGURED, FORM, AgentRole
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
 
-#: Where the configuration is that is asked for.
+#: Keys of a payload with the requested configuration.
 _CONFIGURATION: Final = {
     "hire_agent": "requestedConfigurationSnapshot",
     "config_change": "configuration",
 }
-#: The two amounts of a budget: what people type, and how much of it is stored as one.
+#: The two amounts of a budget, with the number of stored units in one typed unit.
 _AMOUNTS: Final = {"budgetMonthlyCents": 100, "budgetMonthlyTokens": 1}
 
 
 def shown(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
-    """The form for a request of a person that was returned; `form` is empty where there is none."""
+    """Values of the form for a person's returned request; `form` is empty if there is none."""
     if one["status"] != "revision_requested" or not one["requested_by_user_id"]:
         return {"form": ""}
     kind = one["type"]
@@ -47,7 +47,7 @@ def _configured(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
     try:
         agent: dict[str, Any] = visit.ask(configuration.show, agent=one["agent_id"])
     except RemitError:
-        return {"form": ""}  # who was deleted cannot be asked for again
+        return {"form": ""}  # a deleted agent cannot be requested again
     now = _now(one, agent)
     hires = one["type"] == "hire_agent"
     own = _hire(one["payload"]) if hires else {"reason": _text(one["payload"], "reason")}
@@ -71,13 +71,13 @@ def _configured(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _now(one: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, Any]:
-    """Configuration that is asked for: the agent's, with the changes of the proposal."""
+    """The requested configuration: the agent's, with the proposal's changes."""
     asked = approval_words.document(one["payload"].get(_CONFIGURATION[one["type"]]))
     return {**agent, **{it.name: asked[it.key] for it in CONFIGURED if it.key in asked}}
 
 
 def _hire(payload: Mapping[str, Any]) -> dict[str, str]:
-    """Parts of a hire besides its configuration, as they are typed."""
+    """Fields of a hire besides its configuration, as text."""
     texts = {key: _text(payload, key) for key in ("name", "role", "purpose", "reason")}
     return {**texts, "grants": "\n".join(map(_line, approval_words.rights(payload)))}
 
@@ -100,13 +100,13 @@ def _text(payload: Mapping[str, Any], key: str) -> str:
 
 
 def _kept(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
-    """As typed when it could not be done, or as it is."""
+    """Values as typed if the form failed, else as given."""
     kept = visit.form.fields if visit.problem is not None else {}
     return {name: visit.form.text(name) if name in kept else one for name, one in values.items()}
 
 
 async def resubmit(visit: Visit) -> Done:
-    """Submit again, for requests of people."""
+    """Resubmit a person's request."""
     approval = visit.argument("approval")
     one = await visit.do(approvals.show, approval=approval)
     given: dict[str, Any] = {}
@@ -118,7 +118,7 @@ async def resubmit(visit: Visit) -> Done:
 
 
 def _given(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
-    """Differences from the revision before, besides those of a configuration."""
+    """Differences from the last revision, except those of a configuration."""
     kind, payload = one["type"], one["payload"]
     if kind == "hire_agent":
         return _given_of_hire(visit, payload)
@@ -141,7 +141,7 @@ def _given(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
 def _given_of_hire(visit: Visit, payload: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = dict(_different(visit, _hire(payload)))
     if "grants" in found:
-        # A line that was there already keeps when it ends.
+        # An unchanged line keeps its expiry.
         wishes = [one for one in payload.get("grants") or () if isinstance(one, dict)]
         before = dict(zip(map(_line, approval_words.rights(payload)), wishes, strict=True))
         found["grants"] = [before.get(_line(one), one) for one in hire.wishes(found["grants"])]

@@ -1,4 +1,4 @@
-"""Approvals: the list, and one of them with all that a person needs to decide it."""
+"""Approvals: the list, and the page on which a person decides one."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def listing(visit: Visit) -> Page:
 
 
 def _pending_first(visit: Visit, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Undecided ones above all others, on the first page, wherever they are in the list."""
+    """Move pending approvals to the top of the first page."""
     pending = visit.ask(approvals.listing, company=visit.company_id, status=_PENDING, limit=PAGE)
-    if len(pending) == PAGE:  # too many to be shown above anything
+    if len(pending) == PAGE:  # too many to move
         return found
     others = [one for one in found if one["status"] != _PENDING]
     return others if visit.argument("before") else [*pending, *others]
@@ -109,7 +109,7 @@ def show(visit: Visit) -> Page:
 
 
 def _about(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The agent that it is about, unless it was deleted."""
+    """The agent that an approval is about, unless it was deleted."""
     if not one["agent_id"]:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Changes of repositories: the list, and one of them with all that a person needs to judge it."""
+"""Changes of repositories: the list, and the page on which a person reviews one."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ async def show(visit: Visit) -> Page:
 
 
 def _show(visit: Visit) -> Page:
-    """The page without the diff, which git makes of what is `known`."""
+    """Build the page without the diff, which git makes of the values in `known`."""
     known = visit.ask(reviews.material, change=visit.argument("change"))
     one = known["detail"]
     visit.enter(one["company_id"])
@@ -84,7 +84,7 @@ def _show(visit: Visit) -> Page:
 
 
 def _placed(one: Mapping[str, Any]) -> dict[tuple[str, str, int], list[Any]]:
-    """Comments on lines of what is proposed now, by file, side and number."""
+    """Comments on lines of the current head, by file, side and line number."""
     found = defaultdict(list)
     for about in one["comments"]:
         if about["line"] is not None and about["head"] == one["head"]:

@@ -1,11 +1,11 @@
-"""Which company an address is about."""
+"""The company in an address."""
 
 from remit.entrypoints.web.site import Visit
 from remit.services.people import companies
 
 
 def entered(visit: Visit) -> str:
-    """Look at the company that the address names."""
+    """Make the company in the address the current one, and return its id."""
     company = visit.argument("company_id")
     if company not in (one["id"] for one in visit.companies):
         company = (visit.ask(companies.show, company=company))["id"]

@@ -1,4 +1,4 @@
-"""How a company is run: its name, its rules, and the people who have a part in it."""
+"""Settings of a company: its name, rules, limits, accounts and people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from remit.services.people import companies, invitations, users
 
 PAGE: Final = 50
 LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
-#: Settings for who may write to whom, in words; each adds to the one before it.
+#: Messaging policies, with label and explanation; each includes the one before it.
 MESSAGING: Final = (
     ("chain", "Chain", "An agent writes to its boss and to its own reports."),
     ("team", "Team", "Also to those who have the same boss."),
@@ -89,7 +89,7 @@ def _load(visit: Visit) -> Page:
     if visit.whole:
         people = visit.ask(users.listing, company=company, after=after, limit=PAGE)
         invited = {one["user_id"] for one in visit.ask(invitations.links, company=company)}
-    # Somebody who was too late is shown the present values; after a mistake, what was typed.
+    # After a conflict the form shows the current values; after a mistake, the typed ones.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
     return visit.show(
         "company_settings.html",
@@ -128,7 +128,7 @@ def _key(account: Mapping[str, Any]) -> str:
 
 
 async def change(visit: Visit) -> Done:
-    """Only what differs from what the form was made with, and only if that is still so."""
+    """Change the settings that differ from the form's original values, unless those are stale."""
     company = await visit.look(entered)
     asked, was = _typed(visit.form), _before(visit.form)
     changed = {name: value for name, value in asked.items() if value != was[name]}
@@ -145,7 +145,7 @@ async def change(visit: Visit) -> Done:
 
 
 def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool) -> str:
-    """The limit as typed and not taken, or else as it is; empty where there is none."""
+    """The limit as typed if that failed, else the current one; empty if there is none."""
     if visit.problem is not None and not late and limit.value in visit.form.fields:
         return visit.form.text(limit.value)
     found = now["limits"][limit.value]
@@ -155,12 +155,12 @@ def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool)
 
 
 async def change_limits(visit: Visit) -> Done:
-    """Only what differs from what the form was made with, and only if that is still so."""
+    """Change the limits that differ from the form's original values, unless those are stale."""
     company, form = await visit.look(entered), visit.form
     here = f"/companies/{company}/settings#limits"
     asked = {limit.value: form.text(limit.value).replace(",", "") for limit in Limit}
     dollars = Limit.COMPANY_CENTS_PER_DAY.value
-    if asked[dollars]:  # money is typed as it is read
+    if asked[dollars]:  # money is typed in dollars
         typed = number_or_none(asked[dollars], "dollars")
         asked[dollars] = "" if typed is None else str(round(typed * 100))
     differ = [name for name, value in asked.items() if value != form.text(f"was_{name}")]
@@ -183,7 +183,7 @@ async def new_signing_key(visit: Visit) -> Done:
 
 
 def _typed(form: Form) -> dict[str, Any]:
-    """The settings that the form is about, as they are to be."""
+    """Settings of the form, with their new values."""
     found: dict[str, Any] = {}
     for name in _SWITCHES:
         if form.text(f"was_{name}"):
@@ -251,7 +251,7 @@ def shown_once(
 
 
 def base(visit: Visit) -> str:
-    """Where others reach this instance."""
+    """Address under which others reach this instance."""
     url = visit.request.url
     return (visit.site.app.settings.url or f"{url.scheme}://{url.netloc}").rstrip("/")
 
@@ -260,7 +260,7 @@ def person(visit: Visit) -> Page:
     company = entered(visit)
     who = visit.argument("user")
     if not visit.whole:
-        # Asking would be refused, and there is nothing to be seen for a part of the company.
+        # The query would be refused: a part of the company has no people.
         raise NotFound("There is no such user here.")
     tokens = visit.ask(users.tokens, company=company, user=who)
     everybody = visit.ask(users.listing, company=company, limit=10_000)

@@ -1,4 +1,4 @@
-"""The record: what happened, who did it, by whose authority, and whether it is whole."""
+"""The record: events with actor and authority, and its verification."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -26,7 +26,7 @@ def routes(site: Site) -> list[Route]:
 
 def show(visit: Visit) -> Page:
     if not visit.whole:
-        # Asking would be refused, and the refusal would be in the record.
+        # The query would be refused, and the refusal recorded.
         return visit.show("events_closed.html")
     span = time_range.chosen(visit)
     wanted = {
@@ -37,7 +37,7 @@ def show(visit: Visit) -> Page:
         "every": "1" if visit.argument("every") else "",
     }
     before = visit.number("before", digits=18)
-    # Search results are shown as they are; only the whole record is folded.
+    # Search results are not folded; only the whole record is.
     folded = not any(wanted[name] for name in ("q", "action", "refused", "every"))
     found: dict[str, Any] = {"lines": [], "before": None, "last": 0}
     nobody: NotFound | None = None
@@ -74,7 +74,7 @@ def show(visit: Visit) -> Page:
 
 
 def _address(visit: Visit, wanted: dict[str, str], span: time_range.Range, **change: Any) -> str:
-    """The same page with something else looked for."""
+    """Address of the page with other filters."""
     where = {"range": span.name if span.name != "all" else "", "from": span.first, "to": span.last}
     if "range" in change:
         where = {}
@@ -98,7 +98,7 @@ def _folded(
 def _plain(
     visit: Visit, wanted: dict[str, str], span: time_range.Range, before: int | None
 ) -> dict[str, Any]:
-    """Event by event."""
+    """Events one by one, without folding."""
     found = visit.ask(
         search.events,
         company=visit.company_id,
@@ -146,7 +146,7 @@ def _told(visit: Visit, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def why(visit: Visit) -> Page:
-    """One event, and the steps from it back to the person who made it possible."""
+    """Show one event, and the chain from it back to the person who authorised it."""
     if not visit.whole:
         return visit.show("events_closed.html")
     found = visit.ask(events.why, event=visit.argument("event"))
@@ -158,7 +158,7 @@ def why(visit: Visit) -> Page:
 
 
 async def verify(visit: Visit) -> Done:
-    """Go through the whole record."""
+    """Verify the whole record."""
     found = await visit.do(
         events.verify, company=visit.company_id, expect=visit.form.maybe("expect")
     )

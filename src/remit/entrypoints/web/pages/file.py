@@ -1,4 +1,4 @@
-"""One file: what it says, who wrote each version, who may and who did read it; and writing it."""
+"""One file: its content, versions, rights and accesses; and editing it."""
 
 import re
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from remit.services.knowledge import files
 from remit.services.rights import grants
 from remit.services.screens import agent_page, allowed_actions, name_lookup
 
-#: Of a text, what is shown on a page; the whole is there to download.
+#: Most of a text that is shown; the whole can be downloaded.
 LARGEST_SHOWN: Final = 200 * 1024
 VERSIONS: Final = 20
 ACCESSES: Final = 25
 MOST_LINKS: Final = 20
 MOST_STAFF: Final = 300
-#: Texts that are not Markdown, by how their description ends or how they begin.
+#: Texts that are no Markdown, by the end of their description or their first characters.
 _OTHER: Final = re.compile(
     r"\.(txt|log|csv|tsv|json|jsonl|ya?ml|toml|ini|xml|html?|css|js|ts|py|sh|c|h|rs|go|java|sql|diff|patch)$",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ def routes(site: Site) -> list[Route]:
 
 async def show(visit: Visit) -> Page:
     info, may = await visit.look(_about)
-    # A page that looks again by itself reads nothing: the access log says who looked, not how long.
+    # An automatic refresh reads nothing: the access log has who looked, not how long.
     quiet = bool(visit.argument("quiet")) or visit.problem is not None
     content: dict[str, Any] = {"shown": False}
     if may["read"] and not quiet:
@@ -66,7 +66,7 @@ def _show(visit: Visit, info: Any, may: Any, content: dict[str, Any], *, quiet: 
         content=content,
         quiet=quiet,
         view="source" if visit.argument("view") == "source" else "",
-        # The version on the page already, when it only looks for changes.
+        # The version that is on the page already when it only checks for changes.
         seen=content["version"] if content["shown"] else seen,
         versions=versions,
         more_versions=visit.link(f"/files/{info['id']}", before=versions[-1]["number"])
@@ -101,7 +101,7 @@ def _about(visit: Visit) -> tuple[dict[str, Any], dict[str, Any]]:
 async def _content(
     visit: Visit, info: Mapping[str, Any], version: int | None, against: int | None
 ) -> dict[str, Any]:
-    """Content of a version, and how it is shown."""
+    """Content of a version, and the form in which it is shown."""
     view, text = await _read(visit, info["id"], version)
     found: dict[str, Any] = {
         "shown": True,
@@ -126,7 +126,7 @@ async def _content(
 
 
 async def _read(visit: Visit, file: str, version: int | None) -> tuple[dict[str, Any], str | None]:
-    """As much of a version as a page shows; None for what is no text."""
+    """Read as much of a version as a page shows; None if it is no text."""
     library = visit.site.app.library
     view, stream = await library.open(visit.who, file=file, version=version)
     with stream:
@@ -153,7 +153,7 @@ def _accesses(visit: Visit, info: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 async def edit(visit: Visit) -> Page:
-    """A text to be changed; after a conflict, what was typed beside what is there now."""
+    """Show the editor; after a conflict, with the typed text compared to the current one."""
     page = await visit.look(lambda visit: visit.show("file_edit.html", about=_about(visit)))
     info, may = page.values.pop("about")
     quiet = bool(visit.argument("quiet"))
@@ -207,7 +207,7 @@ async def describe(visit: Visit) -> Done:
 
 
 async def give(visit: Visit) -> Done:
-    """Let an agent read or write it."""
+    """Grant an agent access to the file."""
     info = await visit.do(files.show, file=visit.argument("file"))
     await visit.do(
         grants.give,

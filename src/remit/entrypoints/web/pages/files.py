@@ -1,4 +1,4 @@
-"""Files: the list, the search, and a new one."""
+"""Files: the list, the search, and a form for a new one."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.services.knowledge import files
 
 PAGE: Final = 50
-#: The most text in a form, so that it fits however it is encoded.
+#: Largest text in a form, chosen so that it fits in any encoding.
 LARGEST_TEXT: Final = 200 * 1024
 
 
@@ -20,7 +20,7 @@ async def show(visit: Visit) -> Page:
     words = visit.argument("query").strip()[:500]
     if words and visit.argument("inside"):
         found = await visit.look(lambda visit: _containing(visit, words))
-        for one in found["files"]:  # what is shown of a text was read, which is recorded
+        for one in found["files"]:  # an excerpt is a read access, which is recorded
             await visit.site.app.gate(visit.who, files.read, file=one["id"])
         more = visit.link("/files", query=words, inside="1", before=found["before"])
         return _page(visit, words, found["files"], more if found["before"] else "")
@@ -75,6 +75,6 @@ async def create(visit: Visit) -> Done:
 
 
 def typed(visit: Visit) -> str:
-    """A text as it was typed, with the line ends that it had before a browser changed them."""
+    """Return the typed text with its original line ends, which browsers change to CR LF."""
     raw = (visit.form.every("text") or [""])[0].replace("\r\n", "\n")
     return raw.replace("\n", "\r\n") if visit.form.text("ends") == "crlf" else raw

@@ -1,4 +1,4 @@
-"""Hiring: describe an agent, see exactly what it would be told and may do, and take it on."""
+"""Hiring: describe an agent, preview its instructions and rights, and take it on."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from remit.services.people import companies
 from remit.services.redaction import REMOVED
 from remit.services.screens import agent_page
 
-#: Of those with a similar configuration, how many are shown.
+#: Most agents shown with a similar configuration.
 RELATED: Final = 5
 DEFAULT_ADAPTER: Final = "claude"
 _TEXTS: Final = (
     *("name", "reportsTo", "purpose", "outcome", "reason", *(one.key for one in FORM)),
 )
-#: Where the id stands before there is one.
+#: Placeholder of the id in a preview.
 _NO_ID: Final = "(its id, once it is hired)"
 
 
@@ -40,7 +40,7 @@ def routes(site: Site) -> list[Route]:
 
 
 async def act(visit: Visit) -> Done | Page:
-    """Hire, or work out what was asked about, with everything that was typed."""
+    """Hire, or redraw the form with everything typed; a hire needs a preview of the same values."""
     step = visit.form.text("step")
     if step not in ("preview", "now", "ask"):
         return await show(visit)
@@ -123,7 +123,7 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
 
 
 def _about(adapter: str) -> dict[str, Any]:
-    """The chosen adapter, what can be set, what it says about itself, and the others."""
+    """The chosen adapter, its settings and documentation, and the other adapters."""
     found = registry.get(adapter)
     return {
         "type": found.type,
@@ -137,7 +137,7 @@ def _about(adapter: str) -> dict[str, Any]:
 
 
 def _told(preview: Mapping[str, Any]) -> str:
-    """The very text that it begins each conversation with."""
+    """The exact instructions with which each of its conversations begins."""
     text = instructions(
         agent=preview["agent"],
         boss=preview["boss"],
@@ -151,7 +151,7 @@ def _told(preview: Mapping[str, Any]) -> str:
 
 
 def _typed(visit: Visit) -> dict[str, Any]:
-    """Values of the form: as typed or given with the address, changed as was asked for."""
+    """Values of the form: as typed or from the query, changed by the requested step."""
     form, step = visit.form, visit.form.text("step")
     found: dict[str, Any] = {name: form.text(name) or _given(visit, name) for name in _TEXTS}
     role = form.text("role") or _given(visit, "role")
@@ -187,7 +187,7 @@ def _fields(adapter: str, form: Form) -> dict[str, Any]:
     try:
         return settings_form.read(adapter, form)
     except RemitError:
-        return {}  # what was not a value cannot be written down as one
+        return {}  # an invalid value cannot be converted
 
 
 def _to_fields(found: dict[str, Any], form: Form) -> None:
@@ -201,7 +201,7 @@ def _to_fields(found: dict[str, Any], form: Form) -> None:
 
 
 def _copy(visit: Visit, agent: str, found: dict[str, Any]) -> None:
-    """Begin with how somebody else is configured; secrets are not copied."""
+    """Copy another agent's configuration into the form, without its secrets."""
     other = visit.ask(configuration.show, agent=agent)
     config = _without_marks(other["adapter_config"])
     fields = settings_form.written(other["adapter_type"], config)
@@ -230,7 +230,7 @@ def _unmarked(text: str) -> str:
 
 
 def _asked(form: Form) -> dict[str, Any]:
-    """The form, in the words of the services."""
+    """Return the form as arguments of the service."""
     adapter = form.text("adapter")
     if adapter not in registry.types():
         raise NotFound("There is no such adapter here.", "Choose one of the list.")
@@ -254,7 +254,7 @@ def _asked(form: Form) -> dict[str, Any]:
 
 
 def wishes(text: str) -> list[dict[str, Any]]:
-    """One right on each line: what, how much, and perhaps whether a person is asked each time."""
+    """Parse one right a line: resource, level, and optionally a mode."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
@@ -272,12 +272,12 @@ def wishes(text: str) -> list[dict[str, Any]]:
 
 
 def _digest(asked: Mapping[str, Any]) -> str:
-    """Of what was looked at, so that nothing else is hired."""
+    """Digest of the previewed values, so that nothing else is hired."""
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def _at_field(problem: RemitError | None) -> str:
-    """The field that an error is about, as far as it says so."""
+    """Name of the field that an error is about, if it can be told."""
     if problem is None:
         return ""
     path = str(problem.details.get("path") or problem.sentence)

@@ -1,4 +1,4 @@
-"""Mail: one's own, the company's as far as one may see it, threads, and new letters."""
+"""Mail: the visitor's own and the company's, threads, and new letters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from remit.services.organisation import agents
 from remit.services.rights import capability_requests
 
 PAGE: Final = 50
-#: Receivers that can be picked from a list; everybody else can be typed.
+#: Most receivers in the list of suggestions; others can be typed.
 MOST_NAMED: Final = 1000
 
 
@@ -75,7 +75,7 @@ def _addresses(visit: Visit) -> list[str]:
 
 
 async def show(visit: Visit) -> Page:
-    """To look at a letter is to read it, which is recorded."""
+    """Show a letter; that is a read access, which is recorded."""
     message = await visit.do(threads.show, message=visit.argument("message"))
     return await visit.look(lambda visit: _show(visit, message))
 
@@ -99,7 +99,7 @@ def _show(visit: Visit, message: dict[str, Any]) -> Page:
 def _may_take_back(
     visit: Visit, message: dict[str, Any], thread: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """The letter that can be taken back from here: one of a person to an agent, not over yet."""
+    """The letter that can be withdrawn here: of a person to an agent, and not finished."""
     trace = message["trace"]
     if trace is None or trace.get("state") in (None, "taken_back", "sent", "read"):
         return None
@@ -109,7 +109,7 @@ def _may_take_back(
 
 
 async def preview_cancel(visit: Visit) -> Page:
-    """Preview of what would end with a letter."""
+    """Preview of what ends if a letter is withdrawn."""
     message = visit.argument("message")
     ends = await visit.do(wish_withdrawal.preview_cancel, message=message)
     letter = await visit.do(threads.show, message=message)
@@ -128,9 +128,9 @@ async def cancel(visit: Visit) -> Done:
 
 
 def _other(visit: Visit, last: dict[str, Any]) -> str:
-    """Receiver of an answer: who wrote last, or, if that was oneself, who it went to.
+    """Address that an answer goes to: the last sender, or the last receiver if the visitor wrote.
 
-    People do not write to channels, so they write to the agent that is bound to it.
+    A message from a channel is answered to the agent that is bound to it.
     """
     mine = f"user:{visit.me['id']}"
     away = last["sender"] == mine or last["sender"].startswith("channel:")

@@ -1,4 +1,4 @@
-"""The organisation: who reports to whom, folded and searched, and current by itself."""
+"""The organisation: the tree of agents, which folds, can be searched, and refreshes itself."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from remit.model.organisation.agent import AgentStatus
 from remit.services.organisation import agents
 from remit.services.screens import org_page, overview, standing
 
-#: More lines than anybody reads; of a larger company one looks at a part.
+#: Most lines of the tree; of a larger company a part is shown.
 MOST_LINES: Final = 300
 MOST_CHANGES: Final = 5
 _ALL: Final = 1_000_000
@@ -84,7 +84,7 @@ def _chart(
 
 
 def _changes(visit: Visit) -> list[dict[str, Any]]:
-    """Recent reorganisations, which can perhaps be taken back."""
+    """Recent reorganisations, with whether they were undone."""
     found = visit.ask(
         overview.happened_to, company=visit.company_id, resource="org", before=1 << 62, limit=50
     )
@@ -112,14 +112,14 @@ def _changes(visit: Visit) -> list[dict[str, Any]]:
 
 
 def said(event: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """A reorganisation in words, after the name of who did it."""
+    """Describe a reorganisation in words that follow its actor's name."""
     if event["action"] == "org.undo":
         return "undid a change"
     return ", ".join(_did(one, names) for one in event["details"].get("operations", ()))
 
 
 def _did(operation: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Agents are named in it as whoever asked for it named them."""
+    """Describe an operation; agents may be given by name or by id."""
 
     def name(one: object) -> str:
         return "the board" if one == "board" else str(names.get(str(one), one))

@@ -1,5 +1,5 @@
-"""Changing the organisation: whose authority changes is shown before it happens, and afterwards it
-can be taken back."""
+"""Changing the organisation: a preview shows whose authority changes, and a change can be
+undone."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ from remit.model.organisation.agent_spec import AgentRole
 from remit.model.text import closest
 from remit.services.organisation import agents, reorganise
 
-#: Names that are offered while one types; in a larger company one writes them.
+#: Most names suggested; in a larger company the name is typed.
 MOST_OFFERED: Final = 500
 MOST_NAMED: Final = 12
 _ALL: Final = 1_000_000
 _ID: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{4})([0-9a-f]{8})"
 )
-#: Each kind of say as something that is gained or lost.
+#: Words for each right that is gained or lost.
 _RIGHTS: Final = {
     "is boss of": "manages",
     "supervises": "can see and control",
@@ -46,7 +46,7 @@ def routes(site: Site) -> list[Route]:
 
 
 def show(visit: Visit) -> Page:
-    """One agent, where it stands, and what can be done about that."""
+    """Show one agent, its place, and the operations on it."""
     everybody = visit.ask(agents.listing, company=visit.company_id, limit=_ALL)
     wanted = visit.form.text("agent") or visit.argument("agent")
     one = _named(everybody, wanted)
@@ -88,7 +88,7 @@ def back(visit: Visit) -> Response:
 
 
 async def preview(visit: Visit) -> Page:
-    if visit.form.text("step") == "adapter":  # another one has other settings
+    if visit.form.text("step") == "adapter":  # another adapter has other settings
         return await visit.look(show)
     operation = _operation(visit.form)
     answer = await visit.do(reorganise.preview, company=visit.company_id, operations=[operation])
@@ -144,7 +144,7 @@ def _confirm(
 
 
 def _operation(form: Form) -> dict[str, Any]:
-    """The requested operation, as the verb wants it."""
+    """Return the form's operation as the verb's argument."""
     agent = form.text("agent")
     match form.text("op"):
         case "move":
@@ -168,7 +168,7 @@ def _operation(form: Form) -> dict[str, Any]:
 
 
 async def _said(visit: Visit, operation: Mapping[str, Any], moved: str) -> str:
-    """An operation in words, with names."""
+    """Describe an operation in words, with names."""
     asking_first = moved.endswith("?")
     concerned = [operation.get("agent"), operation.get("to"), *operation.get("agents", ())]
     names = await visit.look(lambda visit: common_queries.names(visit, concerned))
@@ -190,7 +190,7 @@ async def _said(visit: Visit, operation: Mapping[str, Any], moved: str) -> str:
 
 
 def grouped(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each of those concerned, what they gain and lose, in lines that can be read."""
+    """Group changes of authority by the agent or person, in lines for people."""
     people: dict[str, dict[str, Any]] = {}
     for change in changes:
         who = people.setdefault(

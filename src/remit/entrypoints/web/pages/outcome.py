@@ -1,4 +1,4 @@
-"""One outcome: why it is there, what it consists of, what happened, and what can be done."""
+"""One outcome: its reasons, parts, history, and the actions on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from remit.services.work import delegation, outcome_drawing, outcome_walks, outc
 
 MOST_CHAINS: Final = 8
 DEPTH: Final = 3
-#: More rows of parts than this are not looked through; fewer levels are shown then.
+#: Most rows of parts; beyond it fewer levels are shown.
 MOST_PARTS: Final = 80
 HISTORY: Final = 25
 MOST_EVIDENCE: Final = 20
@@ -90,7 +90,7 @@ def show(visit: Visit) -> Page:
 
 
 def _outline(visit: Visit, outcome: str) -> list[dict[str, Any]]:
-    """Its parts to the depth at which all of them fit; of too many direct parts, the first."""
+    """Parts down to the depth at which all fit; if direct parts are too many, the first of them."""
     found: list[dict[str, Any]] = []
     for depth in range(DEPTH, 0, -1):
         found = visit.ask(outcome_walks.outline, outcome=outcome, depth=depth, most=MOST_PARTS)
@@ -106,7 +106,7 @@ def _said(event: Mapping[str, Any]) -> str:
 
 
 def _chains(why: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """From what the company is for, down to this outcome; without the outcome itself."""
+    """Chains from the company's top outcomes down to this one, which is left out."""
     known = {one["id"]: one for one in why["outcomes"]}
     found = [
         [known[step] for step in reversed(chain[1:]) if step in known] for chain in why["chains"]
@@ -151,7 +151,7 @@ async def change(visit: Visit) -> Done:
 
 
 def ended_with_it(done: Mapping[str, Any]) -> str:
-    """Agents that ended with an accepted outcome, and the way back."""
+    """Sentence about agents that ended with an accepted outcome, and how they come back."""
     names = [agent["name"] for agent in done.get("agents_ended", ())]
     if not names:
         return ""
@@ -160,7 +160,7 @@ def ended_with_it(done: Mapping[str, Any]) -> str:
 
 
 def _back_again(done: Mapping[str, Any]) -> str:
-    """Agents that work again because a verdict was taken back, and those that do not."""
+    """Sentences about agents that work again after a verdict was undone, and those that do not."""
     names = [agent["name"] for agent in done.get("agents_restored", ())]
     work = f" {', '.join(names)} {'works' if len(names) == 1 else 'work'} again." if names else ""
     gone = [f"{one['name']} stays ended: {one['why']}." for one in done.get("not_restored", ())]
@@ -168,8 +168,8 @@ def _back_again(done: Mapping[str, Any]) -> str:
 
 
 def _declared() -> Iterator[tuple[str, Callable[[Visit], Awaitable[Done]]]]:
-    """Action on an outcome that a verb declares, with a line to say afterwards. The fields of its
-    form are called `NAME_PARAMETER`."""
+    """Actions on an outcome that verbs declare, with their message. The form fields are named
+    `NAME_PARAMETER`."""
     for verb, route in declared(AsRoute):
         said = next((one.said for one in verb.surfaces if isinstance(one, AsCommand)), "")
         if said and route.address.startswith("POST /outcomes/{id}/"):
@@ -205,7 +205,7 @@ async def reclaim(visit: Visit) -> Done:
 
 
 def _references(text: str) -> list[str]:
-    """Files, one per line: as `kb://…`, as an id, or as the address of their page."""
+    """Parse references of files, one a line: `kb://…`, an id, or the address of its page."""
     found = [line.strip().rpartition("/")[2] for line in text.split() if line.strip()]
     if len(found) > MOST_EVIDENCE:
         raise BadInput(f"At most {MOST_EVIDENCE} files.", "Name those that show it best.")

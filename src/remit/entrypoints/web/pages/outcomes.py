@@ -1,4 +1,4 @@
-"""Outcomes: the list, the drawing of how they hang together, and a new one."""
+"""Outcomes: the list, the tree, the graph, and a form for a new one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from remit.services.record import search
 from remit.services.screens import outcome_tree
 
 PAGE: Final = 50
-#: More boxes than this nobody looks through, and they would not fit a quick page.
+#: Most boxes drawn, so that the page stays readable and fast.
 MOST_DRAWN: Final = 120
-#: Parents that a new outcome can be given here; others from their own pages.
+#: Most parents offered for a new outcome; others have a form on their own page.
 MOST_PARENTS: Final = 50
 STATUSES: Final = ("open", "completed", "closed")
-#: How an outcome stands: what that is called, and the state that it looks like.
+#: Label of each state of an outcome, and the style of its badge.
 STATES: Final = {
     "ready": ("Ready", "ready"),
     "split": ("In parts", "idle"),
@@ -34,7 +34,7 @@ STATES: Final = {
     "ongoing": ("Ongoing", "idle"),
     "completed": ("Completed", "completed"),
     "closed": ("Closed", "idle"),
-    # For who may not know more.
+    # For visitors who may not know more.
     "open": ("Open", "idle"),
 }
 
@@ -118,7 +118,7 @@ def _list(visit: Visit) -> Page:
 
 
 def standing_of(visit: Visit, found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """How each of some outcomes stands, as a key of `STATES`."""
+    """Return the state of each outcome, as a key of `STATES`."""
     ids = [one["id"] for one in found]
     known = visit.ask(outcome_tree.states, company=visit.company_id, outcomes=ids)
     return {one["id"]: known.get(one["id"], one["status"]) for one in found}
@@ -152,7 +152,7 @@ def _graph(visit: Visit) -> Page:
 
 
 def drawn(shown: dict[str, Any], name: str, here: str = "") -> Markup:
-    """A drawing to put on a page."""
+    """Return a drawing as an element of a page."""
     drawing = svg.embed(shown, address, name=name, here=here)
     return Markup(drawing)  # noqa: S704  # every text in it is escaped
 
@@ -162,7 +162,7 @@ def address(outcome: str) -> str:
 
 
 async def create(visit: Visit) -> Done:
-    """A part of an outcome that the board wants to be done."""
+    """Create a part of an outcome, as the board."""
     parent = visit.form.text("parent")
     if not parent:
         raise BadInput("Every outcome is part of another.", "Choose its parent.")
@@ -197,7 +197,8 @@ def _wanted(visit: Visit) -> dict[str, str]:
 
 
 def _own_part(visit: Visit) -> str | None:
-    """For somebody with a part of the company: the agent at its top."""
+    """Return the agent at the top of a visitor's part of the company; None for the whole
+    company."""
     return None if visit.company is None else visit.company.get("scope_agent_id")
 
 

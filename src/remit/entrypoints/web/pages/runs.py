@@ -1,4 +1,4 @@
-"""Runs: what is and was at work, as a list or over time, and one with its steps and its log."""
+"""Runs: as a list or over time, and one with its steps and its log."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -23,7 +23,7 @@ from remit.services.identity import Caller
 from remit.services.screens import agent_page, name_lookup, record_page, run_page
 
 PAGE: Final = 50
-#: Of what it did, on the page itself; a script goes on from there, or a link leads there.
+#: Most entries of a transcript on a page; a script or a link loads more.
 ENTRIES: Final = 300
 PIECES: Final = 500
 #: In the order in which they are offered; a lost run has failed.
@@ -32,7 +32,7 @@ STATUSES: Final = ("running", "completed", "failed", "cancelled")
 
 def routes(site: Site) -> list[Route]:
     async def whole_log(request: Request) -> Response:
-        """All that a run printed, as text."""
+        """Return the whole output of a run as text."""
         who = caller(request)
         run = request.path_params["run"]
         found = await site.app.gate(who, runs.show, run=run)
@@ -43,7 +43,7 @@ def routes(site: Site) -> list[Route]:
         )
 
     async def whole_entry(request: Request) -> Response:
-        """One thing that a run did, with nothing cut."""
+        """Return one entry of a run's transcript, uncut."""
         who = caller(request)
         number = request.path_params["number"]
 
@@ -118,7 +118,7 @@ def listing(visit: Visit) -> Page:
 def _address(
     visit: Visit, wanted: dict[str, Any], span: time_range.Range, over_time: bool, **change: Any
 ) -> str:
-    """The same page with something else looked for."""
+    """Address of the page with other filters."""
     where = span.query if "range" not in change and "from" not in change else {}
     view = "timeline" if over_time else ""
     return visit.link(
@@ -151,13 +151,13 @@ def _over_time(
     any_run = bool(spans or visit.ask(runs.listing, company=visit.company_id, limit=1))
     since, until = span.since, span.until if span.until is not None else now
     if since is None or not (visit.argument("range") or span.first):
-        # Nobody chose: all that there is, as large as it fits.
+        # No range was chosen: show all runs, scaled to fit.
         first = min((one["started_at"] for one in spans), default=now - DAY)
         since = first - max(MINUTE, (until - first) // 50)
     names = common_queries.names(visit, {one["agent_id"] for one in spans})
 
     def zoom(first: Micros, last: Micros) -> str:
-        """A look at a part, in whole minutes, with a little around it."""
+        """Address of a part of the timeline, in whole minutes with a margin."""
         around = max(MINUTE, (last - first) // 10)
         return str(
             address(**{"from": _minute(first - around), "to": _minute(last + around + MINUTE)})

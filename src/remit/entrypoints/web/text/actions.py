@@ -1,8 +1,8 @@
-"""Actions and places that are reached from anywhere: for search, the keys and their help."""
+"""Actions and places that are reached from any page: for search, keys and their help."""
 
 from typing import Final
 
-#: Words, address, icon, whether it takes the board, and the letter that leads there after `g`.
+#: Words, address, icon, whether only the board may, and the key after `g`.
 ACTIONS: Final = (
     ("Go to Inbox", "/", "inbox", False, "i"),
     ("Go to Outcomes", "/outcomes", "outcome", False, "o"),
@@ -27,7 +27,7 @@ ACTIONS: Final = (
     ("Add person", "/companies/{company}/settings#people", "people", True, ""),
     ("Verify the audit log", "/events#verify", "record", False, ""),
 )
-#: The same for what is rarely wanted: found by its words, and not offered before any are typed.
+#: Actions of the same form that are rare: found by their words, and not offered before.
 RARE: Final = (
     ("Permission levels", "/companies/{company}/levels", "approval", False, ""),
     ("Accounts and set-ups", "/companies/{company}/settings#accounts", "plug", False, ""),
@@ -42,7 +42,7 @@ RARE: Final = (
     ("Notifications and webhook", "/account", "bell", False, ""),
     ("Create token", "/account", "key", False, ""),
 )
-#: Of the instance, for its operators.
+#: Actions on the instance, for its operators.
 OPERATORS: Final = (
     ("New company", "/companies/new", "plus", False, ""),
     ("Import company", "/companies/new", "download", False, ""),

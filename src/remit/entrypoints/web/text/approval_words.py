@@ -1,4 +1,4 @@
-"""Approvals made ready for reading. The arguments of an agent may be anything."""
+"""Approvals as text for the page. Arguments that come from an agent may have any form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from remit.entrypoints.web.text.words import money
 from remit.model.organisation.agent_spec import AgentRole
 
-#: Of what is asked for, what is said elsewhere on the page or is for programs.
+#: Keys of a payload that are shown elsewhere on the page or are for programs.
 _FREE: Final = frozenset({"title"})
 _NOT_SHOWN: Final = {
     "hire_agent": frozenset(
@@ -24,7 +24,7 @@ _NOT_SHOWN: Final = {
     "capability_use": frozenset({"options", "verb", "basis", "prepared", "action", "resource"}),
     "budget": frozenset({"agentId"}),
 }
-#: Words for people, by the names that programs use.
+#: Labels of keys.
 _NAMES: Final = {
     "arguments": "with",
     "because": "why a person is asked",
@@ -37,7 +37,7 @@ _LASTS: Final = {True: "ongoing", False: "until it is done"}
 _CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]")
 _LONGEST_NAME: Final = 60
 DEEPEST_THREAD: Final = 6
-#: Sentences for the history that the approval itself does not tell any more.
+#: Words for events of the history that the approval itself does not have.
 _HAPPENED: Final = {
     "approval.revise": "sent it back",
     "approval.remind": "sent a reminder",
@@ -47,7 +47,7 @@ _DECIDED: Final = {"approved": "approved it", "rejected": "rejected it", "cancel
 
 
 def text(value: object) -> str:
-    """Text of a request; empty where an agent wrote something else."""
+    """Return a text of a request; empty if the agent gave another type."""
     return value if isinstance(value, str) else ""
 
 
@@ -56,7 +56,7 @@ def document(value: object) -> dict[str, Any]:
 
 
 def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
-    """Parts of a request that nothing else on the page says, under names to read."""
+    """Return the parts of a request that the page shows nowhere else, with labels."""
     hidden = _NOT_SHOWN.get(kind, _FREE)
     found = []
     for key, value in payload.items():
@@ -73,14 +73,14 @@ def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
 
 
 def can_create(payload: Mapping[str, Any]) -> bool:
-    """Whether who is hired so can hire, too; unless it says something else, the CEO alone can."""
+    """Return whether the hired agent can hire; by default the CEO alone can."""
     said = document(payload.get("permissions")).get("canCreateAgents")
     leads = payload.get("role") == AgentRole.CEO and not payload.get("reportsTo")
     return said if isinstance(said, bool) else leads
 
 
 def rights(payload: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Rights of a new agent besides those of its place."""
+    """Return the grants of a new agent besides those of its place."""
     wishes = payload.get("grants")
     return [
         {name: str(wish.get(name) or "") for name in ("resource", "level", "mode")}
@@ -103,7 +103,7 @@ _SNAPSHOT: Final = "requestedConfigurationSnapshot."
 
 
 def once(changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Differences of two revisions; a hire says some of them twice, which are shown once."""
+    """Merge differences of two revisions that a hire has twice."""
     found: dict[str, dict[str, Any]] = {}
     for change in changes:
         path = str(change["path"]).removeprefix(_SNAPSHOT)
@@ -112,7 +112,7 @@ def once(changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Comments, oldest first, with the answers to each below it; long chains stop indenting."""
+    """Return comments, oldest first, with their answers nested; deep chains stop indenting."""
     top: list[dict[str, Any]] = []
     known: dict[str, dict[str, Any]] = {}
     for one in comments:
@@ -126,7 +126,8 @@ def thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def timeline(one: Mapping[str, Any], happened: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Asked, sent back, revised, decided, used: each with who and when."""
+    """Return the steps of an approval, each with who and when: requested, revised, decided,
+    used."""
     steps = [
         _step(
             revision["created_at"],

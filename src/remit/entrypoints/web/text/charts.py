@@ -1,4 +1,4 @@
-"""Charts as SVG that the server draws: no script, no style, and words for who cannot see."""
+"""Charts as SVG from the server: without scripts or styles, with labels for screen readers."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 _WIDTH, _HEIGHT, _LEFT, _FOOT, _TOP = 560, 140, 44, 18, 8
 _MOST_NAMES: Final = 7
-#: Even, so that half of them is a number that reads well, too.
+#: Steps of the scale; even, so that half of one is a round number, too.
 _STEPS: Final = (1, 2, 4, 6, 8, 10)
 
 
@@ -21,14 +21,14 @@ def bars(
     said: Sequence[str] = (),
     limit: float | None = None,
 ) -> Markup:
-    """A bar for each span of time; `second` is a part of `first` and stands at its foot.
+    """Draw a bar for each span of time; `second` is a part of `first`, drawn at its foot.
 
-    `said` is what each bar says when it is pointed at, `limit` a line across if it is near, and
-    `label` what the chart shows, in a sentence that says what the bars come to.
+    `said` are the tooltips of the bars, `limit` is a line across if it is near, and `label` is a
+    sentence that summarises the chart.
     """
     highest = max([*first, 0])
     if limit and highest < limit / 5:
-        limit = None  # far away, it would press everything else flat
+        limit = None  # a distant line would flatten the bars
     top = _ceiling(max(highest, limit or 0))
     high = _HEIGHT - _FOOT - _TOP
     step = (_WIDTH - _LEFT) / max(1, len(names))
@@ -62,7 +62,7 @@ def bars(
         if parts:
             out.append(Markup("<g><title>{}</title>{}</g>").format(told, Markup("").join(parts)))
         if index % every == 0:
-            # The first begins at its bar, away from the number beside the grid.
+            # The first name begins at its bar, away from the number beside the grid.
             place, anchor = (x + width / 2, "middle") if index else (x, "start")
             out.append(
                 Markup('<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(
@@ -77,7 +77,7 @@ def bars(
 
 
 def spark(values: Sequence[float], label: str) -> Markup:
-    """As small as a word: how it went, without numbers."""
+    """Draw a trend as small as a word, without numbers."""
     top = max([*values, 0]) or 1
     step = 64 / max(1, len(values))
     drawn = Markup("").join(
@@ -99,7 +99,7 @@ def _bar(x: float, width: float, top: float, foot: float, kind: str) -> Markup:
 
 
 def _ceiling(value: float) -> float:
-    """The next number that reads well."""
+    """Return the next round number."""
     if value <= 0:
         return 1
     scale = 1.0

@@ -1,4 +1,4 @@
-"""Commands in Remit's own sentences, as links: the same is done on a page."""
+"""Links in place of commands in Remit's sentences, to the page that does the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-#: By the first words of a command: what leads there, and where. `{}` stands for its argument.
+#: Label and address by the first words of a command; `{}` stands for its argument.
 PLACES: Final = {
     "account": ("Set-up", "/setup"),
     "adapter": ("Programs and models", "/setup/adapters"),
@@ -52,7 +52,7 @@ def place(command: str) -> tuple[str, str] | None:
 
 
 def _split(text: str) -> Iterator[tuple[str, tuple[str, str] | None]]:
-    """A text up to each command, and the place that stands for the command."""
+    """Yield the text before each command, with the place that replaces the command."""
     at = 0
     for match in _COMMAND.finditer(text):
         if found := place(match[1]):
@@ -62,7 +62,7 @@ def _split(text: str) -> Iterator[tuple[str, tuple[str, str] | None]]:
 
 
 def linked(text: str) -> Markup:
-    """A sentence of Remit with links for the commands in it; other literals stand as such."""
+    """Return a sentence with links in place of commands; other literals become code."""
     made = Markup("")
     for before, found in _split(text):
         made += _with_literals(before)
@@ -80,12 +80,12 @@ def _with_literals(text: str) -> Markup:
 
 
 def worded(text: str) -> str:
-    """The same where no link can stand."""
+    """Like `linked`, with labels only, where no link can stand."""
     return "".join(before + (found[0] if found else "") for before, found in _split(text))
 
 
 def in_markdown(text: str) -> str:
-    """A letter in Markdown: links for the commands in it, but not in its listings."""
+    """Replace commands in Markdown by links, except in code blocks."""
     if "`remit " not in text:
         return text
     lines, listing = [], False

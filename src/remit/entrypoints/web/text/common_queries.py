@@ -1,4 +1,4 @@
-"""Small questions that many pages have."""
+"""Small queries that many pages share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_OFFERED: Final = 200
 
 
 class Names(dict[str, str]):
-    """Names by id; the end of the id for whoever is not known any more."""
+    """Names by id; the end of the id if the name is unknown."""
 
     def __missing__(self, one: str) -> str:
         return f"…{one[-8:]}" if one else "nobody"
@@ -46,7 +46,7 @@ def grantable(visit: Visit, company: str) -> list[tuple[str, str]]:
 
 
 def open_outcomes(visit: Visit, company: str, agent: str) -> list[tuple[str, str]]:
-    """Open outcomes of an agent, for the same."""
+    """Open outcomes of an agent, for such a field."""
     found = visit.ask(
         outcomes.listing, company=company, owner=agent, status="open", limit=MOST_OFFERED
     )
@@ -54,7 +54,7 @@ def open_outcomes(visit: Visit, company: str, agent: str) -> list[tuple[str, str
 
 
 def called(visit: Visit, company: str, approvals: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The names of what approvals ask to use, for those that may be known."""
+    """Names of the resources that approvals ask to use, as far as the visitor may know them."""
     named = {
         resource
         for one in approvals

@@ -10,7 +10,7 @@ _EVERY: Final = re.compile(r"\*/(\d+)")
 
 
 def told(cron: str, timezone: str) -> str:
-    """The usual ones in words, all others as they are."""
+    """Return a schedule in words; unusual ones as cron."""
     parts = cron.split()
     found = _told(*parts) if len(parts) == 5 else None
     return f"{found or cron} ({timezone})"

@@ -13,7 +13,7 @@ from remit.services.screens import name_lookup
 _Words = Mapping[str, str | tuple[str, str]]
 #: The verbs of actions in the infinitive, and in the past tense where that is not formed as usual.
 _VERBS: Final[_Words] = {
-    # Said as they are recorded.
+    # The same word as in the record.
     **{
         verb: verb
         for verb in (
@@ -35,7 +35,7 @@ _VERBS: Final[_Words] = {
     "submit": ("submit", "submitted"),
     "write": ("write", "wrote"),
 }
-#: Actions for which their verb says too little, or something else.
+#: Actions whose verb alone says too little, or something else.
 _WORDS: Final[_Words] = {
     "account.open": ("open", "reopened"),
     "agent.new_session": "start a new conversation of",
@@ -188,7 +188,7 @@ _PAGES: Final = {
     "company": "/companies/",
     "change": "/changes/",
 }
-#: Kinds of events that there is something to look for in; others can be typed into the address.
+#: Kinds of events that the filter offers; others can be typed into the address.
 NOUNS: Final = (
     ("agent", "Agents"),
     ("approval", "Approvals"),
@@ -239,7 +239,7 @@ def _in_the_past(words: str) -> str:
 
 
 def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Events with all that a page says about them."""
+    """Return events with all values that a page shows of them."""
     found = [dict(event) for event in events]
     names = common_queries.names(visit, {one for event in found for one in _mentioned(event)})
     titles = visit.ask(
@@ -268,7 +268,7 @@ def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def counted(told: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
-    """The same over and over again is said once, with how often; `keys` say what is the same."""
+    """Merge repeated events into one with a count; events are equal if their `keys` are."""
     found: list[dict[str, Any]] = []
     for event in told:
         if found and all(found[-1][key] == event[key] for key in keys):
@@ -279,7 +279,7 @@ def counted(told: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
 
 
 class _Teller:
-    """Makes a sentence say what happened, with the little that the details have to add."""
+    """Completes the sentence of an event from its details."""
 
     def __init__(self, event: dict[str, Any], names: Mapping[str, str]) -> None:
         self.event = event
@@ -287,7 +287,7 @@ class _Teller:
         self.names = names
 
     def name(self, key: str) -> str:
-        """Somebody whom the details mention."""
+        """Return the name of an agent or a person in the details."""
         value = self.details.get(key)
         return self.names.get(value.rpartition(":")[2], "") if isinstance(value, str) else ""
 
@@ -344,7 +344,7 @@ class _Teller:
         ) or "somebody"
 
 
-#: Kinds that have a name instead of a page.
+#: Kinds that have a name and no page.
 _NAMED: Final = {"mcp_server": "the MCP server", "repo": "the repository", "secret": "the secret"}
 
 
@@ -353,7 +353,7 @@ def _called(kind: str, own: str) -> str:
 
 
 def _thing(event: Mapping[str, Any]) -> tuple[str, str]:
-    """Subject of an event; a capability is about what it is for."""
+    """Return the subject of an event; of a grant, the resource that it is for."""
     resource = event["resource"]
     if event["action"].startswith("grant.") and event["details"].get("resource"):
         resource = event["details"]["resource"]

@@ -1,4 +1,4 @@
-"""The organisation as a drawing: boxes in layers, with the state and the spend of each branch."""
+"""The organisation as a chart: boxes in layers, with the state and spending of each branch."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from remit.entrypoints.graph_layout import Sizes, arrange
 from remit.entrypoints.web.text.org_lines import Node
 from remit.entrypoints.web.text.words import micros
 
-#: The upper levels are drawn; what is below stands behind a link.
+#: Most boxes: the upper levels are drawn, lower ones are behind a link.
 MOST_BOXES: Final = 120
 _SIZES: Final = Sizes(width=208, height=56, between_layers=56, between_boxes=12)
 _LETTERS: Final = 26
@@ -19,7 +19,7 @@ _LETTERS: Final = 26
 def draw(
     tops: Sequence[Node], known: Mapping[str, Mapping[str, Any]], branch: Callable[[str], str]
 ) -> Markup:
-    """`known` is what `org_page.lines` says of each; `branch` is the address of a part."""
+    """Draw the chart; `known` is the result of `org_page.lines`, `branch` the address of a part."""
     shown = _upper(tops)
     edges = [
         (str(node.agent["id"]), str(report.agent["id"]))
@@ -53,7 +53,7 @@ def draw(
 
 
 def _upper(tops: Sequence[Node]) -> dict[str, Node]:
-    """Level by level, as many as one can look at."""
+    """Return the upper levels, up to `MOST_BOXES` agents."""
     found: dict[str, Node] = {}
     level = list(tops)
     while level and len(found) < MOST_BOXES:

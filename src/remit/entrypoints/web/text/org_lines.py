@@ -1,4 +1,4 @@
-"""The organisation as the lines of an indented list, in the order in which they are read."""
+"""The organisation as lines of an indented list, depth first."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 @dataclass
 class Node:
-    """One agent, with who reports to it."""
+    """One agent with its direct reports."""
 
     agent: Mapping[str, Any]
     reports: list[Node] = field(default_factory=list)
-    #: Everybody below, reports of reports included.
+    #: Number of agents below, reports of reports included.
     below: int = 0
-    #: Is what was looked for, or has somebody below who is.
+    #: Whether the search finds the agent itself; `kept` is also true above a found one.
     found: bool = True
     kept: bool = True
 
@@ -26,17 +26,17 @@ class Line:
     agent: Mapping[str, Any]
     reports: int
     below: int
-    #: False for a boss that is shown only because of somebody below it.
+    #: False for a boss that is kept only because of an agent below it.
     found: bool
     #: Whether a list of reports follows, and how many lists end here.
     opens: bool
     closes: int
-    #: How many below are left out here.
+    #: Number of agents below that are not shown.
     hidden: int
 
 
 def plant(agents: Iterable[Mapping[str, Any]]) -> list[Node]:
-    """A forest. Each agent stands in it once, even if the stored tree had a cycle."""
+    """Return agents as a forest, each of them once even if the stored tree has a cycle."""
     nodes = {one["id"]: Node(one) for one in agents}
     tops: list[Node] = []
     for own, node in nodes.items():
@@ -56,7 +56,7 @@ def plant(agents: Iterable[Mapping[str, Any]]) -> list[Node]:
 
 
 def _walk(tops: Iterable[Node]) -> Iterator[Node]:
-    """Level by level, so that a boss always comes before its reports."""
+    """Walk level by level, so that a boss always comes before its reports."""
     waiting = deque(tops)
     seen: set[int] = set()
     while waiting:
@@ -76,7 +76,7 @@ def everybody_below(node: Node) -> set[str]:
 
 
 def seek(tops: list[Node], text: str, word: str) -> int:
-    """Keep whoever fits and stands so, and the bosses above; answers how many fit."""
+    """Mark agents that match and the bosses above them; return the number of matches."""
     sought = text.casefold().split()
     number = 0
     for node in reversed(list(_walk(tops))):
@@ -89,11 +89,12 @@ def seek(tops: list[Node], text: str, word: str) -> int:
 
 
 def lines(tops: list[Node], most: int) -> list[Line]:
-    """At most so many, the upper levels first; whoever is left out is counted at their boss."""
+    """Return at most `most` lines, the upper levels first; omitted agents are counted at their
+    boss."""
     kept = [node for node in _walk(tops) if node.kept]
     shown = {id(node) for node in kept[:most]}
     found: list[Line] = []
-    # Each step is a node to be written and how many lists end after it.
+    # Stack of nodes, each with the number of lists that end after it.
     waiting: list[tuple[Node, int]] = []
     _push(waiting, [node for node in tops if id(node) in shown], 0)
     while waiting:
@@ -116,6 +117,6 @@ def lines(tops: list[Node], most: int) -> list[Line]:
 
 
 def _push(waiting: list[tuple[Node, int]], nodes: list[Node], closes: int) -> None:
-    """The last of a list also ends it, and every list that it is the last of."""
+    """Push siblings; the last one also ends its list, and every list that it is the last of."""
     for place, node in enumerate(reversed(nodes)):
         waiting.append((node, closes if place == 0 else 0))

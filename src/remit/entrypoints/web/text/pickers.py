@@ -1,4 +1,4 @@
-"""Options of pickers: the things of the company that a field may name."""
+"""Options of pickers: things of the company that a field may name."""
 
 from collections.abc import Callable
 from operator import attrgetter, itemgetter
@@ -12,20 +12,20 @@ from remit.services.people import users
 from remit.services.screens import agent_page
 from remit.services.work import outcomes
 
-#: Of each kind; whoever wants another types it.
+#: Most options of a kind; others can be typed.
 MOST: Final = 200
 
 Offered = list[tuple[str, str]]
 
 
 def of(visit: Visit, *kinds: str) -> dict[str, Offered]:
-    """By the kind of thing, as far as the visitor may see them: (what is sent, words)."""
+    """Return the options by kind, as far as the visitor may see them: (value, label)."""
     found: dict[str, Offered] = {}
     for kind in kinds or KINDS:
         try:
             found[kind] = KINDS[kind](visit)
         except RemitError:
-            found[kind] = []  # what one may not see is typed by who knows it
+            found[kind] = []  # without the right to list them, a name can still be typed
     return found
 
 

@@ -1,4 +1,4 @@
-"""Runs in words: what each was for, and what one did as a tree of turns and calls."""
+"""Runs in words: the reason of each, and one as a tree of turns and calls."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from remit.services.screens import run_page
 
 
 def reasons(visit: Visit, runs: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
-    """Occasion of each run."""
+    """Return the reason why each run was started."""
     found = visit.ask(
         run_page.occasions, company=visit.company_id, runs=[one["id"] for one in runs]
     )
@@ -20,11 +20,11 @@ def reasons(visit: Visit, runs: Sequence[Mapping[str, Any]]) -> Mapping[str, str
 
 @dataclass
 class Step:
-    """Something in a turn: a call with what came of it, or what was said."""
+    """A step of a turn: a call with its result, or a text."""
 
     entry: Mapping[str, Any]
     result: Mapping[str, Any] | None = None
-    #: How long a call took, as far as the log tells.
+    #: Duration of a call, if the log has it.
     seconds: float | None = None
 
     @property
@@ -37,13 +37,13 @@ class Step:
 
     @property
     def line(self) -> str:
-        """Its text in one line."""
+        """Return its text on one line."""
         return " ".join(str(self.entry["text"]).split())[:200]
 
 
 @dataclass
 class Turn:
-    """One turn of the model: what happened in it, and what it took."""
+    """One turn of the model with its steps, usage and cost."""
 
     number: int
     steps: list[Step] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Turn:
 
 
 def turns(entries: Iterable[Mapping[str, Any]]) -> list[Turn]:
-    """The entries of a run, turn by turn; what it has taken so far becomes what each took."""
+    """Split the entries of a run into turns; cumulative usage becomes usage by turn."""
     found = [Turn(1)]
     spent: dict[str, float] = {}
     open_: dict[str, Step] = {}
@@ -96,7 +96,7 @@ def turns(entries: Iterable[Mapping[str, Any]]) -> list[Turn]:
 
 
 def _unanswered(turns: Sequence[Turn], entry: Mapping[str, Any]) -> Step | None:
-    """Where an answer does not say which call it is of: the last of that tool without one."""
+    """Find the call for a result without an id: the last call of that tool without a result."""
     for turn in turns[:-3:-1]:
         for step in reversed(turn.steps):
             called = step.entry["kind"] == "call" and step.result is None

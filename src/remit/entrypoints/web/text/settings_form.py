@@ -1,8 +1,8 @@
-"""Settings as the fields of a form, made from the same declarations as everything else.
+"""Settings as form fields, generated from models and declarations.
 
 An adapter or a channel has a model, a verb has typed parameters; either becomes `Setting`s, which
-one template draws. What a person types is text; what is meant is a document. A model inside of a
-model is fields of its own; only what no model describes is written as JSON.
+one template renders. The form has text, and the result is a document. A nested model becomes fields
+of its own; only a value without a model is written as JSON.
 """
 
 import json
@@ -19,16 +19,16 @@ from remit.errors import BadInput
 from remit.services.fields import Field
 from remit.services.verbs import Verb
 
-#: Before the key of a setting in the names of the form's fields.
+#: Prefix of a setting's key in the names of form fields.
 PREFIX: Final = "c-"
 _ROOT: Final = "adapterConfig"
-#: Longer texts get room for several lines.
+#: Texts with a higher limit get a field of several lines.
 _ONE_LINE: Final = 300
-#: Settings that are chosen among the company's secrets, whatever declares them.
+#: Settings whose value is one of the company's secrets, whichever model declares them.
 _SECRETS: Final = frozenset({"secretRef", "secret"})
-#: And what parameters are names of.
+#: Parameters that name things, with the kind of the thing.
 _NAMED: Final = {"secret": "secret", "api_secret": "secret", "hook": "secret", "repo": "repo"}
-#: Words for keys that say too little by themselves; a model may give its fields titles of its own.
+#: Labels of keys that are unclear by themselves; a model may also give titles.
 _LABELS: Final = {
     "env": "Environment variables",
     "cwd": "Working folder",
@@ -46,7 +46,7 @@ _LABELS: Final = {
     "body": "Text",
     "hours": "Link is good for (hours)",
 }
-#: Settings that people set first.
+#: Optional settings that come first.
 _LEADING: Final = frozenset({"model", "secretRef", "provider", "url"})
 _NULL: Final = re.compile(r"\bnull: ")
 _SHELL: Final = re.compile(r", which its \w+ registers with `remit secret set`")
@@ -67,17 +67,17 @@ _SPELLED_LAST: Final = {"seconds": "(seconds)", "usd": "(USD)"}
 
 @dataclass(frozen=True)
 class Setting:
-    #: As the document has it; with a dot inside of another.
+    #: Key in the document; with a dot inside of another.
     key: str
     #: text, area, number, moment, yes_no, choice, lines, pairs or json.
     kind: str
     required: bool
     description: str
-    #: The value when nothing is typed, in words.
+    #: Default in words, for an empty field.
     default: str
     options: tuple[Any, ...] = ()
     label: str = ""
-    #: The kind of thing that it names, which a picker offers.
+    #: Kind of thing that it names, for a picker.
     picks: str = ""
     prefix: str = PREFIX
 
@@ -87,7 +87,7 @@ class Setting:
 
     @property
     def leads(self) -> bool:
-        """Whether it can be left out, and yet is what most people want to set."""
+        """Return whether it is optional, and yet what most people want to set."""
         return self.key in _LEADING
 
 
@@ -106,7 +106,7 @@ def of_model(
     words: Mapping[str, str] | None = None,
     without: Iterable[str] = (),
 ) -> list[Setting]:
-    """`labels` and `words` are for a model that says less than people need."""
+    """Return the settings of a model; `labels` and `words` replace texts that are for programs."""
     schema = model.model_json_schema(by_alias=True)
     titles = {one.alias or name: one.title for name, one in model.model_fields.items()}
     left_out = set(without)
@@ -162,7 +162,7 @@ def humanised(key: str) -> str:
 
 
 def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Type of a value when it is not null."""
+    """Return the schema of a value that is not null."""
     if "$ref" in schema:
         return _plain(definitions.get(schema["$ref"].rpartition("/")[2], {}), definitions)
     choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
@@ -206,10 +206,11 @@ def of_verb(
     words: Mapping[str, str] | None = None,
     needed: Iterable[str] = (),
 ) -> list[Setting]:
-    """Form fields of a verb's parameters, without those that the page knows; required ones first.
+    """Return the form fields of a verb's parameters except those that the page knows; required
+    first.
 
-    A parameter that the verb can do without and a page cannot is `needed`; `labels` and `words` are
-    for one whose own words are for programs.
+    `needed` are parameters that only the page requires; `labels` and `words` replace texts that are
+    for programs.
     """
     left_out, must = {"company", *without}, set(needed)
     found = [
@@ -256,7 +257,7 @@ def _of_field(one: Field, label: str | None, required: bool, words: str | None) 
 
 
 def read(of: str | Sequence[Setting], form: Form) -> dict[str, Any]:
-    """The document that was typed; what was left empty is not in it."""
+    """Return the document that was typed, without empty fields."""
     found: dict[str, Any] = {}
     for setting in _known(of):
         text = form.text(setting.name)
@@ -271,7 +272,7 @@ def read(of: str | Sequence[Setting], form: Form) -> dict[str, Any]:
 
 
 def read_call(of: Sequence[Setting], form: Form) -> dict[str, Any]:
-    """The same for a verb, which cannot be called without what it must have."""
+    """Like `read`, for a verb: its required parameters must be given."""
     given = read(of, form)
     for setting in of:
         if setting.required and setting.key not in given:
@@ -292,7 +293,7 @@ def _value(setting: Setting, text: str) -> Any:
                 raise wrong(setting.key, "must be a number") from None
         case "yes_no":
             return text == "true"
-        case "moment":  # a browser leaves out the time zone, which is UTC
+        case "moment":  # a browser sends no time zone; it is UTC
             return f"{text}Z" if _LOCAL.fullmatch(text) else text
         case "choice":
             return next((one for one in setting.options if str(one) == text), text)
@@ -317,7 +318,7 @@ def _pair(setting: Setting, line: str) -> tuple[str, str]:
 
 
 def written(of: str | Sequence[Setting], config: Mapping[str, Any]) -> dict[str, str] | None:
-    """A document as what would have been typed; None when fields cannot say it."""
+    """Return a document as typed fields; None if fields cannot express it."""
     found: dict[str, str] = {}
     known = {setting.key: setting for setting in _known(of)}
     for key, value in _flat(config, known).items():
@@ -332,7 +333,7 @@ def written(of: str | Sequence[Setting], config: Mapping[str, Any]) -> dict[str,
 
 
 def _flat(config: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
-    """Nested values by their whole key; empty ones cannot be said in fields."""
+    """Flatten nested values to dotted keys; an empty document stays, which no field expresses."""
     inner = {key.partition(".")[0] for key in known if "." in key}
     found: dict[str, Any] = {}
     for key, value in config.items():
@@ -379,7 +380,7 @@ def wrong(key: str, what: str) -> BadInput:
 
 
 def problems(details: Mapping[str, Any]) -> dict[str, str]:
-    """Errors by the key of their setting, and by the key of the setting around it."""
+    """Return errors by the key of their setting, and by that of the setting around it."""
     found: dict[str, str] = {}
     for path, what in (details.get("problems") or {}).items():
         inner = str(path).removeprefix(_ROOT).lstrip(".")
@@ -392,7 +393,7 @@ def problems(details: Mapping[str, Any]) -> dict[str, str]:
 
 
 def number_or_none(text: str, name: str) -> float | None:
-    """An amount that somebody typed; None for no limit."""
+    """Parse a typed amount; None for no limit."""
     if text.strip().lower() in ("none", "no limit"):
         return None
     try:

@@ -1,29 +1,29 @@
-"""Difference of two texts, line by line, in a time that does not depend on malice."""
+"""Difference of two texts by lines, in bounded time even for malicious input."""
 
 from __future__ import annotations
 
 import difflib
 from typing import Final, NamedTuple
 
-#: Unchanged lines that are shown around a change.
+#: Unchanged lines shown around a change.
 CONTEXT: Final = 3
-#: The most lines compared of each text, without the beginning and the end that both share.
+#: Most lines of each text that are compared, without the common beginning and end.
 MOST_LINES: Final = 1_500
 MOST_SHOWN: Final = 1_000
 LONGEST_LINE: Final = 2_000
 
 
 class Comparison(NamedTuple):
-    #: `same`, `added`, `removed` or `gap`, and the line (of a gap: how many lines it stands for).
+    #: Kind and line: `same`, `added`, `removed` or `gap`, whose line is the number of hidden lines.
     lines: list[tuple[str, str]]
-    #: Whether there was more than is shown.
+    #: Whether the comparison is incomplete.
     cut_off: bool
     added: int
     removed: int
 
 
 def compare(before: str, after: str) -> Comparison:
-    """The lines that differ, with a few around them."""
+    """Return the lines that differ, with a few lines of context."""
     old, new = _lines(before), _lines(after)
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
@@ -62,7 +62,7 @@ def changed(old: list[str], new: list[str]) -> list[tuple[str, str]]:
 
 
 def _folded(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Long stretches without a change become one line that says how long they were."""
+    """Replace long unchanged stretches by a gap with their length."""
     near = [False] * len(lines)
     last = -CONTEXT - 1
     for at, (kind, _) in enumerate(lines):

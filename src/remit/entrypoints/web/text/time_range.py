@@ -1,4 +1,4 @@
-"""A range of time as an address names it: a few words for what is looked for most, or two days."""
+"""A range of time in an address: one of a few names, or two days."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,7 @@ from remit.clock import DAY, HOUR, Micros, from_iso, to_iso
 from remit.entrypoints.web.site import Visit
 from remit.errors import BadInput
 
-#: By their names in the address, in the order in which they are offered.
+#: Labels by their names in the address, in the order of the menu.
 RANGES: Final = {
     "1h": "1 hour",
     "24h": "24 hours",
@@ -21,11 +21,11 @@ RANGES: Final = {
 
 @dataclass(frozen=True)
 class Range:
-    #: Empty for two days that were chosen.
+    #: Empty for a range of two days.
     name: str
     since: Micros | None
     until: Micros | None
-    #: The two days or minutes, as a field of a form has them.
+    #: The two days or minutes, as in the form's fields.
     first: str = ""
     last: str = ""
 
@@ -40,13 +40,13 @@ class Range:
 
 
 def chosen(visit: Visit, default: str = "all") -> Range:
-    """The range of the address, in days of UTC; what makes no sense is ignored."""
+    """Return the range of the address, in days of UTC; invalid values are ignored."""
     now = visit.site.app.clock.now()
     first, last = visit.argument("from")[:16], visit.argument("to")[:16]
     if first or last:
         since, until = _moment(first), _moment(last)
         if until is not None and len(last) == len("2026-01-01"):
-            until += DAY  # the day itself as well
+            until += DAY  # including that day
         return Range(
             "", since, until, "" if since is None else first, "" if until is None else last
         )
@@ -64,7 +64,7 @@ def chosen(visit: Visit, default: str = "all") -> Range:
 
 
 def _moment(text: str) -> Micros | None:
-    """The beginning of a day, or a minute of it."""
+    """Parse a day, as its beginning, or a minute."""
     try:
         return from_iso(text) if text else None
     except BadInput:
@@ -72,7 +72,7 @@ def _moment(text: str) -> Micros | None:
 
 
 def day_of(time: str, now: Micros) -> str:
-    """The heading of the day that something happened on."""
+    """Return the heading of the day of a time."""
     day = time[:10]
     if day == to_iso(now)[:10]:
         return f"Today, {day}"

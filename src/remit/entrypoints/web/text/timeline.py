@@ -1,7 +1,7 @@
-"""Runs over time, a lane for each agent: drawn by the server, and each bar leads on.
+"""Runs over time, with a lane for each agent, as SVG from the server; each bar is a link.
 
-Places along the time are shares of the width, which only the browser knows: letters keep their
-size on a phone and on a wide screen. Names of the lanes stand beside it, and do not move with it.
+Horizontal positions are per cent of the width, which only the browser knows, so that letters keep
+their size on any screen. The names of lanes stand beside the drawing, and do not scroll with it.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from remit.entrypoints.web.text.words import dollars, lasting
 from remit.model.text import plural
 
 _ROW, _HEAD = 24, 24
-#: Per cent of the width: what is left free at the end, and where a word would not fit any more.
+#: Per cent of the width: the end of the drawing, and the last place of a label to the right.
 _END, _LAST_WORD = 97.0, 93.0
 #: Least width of a bar in pixels, and in per cent of a drawing of the usual width.
 _LEAST: Final = 5
@@ -25,7 +25,7 @@ _STEPS: Final = (
     *(SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR),
     *(6 * HOUR, DAY, 2 * DAY, 7 * DAY, 30 * DAY),
 )
-#: The worst of several decides how they look.
+#: Statuses, the worst first: it is the style of a group.
 _RANK: Final = ("failed", "lost", "running", "cancelled", "completed")
 
 Group = list[Mapping[str, Any]]
@@ -44,7 +44,7 @@ def draw(
     now: Micros,
     zoom: Callable[[Micros, Micros], str],
 ) -> Markup:
-    """Each run is a bar that leads to it; where several cover each other, to a closer look."""
+    """Draw each run as a bar with a link; overlapping runs are one bar, with a link to a zoom."""
     lanes = lanes_of(spans)
     height = _HEAD + _ROW * len(lanes)
     label = f"{plural(len(spans), 'run')} of {plural(len(lanes), 'agent')} over time"
@@ -89,7 +89,7 @@ def _ticks(
 def _groups(
     own: Sequence[Mapping[str, Any]], at: Callable[[Micros], float], now: Micros
 ) -> list[Group]:
-    """Runs of one lane that can be told apart, and those that cannot, together."""
+    """Group the runs of one lane that overlap in the drawing."""
     found: list[Group] = []
     end = -1.0
     for one in sorted(own, key=lambda one: one["started_at"]):

@@ -1,4 +1,4 @@
-"""How values read on a page."""
+"""Filters of the templates: values as text for people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUS: Final = {
     "revision_requested": "sent back",
     "error": "stopped",
 }
-#: The five states that a page tells apart, by colour and by shape; all else is quiet.
+#: Style of each state; all others are idle.
 STATE: Final = {
     name: look
     for look, names in (
@@ -46,15 +46,15 @@ MONTHS: Final = (
 )
 _LONGEST_DIFF: Final = 4000
 _LONGEST_TEXT: Final = 256 * 1024
-#: Setting this much takes a good part of a second when somebody means it badly.
+#: Rendering this much takes a good part of a second in the worst case.
 _LONGEST_MARKDOWN: Final = 48 * 1024
 
-#: References between files; the page of a file leads on to that of an outcome.
+#: References between files. The page of a file redirects to an outcome's.
 _REFERENCE: Final = re.compile(
     r"kb://([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 )
 _HEADING: Final = re.compile(r"h([1-6])")
-#: A page and its parts have titles of their own; headings in a text begin below these.
+#: Headings of a page and its parts; those of a text begin one level below.
 _ABOVE: Final = 2
 
 
@@ -65,7 +65,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 
 def without_commands(text: str) -> str:
-    """A sentence without the commands in it: a page has buttons."""
+    """Remove sentences with commands: a page has buttons."""
     if "`remit " not in text:
         return text
     kept = [one for one in _SENTENCE_END.split(text) if "`remit " not in one]
@@ -73,17 +73,17 @@ def without_commands(text: str) -> str:
 
 
 def with_readable_times(sentence: str) -> str:
-    """A sentence with times as a person reads them."""
+    """Return a sentence with times in a readable form."""
     return _TIME.sub(r"\1 \2 UTC", sentence)
 
 
 def sentence(text: str) -> Markup:
-    """A sentence whose times are relative to now, where there are scripts."""
+    """Return a sentence with times that a script makes relative to now."""
     text, made, at = without_commands(text), Markup(""), 0
     for match in _TIME.finditer(text):
         before = text[at : match.start()].removesuffix("at ")
         plain = before.removesuffix("since ")
-        # Nothing lasts "since 5 minutes ago".
+        # Avoids "since 5 minutes ago".
         drawn = "{}{}" if plain == before else "{}({})"
         made += Markup(drawn).format(plain, time(match[0]))  # noqa: S704  # ours
         at = match.end()
@@ -91,7 +91,7 @@ def sentence(text: str) -> Markup:
 
 
 def _fit_in(state: StateCore) -> None:
-    """Headings below those of the page, without leaving one out; references as links."""
+    """Shift headings below those of the page, without a gap in levels; make references links."""
     last = _ABOVE
     for token in state.tokens:
         heading = _HEADING.fullmatch(token.tag)
@@ -121,7 +121,7 @@ def _linked(token: Token) -> list[Token]:
     return [*made, Token("text", "", 0, content=token.content[at:])]
 
 
-# No HTML of somebody else, no pictures from elsewhere: text, links, lists, tables, code.
+# Untrusted text: no HTML and no remote images; only text, links, lists, tables, code.
 _markdown = (
     MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
 )
@@ -130,23 +130,24 @@ _markdown.core.ruler.push("fit_in", _fit_in)
 
 @lru_cache(maxsize=64)
 def markdown(text: str | None) -> Markup:
-    """Somebody's text, as HTML that holds nothing but text.
+    """Render untrusted Markdown as safe HTML.
 
-    Pages look again and again at the same texts. What is very long is not set, only shown.
+    Cached, because pages refresh with the same texts. Beyond a limit the text is not rendered, only
+    shown.
     """
     whole = (text or "")[:_LONGEST_TEXT]
     end = len(whole)
     if end > _LONGEST_MARKDOWN:
         end = whole.rfind("\n", 0, _LONGEST_MARKDOWN) + 1 or _LONGEST_MARKDOWN
     rendered = _markdown.render(whole[:end])
-    # Links lead away from here: who follows one does not take the page along.
+    # Links lead to other sites, which must learn nothing of the page.
     safe = rendered.replace("<a href=", '<a rel="noopener noreferrer nofollow" href=')
     rest = Markup("<pre>{}</pre>").format(whole[end:]) if end < len(whole) else Markup("")
     return Markup(safe) + rest  # noqa: S704  # the renderer escapes
 
 
 def letter(text: str | None) -> Markup:
-    """The text of a letter; where Remit names a command, the page that does the same."""
+    """Render a letter, with links to pages in place of Remit's commands."""
     return markdown(commands.in_markdown(text or ""))
 
 
@@ -160,7 +161,7 @@ _ITEM: Final = re.compile(r"(?m)^[ \t]*[-*+] ")
 
 
 def gist(text: str | None, longest: int = 280) -> str:
-    """The beginning of a text on one line, without the marks of Markdown."""
+    """Return the beginning of a text on one line, without Markdown."""
     plain = " ".join(_MARKS.sub("", _ITEM.sub("· ", commands.worded(text or ""))).split())
     if len(plain) <= longest:
         return plain
@@ -176,7 +177,7 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:
 
 
 def time(value: str | None) -> Markup:
-    """Readable as it is; a script makes it local and relative."""
+    """Return a time that is readable as it is, and that a script makes local and relative."""
     if not value:
         return Markup("")
     plain = value[:16].replace("T", " ")
@@ -187,12 +188,12 @@ def time(value: str | None) -> Markup:
 
 
 def short(value: str | None) -> str:
-    """As much of an id as tells it from others."""
+    """Return the end of an id, which distinguishes it."""
     return (value or "")[-8:]
 
 
 def state(value: str) -> str:
-    """The class of a state: how it looks, whatever it is called."""
+    """Return the CSS class of a state."""
     return f"is-{STATE.get(value, 'idle')}"
 
 
@@ -201,7 +202,7 @@ def dollars(value: float | None) -> str:
 
 
 def rounded(value: float) -> str:
-    """Money beside the grid of a chart."""
+    """Return money for the grid of a chart."""
     if 0 < value < 0.1:
         return f"${value:.3f}"
     return f"${value:,.2f}".removesuffix(".00") if value < 100 else f"${value:,.0f}"
@@ -212,12 +213,12 @@ def money(cents: int | None) -> str:
 
 
 def micros(value: int | None) -> str:
-    """Millionths of a dollar."""
+    """Return millionths of a dollar as money."""
     return dollars(None if value is None else value / 1_000_000)
 
 
 def lasting(seconds: float) -> str:
-    """How long, to two units."""
+    """Return a duration in at most two units."""
     if seconds < 0.05:
         return "<0.1 s"
     if seconds < 60:
@@ -232,7 +233,7 @@ def lasting(seconds: float) -> str:
 
 
 def took(run: Mapping[str, Any]) -> str:
-    """How long something with a beginning and an end lasted."""
+    """Return the duration between start and end."""
     if not run.get("started_at") or not run.get("completed_at"):
         return ""
     return lasting((from_iso(run["completed_at"]) - from_iso(run["started_at"])) / SECOND)
@@ -254,7 +255,7 @@ def size(value: int | None) -> str:
 
 
 def pretty(value: Any) -> str:
-    """A document as somebody would write it."""
+    """Return a document as indented JSON."""
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
     except RecursionError:
@@ -262,10 +263,10 @@ def pretty(value: Any) -> str:
 
 
 def diff(before: Any, after: Any) -> list[tuple[str, str]]:
-    """Lines with what became of them: same, added, removed."""
+    """Return lines marked as same, added or removed."""
     old, new = _lines(before), _lines(after)
     if len(old) + len(new) > _LONGEST_DIFF:
-        # Finding what stayed takes time that grows with the square.
+        # Comparing lines takes quadratic time.
         removed = [("removed", line) for line in old[:_LONGEST_DIFF]]
         added = [("added", line) for line in new[:_LONGEST_DIFF]]
         left = len(old) + len(new) - len(removed) - len(added)
@@ -279,7 +280,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def mark(word: str) -> str:
-    """Why Remit sent something, in a sentence."""
+    """Return the reason of a message from Remit as a sentence."""
     said = MARKS[Mark(word)]
     return f"{said[0].upper()}{said[1:]}."
 
@@ -291,7 +292,7 @@ def label(key: str) -> str:
 
 
 def standing(outcome: Mapping[str, Any]) -> str:
-    """Where an outcome stands, in a few words."""
+    """Return the state of an outcome in a few words."""
     if outcome["status"] != "open":
         return status(outcome["status"]).capitalize()
     if outcome["perpetual"]:

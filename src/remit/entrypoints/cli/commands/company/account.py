@@ -1,4 +1,4 @@
-"""`remit account`: what agents depend on, and what of it is closed for all of them."""
+"""`remit account`: accounts and set-ups that agents share, and which of them are closed."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def show(session: Session, name: str) -> None:
 
 
 def _named(session: Session, name: str) -> dict[str, Any]:
-    """By its name, or the beginning of its id."""
+    """Find an account by its name or the beginning of its id."""
     every = list(session.client.each(session.under_company("accounts")))
     found = [one for one in every if one["name"] == name] or [
         one for one in every if len(name) >= 4 and one["id"].startswith(name)
@@ -51,6 +51,6 @@ def held(session: Session) -> list[dict[str, Any]]:
 
 
 def line(account: dict[str, Any]) -> str:
-    """One sentence for people who look at something else."""
+    """Return one line about an account, for views of something else."""
     waiting = f" {account['waiting']} waiting." if account["waiting"] else ""
     return f"{account['sentence']}{waiting}"

@@ -1,4 +1,4 @@
-"""`remit adapter`: what runs agents here, how it is configured, and whether it can work."""
+"""`remit adapter`: the installed adapters, their settings, and a check of one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`remit apply`: make a company what a file says."""
+"""`remit apply`: bring a company to the state that a file declares."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ def apply(session: Session, file: str, dry_run: bool) -> None:
 
 
 def read(file: str) -> dict[str, Any]:
-    """The document in a file; dates become text, as the API has them."""
+    """Read the document of a TOML or JSON file; dates become text, as in the API."""
     if file.endswith((".yaml", ".yml")):
         raise BadInput("YAML files are not read.", "Write it as TOML or JSON.")
     raw = (

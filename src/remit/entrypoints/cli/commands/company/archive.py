@@ -18,7 +18,7 @@ from remit.errors import BadInput, Conflict
 _TAR = {"Content-Type": "application/x-tar"}
 _PIECE = 256 * 1024
 _IN_MEMORY = 8 * 1024 * 1024
-#: Writing a large company down takes the instance a while before the first byte comes.
+#: Read timeout: the instance writes a large company down before it sends the first byte.
 _SILENCE = 600.0
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -75,7 +75,7 @@ def _check_new(folder: Path) -> None:
 
 
 def _unpack(stream: BinaryIO, folder: Path) -> int:
-    """Unpack beside the folder and rename at the end: there is a whole one or none."""
+    """Unpack into a temporary folder and rename it at the end: there is a whole folder or none."""
     from remit.services.archive import tar
 
     target = folder.absolute()
@@ -101,7 +101,7 @@ def _unpack(stream: BinaryIO, folder: Path) -> int:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """All of it, or what there is before the end."""
+    """Read `size` bytes, or fewer at the end of the stream."""
     found = b""
     while len(found) < size and (piece := stream.read(size - len(found))):
         found += piece
@@ -119,7 +119,8 @@ def _copy(source: BinaryIO, sink: IO[bytes], size: int) -> None:
 
 @contextlib.contextmanager
 def _packed(folder: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """The folder as a tar of known size, to be read twice if need be."""
+    """Context manager: the folder as a tar of known size, seekable so that the upload can be
+    retried."""
     from remit.services.archive import tar
 
     if not (folder / "company.toml").is_file():
@@ -138,7 +139,8 @@ def _packed(folder: Path) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def _files(folder: Path, prefix: str) -> Iterator[tuple[str, str]]:
-    """Plain files in a stable order. What begins with a dot is Git's or the desktop's."""
+    """Yield the plain files in a stable order. Dot files are Git's or the desktop's, and are
+    skipped."""
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:

@@ -59,7 +59,7 @@ def _all(session: Session) -> None:
 
 
 def in_words(session: Session, agent: dict[str, Any]) -> str | None:
-    """An agent's own monthly budget, and what is left of it as far as that may be seen."""
+    """Return an agent's monthly budget, and the rest of it if the caller may see that."""
     said = monthly(agent)
     if not said:
         return None

@@ -167,7 +167,7 @@ def _limit(given: str) -> tuple[str, str]:
 
 
 def _limits(given: dict[str, int | None]) -> dict[str, str]:
-    """How much of what; as the option spells it."""
+    """Amounts of limits in words, by the names that the option takes."""
     return {
         limit.spelled: f"{amount_shown(limit, given[limit.spelled])} ({WORDS[limit]})"
         for limit in Limit

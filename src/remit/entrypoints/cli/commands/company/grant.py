@@ -1,4 +1,4 @@
-"""`remit grant`: what agents hold; give, revoke, and find what nobody uses."""
+"""`remit grant`: list, give and revoke capabilities of agents, and find unused ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -68,7 +68,7 @@ def give(session: Session, /, request: str | None, **given: Any) -> None:
 
 
 def _resource(session: Session, text: str) -> str:
-    """A resource whose file or outcome may go by its name."""
+    """Replace the name of a file or an outcome in a resource by its id."""
     kind, colon, named = text.partition(":")
     if colon and kind == "kb_file":
         return f"{kind}:{file_id(session, named)}"
@@ -85,7 +85,7 @@ def _given(session: Session, one: dict[str, Any]) -> Iterator[str]:
 
 
 def _called(session: Session, resource: str) -> str:
-    """A resource with the name of its agent, if it is mail to one."""
+    """Return a resource for people: a message's agent by its name, other ids shortened."""
     kind, _, named = resource.partition(":")
     agent = session.names.get(named.removeprefix("agent:")) if kind == "message" else None
     return f"{kind}:agent:{agent}" if agent else output.shortened(resource)
@@ -127,7 +127,7 @@ def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) ->
 def _revoke_all(session: Session, grants: list[dict[str, Any]]) -> list[str]:
     gone: dict[str, None] = {}
     for one in grants:
-        if one["id"] not in gone:  # it may have gone with the one it was narrowed from
+        if one["id"] not in gone:  # revoked already with the grant it was derived from
             answer = session.client.send("DELETE", path("grants", one["id"]))
             gone.update(dict.fromkeys(answer["revoked"]))
     return list(gone)

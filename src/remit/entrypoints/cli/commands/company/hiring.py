@@ -1,4 +1,4 @@
-"""`remit agent hire|set|permissions|wake`: what an agent is to be, and may do."""
+"""`remit agent hire|set|permissions|wake`: hiring and configuration of agents."""
 
 import json
 from collections.abc import Callable
@@ -181,7 +181,7 @@ COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)
 
 
 def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> None:
-    """Take one change, or a file of them, into the body."""
+    """Add one KEY=VALUE change, or a JSON file of changes, to the body."""
     key, sign, value = change.partition("=")
     if not sign:
         body.update(json_object("@" + change, change))
@@ -191,7 +191,7 @@ def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> Non
     if dot and holds is Holds.DOCUMENT:
         if whole not in body:
             shown = session.client.get(path("agents", agent, "configuration"))
-            body[whole] = shown[whole]  # secrets come back as they were shown, and stay
+            body[whole] = shown[whole]  # masked secrets are sent back as shown, and stay
         body[whole] = {**body[whole], inner: _loose(value)}
     elif dot or holds is None:
         known = ", ".join(sorted(_BY_KEY))
@@ -205,7 +205,7 @@ def _add(session: Session, agent: str, body: dict[str, Any], change: str) -> Non
 
 
 def _loose(value: str) -> Any:
-    """JSON if it is, otherwise the text itself."""
+    """Parse a value as JSON; if it is none, return the text itself."""
     try:
         return json.loads(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`remit org`: who reports to whom, and changing that while everybody works."""
+"""`remit org`: the tree of agents, and reorganisations of it while agents work."""
 
 from typing import Any
 

@@ -41,7 +41,7 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
     session.done(answer, said, lambda one: _draw(session, one))
 
 
-# By hand: the link is to where the command asks.
+# Not declared: the link uses the address that this command connects to.
 @user.command()
 @click.argument("name")
 @role_option
@@ -85,7 +85,7 @@ user.rows(
 )
 
 
-# One command makes, lists and revokes them.
+# Not declared: one command creates, lists and revokes tokens.
 @user.command()
 @click.argument("name")
 @tokens.token_options

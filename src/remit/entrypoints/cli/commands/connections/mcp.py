@@ -1,4 +1,4 @@
-"""`remit mcp` and `remit mcp-stdio`: other servers for agents, and ours for other clients."""
+"""`remit mcp` and `remit mcp-stdio`: MCP servers for agents, and Remit's own for other clients."""
 
 import shlex
 import sys
@@ -35,7 +35,8 @@ mcp = Group("mcp", help="MCP servers that agents use through Remit.")
 
 
 class _Naming(Command):
-    """Here `--url` is the server's; the instance's is given before: `remit mcp --url URL add`."""
+    """Command whose `--url` is the MCP server's; the instance's goes before: `remit mcp --url URL
+    add`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

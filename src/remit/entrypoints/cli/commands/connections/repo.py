@@ -58,7 +58,7 @@ def _webhooks(_: Session, one: dict[str, Any]) -> str | None:
 
 
 repo.draw = _draw
-# A check has a name, too, and nobody is given one.
+# Views of checks have a name, too, but no URL: no grant is given on a check.
 repo.more = lambda one: (
     [f"Next: remit grant give AGENT repo:{one['name']} read"] if "url" in one else []
 )

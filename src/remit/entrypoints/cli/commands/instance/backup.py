@@ -1,4 +1,4 @@
-"""A backup of the instance in this home, and back again."""
+"""`remit backup` and `remit restore`: the instance of this home in one file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def restore(session: Session, file: Path) -> None:
 
 
 def _blobs(settings: Settings) -> Callable[[], BlobStore]:
-    """Opened late: a folder that is not used is not made."""
+    """Return a function that opens the blob store, so that no unused folder is made."""
     from remit.store.blob_store.blobs import open_blobs
 
     return lambda: open_blobs(settings.blob_url, settings.run_folder)

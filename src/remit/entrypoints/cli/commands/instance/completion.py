@@ -1,4 +1,4 @@
-"""`remit completion`: what makes a shell complete this command line."""
+"""`remit completion`: shell completion of the command line."""
 
 import click
 

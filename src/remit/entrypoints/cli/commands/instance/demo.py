@@ -1,4 +1,4 @@
-"""`remit demo`: only the way there; the story is a module of its own."""
+"""`remit demo`: the command alone; the demo's module is imported only when it runs."""
 
 from importlib import import_module
 

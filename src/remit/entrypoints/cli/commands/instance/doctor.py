@@ -1,4 +1,4 @@
-"""`remit doctor`: what this installation can do, and what to do about the rest."""
+"""`remit doctor`: findings about this installation, each with its next step."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""`remit help`: what `--help` says, for those who ask in the other order."""
+"""`remit help COMMAND`: the same text as `remit COMMAND --help`."""
 
 import click
 

@@ -24,11 +24,11 @@ from remit.settings import DEFAULT_HOST, DEFAULT_PORT
 
 #: An instance ends by itself before that, whatever hangs in it.
 STOP_SECONDS = 9.5
-#: As the worker has it, which is not imported for a number.
+#: Copy of the worker's default; importing the worker for it would be slow.
 DEFAULT_SLOTS = 4
 MOST_SLOTS = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-#: Counting agents ends here; whoever has more knows.
+#: Most agents or runs that `status` counts exactly.
 MOST_COUNTED = 1000
 
 
@@ -147,7 +147,7 @@ def _check_free(session: Session) -> None:
 
 
 class Greeting(NamedTuple):
-    """Steps after the instance answers, besides saying so."""
+    """Options of the welcome, which follows once the instance answers."""
 
     browse: bool = False
     #: Settings that the root agent gets.
@@ -182,7 +182,7 @@ def _greet(session: Session, url: str, how: Greeting) -> None:
 
 
 def welcome(session: Session, url: str, pid: int, how: Greeting) -> None:
-    """Say where the instance is and what to do next, and then whether the model answers."""
+    """Print the instance's address and next steps, then the result of a request to its model."""
     token = session.settings.board_token_file.read_text().strip()
     with closing(Client(url, token)) as client:
         if how.model is not None:
@@ -195,7 +195,7 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
     link = _link(client, url)
     first = first_agent.look(client)
     spending = _daily_limit(client)
-    # One JSON document can say it only when it is known.
+    # The JSON answer is one document, so the model is tried before it is printed.
     tried = first_agent.try_out(client, first) if session.as_json and how.try_out else None
     restored = list(process.holder(session.settings).restored)
     answer = {
@@ -241,7 +241,7 @@ def _say_tried(tried: dict[str, Any] | None) -> None:
 
 
 def _daily_limit(client: Client) -> list[str]:
-    """The daily spending limit, where one company is all there is."""
+    """Return a line about the daily spending limit; none unless there is exactly one company."""
     found = list(client.each(path("companies"), MOST_COUNTED))
     if len(found) != 1 or "limits" not in found[0]:
         return []
@@ -355,7 +355,7 @@ def open_(session: Session, browser: bool) -> None:
 
 
 def _link(client: Client, url: str) -> str:
-    """A one-time link, under the address by which we reach the instance."""
+    """Make a one-time sign-in link with the address that this command connects to."""
     made = client.send("POST", path("login-links"))
     return f"{url.rstrip('/')}/login?{urlsplit(made['url']).query}"
 

@@ -62,7 +62,7 @@ def keep(file: Path, values: dict[str, str]) -> None:
     ours = re.compile(rf"\s*({'|'.join(values)})\s*=")
     lines = [line for line in old.splitlines() if not ours.match(line)]
     text = "\n".join([*lines, *_assignments(values)]) + "\n"
-    if not _says(text, everything):  # it was written in a way that lines do not show
+    if not _says(text, everything):  # a value spans lines or stands in a table
         text = "\n".join(_assignments(everything)) + "\n"
     new = file.with_name(f"{file.name}.{random_name()}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""Play a scenario, with scripts or with real agents; or break companies on purpose."""
+"""`remit simulate`: play a scenario with scripted or real agents, or test random companies."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import Conflict
 
-#: Of a story that did not go as expected.
+#: Lines of the story that are printed when a scenario fails.
 LAST_LINES = 40
 
 

@@ -15,7 +15,7 @@ from remit.entrypoints.cli.options import Command, Session, option
 from remit.errors import RemitError
 from remit.model.text import plural
 
-#: How many idle agents are asked for their reason at each look.
+#: Most idle agents whose reason is fetched at each refresh.
 MOST_IDLE = 30
 MOST_RUNS = 200
 MOST_EVENTS = 200
@@ -45,7 +45,7 @@ def top(session: Session, once: bool, every: float) -> None:
 
 
 def look(session: Session) -> dict[str, Any]:
-    """Everything that is shown, at this moment."""
+    """Fetch everything that `top` shows."""
     client = session.client
     agents = {one["id"]: one for one in client.each(session.under_company("agents"))}
     live = list(client.each(session.under_company("runs"), MOST_RUNS, live="true"))
@@ -92,7 +92,7 @@ def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
 
 
 def _doing(session: Session) -> dict[str, str]:
-    """The newest thing that each run did, as far as the record is ours to read."""
+    """The newest event of each run; none if the caller may not read the record."""
     try:
         recent = list(session.client.each(session.under_company("events"), MOST_EVENTS))
     except RemitError:
@@ -120,7 +120,7 @@ def _today(session: Session) -> dict[str, Any]:
 
 
 def _budgets(session: Session) -> list[dict[str, Any]]:
-    """Of those whose budget comes from nobody else's: what is left of it this month."""
+    """The rest of each topmost budget this month: of agents whose boss has none."""
     try:
         rows = list(session.client.each(session.under_company("budgets"), MOST_RUNS))
     except RemitError:
@@ -134,7 +134,7 @@ def _budgets(session: Session) -> list[dict[str, Any]]:
 
 
 def _limits(session: Session) -> list[dict[str, Any]]:
-    """Limits that are reached, for whoever may raise them."""
+    """Reached limits that the caller may raise."""
     try:
         rows = list(session.client.each(path("needs-you"), company=session.company["id"]))
     except RemitError:

@@ -14,7 +14,7 @@ from remit.entrypoints.cli.options import (
 )
 from remit.errors import NotFound
 
-#: Channels of ours that ask for news themselves, so that nobody needs the binding's token.
+#: Built-in channels with a receiver, so that no sender needs the binding's token.
 _LISTENING = ("telegram", "slack", "email")
 
 

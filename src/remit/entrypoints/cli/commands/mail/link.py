@@ -1,4 +1,4 @@
-"""`remit link`: chat accounts that are known to be you."""
+"""`remit link`: chat accounts that are linked to the caller."""
 
 from typing import Any
 

@@ -96,7 +96,7 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     found = session.client.get(path("messages", id_))
     me = session.client.get(path("me"))
     mine = f"{me['kind']}:{me['id']}"
-    # From a chat to somebody else: only who it came to can answer there.
+    # Mail from a channel to somebody else: only its receiver can answer in the channel.
     overheard = found["sender"].startswith("channel:") and found["to"] != mine
     away = found["sender"] == mine or overheard
     to = found["to"] if away else found["sender"]
@@ -181,7 +181,7 @@ def _letter(
 
 
 def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
-    """The body, or the file that is the body."""
+    """Return the body field, or the id of a file that holds a long body."""
     if text not in (None, "-"):
         return {"body": text}
     with spooled("-") as (stream, size):
@@ -201,7 +201,7 @@ def _attachment(session: Session, text: str) -> str | Path:
     """The id of a file in the knowledge base, or the path of a local one."""
     local = Path(text)
     if not text.startswith(("kb://", "kb_file:")) and not is_id(text) and local.is_file():
-        with local.open("rb"):  # before anything is sent
+        with local.open("rb"):  # fails before anything is sent if it is not readable
             return local
     try:
         normalise(text.removeprefix("kb://").removeprefix("kb_file:"))
@@ -281,7 +281,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
     session.show(found, draw)
     unread = [one["id"] for one in thread if one["unread"]]
     if unread and not keep and session.client.get(path("me"))["kind"] == "user":
-        sys.stdout.flush()  # what could not be shown was not read
+        sys.stdout.flush()  # a letter that could not be printed stays unread
         for one in unread:
             session.client.send("POST", path("messages", one, "ack"))
 

@@ -1,4 +1,4 @@
-"""`remit notify`: how a person is told outside that something needs them."""
+"""`remit notify`: notifications of a person outside of Remit."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ def set_(
 
 
 def _rules(to: tuple[str, ...], **given: Any) -> dict[str, Any]:
-    """The options for kinds and times, as they are sent."""
+    """Build the request body of the rules from the options."""
     routes: dict[str, list[str] | None] = {}
     for one in to:
         kind, equals, ways = one.partition("=")
@@ -127,7 +127,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _drawn(rules: dict[str, Any]) -> dict[str, str]:
-    """The rules, in as many lines as say something."""
+    """Return the rules by label, without empty ones."""
     ways = "; ".join(
         f"{kind}: {', '.join(to) or 'nowhere'}" for kind, to in rules["routes"].items()
     )
@@ -169,7 +169,7 @@ def _draw(done: dict[str, Any]) -> None:
 
 
 def _require_here(session: Session) -> None:
-    """The file that counts is in the home of the instance that answers."""
+    """Refuse unless the instance runs from this home, where the file with the commands is."""
     held = process.holder(session.settings)
     if held.url is None or held.url.rstrip("/") != session.url:
         raise BadInput(

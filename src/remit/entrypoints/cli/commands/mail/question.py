@@ -26,7 +26,7 @@ question.rows(
 
 
 def question_id(session: Session, text: str) -> str:
-    """A question by its id or a part of it, or the open one of an agent."""
+    """Resolve a question by its id or a part of it, or by the agent that asks it."""
     bare = text.removeprefix("question:")
     if looks_like_id(bare):
         return bare

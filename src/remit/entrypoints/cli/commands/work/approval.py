@@ -65,7 +65,7 @@ def _draw_list(session: Session, approvals: list[dict[str, Any]], empty: str) ->
     )
 
 
-# Without an id, what waits is shown and asked about, which no declared command does.
+# Not declared: without an id, the only request that waits is shown and confirmed.
 def _deciding(word: str, says: str) -> click.Command:
     @approval.command(word)
     @which_argument
@@ -86,7 +86,7 @@ approve = _deciding("approve", "Say yes; it takes effect at once.")
 reject = _deciding("reject", "Say no; an agent that was to be hired is terminated.")
 
 
-# The text may come from standard input.
+# Not declared: the text may come from standard input.
 @approval.command()
 @id_argument
 @click.argument("text", required=False)
@@ -98,7 +98,7 @@ def comment(session: Session, id_: str, text: str | None, reply_to: str | None) 
     session.show(answer, lambda one: output.say(f"Said as comment {one['id']}."))
 
 
-# It asks before.
+# Not declared: it asks for confirmation.
 @approval.command("delete-agent")
 @id_argument
 @option("--yes", "Do not ask before.")
@@ -136,18 +136,18 @@ approval.draw = _draw
 def _decide_or_ask(
     session: Session, id_: str | None, verb: str, note: str | None, revision: int | None
 ) -> None:
-    """Decide about what was named; about the only one that waits, after it was seen."""
+    """Decide the named request, or the only one that waits, once it was shown and confirmed."""
     if id_ is None:
         one = _only_one(session, verb)
         if one is None:
             return
-        # A request that changed while it was looked at is not the one that was decided about.
+        # Bind the decision to the revision that was shown; a newer one is a conflict.
         id_, revision = one["id"], revision or one["revision"]
     _decide(session, id_, verb, note, revision)
 
 
 def _only_one(session: Session, verb: str) -> dict[str, Any] | None:
-    """The only request that waits, if it was shown to somebody who said yes to deciding it."""
+    """Return the only request that waits, once it was shown and confirmed; None if none waits."""
     if session.as_json:
         raise click.UsageError(f"{verb} with --json needs ID or AGENT.")
     waiting = list(session.client.each(session.under_company("approvals"), status="pending"))
@@ -178,7 +178,8 @@ def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:
 
 
 def _concerning(session: Session, name: str, *, open_only: bool) -> dict[str, Any]:
-    """The undecided request about an agent, or else of an agent; perhaps the newest decided one."""
+    """Find the undecided request about an agent, else by it; else perhaps the newest decided
+    one."""
     target = session.under_company("approvals")
     waiting = [one for each in OPEN for one in session.client.each(target, status=each)]
     found = _about(session, waiting, name)

@@ -1,4 +1,4 @@
-"""`remit change`: what agents propose to repositories, and judging it."""
+"""`remit change`: changes that agents propose to repositories, and decisions about them."""
 
 from typing import Any
 

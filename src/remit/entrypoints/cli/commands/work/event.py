@@ -1,4 +1,4 @@
-"""`remit event` and `remit why`: the record, and what it explains."""
+"""`remit event` and `remit why`: the record of events, and chains of causes in it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`remit job`: what agents have done in the background, and putting an end to it."""
+"""`remit job`: background jobs of agents, and cancelling them."""
 
 from typing import Any
 

@@ -60,7 +60,7 @@ def cat(session: Session, id_: str, version: int | None) -> None:
 
 
 def write_out(session: Session, id_: str, **query: object) -> None:
-    """A file's bytes, of the version that the query asks for."""
+    """Write a file's bytes to standard output, in the version that the query names."""
     target = with_query(path("files", file_id(session, id_), "content"), query)
     response = session.client.open(target)
     expected = int(response.getheader("Content-Length") or -1)
@@ -105,7 +105,7 @@ def create(session: Session, description: str, source: str, unlisted: bool) -> N
 def store(
     session: Session, description: str, stream: BinaryIO, size: int, *, unlisted: bool
 ) -> dict[str, Any]:
-    """Make a file of a stream."""
+    """Store a stream as a new file."""
     target = f"{session.under_company('files')}?description={quote(description, safe='')}"
     made: dict[str, Any] = session.client.upload(
         "POST",
@@ -143,7 +143,8 @@ def write(session: Session, id_: str, source: str, if_version: str | None) -> No
 
 @contextlib.contextmanager
 def spooled(source: str) -> Iterator[tuple[BinaryIO, int]]:
-    """The input as it is now, of known size, and to be read twice if need be."""
+    """Context manager: a copy of the input, of known size and seekable so that an upload can be
+    retried."""
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
         if source != "-":
             with Path(source).open("rb") as file:
@@ -157,7 +158,8 @@ def spooled(source: str) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def _copy(source: BinaryIO, spool: IO[bytes]) -> int:
-    """Copy up to the largest size there can be, so that an endless input ends."""
+    """Copy an input and return its size; refuse more than `LARGEST`, so that an endless one
+    ends."""
     size = 0
     while piece := source.read(PIECE):
         size += len(piece)

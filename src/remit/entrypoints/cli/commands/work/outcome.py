@@ -1,4 +1,4 @@
-"""`remit outcome`: what is to be accomplished, by whom, and how far it is."""
+"""`remit outcome`: outcomes, their owners and their state."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -213,7 +213,7 @@ def reclaim(session: Session, id_: str, reason: str) -> None:
     session.show(answer, draw)
 
 
-#: Words for the things that come back with an agent, one of each.
+#: Words, in the singular, for what is restored with an agent.
 _THINGS = {
     "bindings": "channel",
     "jobs": "background job",
@@ -225,7 +225,7 @@ _THINGS = {
 
 
 def _consequences(one: dict[str, Any]) -> list[str]:
-    """Which agents ended, or came back."""
+    """Sentences about the agents and things that ended or were restored."""
     said = []
     if one.get("agentsEnded"):
         first, *below = (agent["name"] for agent in one["agentsEnded"])

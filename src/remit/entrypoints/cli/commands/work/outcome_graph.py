@@ -1,4 +1,4 @@
-"""`remit outcome graph`: the outcomes of a company and how they hang together."""
+"""`remit outcome graph`: the graph of a company's outcomes, as text or as a drawing."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`remit run`: who is or was at work, what was printed, and putting an end to it."""
+"""`remit run`: runs of agents, their output, and cancelling them."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The visual system on one page, for whoever works on the others."""
+"""The visual system on one page, for the authors of the other pages."""
 
 from __future__ import annotations
 

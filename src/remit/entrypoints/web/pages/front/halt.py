@@ -1,4 +1,4 @@
-"""Stop and go: the button and the banner that every page has."""
+"""Stop and go: the button and the banner of every page."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ async def go(visit: Visit) -> Done:
 
 
 def _back(visit: Visit) -> str:
-    """The page that the form was on."""
+    """Address of the page that the form was on."""
     back = visit.form.text("back")
     return visit.link(back) if OWN_ADDRESS.fullmatch(back) else "/"

@@ -1,5 +1,5 @@
-"""The first page: how the company stands, what needs the visitor, who works on what, what it costs,
-and the box for a wish. What needs a person is dealt with on the spot."""
+"""The first page: state of the company, items that await the visitor, agents at work, costs, and
+the box for a wish. Items are handled on the page itself."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from remit.services.screens import company_dashboard, front_page, standing
 from remit.services.spending import budgets
 from remit.services.work import outcomes, submitting
 
-#: Items that can be decided without opening them; the rest is counted.
+#: Most items shown in full; the rest is counted.
 MOST_SHOWN: Final = 30
 MOST_MAIL: Final = 500
 MOST_WISHES: Final = 3
 MOST_RIGHTS: Final = 8
-#: So many are dealt with by one click; whoever wants more clicks again.
+#: Most items handled by one click.
 MOST_AT_ONCE: Final = 100
 LONGEST_SUBJECT: Final = 80
-#: Name, icon and urgency of each kind: what stands still for everybody, what somebody waits for,
-#: what went wrong, what can be read later.
+#: Name, icon and urgency of each kind: 0 for a standstill of many, 1 for a wait on a person, 2 for
+#: a failure, 3 for what can wait.
 KINDS: Final = {
     "held": ("Account closed", "plug", 0),
     "limit": ("Limit reached", "clock", 0),
@@ -102,7 +102,7 @@ def _urgency(item: dict[str, Any]) -> tuple[int, str]:
 
 
 def _company(visit: Visit) -> dict[str, Any]:
-    """How the company stands that is looked at."""
+    """State of the current company."""
     company = visit.company_id
     back = visit.argument("range", "14d")
     trend = visit.ask(
@@ -166,8 +166,8 @@ def _named(at: Micros, span: Micros) -> str:
 
 
 def news(visit: Visit) -> Response:
-    """Items that await the visitor, for a browser that tells of it while nobody looks at a page;
-    what their rules hold back is there to be known, and not to be told."""
+    """Items that await the visitor, for browser notifications; those that the visitor's rules hold
+    back are listed, and marked not to be shown."""
     found = [
         {
             "key": f"{item['kind']}:{item['id']}",
@@ -181,12 +181,12 @@ def news(visit: Visit) -> Response:
 
 
 def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
-    """Adds what one needs to decide without opening an item."""
+    """Add the details that are needed to decide an item without opening it."""
     letters: dict[str, dict[str, Any]] = {}
     asked: dict[str, dict[str, Any]] = {}
     mail_from = Counter(item["company_id"] for item in shown if item["kind"] == "mail")
     for company, number in mail_from.items():
-        # The oldest, as on the list; questions are there, too, and told of as such.
+        # The oldest, as on the list; they include questions, which are shown as such.
         found = visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
         letters |= {letter["id"]: letter for letter in found}
     for company in {item["company_id"] for item in shown if item["kind"] == "question"}:
@@ -202,7 +202,7 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
             try:
                 found_one = visit.ask(approvals.show, approval=item["id"])
             except RemitError:
-                continue  # somebody else decided it just now
+                continue  # decided by somebody else just now
             called = common_queries.called(visit, item["company_id"], [found_one])
             item["more"] = {
                 **found_one,
@@ -212,7 +212,7 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
 
 
 def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
-    """Budget and spending, and twice as much as an offer."""
+    """Budget and spending of an agent, with twice as much as an offer."""
     kind = "tokens" if "(tokens)" in item["title"] else "money"
     side = visit.ask(budgets.show, agent=item["agent_id"])[kind]
     limit, spent = side["limit"] or 0, side["spent"]
@@ -225,7 +225,7 @@ def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _asked_for(one: dict[str, Any]) -> dict[str, Any]:
-    """The request that the button beside it approves: enough to decide, all of what is new."""
+    """Details of the request that the button beside them approves."""
     payload = one["payload"]
     snapshot = approval_words.document(payload.get("requestedConfigurationSnapshot"))
     changed: list[dict[str, Any]] = approval_words.document(payload).get("difference") or []
@@ -254,7 +254,7 @@ def _last(path: str) -> str:
 
 
 async def tell(visit: Visit) -> Done:
-    """Mail to the agent at the top: the first thing that somebody wants of a company."""
+    """Send mail to an agent at the top: the first wish of a new company."""
     company = await visit.look(entered)
     text = visit.form.text("body")
     if not text:
@@ -276,7 +276,7 @@ def _chosen(roots: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
 
 
 def subject_of(text: str) -> str:
-    """Subject of a letter that has none: its first line, cut between words."""
+    """Derive a subject from a text: its first line, cut between words."""
     line = " ".join(text.splitlines()[0].split()).lstrip("# ")
     plain = "".join(char for char in line if char.isprintable())
     if len(plain) <= LONGEST_SUBJECT:
@@ -309,7 +309,7 @@ async def judge(visit: Visit) -> Done:
 
 
 async def raise_limit(visit: Visit) -> Done:
-    """Only if it is still what the page showed."""
+    """Raise a limit, unless it differs from the value on the page."""
     name, was, to = visit.form.text("limit"), visit.form.number("was"), visit.form.number("to")
     if not to:
         raise BadInput("to: how far is it to be raised?", "Use the button.")
@@ -323,7 +323,7 @@ async def raise_limit(visit: Visit) -> Done:
 
 
 async def raise_budget(visit: Visit) -> Done:
-    """Raise an agent's monthly budget, where it is seen to be used up."""
+    """Raise an agent's monthly budget, from the item about its end."""
     amount = number_or_none(visit.form.text("to"), "to")
     tokens = visit.form.text("kind") == "tokens"
     name, factor = ("budgetMonthlyTokens", 1) if tokens else ("budgetMonthlyCents", 100)
@@ -348,7 +348,7 @@ async def try_again(visit: Visit) -> Done:
 
 
 async def resume(visit: Visit) -> Done:
-    """One agent that was stopped, or all that stand still for the same cause."""
+    """Resume one stopped agent, or all that are stopped for the same cause."""
     chosen = visit.argument("agent")
     if not visit.form.ticked("alike"):
         done = await visit.do(agents.resume, agent=chosen)
@@ -368,7 +368,7 @@ async def cancel(visit: Visit) -> Done:
 
 
 async def deal_with_all(visit: Visit) -> Done:
-    """All unread mail at once, as far as the page showed it."""
+    """Mark the unread mail that the page showed as read."""
     shown = [one for one in visit.form.every("message") if is_id(one)][:MOST_AT_ONCE]
     if not shown:
         raise BadInput("There is no mail to mark.", "Load the page again.")

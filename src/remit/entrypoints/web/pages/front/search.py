@@ -1,4 +1,4 @@
-"""Search and actions: a page that works without scripts, and what Ctrl-K shows of it."""
+"""Search and actions: a page that works without scripts; Ctrl-K shows parts of it."""
 
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -15,9 +15,9 @@ from remit.services.record import search
 from remit.services.screens import finding
 
 MOST_EVENTS: Final = 4
-#: Agents that are offered for a verb, such as "pause len".
+#: Most agents offered for a verb, such as "pause len".
 MOST_MEANT: Final = 3
-#: Actions on an agent that was found: words, address, icon, and the verb that is sent.
+#: Actions on a found agent: words, address, icon, and the verb that is sent.
 _WITH_AGENT: Final = (
     ("Write to {name}", "/agents/{id}?tab=mail", "mail", ""),
     ("Move {name}", "/org/change?agent={id}", "org", ""),
@@ -30,7 +30,7 @@ _WITH_AGENT: Final = (
     ("Terminate {name}…", "/agents/{id}/terminate", "cross", ""),
 )
 _VERBS: Final = {words.split()[0].lower() for words, *_ in _WITH_AGENT}
-#: Actions that each status of an agent leaves out.
+#: Verbs without effect in each status of an agent.
 _POINTLESS: Final = {
     "paused": {"wake", "pause"},
     "error": {"wake"},
@@ -78,7 +78,7 @@ def _found(visit: Visit, sought: str, inside: bool) -> Page:
         if inside:
             found = visit.ask(files.containing, company=company, words=sought, letters=True)
             texts = found["files"]
-        if visit.whole:  # else asking would be refused, and the refusal would be in the record
+        if visit.whole:  # else the query would be refused, and the refusal recorded
             newest = visit.ask(search.events, company=company, words=sought, limit=MOST_EVENTS)
             events = event_text.told(visit, newest["events"])
     return visit.show(
@@ -94,13 +94,13 @@ def _found(visit: Visit, sought: str, inside: bool) -> Page:
 
 
 def _worded(about: str) -> str:
-    """A description whose last word, a status, reads as on other pages."""
+    """Replace the last word of a description, a status, by the word that other pages use."""
     before, comma, last = about.rpartition(", ")
     return f"{before}{comma}{in_words(last)}"
 
 
 def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Actions whose names have all words, and those for the agent that was meant."""
+    """Actions whose names contain all words, and those on the agent that was named."""
     company = visit.company["id"] if visit.company else ""
     wanted = sought.lower().split()
     known = [*ACTIONS, *(RARE if wanted else ())]
@@ -125,7 +125,7 @@ def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[di
 
 
 def _set_up(visit: Visit) -> list[dict[str, Any]]:
-    """All that is set up, and a new one of each kind."""
+    """Actions for all kinds of set-up: list, and add."""
     found = []
     for noun in (*connections.ALL, *running.ALL):
         found.append(_action(noun.title, visit.link(noun.path), noun.icon))
@@ -136,7 +136,7 @@ def _set_up(visit: Visit) -> list[dict[str, Any]]:
 
 
 def _brake(visit: Visit) -> list[dict[str, Any]]:
-    """Stop and go, for whoever can."""
+    """Actions that stop and resume the company, for those who may."""
     if not visit.decides:
         return []
     part = "the company" if visit.whole else "your part of the company"
@@ -149,7 +149,7 @@ def _brake(visit: Visit) -> list[dict[str, Any]]:
 
 
 def _with_agent(visit: Visit, one: dict[str, Any], verb: str) -> list[dict[str, Any]]:
-    """Actions on an agent; with a verb, that one alone."""
+    """Actions on an agent; only the given verb if there is one."""
     status = str(one["about"]).rpartition(", ")[2]
     pointless = _POINTLESS.get(status, {"resume"})
     return [
@@ -165,7 +165,7 @@ def _with_agent(visit: Visit, one: dict[str, Any], verb: str) -> list[dict[str, 
 
 
 def _further(visit: Visit, sought: str) -> list[dict[str, Any]]:
-    """Where else it can be looked for; reading contents is recorded, so it takes a step."""
+    """Wider searches, as a second step, because reading contents is recorded."""
     if not sought or visit.company is None:
         return []
     inside, record = visit.link("/search", q=sought, inside="1"), visit.link("/events", q=sought)
@@ -176,7 +176,7 @@ def _further(visit: Visit, sought: str) -> list[dict[str, Any]]:
 
 
 def _action(words: str, address: str, icon: str) -> dict[str, Any]:
-    """`fields` are of a form that does it; without them the address is a page."""
+    """Describe an action; with `fields` it is a form, else a link to a page."""
     return {"words": words, "address": address, "icon": icon, "key": "", "fields": None}
 
 

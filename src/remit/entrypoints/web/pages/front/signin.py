@@ -24,7 +24,7 @@ from remit.services.identity import Caller, as_system
 from remit.services.people import sessions
 
 LARGEST_FORM: Final = 4096
-#: So many attempts of one address may fail within so long.
+#: Most failures of one address within the window.
 MOST_FAILURES: Final = 20
 WINDOW_SECONDS: Final = 60.0
 MOST_ADDRESSES: Final = 10_000
@@ -39,7 +39,7 @@ def routes(site: Site) -> list[Route]:
     async def login(request: Request) -> Response:
         if request.method == "POST":
             return await redeem(request)
-        # Programs that look at links before people do must not use the link up.
+        # A link preview or scanner must not use up the link.
         token = request.query_params.get("token", "")
         link = token if looks_like_token(token) else None
         return site.render("login.html", token=link, problem=None, asked=bool(token))
@@ -70,7 +70,7 @@ def routes(site: Site) -> list[Route]:
         check_same_origin(request)
         token = session(request)
         if token is not None:
-            # Even when it had ended already, the browser may forget it.
+            # Even if it had ended, the cookie is deleted.
             with contextlib.suppress(RemitError):
                 await app.gate(Caller(token), sessions.end, session=token)
         response = RedirectResponse("/", 303)
@@ -84,14 +84,14 @@ def routes(site: Site) -> list[Route]:
 
 
 async def _opened(app: App, token: str) -> Answer:
-    """A session for a link, once, or for a token of one's own."""
+    """Open a session: with a one-time link, or with the person's own token."""
     if token.startswith(_LINK):
         return await app.gate(as_system(), sessions.redeem, link=token)
     return await app.gate(Caller(token), sessions.open_)
 
 
 class Attempts:
-    """Failures of each address, so that nobody tries tokens out by the thousand."""
+    """Rate limit of failed sign-ins for each address, against guessing."""
 
     def __init__(self) -> None:
         self._failed: OrderedDict[str, list[float]] = OrderedDict()

@@ -1,4 +1,4 @@
-"""The first look at set-up: what a new instance needs, in order, and all that can be set up."""
+"""Overview of set-up: the steps of a new instance in order, and everything that can be set up."""
 
 import functools
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from remit.services.execution import accounts
 from remit.services.people import users
 from remit.services.screens import company_dashboard
 
-#: Runs that are looked at for one that succeeded.
+#: Newest runs that are searched for a success.
 _LATELY = 100
 
 
@@ -28,7 +28,7 @@ class Step:
     words: str
     label: str = ""
     address: str = ""
-    #: Whether nothing runs without it.
+    #: Whether agents cannot run without it.
     needed: bool = True
 
 
@@ -38,7 +38,7 @@ def routes(site: Site) -> list[Route]:
 
 @functools.cache
 def _sandbox() -> tuple[bool, str]:
-    """Tried once a process: it does not change while it runs."""
+    """Probe the sandbox, once a process: the result does not change while it runs."""
     found = sandbox_policy.look()
     return found.usable, found.name if found.usable else found.reason
 
@@ -86,7 +86,7 @@ def _runs(visit: Visit) -> list[dict[str, Any]]:
 
 
 def _used_model(run: dict[str, Any]) -> bool:
-    """A scripted run proves nothing about a key."""
+    """Return whether a run proves that a model's key works; a scripted run proves nothing."""
     modelled = run["adapter_type"] in WITH_MODEL or run["tokens_out"] > 0
     return bool(run["status"] == "completed" and modelled)
 
@@ -119,7 +119,7 @@ def _backup(kept: int) -> Step:
 
 
 def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
-    """Icon, title, address and a sentence of all that can be set up, by subject."""
+    """Everything that can be set up, by subject: icon, title, address, sentence."""
 
     def of(nouns: Any) -> list[tuple[str, str, str, str]]:
         return [(one.icon, one.title, visit.link(one.path), one.about) for one in nouns]

@@ -34,7 +34,7 @@ from remit.services.command import Verb
 from remit.services.connections import bindings, folders, mcp_servers, repo_checks, repos, secrets
 from remit.services.identity import as_system
 
-#: Of a secret: the value itself, which the instance keeps.
+#: Kind of a secret whose value the instance stores.
 _VALUE = "value"
 
 
@@ -46,7 +46,7 @@ def _secret_rows(visit: Visit) -> list[Secret]:
 
 
 async def _looked_for(visit: Visit, found: list[Secret]) -> list[Row]:
-    """With whether each can be had here."""
+    """Rows of secrets, with whether each can be read here."""
     problems = await visit.site.app.vault.problems(found)
     return [
         Row(
@@ -187,7 +187,7 @@ def _server_fields(visit: Visit) -> list[Setting]:
     found = settings_form.of_model(
         ServerBody, labels=_LABELS, words=_WORDS, without=("replace", *without)
     )
-    # One of the two has to be there, which the model says in words.
+    # One of the two is required, which the schema does not express.
     return [replace(one, required=one.required or one.key in ("command", "url")) for one in found]
 
 
@@ -197,7 +197,7 @@ def _definition(given: Given) -> dict[str, Any]:
 
 
 async def _tried_server(visit: Visit, server: Any) -> Tried:
-    # Imported now, because it takes a second and hardly anybody needs it.
+    # Imported here, because it takes a second and is seldom needed.
     upstream = await asyncio.to_thread(import_module, "remit.entrypoints.mcp.upstream")
     found = await upstream.try_out(visit.site.app, server)
     if not found["usable"]:
@@ -384,7 +384,7 @@ def _binding_row(one: Mapping[str, Any]) -> Row:
     )
 
 
-#: How each looks, and what it is called.
+#: Style and label of each state.
 BINDING_STATES = {
     "listening": ("good", "listening"),
     "waiting": ("wait", "not listening yet"),

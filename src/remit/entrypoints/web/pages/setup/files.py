@@ -1,4 +1,4 @@
-"""A company as a file says it, and as it was at a time."""
+"""Applying the declaration of a company, and its state at a past time."""
 
 import hashlib
 from typing import Any, Final
@@ -15,7 +15,7 @@ from remit.services.record import history
 from remit.services.screens import agent_page
 
 PAGE: Final = 200
-#: Agents that are drawn; of a larger company or branch the upper levels.
+#: Most agents drawn; of a larger company or branch the upper levels.
 MOST_LINES: Final = 120
 
 
@@ -37,7 +37,7 @@ def show(visit: Visit, plan: Answer | None = None, done: bool = False) -> Page:
 
 
 async def act(visit: Visit) -> Done | Page:
-    """Tell what would change, and do exactly that."""
+    """Show the plan of a declaration or, once that plan was shown, apply it."""
     text = visit.form.text("document")
     document = declared_text.read(text, "The text")
     app, who = visit.site.app, visit.caller
@@ -47,12 +47,12 @@ async def act(visit: Visit) -> Done | Page:
 
 
 def _digest(text: str) -> str:
-    """Of what was looked at, so that nothing else is applied."""
+    """Digest of the previewed text, so that nothing else is applied."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def past(visit: Visit) -> Page:
-    """The tree or the rights as they were."""
+    """Show the tree or the grants at a past time."""
     at, what, agent = visit.argument("at"), visit.argument("what", "org"), visit.argument("agent")
     rows: list[dict[str, Any]] = []
     tree: list[org_lines.Node] = []
@@ -94,7 +94,7 @@ def past(visit: Visit) -> Page:
 
 
 def _branch(rows: list[dict[str, Any]], agent: str) -> list[org_lines.Node]:
-    """An agent of that time, with everybody who was below it."""
+    """Return an agent of that time with everybody below it."""
     named = {one["id"] for one in rows if agent.casefold() in (one["name"].casefold(), one["id"])}
     found = [org_lines.part_of(org_lines.plant(rows), one) for one in named]
     if not found:

@@ -48,7 +48,7 @@ async def show(visit: Visit, findings: Any = None) -> Page:
 
 
 def back(_: Visit) -> Response:
-    """Redirect to the page: findings are shown once, and looked for again."""
+    """Redirect to the page: findings are shown once, as the answer of a form."""
     return RedirectResponse("/instance", 303)
 
 
@@ -95,7 +95,7 @@ def form(visit: Visit) -> Page:
 
 
 async def create(visit: Visit) -> Done:
-    """The company first; then the agents of the template, all or none."""
+    """Create the company; then the agents of the template, all or none."""
     fields = settings_form.of_verb(companies.create, without=("adapter_config",))
     given = settings_form.read_call(fields, visit.form)
     wanted = visit.form.text("template") or TEMPLATES[0].name

@@ -1,5 +1,5 @@
-"""A kind of thing that is set up: its list, a form that is tried out before it is saved, and what
-can be done to each. One pair of templates draws all of them."""
+"""A kind of thing that is set up: its list, a form that can be tested before saving, and actions on
+each thing. One pair of templates renders all kinds."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from remit.errors import NotFound
 from remit.services.command import Verb
 
 Given = dict[str, Any]
-#: Rows that are looked for, and those of them that are drawn until somebody wants all.
+#: Most rows that are queried, and those of them that are shown at first.
 MOST = 200
 _DRAWN = 50
 
@@ -25,12 +25,12 @@ class Row:
     name: str
     #: The cells of the columns.
     facts: Sequence[Any]
-    #: good, warn or bad, with its word; nothing where there is nothing to say.
+    #: Style and label of the state; None if there is none to show.
     state: tuple[str, str] | None = None
-    #: Why it is so, or what to do.
+    #: Reason for the state, or next step.
     note: str = ""
     link: str = ""
-    #: Where a form changes it.
+    #: Address of the form that changes it.
     change: str = ""
     acts: Sequence[str] | None = None
 
@@ -47,11 +47,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Act:
-    """An action on one of them. `do` answers what was done, or the result of a test."""
+    """An action on one thing. `do` returns a message, or the result of a test."""
 
     label: str
     do: Callable[[Visit, str], Awaitable[str | Tried]]
-    #: The question before it is done; empty for actions that can be undone.
+    #: Confirmation question; empty for actions that can be undone.
     question: str = ""
 
 
@@ -64,29 +64,29 @@ class Noun:
     icon: str
     about: str
     empty: str
-    #: The way to the first one, for who sees none.
+    #: Sentence below an empty list: how to add the first.
     step: str
     columns: Sequence[str]
-    #: Lists the things, within the snapshot of the page.
+    #: Queries the things, within the snapshot of the page.
     rows: Callable[[Visit], list[Any]]
-    #: Makes rows of that, with what else has to be looked for.
+    #: Makes rows of the queried things, with data from outside of the snapshot.
     complete: Callable[[Visit, list[Any]], Awaitable[list[Row]]] | None = None
-    #: The fields of the form for a new one; None where none is made here.
+    #: Fields of the form for a new one; None if none can be added.
     fields: Callable[[Visit], Sequence[Setting]] | None = None
-    #: Makes it; answers what was said, or a page with what is shown once.
+    #: Saves a new one; returns a message, or a page with values that are shown once.
     save: Callable[[Visit, Given], Awaitable[str | Page]] | None = None
     test: Callable[[Visit, Given], Awaitable[Tried]] | None = None
-    #: Only who runs the instance may.
+    #: Only operators of the instance may add one.
     operators: bool = False
     acts: dict[str, Act] = field(default_factory=dict)
-    #: Choices above the form that change its fields: name, label, what there is.
+    #: Choices that change the form's fields: name, label.
     kinds: Callable[[Visit], Sequence[tuple[str, str]]] | None = None
     verb: str = "Add"
     #: Heading of the first column, where that is not `one`.
     heading: str = ""
-    #: Columns of amounts, which end at the right.
+    #: Columns of amounts, aligned to the right.
     amounts: Sequence[str] = ()
-    #: Drawn before each row, where that is not the icon of the noun.
+    #: Icon of the rows, if it is not that of the noun.
     row_icon: str = ""
 
     @property
@@ -172,17 +172,17 @@ def in_company(visit: Visit) -> dict[str, Any]:
 
 
 def rows_of(verb: Verb[..., Any], row: Callable[[Any], Row]) -> Callable[[Visit], list[Row]]:
-    """Rows of a list that a verb answers."""
+    """Return a query for rows, from a verb that lists."""
     return lambda visit: [row(one) for one in visit.ask(verb, **in_company(visit), limit=MOST)]
 
 
 def fields_of(verb: Verb[..., Any], **how: Any) -> Callable[[Visit], Sequence[Setting]]:
-    """The form that describes a new one, by the parameters of the verb that makes it."""
+    """Return the fields of a form by the parameters of the verb that adds."""
     return lambda _: settings_form.of_verb(verb, **how)
 
 
 def saves(verb: Verb[..., Any], said: str) -> Callable[[Visit, Given], Awaitable[str]]:
-    """Makes a new one, and says so in words of the answer."""
+    """Return a save function that calls a verb; its message formats the verb's answer."""
 
     async def save(visit: Visit, given: Given) -> str:
         return said.format(**await visit.do(verb, **in_company(visit), **given))
@@ -191,7 +191,7 @@ def saves(verb: Verb[..., Any], said: str) -> Callable[[Visit, Given], Awaitable
 
 
 def does(verb: Verb[..., Any], called: str, said: str) -> Callable[[Visit, str], Awaitable[str]]:
-    """Does something to one, which the verb has as the parameter `called`."""
+    """Return an action that calls a verb, with the thing as the parameter `called`."""
 
     async def do(visit: Visit, which: str) -> str:
         here = in_company(visit) if "company" in verb.fields else {}
@@ -210,7 +210,7 @@ async def _page(show: Show, visit: Visit) -> Page:
 
 
 def chosen_kind(visit: Visit, noun: Noun) -> str:
-    """Of those that there are, the one that the form or the address names, or the first."""
+    """Return the kind in the form or the address if it exists, else the first one."""
     known = [] if noun.kinds is None else [name for name, _ in noun.kinds(visit)]
     asked = visit.form.text("kind") or visit.argument("kind")
     return asked if asked in known else (known[0] if known else "")

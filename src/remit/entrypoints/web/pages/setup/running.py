@@ -60,7 +60,7 @@ async def _installed(visit: Visit, _: list[Row]) -> list[Row]:
 
 
 def _default(adapter: str) -> tuple[str, str]:
-    """Badge of what runs an agent unless somebody says otherwise; good news if it has a model."""
+    """Badge of the default adapter; good if it has a model."""
     return ("idle" if adapter == WITHOUT_MODEL else "good", "default")
 
 
@@ -197,7 +197,7 @@ def _budget_rows(visit: Visit) -> list[Row]:
 
 
 def _spent(side: Mapping[str, Any]) -> int:
-    """Out of a budget also what those below it took, so that the row adds up."""
+    """Return what was spent of a budget, with those below it, so that the row adds up."""
     return int(side["spent_by_itself"] if side["limit"] is None else side["spent"])
 
 
@@ -206,7 +206,7 @@ def _used_up(one: Mapping[str, Any]) -> bool:
 
 
 def _by_need(one: Mapping[str, Any]) -> tuple[bool, bool, int]:
-    """Used-up budgets first, then the others, then who spent most without one."""
+    """Sort key: used-up budgets, other budgets, then spending without a budget."""
     limited = (one["money"]["limit"], one["tokens"]["limit"]) != (None, None)
     return not _used_up(one), not limited, -_spent(one["money"])
 
@@ -234,7 +234,7 @@ def _budget_fields(_: Visit) -> list[Setting]:
 
 
 async def _agent(visit: Visit, name: str) -> str:
-    """The agent of this company that is called so: another company may have one, too."""
+    """Resolve an agent's name in this company; another company may have the name, too."""
     found = await visit.do(agents.listing, **in_company(visit), limit=_ALL)
     for one in found:
         if name.lower() in (one["name"].lower(), one["id"]):
