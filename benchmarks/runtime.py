@@ -122,8 +122,8 @@ async def _each_second(plan: Plan, here: Office) -> Row:
 
 
 async def until_ended(here: Office, count: int, slots: int) -> float:
-    """Let a worker work until so many agents have had a run; the longest time the loop was kept
-    busy."""
+    """Run a worker until `count` agents have had a run; return the longest hold of the event
+    loop."""
     beside = sqlite3.connect(sqlite_path(here.app.settings.database_url))
     worker = Worker(here.app, NOWHERE, slots=slots)
     worker.start()

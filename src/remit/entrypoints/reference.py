@@ -221,7 +221,7 @@ def overview() -> str:
     return json.dumps(lines, indent=0) + "\n"
 
 
-#: Keys of a parameter that are always written; others only when they are set.
+#: Keys that are always written; others only if they are set.
 _ALWAYS = ("name", "field", "in")
 
 
@@ -245,8 +245,8 @@ def _parameter(one: Field, surface: AsCommand, route: AsRoute) -> dict[str, Any]
 
 
 def write() -> tuple[dict[str, Any], Sequence[Tool]]:
-    """Write all that is made from the declarations; tells what it was made of."""
-    TABLE.write_text(commands())  # first: the commands are read from it
+    """Write all generated documents; return the OpenAPI document and the tools."""
+    TABLE.write_text(commands())  # first: the reference reads it
     OVERVIEW.write_text(overview())
     with tempfile.TemporaryDirectory(prefix="remit-reference-") as home:
         offered = asyncio.run(collect(Path(home)))

@@ -82,7 +82,7 @@ def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator
 def show(
     session: Session, draw: Draw, target: str, limit: int, *, watch: bool, **query: object
 ) -> None:
-    """A list, once or for as long as somebody watches.
+    """Print a list once or, with `watch`, again whenever the record grows.
 
     A terminal is redrawn. In a pipe only new and changed entries are appended; with --json as one
     entry a line.

@@ -156,7 +156,7 @@ class Visit:
         return self._ask(verb, *args, **given)
 
     async def do(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
-        """In a transaction of its own; once, however often the form is sent."""
+        """Run a verb in its own transaction; repeated forms have no second effect, by their key."""
         return await self.site.app.gate(self.caller, verb, *args, **given)
 
     def enter(self, company_id: str) -> None:

@@ -61,7 +61,7 @@ class Hunk:
 
     @property
     def rows(self) -> list[tuple[DiffLine | None, DiffLine | None]]:
-        """Side by side: the file as it was, and as it is proposed."""
+        """Return pairs of lines, the old file beside the new one."""
         found: list[tuple[DiffLine | None, DiffLine | None]] = []
         for block in _blocks(self.lines):
             if block[0].kind == " ":
@@ -208,7 +208,7 @@ def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
 
 
 def _blocks(lines: Sequence[DiffLine]) -> Iterator[list[DiffLine]]:
-    """Lines that stay, and lines that take the place of others, by turns."""
+    """Yield blocks of unchanged lines and of replaced ones, in order."""
     block: list[DiffLine] = []
     for line in lines:
         fits = block and (block[-1].kind == " ") == (line.kind == " ")

@@ -77,7 +77,7 @@ class Limits:
         return {limit.value: self.of(limit) for limit in Limit}
 
 
-#: Limits where nothing is set.
+#: Default limits.
 DEFAULTS: Final = {limit: Limits().of(limit) or 0 for limit in Limit}
 
 

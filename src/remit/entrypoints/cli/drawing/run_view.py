@@ -67,7 +67,7 @@ def _denied(_: Session, run: dict[str, Any]) -> str:
 
 
 def _kept(_: Session, run: dict[str, Any]) -> str | None:
-    """Where what it left can be looked into."""
+    """Path of the run's kept workspace, and until when it is kept."""
     workspace = run.get("kept")
     if workspace is None:
         return None

@@ -235,7 +235,7 @@ def _page_of(visit: Visit, who: Mapping[str, Any]) -> str:
 def shown_once(
     visit: Visit, said: str, who: Mapping[str, Any], made: Mapping[str, Any], back: str
 ) -> Page:
-    """A link or a token, and whose it is; the next page has neither."""
+    """Values of the page that shows a link or a token, which no later page has."""
     token = made.get("token")
     is_link = token is not None and token.startswith(LINK)
     return visit.show(

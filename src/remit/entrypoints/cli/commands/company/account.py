@@ -46,7 +46,7 @@ def account_id(session: Session, name: str) -> str:
 
 
 def held(session: Session) -> list[dict[str, Any]]:
-    """Closed accounts, as far as they are ours to see."""
+    """Closed accounts; none if the caller may not see them."""
     return [one for one in session.visible("accounts") if one["state"] != "open"]
 
 

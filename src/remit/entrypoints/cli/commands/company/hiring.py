@@ -31,7 +31,7 @@ _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
 
 
 def description_options(command: F) -> F:
-    """How a new agent is described, whoever brings it about."""
+    """Decorator: the options that describe a new agent, for `create` and `hire` alike."""
     for each in reversed(
         [
             click.argument("name"),
@@ -61,7 +61,7 @@ def _option(field: Field) -> Callable[[F], F]:
 
 
 def described(said: dict[str, Any]) -> dict[str, Any]:
-    """The body that the options describe."""
+    """Build the request body from the description options."""
     body = stated(said)
     if body.pop("once"):
         if "purpose" not in body:

@@ -22,5 +22,5 @@ def completion(_: Session, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None, "click completes in all of them"
     script = found(click.get_current_context().find_root().command, {}, "remit", "_REMIT_COMPLETE")
-    # Not `source()`, which would start a bash to see how old it is.
+    # Not `source()`, which would start a bash to learn its version.
     print(script.source_template % script.source_vars())

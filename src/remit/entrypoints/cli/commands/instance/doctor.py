@@ -42,7 +42,8 @@ def _instance(session: Session) -> Iterator[Finding]:
 
 
 def _conditions(session: Session) -> Iterator[Finding]:
-    """Tools that a run finds here, and whether it can be shown the folders of the board."""
+    """Findings about the programs that runs find here, and the folders that the board shows
+    them."""
     search: list[str] = []
     for one in session.visible("folders"):
         if one["path"] is None:
@@ -62,7 +63,7 @@ def _conditions(session: Session) -> Iterator[Finding]:
 
 
 def _receivers(session: Session) -> Iterator[Finding]:
-    """Whether somebody listens for each binding whose channel does."""
+    """Findings about held bindings, and about the receivers of the others."""
     bound = {one["id"]: one for one in session.visible("bindings")}
     for one in bound.values():
         if one["state"] == "held":
@@ -82,6 +83,6 @@ def _receivers(session: Session) -> Iterator[Finding]:
 
 
 def _accounts(session: Session) -> Iterator[Finding]:
-    """Closed accounts and set-ups, if the instance can be asked."""
+    """Findings about closed accounts and set-ups; none if the instance cannot be asked."""
     for one in account.held(session):
         yield Finding(f"{one['kind']} {one['name']}", "warn", one["sentence"], one["step"])

@@ -22,7 +22,7 @@ from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
 
-#: An instance ends by itself before that, whatever hangs in it.
+#: Grace of `down` before it kills. An instance ends by itself sooner, whatever hangs in it.
 STOP_SECONDS = 9.5
 #: Copy of the worker's default; importing the worker for it would be slow.
 DEFAULT_SLOTS = 4
@@ -33,7 +33,7 @@ MOST_COUNTED = 1000
 
 
 def place_options(command: F) -> F:
-    """Where an instance listens."""
+    """Decorator: the options of the address where an instance listens."""
     host = option("--host TEXT", "Where to listen.", default=DEFAULT_HOST, show_default=True)
     port = option(
         "--port",

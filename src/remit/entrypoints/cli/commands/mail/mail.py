@@ -30,7 +30,7 @@ from remit.model.text import plural
 id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
 attach_option = option("--attach FILE…", "A local file, or one of the knowledge base.")
 
-#: A text that is longer is stored first, so that it travels as it is.
+#: A longer text is stored as a file first: plain bytes instead of JSON.
 _LONGEST_INLINE = 1024 * 1024
 
 
