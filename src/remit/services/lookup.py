@@ -294,7 +294,7 @@ def known_agent(ctx: Context, agent: str) -> Agent:
 
 
 def known_outcome(ctx: Context, outcome: str) -> Outcome:
-    """Return an outcome by an id that another row references; none is ever deleted."""
+    """Return an outcome by an id that another row references, so that it exists."""
     return ctx.tx.existing(outcome_statements.OUTCOME, outcome=outcome)
 
 
