@@ -100,8 +100,8 @@ def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
 def _an_hour_after(
     ctx: Context, limit: int | None, nth: Statement[Micros], **whose: Any
 ) -> Micros | None:
-    """Return when the oldest of the last `limit` runs will be an hour ago; None if it is
-    already."""
+    """Return when the oldest of the last `limit` runs will be an hour ago; None if it is already,
+    if there were fewer runs, or without a limit."""
     if limit is None:
         return None
     began = ctx.tx.one(nth, later=limit - 1, **whose)
@@ -162,8 +162,8 @@ def hold(ctx: Context, *, agent: str) -> bool:
 
 
 def note(ctx: Context, reached: Reached) -> None:
-    """Store a reached limit, so that nothing that it covers is started before it allows that;
-    recorded once for a while."""
+    """Store a reached limit, so that nothing that it covers is started before it allows that. Not
+    recorded again before `told_until`."""
     subject: AgentId | CompanyId = reached.agent_id or reached.company_id
     before = ctx.tx.one(statements.REACHED, subject=subject, of_name=reached.name.value)
     if before is not None:
