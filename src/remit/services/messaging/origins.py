@@ -132,8 +132,8 @@ def open_wish(ctx: Context, message: Message, receivers: Iterable[Agent]) -> Non
 
 
 def ended(ctx: Context, outcome: Outcome) -> None:
-    """Check a wish soon, because an outcome of it ended; its owner may still write to the person
-    first."""
+    """Check a wish soon, because an outcome of it ended; the agent that ended it may still write to
+    the person first."""
     if outcome.origin_id is not None:
         look_soon(ctx, outcome.origin_id)
 

@@ -28,7 +28,7 @@ from remit.store.messaging import mail as statements
 T = TypeVar("T")
 
 LONGEST_BODY = 20_000
-#: Most schedules and deliveries in one transaction.
+#: Most schedules, and most deliveries, in one transaction.
 BATCH = 100
 
 _SYSTEM = Decision(Effect.ALLOW, "system", "Its time has come.", "rule:system")
