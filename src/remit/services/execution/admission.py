@@ -157,7 +157,7 @@ def _is_to_be_probed(ctx: Context, account: Account) -> bool:
 
 
 def _is_shown(user: Agent | Job) -> bool:
-    """Return whether this talks to a provider: its account gets a row before anything fails."""
+    """Return whether an agent or job uses a provider: its account gets a row before any fault."""
     known = user.adapter_type in registry.types()
     return known and bool(registry.get(user.adapter_type).lends)
 
