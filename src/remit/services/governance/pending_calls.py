@@ -136,7 +136,8 @@ def _answer_that_holds(
 
 
 def take_effect(ctx: Context, approval: Approval) -> Approval | None:
-    """Carry the parked call out, as who asked, and keep what it answered."""
+    """Carry out the parked command in the requester's name; returns the approval with the stored
+    answer. None for a query, which is run when it is made again."""
     verb, given = _stored_call(approval)
     if verb.kind is not Kind.COMMAND:
         return None
