@@ -175,8 +175,8 @@ def not_hired(ctx: Context, agent: Agent, why: str) -> None:
 
 
 def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
-    """Reopen an outcome. A terminated agent stays terminated; its mandate goes to the nearest
-    living boss."""
+    """Reopen an outcome. If its owner is terminated, it goes to the nearest living boss, unless
+    `keep_owner`; refused if there is none."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id)
     _count(ctx, outcome, +1)
     origins.reopened(ctx, outcome)
@@ -370,7 +370,7 @@ def _left_over(
 
 
 def _find_new_owners(ctx: Context, gone: Sequence[Agent]) -> None:
-    """Hand open outcomes of terminated agents to the boss above, if any."""
+    """Hand open outcomes of terminated agents to the nearest living boss, or else close them."""
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
         if heir is not None:
