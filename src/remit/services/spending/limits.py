@@ -45,7 +45,8 @@ def of_company(ctx: Context) -> Limits:
 
 
 def keeping(ctx: Context, agent: Agent) -> Reached | None:
-    """Return the limit that keeps an agent from being started, the one that lasts longest."""
+    """Return the reached limit that keeps an agent from being started, if any: the one that lasts
+    longest."""
     limits = of_company(ctx)
     found = [
         _reached(ctx, Limit.AGENT_RUNS_PER_HOUR, _runs_of(ctx, agent, limits), agent.id),
@@ -127,7 +128,8 @@ def money_today(ctx: Context) -> int:
 
 
 def money_left(ctx: Context, limits: Limits | None = None) -> int | None:
-    """Return what the company may still spend on this day, in millionths of a dollar."""
+    """Return what the company may still spend on this day, in millionths of a dollar; None without
+    a limit."""
     allowed = (limits or of_company(ctx)).money_per_day
     return None if allowed is None else allowed - money_today(ctx)
 
