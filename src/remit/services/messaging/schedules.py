@@ -116,7 +116,7 @@ def cancel(ctx: Context, found: Schedule) -> shapes.EndedShape:
 
 @query("schedules.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
-    """Return the time of the next deferred message or schedule."""
+    """Return the time of the next deferred message or schedule; None if there is none."""
     times = [ctx.tx.one(statements.NEXT_DUE), ctx.tx.one(statements.NEXT_SCHEDULE)]
     known = [int(time) for time in times if time is not None]
     return min(known) if known else None
