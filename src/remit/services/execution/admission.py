@@ -98,7 +98,8 @@ def of(ctx: Context, user: Agent | Job, worker: str) -> tuple[Account, Account]:
 
 
 def closed_for(ctx: Context, user: Agent | Job, worker: str) -> Account | None:
-    """The closed account or set-up that keeps an agent or a job from being started by a worker."""
+    """Return the closed account or set-up that keeps an agent or a job from being started by a
+    worker, if any; the set-up first."""
     for one in reversed(of(ctx, user, worker)):
         known = ctx.tx.one(statements.ACCOUNT, account=one.id)
         if known is not None and known.is_held:

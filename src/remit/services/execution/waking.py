@@ -15,7 +15,7 @@ from remit.store.work import outcomes as outcome_statements
 
 
 def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
-    """Mark an agent as due at once, if it can be started and something is due; returns whether so.
+    """Mark an agent as due at once, if it is idle or runs and something is due; returns whether so.
 
     News ends a pause, but a pause after a failure only once for each failure.
     """
@@ -79,7 +79,7 @@ def look_now(ctx: Context, agent: str) -> None:
 
 
 def wake_afresh(ctx: Context, agent: str, why: str) -> bool:
-    """Wake an agent, and forget its failures, so that no backoff delays it."""
+    """Wake an agent, and forget its failures, so that no backoff delays it; returns as `wake`."""
     ctx.tx.run(leases.CALM, agent=agent)
     return wake(ctx, agent, why)
 
