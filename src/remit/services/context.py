@@ -340,7 +340,7 @@ class Context:
         return {"account": self.caller.account}
 
     def record_refusal(self) -> bool:
-        """Record a refused attempt, after its rollback."""
+        """Record a refused attempt, after its rollback; returns whether there was one."""
         if self._denied is None or self.company is None:
             return False
         action, resource, decision = self._denied

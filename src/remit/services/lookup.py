@@ -191,7 +191,7 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
 
 
 def _named_company(ctx: Context) -> str | None:
-    """Return the company in which names are looked up."""
+    """Return the company in which names are looked up, if the caller named one."""
     return None if ctx.caller is None else ctx.caller.company
 
 

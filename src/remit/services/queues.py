@@ -145,7 +145,7 @@ class Queue(Leases[R]):
         super().__init__(rows)
 
     def next_due(self, ctx: Context) -> Micros | None:
-        """Return the time at which the next waiting row is due."""
+        """Return the time at which the next waiting row becomes due; None if none waits."""
         return ctx.tx.one(self._rows.next_due)
 
     def expired(self, ctx: Context) -> list[Held]:
