@@ -36,7 +36,8 @@ USE_PRECISION = HOUR
 class Kind(Enum):
     #: Reads only.
     QUERY = "query"
-    #: Reads, and records the access.
+    #: Runs in a write transaction without having to record an event: reads that keep an access
+    #: log, previews, and the leases of workers.
     LOGGED = "logged"
     #: Changes something, so it decides and records.
     COMMAND = "command"
@@ -96,8 +97,8 @@ class Context:
         self.tx.given = {"company": company, "now": self.now}
 
     def enter(self, company: str, membership: Membership | None = None) -> CompanyId:
-        """Work in a company. Callers that are not its members do not learn that it exists. Who
-        found it by the caller's `membership` gives that along."""
+        """Work in a company. Callers that are not its members do not learn that it exists. A
+        `membership` of the caller that was read already is not read again."""
         company = CompanyId(company)
         if self.company is not None and self.company != company:
             # One call works in one company, even for people who are members of several.
@@ -115,8 +116,8 @@ class Context:
         return company
 
     def lock_company(self) -> None:
-        """Other commands of the company wait; for commands, and a logged verb that changes
-        something."""
+        """Lock the company until the transaction ends: other commands of it wait. For commands, and
+        for logged verbs that change something."""
         if self._chain is None and self.tx.writable:
             self._lock()
             if not self.tx.one_by_one:
@@ -250,7 +251,7 @@ class Context:
         over: str | None = None,
         **facts: Unpack[GivenFacts],
     ) -> Decision:
-        """Decide, and refuse the call unless that allows it. `on` is the resource of the events: by
+        """Decide, and refuse the call unless it is allowed. `on` is the resource of the events: by
         default the agent that the decision is `over`, or the resource."""
         decision = self.decide(action, resource, home=home, over=over, **facts)
         about = f"agent:{over}" if over is not None else str(resource or "")
@@ -339,7 +340,7 @@ class Context:
         return {"account": self.caller.account}
 
     def record_refusal(self) -> bool:
-        """Record a refused attempt, after its rollback."""
+        """Record a refused attempt, after its rollback; returns whether there was one."""
         if self._denied is None or self.company is None:
             return False
         action, resource, decision = self._denied
@@ -353,7 +354,7 @@ class Context:
 
     @property
     def asked(self) -> Denied | None:
-        """The decision, if it was that the call needs approval."""
+        """The refused attempt, if its decision was that the call needs approval."""
         if self._denied is not None and self._denied[2].effect is Effect.ASK:
             return self._denied
         return None

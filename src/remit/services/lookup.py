@@ -191,7 +191,7 @@ def company_of_caller(ctx: Context, company: str | None) -> str:
 
 
 def _named_company(ctx: Context) -> str | None:
-    """Return the company in which names are looked up."""
+    """Return the company in which names are looked up, if the caller named one."""
     return None if ctx.caller is None else ctx.caller.company
 
 
@@ -294,7 +294,7 @@ def known_agent(ctx: Context, agent: str) -> Agent:
 
 
 def known_outcome(ctx: Context, outcome: str) -> Outcome:
-    """Return an outcome by an id that another row references; none is ever deleted."""
+    """Return an outcome by an id that another row references, so that it exists."""
     return ctx.tx.existing(outcome_statements.OUTCOME, outcome=outcome)
 
 

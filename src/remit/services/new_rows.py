@@ -1,4 +1,4 @@
-"""How rows begin: what all new ones of a kind have in common."""
+"""Initial columns of new rows: what all of a kind have in common."""
 
 from remit.model.messaging.mail import DeliveryStatus
 from remit.services.command import Arguments, Context
@@ -10,10 +10,10 @@ def new_row(ctx: Context) -> Arguments:
 
 
 def first_version(ctx: Context) -> Arguments:
-    """The same of a row whose changes are counted."""
+    """The columns of `new_row`, and those of a row whose changes are counted."""
     return {**new_row(ctx), "version": 1, "updated_at": ctx.now}
 
 
 def new_in_line(ctx: Context) -> Arguments:
-    """The same of a row that waits in a queue, and may be taken up at once."""
+    """The columns of `new_row`, and those of a row that is queued and due at once."""
     return {**new_row(ctx), "status": DeliveryStatus.QUEUED, "next_at": ctx.now}

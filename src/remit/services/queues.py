@@ -99,9 +99,9 @@ class Leases(Generic[R]):
         return [one for one in held if not self._change(ctx, self._rows.renew, one, until=until)]
 
     def seize(self, ctx: Context, held: Held, until: Micros | None) -> None:
-        """Take a lease over if it still ends at `until`, so that its worker has not renewed it.
+        """Take a lease over if it still ends at `until`; refused if its worker renewed it since.
 
-        Workers renew without the lock, so a check before the change would not be enough.
+        Workers renew without the company's lock, so a check before the change is not enough.
         """
         if not self._change(ctx, self._rows.seize, held, until=until):
             raise Conflict("Its worker was heard of again.")
@@ -145,7 +145,7 @@ class Queue(Leases[R]):
         super().__init__(rows)
 
     def next_due(self, ctx: Context) -> Micros | None:
-        """Return the time at which the next waiting row is due."""
+        """Return the time at which the next waiting row becomes due; None if none waits."""
         return ctx.tx.one(self._rows.next_due)
 
     def expired(self, ctx: Context) -> list[Held]:
@@ -235,9 +235,10 @@ class Deliveries(Queue[D]):
         most: int = MOST_ATTEMPTS,
         patient: bool = True,
     ) -> shapes.EndedShape:
-        """Requeue a failed row for later, or end it as dead after too many attempts. `retry_after`
-        is the pause that the receiver asked for; while `patient`, such an attempt does not
-        count."""
+        """Requeue a failed row for later, or end it as dead: `for_good`, or after `most` attempts.
+
+        `retry_after` is the pause that the receiver asked for; while `patient`, such an attempt
+        does not count."""
         found, why = self.entered(ctx, item), why[:_LONGEST_WHY]
         status = DeliveryStatus.QUEUED
         usual = backoff[min(found.attempt, len(backoff)) - 1]
@@ -309,9 +310,9 @@ class Deliveries(Queue[D]):
         patient: Callable[[Context, D], bool] = lambda _ctx, _item: True,
         gave_up: GaveUp[D] | None = None,
     ) -> Verb[..., Answer]:
-        """Declare `failed` as the verb `name.failed`: retried later, unless `once` is true of the
-        row; a pause that the receiver asks for costs no attempt while `patient` is; `gave_up` is
-        called if the row is dead now."""
+        """Declare `failed` as the verb `name.failed`. A row of which `once` is true is retried only
+        if the receiver asked for a pause; such a pause costs no attempt while `patient` is true of
+        the row. `gave_up` is called if the row is dead now."""
 
         def failed(
             ctx: Context,

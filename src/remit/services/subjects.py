@@ -94,7 +94,7 @@ def _outcome_facts(ctx: Context, outcome: Outcome) -> Matter:
 
 
 def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
-    """Decide about an outcome, and refuse the call unless that allows it."""
+    """Decide about an outcome, and refuse the call unless it is allowed."""
     return ctx.require(action, _resource(outcome), **_outcome_facts(ctx, outcome))
 
 

@@ -8,7 +8,7 @@ as a change, which makes a new version and carries older calls over to it.
     @command("nouns.verb", Renamed("old", "new"), Added("note", ""))
     def verb(ctx: Context, *, new: str, note: str = "") -> Answer: ...
 
-Beside them stands where the verb can be called from: `surfaces.py`.
+The surfaces from which a verb can be called are declared in the same place: `surfaces.py`.
 """
 
 import inspect

@@ -200,7 +200,7 @@ member = view_of(Member, shapes.MemberShape, id="user_id")
 
 
 def _listed(field: Field) -> Callable[[Agent], Any]:
-    """Return a reader of a field for lists of agents, which show fields in a short form."""
+    """Return a reader of a field for lists of agents; secrets are redacted only in prose."""
     read: Callable[[Agent], Any] = attrgetter(field.name)
     if field.holds is Holds.TEXT:
         return lambda value: text_without_secrets(text)[0] if (text := read(value)) else text

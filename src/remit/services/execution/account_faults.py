@@ -1,5 +1,6 @@
-"""Circuit breaker of accounts and set-ups: closed by a fault of a run or background job that others
-would meet, too, opened by the first good answer. A broken set-up is checked by its worker."""
+"""Circuit breaker of accounts and set-ups; a closed one is not used. A fault of a run or background
+job that others would meet, too, closes it, and the first good answer opens it. A broken set-up is
+checked by its worker."""
 
 import json
 from dataclasses import dataclass, replace

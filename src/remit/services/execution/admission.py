@@ -98,7 +98,8 @@ def of(ctx: Context, user: Agent | Job, worker: str) -> tuple[Account, Account]:
 
 
 def closed_for(ctx: Context, user: Agent | Job, worker: str) -> Account | None:
-    """The closed account or set-up that keeps an agent or a job from being started by a worker."""
+    """Return the closed account or set-up that keeps an agent or a job from being started by a
+    worker, if any; the set-up first."""
     for one in reversed(of(ctx, user, worker)):
         known = ctx.tx.one(statements.ACCOUNT, account=one.id)
         if known is not None and known.is_held:
@@ -157,7 +158,7 @@ def _is_to_be_probed(ctx: Context, account: Account) -> bool:
 
 
 def _is_shown(user: Agent | Job) -> bool:
-    """Return whether this talks to a provider: its account gets a row before anything fails."""
+    """Return whether an agent or job uses a provider: its account gets a row before any fault."""
     known = user.adapter_type in registry.types()
     return known and bool(registry.get(user.adapter_type).lends)
 

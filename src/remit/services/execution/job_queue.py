@@ -43,7 +43,8 @@ _QUEUE = Queue(statements.QUEUE)
 @query("job_work.ready", FOR_REMIT, Added("worker", "local"))
 def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> list[str]:
     """Return the jobs that can start, fair to senders: those first whose sender has the fewest
-    running. Before them, one as a probe for each closed account that is due for one."""
+    running; before them the waiting jobs that may start after all, such as probes of closed
+    accounts (`admission.job_candidates`)."""
     found: list[str] = [*admission.job_candidates(ctx, worker)]
     found += [one.id for one in ctx.tx.all(statements.READY, limit=limit)]
     return found[:limit]
@@ -158,7 +159,8 @@ def end(
 ) -> shapes.EndedShape:
     """End a job with the result from its worker, and answer its sender in the same transaction.
 
-    A job that failed through a fault of the provider or set-up waits until that works again.
+    A job that failed through a fault of the provider or set-up is requeued instead, and waits until
+    that works again, unless it may be tried only once or was tried too often.
     """
     found = _held(ctx, job, epoch)
     whose = None if ok else fault_of(fault, reason)
@@ -173,7 +175,8 @@ def end(
 
 
 def _goes_on(ctx: Context, job: Job, closed: Account | None) -> bool:
-    """Requeue a job that failed through no fault of its own, if it may be tried again."""
+    """Requeue a job that failed through no fault of its own, if it may be tried again; returns
+    whether it was."""
     if _message(ctx, job).at_most_once:
         return False
     held = (job.id, job.epoch)

@@ -36,7 +36,7 @@ LEASE_TIME: Micros = 10 * SECOND
 MOST_AT_ONCE = 200
 #: Why a claim is refused when the budget is used up.
 NOTHING_LEFT = budgets.OVER
-#: Why a claim is refused when nothing is due to the agent any more.
+#: Why a claim is refused when the agent has nothing to do any more.
 NOTHING_TO_DO = "nothing_to_do"
 _LEASES = Leases(leases.QUEUE)
 
@@ -45,8 +45,8 @@ _LEASES = Leases(leases.QUEUE)
 def ready(
     ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE, worker: str = ""
 ) -> list[Ready]:
-    """Return the agents that can start now, at most `each` of one company, after those that may
-    start as probes of closed accounts."""
+    """Return the agents that can start now, at most `each` of one company; before them the waiting
+    agents that may start after all, such as probes of closed accounts (`admission.candidates`)."""
     found = ctx.tx.all(leases.READY, each=each, limit=limit)
     return [*admission.candidates(ctx, worker), *found]
 

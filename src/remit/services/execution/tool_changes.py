@@ -32,7 +32,7 @@ _STEP = (
 
 
 def given(ctx: Context, grant: Grant) -> None:
-    """Tell an agent that it was granted or forbidden a server, if the grant is of one."""
+    """Tell a running agent that it was granted or forbidden a server, if the grant is of one."""
     if grant.kind is not ResourceKind.MCP_SERVER:
         return
     name = grant.resource_id
@@ -47,8 +47,8 @@ def given(ctx: Context, grant: Grant) -> None:
 
 
 def taken(ctx: Context, revoked: Sequence[str]) -> None:
-    """Tell the holders of the grants that were just revoked, if they were of servers and no other
-    is left."""
+    """Tell the running holders of the grants that were just revoked, if they were of servers and no
+    other is left."""
     if not revoked:
         return
     gone = set(revoked)
@@ -65,7 +65,7 @@ def taken(ctx: Context, revoked: Sequence[str]) -> None:
 
 
 def server_changed(ctx: Context, name: str) -> None:
-    """Tell the holders of a server that its definition was replaced."""
+    """Tell the running holders of a server that its definition was replaced."""
     held = ctx.tx.all(statements.HELD_ON_SERVER, name=name)
     holders = dict.fromkeys(grant.holder_id for grant in held if grant.mode is not Mode.DENY)
     _tell(ctx, holders, f"The MCP server {name} was set up anew; its tools may be others now.")
@@ -96,8 +96,8 @@ def is_outdated(ctx: Context, run: Run) -> bool:
 
 
 def go_on(ctx: Context, run: Run) -> None:
-    """Wake an agent whose run ended because its tools changed: even without mail it has work to
-    continue."""
+    """Mail an agent whose tools or set-up changed during the run that ended, if nothing else is due
+    to it: it may have ended for that, and has to be started to continue its work."""
     if ctx.tx.one(leases.HAS_WORK, agent=run.agent_id) is not None:
         return
     since = {"company": run.company_id, "agent": run.agent_id, "since": run.started_at}

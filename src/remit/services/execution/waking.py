@@ -15,7 +15,10 @@ from remit.store.work import outcomes as outcome_statements
 
 
 def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
-    """Mark an agent as due at once, if anything is; returns whether it can be woken."""
+    """Mark an agent as due at once, if it is idle or runs and something is due; returns whether so.
+
+    News ends a pause, but a pause after a failure only once for each failure.
+    """
     return bool(ctx.tx.run(leases.WAKE, agent=agent, due=ctx.now, why=why, by_clock=by_clock))
 
 
@@ -45,7 +48,7 @@ def new_owner(ctx: Context, owner: str) -> dict[str, object]:
 
 
 def place_of_news(ctx: Context, owner: str) -> int:
-    """The position in the record of news for who owns an outcome; 0 if the owner does it itself."""
+    """The position in the record of news for an outcome's owner; 0 if the owner does it itself."""
     return 0 if is_own(ctx, owner) else ctx.place_in_record + 1
 
 
@@ -76,7 +79,7 @@ def look_now(ctx: Context, agent: str) -> None:
 
 
 def wake_afresh(ctx: Context, agent: str, why: str) -> bool:
-    """Wake an agent, and forget its failures, so that no backoff delays it."""
+    """Wake an agent, and forget its failures, so that no backoff delays it; returns as `wake`."""
     ctx.tx.run(leases.CALM, agent=agent)
     return wake(ctx, agent, why)
 

@@ -249,8 +249,11 @@ def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | N
 
 
 def _have_requester_wait(ctx: Context, approval: Approval, mandate: Outcome | None = None) -> None:
-    """An agent that asked waits for the decision, with what it is working on or the outcome that
-    whoever is hired takes over from it; a person finds it where it is decided."""
+    """Begin the wait of a requesting agent; a person does not wait.
+
+    It holds up the mandate of the agent that the approval is about, if the requester owns that, as
+    in a hire for its outcome; or else the outcomes that the requester works on.
+    """
     asker, about = approval.requested_by_agent_id, approval.agent_id
     if asker is not None:
         if mandate is None and about is not None:
@@ -430,7 +433,8 @@ def may_decide(ctx: Context, agent: str) -> bool:
 
 def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> bool:
     """Return whether only people decide it: an agent with the level `boss` asked for it or gains by
-    it, or it is about a level, a permission, a secret or access to the whole machine."""
+    it, its payload was altered, or it is about a level, a permission, a secret or access to the
+    whole machine."""
     asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
     about = _agent(ctx, approval.agent_id, at_hand)
     if any(

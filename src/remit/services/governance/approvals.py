@@ -62,7 +62,7 @@ class Deciding(TypedDict, total=False):
 class Consequence:
     """The consequences of the decisions about one type of approval."""
 
-    #: Answers the approval where that changed it.
+    #: Returns the approval if carrying it out changed it, else None.
     approved: Callable[[Context, Approval], Approval | None] = lambda _ctx, _approval: None
     turned_down: Callable[[Context, Approval, str], None] = lambda _ctx, _approval, _why: None
     #: Returns the payload of the next revision.

@@ -136,7 +136,8 @@ def _answer_that_holds(
 
 
 def take_effect(ctx: Context, approval: Approval) -> Approval | None:
-    """Carry the parked call out, as who asked, and keep what it answered."""
+    """Carry out the parked command in the requester's name; returns the approval with the stored
+    answer. None for a query, which is run when it is made again."""
     verb, given = _stored_call(approval)
     if verb.kind is not Kind.COMMAND:
         return None
@@ -202,7 +203,8 @@ def _digest(verb: Verb[..., Any], given: Mapping[str, Any]) -> str:
 
 
 def _blob(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the stored bytes that belong to a call, so that they are not swept while it waits."""
+    """Return the file and hash of bytes that were stored for a call, if any, so that they are not
+    swept while it waits."""
     stored = given.get("new_stored") or {}
     sha256 = given.get("sha256") or stored.get("sha256")
     file_id = given.get("new_id") or given.get("file")

@@ -63,8 +63,10 @@ def deliver(
     files: Sequence[File] = (),
     new_body: bool = False,
 ) -> None:
-    """Put a message in line, or aside until its time. Its files may be read when it is there; the
-    first is its body, which may have been made for it."""
+    """Queue a message for one receiver, or defer it until it is due.
+
+    An agent may read its files from then on: the first is its body, which was created for it if
+    `new_body` is true. The files of a deferred message are shared when it arrives."""
     later = due > ctx.now
     if not later:
         # Mail that was due earlier gets its position first, even if the clock has not delivered it
@@ -133,7 +135,7 @@ def _is_suspect(delivery: Delivery) -> bool:
 
 
 def _keep_taken(ctx: Context, run: RunId, messages: list[MessageId]) -> None:
-    """The record of a run names all that it took up, and up to where it was shown what happened."""
+    """Add messages to those that a run took up, and store that it was shown the events so far."""
     before = json.loads(ctx.tx.existing(run_statements.RUN, run=run).message_ids)
     taken = json.dumps(list(dict.fromkeys([*before, *messages])))
     ctx.tx.run(
@@ -194,8 +196,9 @@ def _to_me(ctx: Context, message: Message) -> Delivery | None:
 def run_ended(ctx: Context, run: RunId, agent: AgentId, *, fault: Fault | None) -> None:
     """Settle a run's letters: done if it ended well, otherwise returned to the inbox.
 
-    A letter is returned any number of times unless the letter itself is at fault: suspects are
-    handed over one at a time, and one that fails alone while others succeed is dead.
+    A letter is returned any number of times unless it is at fault itself: suspects are handed over
+    one at a time; one that fails alone while others succeed, or that could not be read several
+    times, is dead. A letter to be tried at most once is done, unless its run was only stopped.
     """
     held = ctx.tx.all(statements.LEASED_TO, run=run)
     for delivery in held:
@@ -245,7 +248,8 @@ def _others_succeeded(ctx: Context, delivery: Delivery, since: RunId) -> bool:
 
 def bury(ctx: Context, agent: AgentId) -> shapes.BuriedMailShape:
     """End the mail of an agent that is gone: its letters are dead, its schedules and questions
-    cancelled, and waits for it escalated. Returns the letters and schedules."""
+    cancelled, waits for its replies ended, and other waits for it escalated, except approvals.
+    Returns the letters and schedules."""
     from remit.services.messaging import escalation  # it imports mail, which imports this
 
     escalation.receiver_gone(ctx, agent)

@@ -119,7 +119,7 @@ def _cause(ctx: Context, delivery: Delivery) -> str:
 
 
 def last_error(ctx: Context, delivery: Delivery) -> str:
-    """The error of the last run that had a letter and failed."""
+    """The error of the last ended run that had taken a letter up; empty if it had none."""
     if delivery.agent_id is None:
         return ""
     tried = tried_by(ctx, delivery)

@@ -1,4 +1,4 @@
-"""Mail: sending, with the rules who may write to whom. No message is lost, none is forged.
+"""Mail: sending, with the rules for who may write to whom. No message is lost, none is forged.
 
 The sender is the owner of the token. A delivery is `queued`, then `leased` to a run, then `done`; a
 run that fails returns it, and one that failed too often is `dead` and awaits a person.
@@ -147,9 +147,9 @@ def send(
     return {**views.message(message), "not_started": why_not, **told}
 
 
-#: Why an agent is not started for its mail until somebody acts,
+#: Reasons why an agent is not started for its mail until somebody acts.
 _KEPT = frozenset({"halted", "paused", "stopped", "budget", "no_adapter", "no_person"})
-#: and why not yet, until a time.
+#: Reasons that pass with time.
 _KEPT_FOR_NOW = frozenset({"held", "limit"})
 
 
@@ -368,7 +368,7 @@ def _to_agent(ctx: Context, receiver: Agent, asked: bool) -> Receivers:
 
 
 def _to_board(ctx: Context) -> Receivers:
-    """Everybody with the board's role over the sender."""
+    """Return the people with the board's role over the sender, without the sender."""
     found = tuple(user for user in _board_over(ctx) if user != ctx.actor.id)
     decision = ctx.require(Action.MESSAGE_SEND, on="board", receiver_is_board=True)
     if not found:

@@ -23,7 +23,7 @@ from remit.store.work import wishes as statements
 
 
 def of_message(message: Message) -> MessageId | None:
-    """Return the letter behind a message: its origin, or itself if a person wrote it."""
+    """Return the letter behind a message: its origin, or itself if a person wrote it; else None."""
     if message.origin_id is not None:
         return message.origin_id
     return message.id if message.sender_kind is ActorKind.USER else None
@@ -35,7 +35,8 @@ def of_outcome(ctx: Context, outcome: str) -> MessageId | None:
 
 
 def of_run(ctx: Context, run: Run) -> MessageId | None:
-    """Return the letter behind what a run makes."""
+    """Return the letter behind what a run makes: the first letter of a person that it took up, or
+    else the only one behind its mail, or else behind its outcomes; None if there are several."""
     letters = from_people(ctx, run)
     if letters:
         return letters[0]
@@ -132,8 +133,8 @@ def open_wish(ctx: Context, message: Message, receivers: Iterable[Agent]) -> Non
 
 
 def ended(ctx: Context, outcome: Outcome) -> None:
-    """Check a wish soon, because an outcome of it ended; its owner may still write to the person
-    first."""
+    """Check a wish soon, because an outcome of it ended; the agent that ended it may still write to
+    the person first."""
     if outcome.origin_id is not None:
         look_soon(ctx, outcome.origin_id)
 

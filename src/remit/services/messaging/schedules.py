@@ -28,7 +28,7 @@ from remit.store.messaging import mail as statements
 T = TypeVar("T")
 
 LONGEST_BODY = 20_000
-#: Most schedules and deliveries in one transaction.
+#: Most schedules, and most deliveries, in one transaction.
 BATCH = 100
 
 _SYSTEM = Decision(Effect.ALLOW, "system", "Its time has come.", "rule:system")
@@ -116,7 +116,7 @@ def cancel(ctx: Context, found: Schedule) -> shapes.EndedShape:
 
 @query("schedules.next_due", FOR_REMIT)
 def next_due(ctx: Context) -> Micros | None:
-    """Return the time of the next deferred message or schedule."""
+    """Return the time of the next deferred message or schedule; None if there is none."""
     times = [ctx.tx.one(statements.NEXT_DUE), ctx.tx.one(statements.NEXT_SCHEDULE)]
     known = [int(time) for time in times if time is not None]
     return min(known) if known else None

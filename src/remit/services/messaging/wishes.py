@@ -65,7 +65,7 @@ def after_run(ctx: Context, run: Run) -> None:
             for one in (wish, *ctx.tx.all(statements.SHARING, message=letter)):
                 _settle(ctx, one)
         else:
-            # The receiver of the letter is to report it first.
+            # The receiver of the letter may report it first.
             origins.look_soon(ctx, letter)
 
 

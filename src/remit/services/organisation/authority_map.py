@@ -41,7 +41,7 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
     """Collect the authority of others over these agents, and theirs over outcomes and resources."""
     concerned: dict[AgentId, Agent] = {}
     for boss in bosses:
-        found = ctx.tx.existing(statements.AGENT, agent=boss)  # agents are never deleted
+        found = ctx.tx.existing(statements.AGENT, agent=boss)  # bosses are never deleted
         concerned[boss] = found
     whole = {"after": "", "limit": _ALL}
     owned = {boss: ctx.tx.all(outcome_statements.OWNED_BY, owner=boss, **whole) for boss in bosses}

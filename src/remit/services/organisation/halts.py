@@ -139,7 +139,7 @@ def _lifting(ctx: Context, top: str | None, halt: Halt | None) -> GivenFacts:
 
 
 def covering(ctx: Context, agent: str) -> Halt | None:
-    """Return the widest halt that covers an agent."""
+    """Return the widest halt that covers an agent, if any."""
     found = ctx.tx.all(statements.COVERING, agent=agent)
     return found[0] if found else None
 

@@ -9,7 +9,7 @@ from remit.services.command import Context
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import workload as statements
 
-#: More unread messages than this take two turns to read.
+#: This many unread messages are a sign: they take two turns to read.
 MUCH_MAIL = 20
 #: This many outcomes, untouched for this long, are a sign.
 MANY_OUTCOMES = 10

@@ -89,7 +89,8 @@ def _blank_settings(ctx: Context, agent: Agent) -> int:
 
 
 def _blank_memory(ctx: Context, agent: Agent) -> bool:
-    """Blank an agent's memory, unless it was sent to somebody or is evidence."""
+    """Blank an agent's memory, unless it was sent to somebody or is evidence; returns whether it
+    was blanked."""
     file = ctx.tx.existing(file_statements.FILE, file=agent.state_file_id)
     if ctx.tx.one(statements.RELIED_UPON, file=file.id, quoted=f'%"{file.id}"%'):
         return False

@@ -59,8 +59,8 @@ class Steps:
         }
 
     def move(self, agent: Agent, boss: Agent | None) -> None:
-        """Put an agent below another boss: a part of that boss's mandate, which judges its
-        outcomes."""
+        """Put an agent below another boss, or at the root: its mandate becomes a part of the new
+        boss's, who also judges what the former boss had delegated to it."""
         user = None if boss else self._ctx.actor.user_id
         if agent.boss_id is not None and outcomes.has_edge(self._ctx, agent.boss_id, agent.id):
             self.remove_edge(agent.boss_id, agent.id)
@@ -186,7 +186,7 @@ class Steps:
         self._done.append({"step": "reinstate", "agent": agent_id})
 
     def _with_empty_hands(self, agent_id: str) -> Agent:
-        """Return an agent that is about to be terminated, unless it got work or reports since."""
+        """Return an agent that is about to be terminated; refuses one that got work or reports."""
         agent = self._now(agent_id)
         owned = self._ctx.tx.all(
             outcome_statements.OWNED_BY, owner=agent_id, after="", limit=outcome_ending.MOST_AT_ONCE

@@ -1,4 +1,4 @@
-"""The tree of agents: how they come into it, their statuses and places, and who is above whom."""
+"""The tree of agents: their creation with a mandate, their statuses, places and bosses."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ from remit.store.organisation.agents import Place
 from remit.store.record import events as event_log
 from remit.store.work import outcomes as outcome_statements
 
-#: Why an agent is woken that was taken on for something that can be accomplished.
+#: Why a new agent is woken whose mandate can be accomplished.
 WORK_FROM_THE_START = "its mandate can be worked on"
 #: Name of the event of a purge.
 PURGED = "agent.purge"
@@ -52,12 +52,11 @@ def create_with_mandate(
     boss_user: UserId | None = None,
     status: AgentStatus = AgentStatus.IDLE,
 ) -> tuple[Agent, Outcome]:
-    """An agent in its place: below its boss, or at the root below a user, who is the one that asks
-    unless another is named.
+    """Create an agent below its boss, or as a root below `boss_user`, by default the calling user.
 
-    It is there for the outcome `mandate`, or for a new one that is a part of its boss's. A new
-    mandate is perpetual: the agent works when there is mail or an outcome for it. One that is not
-    can be accomplished, and is itself work from the first moment.
+    Its mandate is the outcome `mandate`, or a new one that is a part of the boss's. A new mandate
+    is perpetual, unless `perpetual` is False: the agent works when there is mail or an outcome for
+    it. A mandate that is not perpetual can be accomplished, and is itself work from the start.
     """
     check_name(ctx, spec.name)
     if boss is not None:

@@ -64,9 +64,9 @@ def _spellings(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _in_base64(raw: bytes, shift: int) -> set[str]:
-    """Return its base64 inside a longer text, with `shift` bytes before it.
+    """Return the base64 of a secret inside longer content, with `shift` bytes before it.
 
-    The characters at its ends depend on the neighbours, so only the middle is known.
+    The characters at its ends depend on the bytes around it, so only the middle is known.
     """
     start = -(-shift * 8 // 6)
     length = (shift + len(raw)) * 8 // 6

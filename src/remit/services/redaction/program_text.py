@@ -54,7 +54,8 @@ _KEY_LINE = re.compile("[A-Za-z0-9+/=]{1,200}")
 
 
 def in_text(text: str, before: str = "") -> int | None:
-    """Return the number of the first line that looks like a secret and is not in `before`."""
+    """Return the number of the first line that seems to have a secret and is not in `before`; None
+    if there is none."""
     known = set(before.splitlines())
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and line not in known and any(map(_is_secret, _parts(line))):
@@ -87,7 +88,8 @@ def _cut_line(line: str) -> str:
 
 
 def in_file(content: bytes, before: bytes = b"") -> str | None:
-    """Return the position of the first apparent secret in a file that is not in `before`."""
+    """Return the place, such as `line 3`, of the first apparent secret in a file that is not in
+    `before`; None if there is none."""
     text = _text(content)
     if text is not None:
         line = in_text(text, _text(before) or "")

@@ -38,7 +38,7 @@ _HEADER = re.compile(r"^[ \t]{0,8}([A-Za-z][\w-]{0,63}):[ \t]{0,4}(\S[^\n]{0,819
 _QUOTED_HEADER = re.compile(r"[\"']([A-Za-z][\w-]{0,63}):[ \t]{0,4}([^\"'\n]{1,4096})[\"']")
 _WHOLE_HEADERS = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
 
-# A placeholder for a secret is none.
+# A placeholder for a secret is not a secret.
 _PLACE = re.compile(r"\$\{?[A-Z][A-Z0-9_]{0,63}\}?|<[a-z][a-z _-]{0,40}>|\{\{ ?[\w.]{1,64} ?\}\}")
 _AMOUNT = re.compile(
     r"[0-9]{1,12}(?:\.[0-9]{1,6})?\s?[A-Za-z%]{0,2}"
@@ -90,7 +90,8 @@ def cut_words(text: str, is_secret: Callable[[str], bool]) -> str:
 
 
 def as_json(text: str) -> Any:
-    """Return the object, list or string that a text is the JSON of; None if it is none."""
+    """Return the object, list or string that a text encodes as JSON; None if it encodes none.
+    Raises `Repeated`."""
     if text.lstrip()[:1] not in ("{", "[", '"') or len(text) < 2:
         return None
     try:
@@ -103,7 +104,8 @@ def as_json(text: str) -> Any:
 
 
 def fits(kind: Says, value: str) -> bool:
-    """Return whether a value is only what a name that speaks about a secret promises."""
+    """Return whether a value has the form that a name about a secret announces, such as an amount,
+    a path or a label, so that it may stay."""
     if shapes.cut(value) != value:
         return False
     match kind:

@@ -64,8 +64,8 @@ def hold(ctx: Context, *, agent: str) -> shapes.HeldAgentShape:
 
 
 def put_on_hold(ctx: Context, agent: Agent, over: Means) -> bool:
-    """Record which budget stops the agent; returns whether that is new. The owner's boss is told
-    once for each budget."""
+    """Record which budget stops the agent; returns whether that is new. The boss of the budget's
+    holder is told of the first agent that it stops."""
     before = ctx.tx.one(statements.STOP_OF, agent=agent.id)
     if before is not None and (before.holder_id, before.kind) == (over.holder_id, over.kind):
         return False
@@ -99,7 +99,7 @@ def sentence(ctx: Context, over: Means) -> str:
 
 
 def _tell(ctx: Context, stopped: Agent, over: Means) -> None:
-    """Tell the boss of the budget's owner that it is used up."""
+    """Tell the boss of the agent whose budget it is that it is used up."""
     holder = lookup.known_agent(ctx, over.holder_id)
     to = f"agent:{holder.boss_id}" if holder.boss_id else f"user:{holder.boss_user_id}"
     approval_engine.tell(

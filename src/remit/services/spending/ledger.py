@@ -51,8 +51,8 @@ class Payer:
 
 @dataclass(frozen=True)
 class Means:
-    """The amount of one kind that an agent can spend, and its source: an account or a
-    reservation."""
+    """The amount of one kind that an agent can spend, and the agent (itself, or one above) from
+    whose account and reservations it comes."""
 
     kind: Kind
     holder_id: AgentId
@@ -196,7 +196,7 @@ def keep(ctx: Context, one: Reservation) -> None:
 
 
 def pay_back(ctx: Context, account: AgentId | None, kind: Kind, spent: int) -> None:
-    """Charge an account for what a closed reservation had spent."""
+    """Charge an account for what a closed reservation had spent in this month."""
     if account is None or not spent:
         return
     month = month_of(ctx.now)
@@ -299,7 +299,8 @@ def _spent_by_those_on(ctx: Context, agent: AgentId, kind: Kind) -> int:
 
 
 def dissolve(ctx: Context, agent: Agent) -> None:
-    """Close the accounts of an agent that is gone: what is left returns to the account above."""
+    """Close the accounts of an agent that is gone: what is left returns to the account above, which
+    takes over the charges and open reservations, too."""
     for kind in Kind:
         amount = _dissolve(ctx, agent, kind)
         if amount is not None:

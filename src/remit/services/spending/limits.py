@@ -45,7 +45,8 @@ def of_company(ctx: Context) -> Limits:
 
 
 def keeping(ctx: Context, agent: Agent) -> Reached | None:
-    """Return the limit that keeps an agent from being started, the one that lasts longest."""
+    """Return the reached limit that keeps an agent from being started, if any: the one that lasts
+    longest."""
     limits = of_company(ctx)
     found = [
         _reached(ctx, Limit.AGENT_RUNS_PER_HOUR, _runs_of(ctx, agent, limits), agent.id),
@@ -100,8 +101,8 @@ def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
 def _an_hour_after(
     ctx: Context, limit: int | None, nth: Statement[Micros], **whose: Any
 ) -> Micros | None:
-    """Return when the oldest of the last `limit` runs will be an hour ago; None if it is
-    already."""
+    """Return when the oldest of the last `limit` runs will be an hour ago; None if it is already,
+    if there were fewer runs, or without a limit."""
     if limit is None:
         return None
     began = ctx.tx.one(nth, later=limit - 1, **whose)
@@ -127,7 +128,8 @@ def money_today(ctx: Context) -> int:
 
 
 def money_left(ctx: Context, limits: Limits | None = None) -> int | None:
-    """Return what the company may still spend on this day, in millionths of a dollar."""
+    """Return what the company may still spend on this day, in millionths of a dollar; None without
+    a limit."""
     allowed = (limits or of_company(ctx)).money_per_day
     return None if allowed is None else allowed - money_today(ctx)
 
@@ -162,8 +164,8 @@ def hold(ctx: Context, *, agent: str) -> bool:
 
 
 def note(ctx: Context, reached: Reached) -> None:
-    """Store a reached limit, so that nothing that it covers is started before it allows that;
-    recorded once for a while."""
+    """Store a reached limit, so that nothing that it covers is started before it allows that. Not
+    recorded again before `told_until`."""
     subject: AgentId | CompanyId = reached.agent_id or reached.company_id
     before = ctx.tx.one(statements.REACHED, subject=subject, of_name=reached.name.value)
     if before is not None:

@@ -42,7 +42,9 @@ def wanted(budget: object) -> dict[Kind, int]:
 
 
 def weigh(ctx: Context, giver: Agent, amounts: Mapping[Kind, int]) -> dict[Kind, Account | None]:
-    """Return the account for each amount; refuses one that its account does not cover."""
+    """Return the account that each amount comes from, None where no budget limits the giver.
+
+    Refuses an amount that its account does not cover, or that would come from a reservation."""
     sources: dict[Kind, Account | None] = {}
     chains = ledger.payers(ctx, giver.id) if amounts else {}
     for kind, amount in amounts.items():

@@ -199,7 +199,7 @@ def _reopen_parts(
 
 
 def _give_mandate_back(ctx: Context, agent: Agent, accepted: Outcome) -> None:
-    """Return an agent's mandate to it, even if somebody above took it over meanwhile."""
+    """Give an agent its mandate back, even if somebody above took it over meanwhile."""
     mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # every agent has a mandate
     if mandate.status is not OutcomeStatus.OPEN:
         _reopen(ctx, mandate, accepted, keep_owner=True)

@@ -14,7 +14,8 @@ from remit.store.work import outcomes as statements
 def open_outcome(
     ctx: Context, *, title: str, owner: str | None = None, new_id: str | None = None, **more: Any
 ) -> Outcome:
-    """A new outcome with its document. Without an owner it is a mandate: its agent has its id."""
+    """Create an outcome; its document is written afterwards (`write_document`), once its owner
+    exists. Without an owner it is a mandate: its agent has its id."""
     new = new_id or ctx.ids.new()
     outcome = Outcome(
         id=OutcomeId(new),

@@ -42,8 +42,8 @@ def finish_tree(
     note: str,
     evidence: Sequence[shapes.EvidenceShape] = (),
 ) -> list[Agent]:
-    """Finish an outcome, close the open parts that are part of nothing else, and terminate the
-    agents whose mandates ended; returns these agents."""
+    """Finish an outcome, close the open parts that are part of nothing that stays open, and
+    terminate the agents whose mandates ended and those below them; returns these agents."""
     if root.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The outcome is {root.status.value} already.")
     verdict = verdict_of(ctx, note, evidence)
@@ -102,8 +102,8 @@ def _tell_of_part(ctx: Context, part: Outcome, status: OutcomeStatus, note: str)
 
 
 def close_all(ctx: Context, closing: Sequence[Outcome], note: str) -> list[Agent]:
-    """Close exactly these outcomes, and terminate the agents whose mandates are among them; returns
-    these agents. The caller makes sure that nothing of theirs stays open."""
+    """Close exactly these outcomes, and terminate the agents whose mandates are among them, and all
+    agents below; returns these agents. The caller makes sure that nothing of theirs stays open."""
     verdict = verdict_of(ctx, note)
     gone = shut_down(ctx, (outcome.id for outcome in closing if outcome.delegated))
     for outcome in closing:
@@ -175,8 +175,8 @@ def not_hired(ctx: Context, agent: Agent, why: str) -> None:
 
 
 def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) -> None:
-    """Reopen an outcome. A terminated agent stays terminated; its mandate goes to the nearest
-    living boss."""
+    """Reopen an outcome. If its owner is terminated, it goes to the nearest living boss, unless
+    `keep_owner`; refused if there is none."""
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id)
     _count(ctx, outcome, +1)
     origins.reopened(ctx, outcome)
@@ -370,7 +370,7 @@ def _left_over(
 
 
 def _find_new_owners(ctx: Context, gone: Sequence[Agent]) -> None:
-    """Hand open outcomes of terminated agents to the boss above, if any."""
+    """Hand open outcomes of terminated agents to the nearest living boss, or else close them."""
     for agent in gone:
         heir = tree.living_boss(ctx, agent)
         if heir is not None:

@@ -545,8 +545,8 @@ def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:
 
 
 def _refuse_cycle(ctx: Context, part: str, whole: str) -> None:
-    """Refuse to let `whole` depend on `part` if that closes a cycle. Writers are serial, so no
-    other transaction can close one at the same time."""
+    """Refuse to let `whole` depend on `part` if that closes a cycle. Commands of a company are
+    serial, so no other transaction can close one at the same time."""
     if ctx.tx.one(statements.DEPENDS_ON, outcome=part, other=whole) is not None:
         raise Conflict(
             "Each would wait for the other.", "Choose another parent or blocker.", code="cycle"

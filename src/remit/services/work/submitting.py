@@ -1,8 +1,8 @@
 """Submission of what was accomplished, and the verdict "not yet"; "accepted" is
 `outcomes.complete`.
 
-A mandate, or an outcome that was delegated, is judged by the present boss of its owner. Until the
-verdict, its owner waits and is not started for it.
+A mandate, or an outcome that was delegated, is judged by its delegator, or else by its owner's
+present boss. Until the verdict, its owner waits and is not started for it.
 """
 
 import json
