@@ -44,7 +44,7 @@ LOOK_BY = _WISHES.update(
     wishes.c.look_at > bind("at"),
     look_at=bind("at"),
 )
-#: The wish whose result an open wish shares.
+#: Has an open wish share the result of another wish.
 SHARE = _WISHES.update(_one, _open, shared_with=bind("new_with"))
 #: Open wishes that share the result of another.
 SHARING = _WISHES.find(_open, shared_with="message")
