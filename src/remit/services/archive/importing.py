@@ -50,7 +50,7 @@ class Known(NamedTuple):
 Contents = Mapping[tuple[FileId, str], Known]
 
 
-#: Of these is answered how many there are.
+#: Parts of a plan whose numbers the answer has.
 _COUNTED = (
     *("agents", "outcomes", "files", "grants", "messages", "questions", "schedules"),
     *("approvals", "bindings"),

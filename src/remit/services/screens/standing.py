@@ -67,7 +67,8 @@ def _word(one: Standing, silent: bool) -> str:
 
 
 def _held(one: Standing) -> str:
-    """Tell a missing program from other reasons why a set-up is closed."""
+    """Return the word for a held agent: its account is closed, or a set-up, whose program may be
+    missing."""
     if one.held_kind != Holds.SETUP:
         return "account closed"
     return "program missing" if _NOT_THERE.search(one.held_cause or "") else "set-up broken"
