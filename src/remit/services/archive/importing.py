@@ -46,7 +46,7 @@ class Known(NamedTuple):
     links: tuple[str, ...]
 
 
-#: By file and hash.
+#: Properties of the stored contents, by file and hash.
 Contents = Mapping[tuple[FileId, str], Known]
 
 

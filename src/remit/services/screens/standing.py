@@ -35,7 +35,7 @@ _RANK: Final = {word: rank for rank, word in enumerate(WORDS)}
 
 
 def of_company(ctx: Context) -> dict[str, tuple[Standing, str]]:
-    """By agent, in the entered company, limited to the caller's part."""
+    """Return the row and word of each agent in the caller's part of the entered company, by id."""
     silent = {run.agent_id for run, _ in runaway.silent(ctx)}
     rows = ctx.tx.all(statements.STANDINGS, **scope(ctx))
     return {one.id: (one, _word(one, one.id in silent)) for one in rows}
