@@ -109,7 +109,7 @@ RUNS_OF = _RUNS.find(
         .where(_of_wish, deliveries.c.run_id.is_not(None))
     )
 ).keep()
-#: Ended runs of the receiver that had taken up a wish's message.
+#: Runs of the receiver that had taken up a wish's message and ended since a time.
 TRIED_BY = _RUNS.find(
     runs.c.ended_at >= bind("since"),
     runs.c.message_ids.like(bind("quoted")),
