@@ -97,7 +97,7 @@ def prepare_home(settings: Settings) -> None:
 
 
 def _number(name: str, what: str, usual: str, digits: int) -> Callable[[str], int]:
-    """Reader of a number of at most so many digits."""
+    """Return a parser of whole numbers with at most `digits` digits."""
 
     def read(text: str) -> int:
         if not text.isascii() or not text.isdecimal() or not 0 < len(text) <= digits:
@@ -137,7 +137,7 @@ def _servers(text: str) -> dict[str, str]:
     return found
 
 
-#: Each setting, and what reads its text.
+#: The parser of each setting's text.
 _KNOWN: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(("database_url", "blob_url", "url", "token", "company"), str),
     "largest_import": _number("largest_import", "MiB", "4096", 7),

@@ -1,4 +1,4 @@
-"""Rows of statements that answer in pages, page after page."""
+"""Iteration over the rows of paged statements."""
 
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -13,8 +13,8 @@ PAGE = 500
 def each(
     tx: Transaction, statement: Statement[T], *, page: int = PAGE, key: str = "id", **asked: Any
 ) -> Iterator[T]:
-    """Everything that a statement finds after a key, or newest first `before` one, with a page in
-    memory at a time."""
+    """Yield all rows that a paged statement finds after a key, or newest first `before` one; one
+    page is in memory at a time."""
     way = "before" if "before" in asked else "after"
     asked.setdefault(way, "")
     while rows := tx.all(statement, limit=page, **asked):

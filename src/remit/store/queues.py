@@ -55,7 +55,7 @@ class LeasedQueue(Rows[T]):
         )
 
     def next_free(self, *where: ColumnElement[bool]) -> Statement[Any]:
-        """Return the next time at which a row that no worker holds becomes due."""
+        """Select the next time at which a row that no worker holds becomes due."""
         free, when = self.table.c.lease_until.is_(None), self.table.c.next_at
         return Statement(select(func.min(when)).where(*where, free, when > bind("now")), scalar)
 
@@ -118,7 +118,7 @@ class StatusQueue(LeasedQueue[T]):
         self._empty = {"lease_until": null(), **dict.fromkeys(resets, null())}
         #: Requeue a row for a retry at a later time.
         self.retry = self.requeue(**{due: bind("due"), why: bind("why")})
-        #: Requeue a row because its worker stops; the attempt does not count.
+        #: Requeue a row, for example because its worker stops; the attempt does not count.
         self.put_back = self.requeue(**{attempts: count - 1})
         #: Requeue a row because the server outside asked to wait; the attempt does not count.
         self.wait = self.requeue(**{due: bind("due"), why: bind("why"), attempts: count - 1})

@@ -41,7 +41,8 @@ class Outside:
                 raise Broken("a repeated request has the first answer", (address, again.body[:500]))
 
     def write(self, number: int, words: int) -> str | None:
-        """Send a message through a channel, sometimes twice; returns its id, or None if refused."""
+        """Send a message through a channel, sometimes twice. Returns its id; None if it was refused
+        or no agent is bound."""
         if not self.tokens:
             return None
         name = min(self.tokens, key=lambda one: crc32(f"{number} {one}".encode()))

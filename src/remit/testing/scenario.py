@@ -384,7 +384,7 @@ def _outcomes(stage: Stage, wanted: Mapping[str, Any]) -> int:
 
 
 def _listed(verb: Verb[..., Any], *names: str, **filters: Any) -> Any:
-    """Counts the rows of a list that have the wanted values, by these names."""
+    """Return a function that counts the rows of a list with the wanted values of these fields."""
 
     def count(stage: Stage, wanted: Mapping[str, Any]) -> int:
         found = stage.do(verb, company=stage.company, limit=1000, **filters)

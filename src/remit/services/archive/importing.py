@@ -46,11 +46,11 @@ class Known(NamedTuple):
     links: tuple[str, ...]
 
 
-#: By file and hash.
+#: Properties of the stored contents, by file and hash.
 Contents = Mapping[tuple[FileId, str], Known]
 
 
-#: Of these is answered how many there are.
+#: Parts of a plan whose numbers the answer has.
 _COUNTED = (
     *("agents", "outcomes", "files", "grants", "messages", "questions", "schedules"),
     *("approvals", "bindings"),

@@ -184,7 +184,7 @@ class Record(Generic[T]):
         return {**written, **given}
 
     def read(self, fields: Fields, **given: Any) -> T:
-        """The record of a document of which nothing else is left to ask for."""
+        """Return the record of a document; refuse a document with fields that were not read."""
         made = self.read_some(fields, **given)
         fields.done()
         return made

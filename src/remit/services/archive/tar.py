@@ -57,7 +57,7 @@ def header(path: str, size: int) -> bytes:
 
 
 def padding(size: int) -> int:
-    """Return the padding after the last block of a file."""
+    """Return the number of bytes that fill up the last block of a file."""
     return -size % BLOCK
 
 

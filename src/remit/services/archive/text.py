@@ -43,7 +43,7 @@ def dump(table: Mapping[str, Any]) -> str:
 
 
 def with_prose(table: Mapping[str, Any]) -> bytes:
-    """Return the head of a document, without prose."""
+    """Return the fenced head of a document; its prose may follow."""
     return FENCE + dump(table).encode() + FENCE
 
 

@@ -58,7 +58,7 @@ claim = _QUEUE.claims("errands", LEASE, _brief)
 
 @command("errands.pushing", FOR_REMIT)
 def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfChangeShape:
-    """Record this head before it is pushed: if the remote has it after a crash, we pushed it."""
+    """Record this head before it is pushed: if the remote has it after a crash, Remit pushed it."""
     found, change = held(ctx, errand, epoch)
     details = json.loads(found.details)
     heads = [*details.get("pushed", []), head][-20:]

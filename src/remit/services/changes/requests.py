@@ -75,7 +75,8 @@ def observe(
     said: Sequence[Mapping[str, Any]],
     checks: Sequence[Mapping[str, Any]] | None,
 ) -> shapes.OfChangeShape:
-    """Record the state of a request at the forge, and mail its author the news. None: unchanged."""
+    """Record the state of a request at the forge, and mail the author of the change the news. None
+    leaves a part as it was recorded."""
     watches.held(ctx, repo, epoch)
     found = changes.existing(ctx, change)
     if found.repo_id != repo or found.status is not ChangeStatus.OPEN:

@@ -275,7 +275,7 @@ class ProposedBranchShape(TypedDict):
 
 
 class CloneShape(TypedDict):
-    """Input of a run's copy besides the repository."""
+    """Input of a run's clone besides the repository."""
 
     identity: CommitterShape
     #: The agent's own change with the branch name that it asked for.

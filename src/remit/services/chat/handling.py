@@ -40,7 +40,7 @@ from remit.store.messaging import mail as mail_statements
 MOST_UNREAD_HERE = MOST_PER_TURN
 #: Unread mail of an agent, in all.
 MOST_UNREAD = 1000
-#: How many unlinked people in a room get that answer at the same time.
+#: Unlinked people in a room get `_NOT_LINKED` while fewer posts than this wait to be sent there.
 MOST_TOLD = 3
 _OWN = Decision(Effect.ALLOW, "self", "It is your own linked account.", "rule:self")
 _NOT_LINKED = (

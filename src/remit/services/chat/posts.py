@@ -73,7 +73,7 @@ def revise(
 
 
 def withdraw(ctx: Context, post: Post, by: str = "") -> None:
-    """Withdraw a post, also one that was not sent yet. Its buttons do nothing any more."""
+    """Withdraw a post; one that was not sent yet is not sent. Its buttons do nothing any more."""
     ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, by=by)
     ctx.tx.run(statements.REVISE_POST, post=post.id, new_document=post.document, new_withdrawn=True)
     ctx.tx.run(statements.REOPEN_POST, post=post.id)

@@ -213,7 +213,7 @@ def remove(
 
 @command("bindings.try_out")
 def try_out(ctx: Context, *, company: str | None, binding: str) -> shapes.TestedBindingShape:
-    """Record that a channel is tested: the outside is asked, and gets a secret to see."""
+    """Record that a binding is tested, because the test sends its secret to the outside."""
     lookup.company_of_caller(ctx, company)
     bound = _known(ctx, binding)
     ctx.require(Action.BINDING_CHANGE, on=f"binding:{bound.id}", home=bound.agent_id)

@@ -68,7 +68,7 @@ def companies(ctx: Context, *, commands: Sequence[str]) -> list[str]:
 
 @logged("notices.look", FOR_REMIT)
 def look(ctx: Context, *, company: str, commands: Sequence[str]) -> int:
-    """Queue the new notices of a company and update shown ones; returns how many are new."""
+    """Queue the new notices of a company and update shown posts; returns how many of both."""
     ctx.enter(company)
     ctx.lock_company()
     told = _people(ctx, commands)

@@ -147,7 +147,7 @@ def claim(
     ctx: Context, *, notice: str, worker: str, lease: Micros = DELIVERY_LEASE
 ) -> shapes.ClaimedNoticeShape | None:
     """Claim a notice. Returns what its delivery needs; None if another process has it, it has to
-    wait, or its item does not need the person any more."""
+    wait, it was posted in a chat, or its item does not need the person any more."""
     found = _QUEUE.entered(ctx, notice)
     ctx.lock_company()
     needs = needs_of(ctx, found.user_id)

@@ -230,7 +230,7 @@ def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:
 
 
 def unbury(ctx: Context, message: MessageId) -> bool:
-    """Requeue a message whose binding was gone and is back; returns whether it was still dead."""
+    """Requeue a dead message whose binding is back; returns whether that was possible."""
     found = ctx.tx.one(statements.QUEUE.row, message=message)
     if found is None or found.status is not DeliveryStatus.DEAD or found.ended_why != GONE:
         return False

@@ -160,7 +160,7 @@ def _flag(given: object, field: str) -> bool:
     return given
 
 
-#: How a setting is read that is more than a text; an empty text is none.
+#: The parser of each setting that is not plain text; an empty plain text is stored as None.
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "messaging": lambda text, _: Messaging(text),
     "require_board_approval_for_new_agents": _flag,

@@ -24,7 +24,7 @@ def grants_at(
     limit: int = 100,
 ) -> list[shapes.GrantShape]:
     """List the grants that were live at a time, of one agent or of everybody. `besides_mail` leaves
-    out those to read what came by mail."""
+    out the grants that came by mail."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="grants")
     holder = lookup.agent_ever(ctx, agent).id if agent else None

@@ -97,8 +97,8 @@ def give(
 
 
 def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant, Decision]:
-    """Require the right to give this, as it was asked for. Answers the grant, which is not stored,
-    and on what it rests.
+    """Require the right to give this, as it was asked for. Returns the grant, not yet stored, and
+    the decision that allows it.
 
     An agent can only narrow what it holds; the board can give anything.
     """
@@ -215,7 +215,7 @@ def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> 
 
 
 def _take_back(ctx: Context, grant: Grant) -> list[str]:
-    """Revoke a grant; answers what that ended, with all that was passed on from it."""
+    """Revoke a grant and every grant derived from it; returns the ids of those that it ended."""
     gone = sorted(ctx.tx.all(statements.REVOKE_WITH_DERIVED, grant=grant.id))
     if gone:
         ctx.record("grant.revoke", f"grant:{grant.id}", {**_details(grant), "revoked": gone})
@@ -231,8 +231,8 @@ def give_by_rule(ctx: Context, holder: AgentId, file_id: str, level: Level) -> G
 def share(
     ctx: Context, receiver: AgentId, file: File, *, still_held: bool = True, new: bool = False
 ) -> Grant | None:
-    """Let somebody read what was sent to them; nothing when they can read it already. Of a `new`
-    file only who made it can know.
+    """Give the receiver of a message the right to read a file in it; returns None if no grant was
+    needed or may be given. A `new` file was made just now, so only its maker can hold a grant.
 
     The sender may read the file: that was decided when the message was sent. What it read by rule,
     such as an outcome, needs no source grant. Without `still_held`, a grant that the sender lost

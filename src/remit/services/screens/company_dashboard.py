@@ -47,7 +47,7 @@ def tops(ctx: Context) -> list[Agent]:
 def newest_runs(
     ctx: Context, *, company: str | None, failed: bool = False, limit: int = 10
 ) -> list[shapes.RunShape]:
-    """The newest runs, or the newest that failed."""
+    """The newest runs, or the newest of those that ended badly."""
     require_looking(ctx, company)
     statement: Statement[Run] = run_statements.ENDED_BADLY if failed else run_statements.RUNS
     asked: Any = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}

@@ -17,8 +17,8 @@ MOST_ASKED: Final = 30
 
 @query("org_page.lines")
 def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.OrganisationLineShape]:
-    """By agent, in the caller's part of the company; `at` is when its run began, or its last
-    run."""
+    """A line for each agent in the caller's part of the company, by id; `at` is the start of its
+    live run, or else of its last one."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
     known = standing.of_company(ctx)

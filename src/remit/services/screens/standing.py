@@ -35,7 +35,7 @@ _RANK: Final = {word: rank for rank, word in enumerate(WORDS)}
 
 
 def of_company(ctx: Context) -> dict[str, tuple[Standing, str]]:
-    """By agent, in the entered company, limited to the caller's part."""
+    """Return the row and word of each agent in the caller's part of the entered company, by id."""
     silent = {run.agent_id for run, _ in runaway.silent(ctx)}
     rows = ctx.tx.all(statements.STANDINGS, **scope(ctx))
     return {one.id: (one, _word(one, one.id in silent)) for one in rows}
@@ -67,7 +67,8 @@ def _word(one: Standing, silent: bool) -> str:
 
 
 def _held(one: Standing) -> str:
-    """Tell a missing program from other reasons why a set-up is closed."""
+    """Return the word for a held agent: its account is closed, or a set-up, whose program may be
+    missing."""
     if one.held_kind != Holds.SETUP:
         return "account closed"
     return "program missing" if _NOT_THERE.search(one.held_cause or "") else "set-up broken"

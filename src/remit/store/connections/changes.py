@@ -22,7 +22,7 @@ CHANGE = _CHANGES.one(_one)
 CHANGES_BY_PREFIX = _CHANGES.between(company_id="company", limit=20)
 #: The open change of a branch of the remote.
 OF_BRANCH = _CHANGES.one(_open, repo_id="repo", remote_branch="branch")
-#: A page of changes, newest first; of one agent, of one repository, or of all.
+#: A page of a company's changes, newest first; of one agent, repository or status, if asked.
 CHANGES = _CHANGES.before(
     if_asked(changes.c.agent_id, "agent"),
     if_asked(changes.c.repo_id, "repo"),
@@ -62,7 +62,7 @@ END = _CHANGES.update(
 )
 
 _COMMENTS = Rows(ChangeComment)
-#: The comments on a change, in order.
+#: A page of the comments on a change, oldest first.
 COMMENTS = _COMMENTS.after(change_id="change")
 
 #: Errands wait while the author of their change is stopped.

@@ -26,7 +26,7 @@ UNFINISHED_OF = CHECKS.find(CHECKS.unfinished, change_id="change")
 RESULT = CHECKS.update(
     CHECKS.by_key, change_checks.c.epoch == bind("epoch"), **new("result", "log", "evidence_id")
 )
-#: Sets the checks that are run on proposals to a repository.
+#: Sets the checks of a repository, if it still is at the version that was seen.
 SET_CHECKS = Rows(Repo).next_version(
     repos.c.id == bind("repo"),
     repos.c.version == bind("seen_version"),

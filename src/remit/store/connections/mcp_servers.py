@@ -28,7 +28,7 @@ SERVERS_FOR = _MCP_SERVERS.find(
     company_id="company",
     order=[mcp_servers.c.name],
 )
-#: New settings of a server, as its next version.
+#: Stores new settings of a server, as its next version.
 REPLACE_SERVER = _MCP_SERVERS.next_version(
     mcp_servers.c.id == bind("server"),
     _there,

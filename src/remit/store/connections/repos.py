@@ -19,7 +19,7 @@ REPO_BY_ID = _REPOS.one(_there, id="repo")
 REPOS = _REPOS.after(_there, company_id="company")
 #: The repositories of all companies that have a forge.
 FORGED = _REPOS.find(_there, repos.c.forge.is_not(None), limit=bind("limit"))
-#: New settings of a repository, if it still is at the version that was seen.
+#: Stores new settings of a repository, if it still is at the version that was seen.
 CHANGE_REPO = _REPOS.next_version(
     repos.c.id == bind("repo"),
     repos.c.version == bind("seen_version"),

@@ -19,13 +19,13 @@ from remit.store.engine.statement import POSTGRESQL, SQLITE, Row, Statement, cha
 from remit.store.tables.base import STORED
 
 T = TypeVar("T")
-#: Of a statement, or of one that is run for each of several rows.
+#: Parameters of one execution of a statement, or a list of them for one execution per row.
 Parameters = dict[str, Any] | list[dict[str, Any]]
 
 
 class Delayed(ABC):
-    """Rows that are stored together: at the end of a transaction, or before it looks at their
-    tables."""
+    """Rows that are stored together: at the end of a transaction, or before a statement that names
+    their tables."""
 
     tables: frozenset[str]
 
@@ -42,12 +42,12 @@ class Transaction(ABC):
     writable: bool
     #: Default parameters of every statement: the time and the company of the call.
     given: Mapping[str, Any] = MappingProxyType({})
-    #: Whether nobody else changes meanwhile what this transaction reads.
+    #: Whether no other transaction can change what this one reads, so that cached results hold.
     undisturbed: bool
     _delayed: Delayed | None = None
 
     def __init__(self) -> None:
-        #: Answers of statements that ask to be kept.
+        #: Cached results of statements that are marked with `keep`, by their parameters.
         self._answers: dict[Statement[Any], dict[object, tuple[Any, ...]]] = {}
 
     @abstractmethod
@@ -63,13 +63,13 @@ class Transaction(ABC):
         self._undo()
 
     def carry_out(self, work: Callable[["Transaction"], T]) -> T:
-        """Do the work, and store what it delayed."""
+        """Do the work, then store the rows that it delayed; returns the result of the work."""
         result = work(self)
         self._store_delayed()
         return result
 
     def delay(self, rows: Delayed) -> None:
-        """Store these rows later, but before anything asks for them."""
+        """Store these rows later, but before a statement that names their tables is executed."""
         if self._delayed is not rows:
             self._store_delayed()
             self._delayed = rows
@@ -101,7 +101,7 @@ class Transaction(ABC):
         return [make(*one) for one in self._run(statement, parameters).fetchall()]
 
     def _kept(self, statement: Statement[T], parameters: dict[str, Any]) -> Sequence[T]:
-        """The answer to the same question, if nothing changed meanwhile that it rests on."""
+        """Return the rows of a kept statement, cached unless others may have changed them."""
         if not self.undisturbed:
             return self._rows(statement, parameters)
         statement.compiled(self.dialect)
@@ -117,7 +117,7 @@ class Transaction(ABC):
         return int(self._run(statement, parameters).rowcount)
 
     def run_for_each(self, statement: Statement[Any], rows: Sequence[dict[str, Any]]) -> None:
-        """Run it for each of several rows, in one way to the database and back."""
+        """Execute a statement once for each row, with one call of the driver."""
         if len(rows) == 1:
             self._run(statement, rows[0])
         elif rows:

@@ -88,11 +88,11 @@ class Statement(Generic[T]):
         self._per_dialect = {SQLITE.name: sqlite if sqlite is not None else statement}
         self._compiled: dict[str, tuple[str, dict[str, Any]]] = {}
         self._named: frozenset[str] = frozenset()
-        #: The names of what it is given; known once it is compiled.
+        #: The names of its parameters; known once it is compiled.
         self.parameters: tuple[str, ...] = ()
         #: The tables whose rows it changes; known once it is compiled.
         self.writes: frozenset[str] = frozenset()
-        #: Whether a transaction keeps its answers.
+        #: Whether a transaction caches its results.
         self.kept = False
         #: Optional filters: each switch `any_…` with the parameter whose absence turns it on.
         self.optional: tuple[tuple[str, str], ...] = ()
@@ -116,8 +116,8 @@ class Statement(Generic[T]):
             return self._compiled[dialect.name]
 
     def keep(self) -> "Statement[T]":
-        """For what is asked again and again: a transaction keeps its answers for as long as it does
-        not change a table that is named here."""
+        """Have each transaction cache the results, until it changes a table that the statement
+        names; for statements that are executed again and again."""
         self.kept = True
         return self
 
@@ -127,7 +127,7 @@ class Statement(Generic[T]):
 
 
 def _written_by(statement: ClauseElement, named: frozenset[str]) -> frozenset[str]:
-    """The tables that a statement changes; of one that is only text, whatever it names."""
+    """Return the tables that a statement changes; for one that is only text, all words in it."""
     if isinstance(statement, SelectBase):
         return frozenset()
     if isinstance(statement, UpdateBase):
@@ -262,8 +262,8 @@ def values_of(
     distinct: bool = False,
     **same: str,
 ) -> Statement[Any]:
-    """One column of the rows that meet some conditions, and in which columns of its table are the
-    `same` as parameters."""
+    """Select one column of the rows that meet the conditions; `same` compares columns of its table
+    with parameters."""
     found = select(column).where(*_same(getattr(column, "table", None), same), *where)
     found = found if join is None else found.join(*join)
     found = found.order_by(*order).limit(limit)
@@ -271,7 +271,7 @@ def values_of(
 
 
 def delete_from(table: Table, *where: ColumnElement[bool], **same: str) -> Statement[None]:
-    """The removal of such rows."""
+    """Delete the rows of a table that meet the conditions."""
     return change(delete(table).where(*_same(table, same), *where))
 
 

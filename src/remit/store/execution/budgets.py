@@ -125,7 +125,7 @@ class Node:
     budget_monthly_tokens: int | None
 
 
-#: All agents of a company that exist, with their bosses and budgets.
+#: All agents of a company that are not terminated, with their bosses and budgets.
 TREE = Rows(Node, table=agents).find(agents.c.status != literal("terminated"), company_id="company")
 #: Whether any agent of a company has a budget.
 ANY_LIMIT = Statement(

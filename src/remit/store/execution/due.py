@@ -43,8 +43,8 @@ DUE_OF = _OUTCOMES.find(
     order=[outcomes.c.important.desc(), outcomes.c.urgent.desc(), outcomes.c.id],
     limit=bind("limit"),
 )
-#: Outcomes that an agent could work on and that are not due by news: no waits, and no news since
-#: its last run.
+#: Outcomes that an agent could work on and that are not due by news: without waits, without news
+#: that the agent has not seen, and not its inbox.
 LEFT_ALONE = _OUTCOMES.find(
     _actionable,
     _not_waiting,
@@ -93,7 +93,7 @@ LOOK_AGAIN = _OUTCOMES.update(
     look_at=bind("at"),
     look_for=bind("what_for"),
 )
-#: Makes every outcome that an agent could work on due for a review now.
+#: Makes every outcome that an agent could work on due for a review now, except its inbox.
 LOOK_NOW = _OUTCOMES.update(
     outcomes.c.owner_id == bind("agent"),
     _actionable,

@@ -152,7 +152,7 @@ COUNT_USAGE = _RUNS.update(_one, **new(*METERS, "cost_estimated"))
 
 
 def _price(newest: sa.Select[Any]) -> Statement[tuple[int, int]]:
-    """The total cost and tokens of the newest runs that reported a real cost."""
+    """The total cost and tokens of those among the newest runs that reported a real cost."""
     some = newest.subquery()
     return Statement(
         sa.select(

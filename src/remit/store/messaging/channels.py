@@ -27,7 +27,7 @@ BOUND_BY_TOKEN = _BINDINGS.one(
 )
 #: One binding of a company.
 BINDING = _BINDINGS.one(_one, _there, company_id="company")
-#: The bindings of a company, or of one agent in it.
+#: A page of the bindings of a company, or of one agent in it.
 BINDINGS = _BINDINGS.after(
     _there, if_asked(agent_bindings.c.agent_id, "agent"), company_id="company"
 )

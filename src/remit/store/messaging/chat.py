@@ -213,7 +213,7 @@ REVISE_POST = POSTS.change(
     withdrawn=bind("new_withdrawn"),
     version=channel_posts.c.version + 1,
 )
-#: Queues a shown post again, due at once.
+#: Queues a post again that was sent, dead or cancelled; due at once.
 REOPEN_POST = POSTS.change(
     ~POSTS.unfinished,
     status="queued",

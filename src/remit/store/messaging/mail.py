@@ -30,7 +30,7 @@ MESSAGE_ANYWHERE = _MESSAGES.one(id="message").keep()
 #: The receiver of a delivery; as an expression without an index it leaves the planner the narrower
 #: indexes by message and by time.
 _receiver = sa.func.coalesce(deliveries.c.agent_id, deliveries.c.user_id)
-#: Mail of the caller and of its reports; with the switch `any_party`, all mail.
+#: Mail of the caller, and mail that its reports sent; with the switch `any_party`, all mail.
 _party = sa.or_(
     messages.c.sender_agent_id == bind("me"),
     sa.exists().where(deliveries.c.message_id == messages.c.id, _receiver == bind("me")),
@@ -128,7 +128,7 @@ WAITING_FOR_NOBODY = _DELIVERIES.find(
 COUNT_WAITING = _DELIVERIES.count(_waiting, agent_id="agent")
 #: Gives a queued delivery to a run.
 LEASE = _DELIVERIES.update(_one, _queued, status="leased", run_id=bind("run"))
-#: Ends a delivery that waits or is deferred.
+#: Ends a delivery that is queued, with a run, or deferred.
 END_DELIVERY = _DELIVERIES.update(
     _one,
     sa.or_(_waiting, _deferred),
@@ -268,7 +268,7 @@ GO_ON_WITH_SCHEDULE = _SCHEDULES.update(
 CANCEL_SCHEDULES_OF = _SCHEDULES.update(
     schedules.c.agent_id == bind("agent"), _active, status="cancelled", next_at=sa.null()
 )
-#: The earliest time of an active schedule of an agent that can work.
+#: The earliest time of an active schedule whose agent is not stopped.
 NEXT_SCHEDULE = Statement(
     sa.select(schedules.c.next_at).where(_active, _goes_on).order_by(schedules.c.next_at).limit(1),
     scalar,

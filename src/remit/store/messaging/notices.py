@@ -24,7 +24,7 @@ DELETE_HOOK = change(delete(notice_hooks).where(_mine))
 HOOK = _HOOKS.one(_mine)
 #: Webhooks of the company's present members.
 HOOKS = _HOOKS.find(join=_still_there(notice_hooks), company_id="company")
-#: Companies in which a person has a webhook, rules or a linked account.
+#: Companies in which any person has a webhook, rules or a linked account.
 COMPANIES_TO_LOOK_AT = Statement(
     union(
         select(notice_hooks.c.company_id),
@@ -97,7 +97,7 @@ IN_DIGEST = QUEUE.find(digest_id="digest")
 SHOWN = QUEUE.change(post_id=bind("shown"), told=bind("what"))
 #: Stores how many of a notice's subjects its post marks as settled.
 SETTLE = QUEUE.change(settled=bind("number"))
-#: A person's notices that chats show and that can still be changed, newest first.
+#: A person's notices in a company that were posted in chats, newest first.
 CHANGEABLE = QUEUE.find(
     notices.c.post_id.is_not(None),
     company_id="company",

@@ -193,7 +193,7 @@ def _revoke(*which: sa.ColumnElement[bool], **values: Any) -> Statement[None]:
 
 
 _OF_AGENT = (config_revisions, agent_places, tokens, schedules)
-#: Deletes or clears the rows that refer to the agent; only people and its bosses ever used it.
+#: Deletes or clears the rows that refer to the agent; only people and its bosses dealt with it.
 FORGET_AGENT = (
     _APPROVALS.update(approvals.c.agent_id == _it, agent_id=sa.null()),
     _APPROVALS.update(approvals.c.home_agent_id == _it, home_agent_id=sa.null()),

@@ -18,7 +18,7 @@ LIVE = and_(_unrevoked, or_(grants.c.expires_at.is_(None), grants.c.expires_at >
 GRANT_ANYWHERE = _GRANTS.one(id="grant")
 #: The company's capabilities whose ids lie between two.
 GRANTS_BY_PREFIX = _GRANTS.between(company_id="company", limit=20)
-#: The grants of one agent on one resource, expired ones too.
+#: The unrevoked grants of one agent on one resource, expired ones too.
 HELD = _GRANTS.find(_unrevoked, holder_id="holder", kind="kind", resource_id="resource", order=())
 #: The grants that one agent has passed on of one resource.
 GIVEN = _GRANTS.find(
@@ -50,7 +50,7 @@ HELD_BESIDES_MAIL = _GRANTS.after(LIVE, ~_by_mail, holder_id="holder")
 HELD_BY_MAIL = _GRANTS.after(LIVE, _by_mail, holder_id="holder")
 #: How many live capabilities of an agent came by mail.
 COUNT_BY_MAIL = _GRANTS.count(LIVE, _by_mail, holder_id="holder")
-#: The grants of an agent and everybody below it.
+#: The live grants of an agent and everybody below it.
 HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), LIVE, order=())
 #: A page of a company's live capabilities.
 LIVE_IN_COMPANY = _GRANTS.after(LIVE, company_id="company")

@@ -88,5 +88,7 @@ BLOCKERS = _named(outcome_blockers.c.blocker_id, outcome_blockers.c.outcome_id)
 
 
 def taken(kind: type[object]) -> Statement[Any]:
-    """A statement: whether any company of the instance has a row of this type with an id."""
+    """A statement: whether an id is taken by a row of this type, in any company of the instance.
+
+    An agent has the id of its mandate, so a look-up of the outcome covers both."""
     return Rows(kind).any(id="id")

@@ -171,7 +171,7 @@ EVENTS_AMONG = Rows(Event, "seq").before(
     unless("any_words", _says),
     company_id="company",
 )
-#: The holders of grants on one resource.
+#: The live grants on one resource.
 HOLDING = Rows(Grant).find(
     LIVE, kind="kind", resource_id="resource", company_id="company", limit=bind("limit")
 )

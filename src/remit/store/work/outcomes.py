@@ -130,13 +130,13 @@ DELETE_BLOCKER = delete_from(outcome_blockers, outcome_id="outcome", blocker_id=
 COUNT_PREREQS = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + bind("step")
 )
-#: Adds one to it where the outcome is open; changes nothing where it is not.
+#: Adds one open prerequisite to an outcome, if the outcome is open.
 COUNT_PREREQ_IF_OPEN = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"),
     outcomes.c.status == sa.literal("open"),
     open_prereqs=outcomes.c.open_prereqs + 1,
 )
-#: The same for a new part, by which it moved; standing still begins anew.
+#: Adds one open prerequisite to an outcome that got a new part, and resets its reviews.
 COUNT_NEW_PART = _OUTCOMES.update(
     outcomes.c.id == bind("outcome"), open_prereqs=outcomes.c.open_prereqs + 1, reviews=0
 )
@@ -263,9 +263,9 @@ _parts = _walk(_outcome, "whole", *_DOWN)
 _is_part = outcomes.c.id.in_(sa.select(_parts.c.id))
 #: The outcome and all its descendants.
 DESCENDANTS = _OUTCOMES.find(_is_part, order=())
-#: A page of them.
+#: A page of the outcome and all its descendants.
 OUTCOMES_BELOW = _OUTCOMES.after(_is_part)
-#: The descendants, once for each parent, with owner and delegator.
+#: The outcome and its descendants, each once for each of its parents, with owner and delegator.
 PARTS = Statement(
     sa.select(
         outcomes.c.id,
@@ -348,7 +348,7 @@ _taken_over: dict[str, Any] = {
 REOWN_ALL = _OUTCOMES.update(*_work_of, **_taken_over)
 #: Sets another owner of all open work of an agent.
 REOWN_OPEN = _OUTCOMES.update(*_work_of, outcomes.c.status == sa.literal("open"), **_taken_over)
-#: Sets another owner of those among an outcome and its descendants that an owner has undelegated.
+#: Passes the undelegated outcomes of one owner, among an outcome and its descendants, to another.
 REOWN_WITHIN = _OUTCOMES.update(
     _is_part,
     outcomes.c.owner_id == bind("owner"),

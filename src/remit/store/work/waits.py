@@ -161,7 +161,7 @@ WITHDRAW_MOVED = _SUBMISSIONS.update(
     judged_by=bind("by"),
     ended_at=bind("now"),
 )
-#: Ends an agent's waits for submissions that were judged.
+#: Ends an agent's waits for submissions that are not open any more.
 FORGET_ENDED_SUBMISSIONS = _WAITS.delete(
     waits.c.kind == literal("submission"),
     not_(

@@ -44,7 +44,7 @@ LOOK_BY = _WISHES.update(
     wishes.c.look_at > bind("at"),
     look_at=bind("at"),
 )
-#: The wish whose result an open wish shares.
+#: Has an open wish share the result of another wish.
 SHARE = _WISHES.update(_one, _open, shared_with=bind("new_with"))
 #: Open wishes that share the result of another.
 SHARING = _WISHES.find(_open, shared_with="message")
@@ -109,7 +109,7 @@ RUNS_OF = _RUNS.find(
         .where(_of_wish, deliveries.c.run_id.is_not(None))
     )
 ).keep()
-#: Ended runs of the receiver that had taken up a wish's message.
+#: Runs of the receiver that had taken up a wish's message and ended since a time.
 TRIED_BY = _RUNS.find(
     runs.c.ended_at >= bind("since"),
     runs.c.message_ids.like(bind("quoted")),
