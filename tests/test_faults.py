@@ -22,7 +22,7 @@ from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER
 from remit.services.execution import error_recovery, run_queue, run_reports, run_start, runs
 from remit.services.hiring import configuration
 from remit.services.identity import as_system
-from remit.services.messaging import dead_letters, inbox
+from remit.services.messaging import dead_letters, inbox, threads
 from remit.services.organisation import agents, idleness
 from remit.services.screens import needs_you, record_page
 from remit.services.work import outcomes
@@ -258,6 +258,8 @@ def test_a_run_cut_short_gives_its_mail_back_and_goes_on_at_once_if_it_got_on(
     end(small, run, "failed", fault=fault.value, error="No more.")
     (found,) = look(small, dev)
     assert (found["attempt"], found["may_have_been_handled"]) == (1, True)
+    shown = small.call(small.board, threads.inbox_of, agent=dev.id)
+    assert [one["may_have_been_handled"] for one in shown] == [True]
     assert held(small, dev).failures == 0
     again = claim(small, dev)
     text = small.call(again.caller, inbox.turn).text

@@ -11,6 +11,8 @@ from remit.clock import HOUR, to_iso
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.model.work.outcome import MOST_PARENTS
 from remit.services.execution import job_queue
+from remit.services.governance import approvals
+from remit.services.hiring import hiring
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.messaging import dead_letters, questions, schedules
@@ -690,6 +692,22 @@ def test_a_hire_that_nobody_had_approved_does_not_come_back(small: Company) -> N
     assert [one["name"] for one in undone["agents_restored"]] == ["lead"]
     assert undone["not_restored"] == []
     assert small.call(small.board, agents.show, agent=hopeful)["status"] == "terminated"
+
+
+def test_a_hire_that_was_deleted_meanwhile_does_not_hold_up_a_reopening(company: Company) -> None:
+    ceo = company.ceo
+    goal = work(company, ceo.caller, ceo.id, "Goal")
+    lead = hire(company, ceo.caller, goal, "lead")
+    setting: Any = {"company": company.id, "require_board_approval_for_new_agents": True}
+    company.call(company.board, companies.change, **setting)
+    asked = company.call(
+        company.board, hiring.hire, company=company.id, reports_to=lead.id, name="hopeful"
+    )
+    company.call(ceo.caller, outcomes.complete, outcome=goal)
+    company.call(company.board, approvals.delete_agent, approval=asked["approval"]["id"])
+    undone = company.call(ceo.caller, outcomes.reopen, outcome=goal)
+    assert [one["name"] for one in undone["agents_restored"]] == ["lead"]
+    assert shown(company, goal)["status"] == "open"
 
 
 def test_what_was_given_up_is_reopened_without_the_agent_that_left(company: Company) -> None:

@@ -105,6 +105,11 @@ class Delivery:
     #: The first of these runs that had claimed nothing else.
     alone_run_id: RunId | None = None
 
+    @property
+    def may_have_been_handled(self) -> bool:
+        """Whether an earlier run may have handled it, at least in part."""
+        return self.begun or self.attempt > 1
+
 
 def heading(what: str, text: str) -> str:
     """Make a subject from the first line of a text, without control characters."""

@@ -409,7 +409,7 @@ def _shown(ctx: Context, delivery: Delivery) -> shapes.TakenMessageShape:
         **letters.shown(ctx, _message(ctx, delivery)),
         "status": delivery.status.value,
         "attempt": delivery.attempt,
-        "may_have_been_handled": delivery.begun or delivery.attempt > 1,
+        "may_have_been_handled": delivery.may_have_been_handled,
         "position": delivery.position,
     }
 

@@ -123,10 +123,11 @@ def last_error(ctx: Context, delivery: Delivery) -> str:
     if delivery.agent_id is None:
         return ""
     tried = tried_by(ctx, delivery)
-    return (tried[-1].error or "").strip() if tried else ""
+    return (tried[0].error or "").strip() if tried else ""
 
 
 def tried_by(ctx: Context, delivery: Delivery) -> list[Run]:
+    """Return the ended runs that had taken a letter up, the newest first."""
     return ctx.tx.all(
         statements.TRIED_BY,
         agent=delivery.agent_id,

@@ -200,7 +200,7 @@ def _received(ctx: Context, delivery: Delivery) -> shapes.ReceivedMessageShape:
         **_named(ctx, message),
         "status": delivery.status.value,
         "attempt": delivery.attempt,
-        "may_have_been_handled": delivery.attempt > 1,
+        "may_have_been_handled": delivery.may_have_been_handled,
         "position": delivery.position,
         "delivered_at": _delivered(delivery, message),
         "body": body[:LONGEST_LISTED],

@@ -191,7 +191,9 @@ def _reopen_parts(
     ended with them."""
     lost: list[str] = []
     for one in closed:
-        part = ctx.tx.existing(statements.OUTCOME, outcome=one)  # outcomes are never deleted
+        part = ctx.tx.one(statements.OUTCOME, outcome=one)
+        if part is None:
+            continue  # the mandate of an agent that was never hired, deleted with it
         if part.status is OutcomeStatus.CLOSED and part.finished_at == outcome.finished_at:
             lost += _details(ctx, f"outcome:{part.id}", "outcome.close").get("revoked", ())
             _reopen(ctx, part, outcome, keep_owner=restored.has(part.owner_id))

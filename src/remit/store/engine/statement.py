@@ -108,11 +108,12 @@ class Statement(Generic[T]):
             constants = {key: value for key, value in compiled.params.items() if value is not None}
             self._named = frozenset(re.findall(r"\w+", str(compiled)))
             self.writes = _written_by(statement, self._named)
-            self._compiled[dialect.name] = (str(compiled), constants)
             self.parameters = tuple(compiled.params)
             self.optional = tuple(
                 (key, key.removeprefix("any_")) for key in compiled.params if key.startswith("any_")
             )
+            # Last, because other threads take the rest for known once this is there.
+            self._compiled[dialect.name] = (str(compiled), constants)
             return self._compiled[dialect.name]
 
     def keep(self) -> "Statement[T]":

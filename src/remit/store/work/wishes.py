@@ -109,11 +109,12 @@ RUNS_OF = _RUNS.find(
         .where(_of_wish, deliveries.c.run_id.is_not(None))
     )
 ).keep()
-#: Runs of the receiver that had taken up a wish's message and ended since a time.
+#: The last runs of the receiver that had taken up a wish's message and ended since a time.
 TRIED_BY = _RUNS.find(
     runs.c.ended_at >= bind("since"),
     runs.c.message_ids.like(bind("quoted")),
     agent_id="agent",
+    order=[runs.c.id.desc()],
     limit=bind("limit"),
 )
 #: A condition: the message went to the person's inbox, or to the chat from which they wrote.
