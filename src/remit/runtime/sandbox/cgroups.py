@@ -133,7 +133,8 @@ def leftovers() -> dict[str, Group]:
 
 
 def _unified() -> Path | None:
-    """Return this process's folder in the unified hierarchy, or its parent if that is delegated."""
+    """Return this process's folder in the unified hierarchy, or its parent if that is delegated:
+    the first in which groups can be made."""
     own = _own_folder("")
     if own is None:
         return None
