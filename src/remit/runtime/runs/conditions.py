@@ -1,6 +1,6 @@
 """Conditions of a run: its lasting folder, tool chains, programs, tests, network.
 
-    REMIT_HOME/projects/<agent>/<folder>     a copy of a repository that an agent works in
+    REMIT_HOME/projects/<agent>/<folder>     a lasting clone that an agent works in
 
 Folders that the board named are checked again before each run, because a path may have come to mean
 something else. No symlinks are shown, no folders of Remit, and no folders that hold keys.
