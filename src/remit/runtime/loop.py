@@ -1,4 +1,4 @@
-"""Event loop of a worker: rounds that follow a wake or the next due time, and the tasks they start.
+"""Base of every loop: rounds that follow a wake or the next due time, and the tasks they start.
 
 A round that fails is repeated after a pause, so that a loop never ends silently. A task holds its
 row by a lease with an epoch; the row's id and the epoch together are the key of the task.
@@ -48,7 +48,7 @@ class Loop(ABC, Generic[W]):
     def __init__(
         self, gate: Gate, title: str, *, shortest: float = 0.0, longest: float = LONGEST_SLEEP
     ) -> None:
-        """`shortest` is the time between two rounds, which batches unrelated changes."""
+        """`shortest` is the least time between two rounds, which batches unrelated changes."""
         self._gate = gate
         self._title = title
         self._shortest = shortest
