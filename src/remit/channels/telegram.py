@@ -294,7 +294,7 @@ async def _posted_to_us(
 
 
 class _Bounded(io.BytesIO):
-    """Buffer with a limit, which a download may exceed despite its announced size."""
+    """Buffer with a limit, because a download may be larger than was announced."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
