@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 #: Longest sleep without a look at the database: another process may write, or the clock may jump.
 LONGEST_SLEEP = 1.0
 #: Longest time without a round while the database is unchanged. Some rows become due without being
-#: in the next due time, such as reminders and expired leases; none of them to the second.
+#: in the next due time, such as reminders and expired leases; none has to be on the second.
 LONGEST_TRUST = 3.0
 #: After a failure, before the next attempt.
 BACKOFF_SECONDS = 1.0

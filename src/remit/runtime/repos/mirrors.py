@@ -257,7 +257,7 @@ class Mirror:
 
 
 async def discard(folder: Path, name: str) -> None:
-    """Remove the mirror of a repository that has no row any more."""
+    """Remove the mirror of a removed repository."""
     async with (
         _locked(folder / f"{name}.fetch", fcntl.LOCK_EX),
         _locked(folder / f"{name}.use", fcntl.LOCK_EX),

@@ -236,7 +236,7 @@ def _read(folder: Path, name: str) -> str:
 
 
 async def tidy(gate: Gate, app_home: Path) -> None:
-    """Remove lasting clones whose folder has no row any more."""
+    """Remove lasting clones whose folder was removed and is not in use any more."""
     root = app_home / "projects"
     there = await threads.FILES.run(lambda: list(_two_deep(root)))
     names = [one.name for one in there]

@@ -77,7 +77,8 @@ class RetainedWorkspaces:
         return {"path": str(place), "until": to_iso(until)}
 
     async def tidy(self) -> None:
-        """Remove workspaces that are too old, too many or too large, and homes of purged agents."""
+        """Remove workspaces that are too old, too many, too large or of no known run, and the
+        workspaces and homes of purged agents."""
         async with self._tidying:
             await self._tidy()
 
