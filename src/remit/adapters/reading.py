@@ -198,7 +198,7 @@ def words(content: object) -> str:
 
 
 def denies(text: str) -> bool:
-    """Whether the answer of a failed tool is a denial, by the program or by Remit."""
+    """Return whether the answer of a failed tool is a denial, by the program or by Remit."""
     if _PROGRAM_DENIES.match(text):
         return True
     said, known = _REFUSAL.match(text), _CODE.match(text)

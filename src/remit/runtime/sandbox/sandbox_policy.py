@@ -93,7 +93,7 @@ class Found:
 
     @property
     def _bounds_processes(self) -> bool:
-        """Whether the number of processes is limited: by a cgroup, or a limit that spares root."""
+        """Return whether a cgroup, or a limit that spares root, bounds the number of processes."""
         by_limit = self._has_limits and os.geteuid() != 0
         return by_limit or cgroups.PROCESSES in cgroups.look().bound
 
