@@ -164,7 +164,7 @@ def parsed(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         try:
             found = from_json(line, allow_partial="trailing-strings")
-        except (ValueError, TypeError):  # TypeError: half of a character
+        except (ValueError, TypeError):  # TypeError: a lone surrogate
             return None
     return found if isinstance(found, dict) else None
 
