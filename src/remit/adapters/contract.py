@@ -28,7 +28,7 @@ _LONGEST_TRIAL = 6.0
 
 Environment = Mapping[str, str]
 
-#: Aliases, because inside the class `type` is an attribute.
+#: An alias, because inside the class `type` is an attribute.
 _Reader = type[Reader]
 
 
@@ -64,7 +64,7 @@ class Adapter(Described, ABC):
         """Check whether it can work with this `Config` and environment; may take seconds."""
 
     def lending(self, config: Any, environment: Environment) -> Lent:
-        """Return the variables of the worker's environment that are lent to a run."""
+        """Return what a run with this `Config` is lent of the worker's environment."""
         del config  # of no consequence here
         return Lent(pick(environment, self.lends))
 

@@ -53,7 +53,7 @@ class Pace:
         self._most_turns = turns
         self._most_repeats = repeats
         self._elsewhere = elsewhere
-        #: The last call and its count in a row, by caller: subagents may work at the same time.
+        #: The last call and its count in a row, by caller: an agent's program may run helpers.
         self._last: dict[str, tuple[Call, int]] = {}
 
     def turn(self, number: int) -> None:

@@ -16,15 +16,15 @@ class Unfit(Exception):
     """A class that cannot be used as a plugin, with the reason."""
 
 
-#: Inside the class, `type` is something else.
+#: An alias, because inside the class `type` is an attribute.
 _Model = type[BaseModel]
 
 
 class Described:
-    """The description of a plugin. Of a class that has no `summary` of its own, the docstring is
-    what people read about it."""
+    """The description of a plugin. The docstring of a class without a `summary` of its own becomes
+    its summary."""
 
-    #: How it is named, such as in `adapterType`.
+    #: Its name, such as in `adapterType`.
     type: ClassVar[str]
     #: One sentence; unless given, the docstring of the class.
     summary: ClassVar[str] = ""
@@ -42,7 +42,7 @@ class Described:
 
     @classmethod
     def documented(cls, around: Mapping[str, Any] | None = None) -> str:
-        """Documentation of its settings; `around` is what an example has besides."""
+        """Return the documentation of its settings; `around` are the other fields of an example."""
         about = (cls.type, cls.summary, cls.Config)
         return configuration_doc(*about, safety=cls.safety, examples=cls.examples, around=around)
 

@@ -1,5 +1,5 @@
-"""Registry of one kind of plugin, ours and what others bring along, and how settings of one are
-checked: by its own model. An error names the place, never the value.
+"""Registry of one kind of plugin, built in or installed, and validation of settings by a plugin's
+model. A validation error names the place, never the value.
 
 Plugins are imported lazily, because most commands need none. A plugin that cannot be loaded is
 reported by `problems()` and does not affect the others.
@@ -34,12 +34,12 @@ LARGEST = 64 * 1024
 DEEPEST = 32
 
 _REPORTED_AT_ONCE = 3
-#: For a form that shows each where it is.
+#: Most problems in the details of an error, for a form that shows each at its field.
 _MOST_REPORTED = 20
 _LONGEST_MESSAGE = 200
-# A name that was made up by whoever sent it may be a secret that slipped into the wrong place.
+# Names that an error may show; any other may be a secret that slipped into the wrong place.
 _TELLABLE = re.compile(r"[A-Za-z]{1,20}(?:[_-]?[A-Za-z]{1,20}){0,3}|[A-Z][A-Z0-9_]{0,40}")
-# Their messages are ours or list what would be right.
+# Kinds of problems whose messages are Remit's own, or show only the allowed values.
 _SAFE = frozenset(
     {"missing", "extra_forbidden", "literal_error", "enum", "string_pattern_mismatch"}
 )
@@ -48,7 +48,7 @@ _NEXT = "Read the adapter's documentation with adapter_docs, or `remit adapter s
 
 class Typed(Protocol):
     type: ClassVar[str]
-    #: Its settings.
+    #: The model of its settings.
     Config: ClassVar[_Model]
 
 
@@ -147,7 +147,7 @@ class Plugins(ABC, Generic[P]):
 
 
 def plain(config: object) -> dict[str, Any]:
-    """A copy of the settings as JSON holds them, or BadInput."""
+    """Return a copy of the settings as plain JSON values; raises BadInput for any others."""
     if not isinstance(config, Mapping):
         raise BadInput(f"{ROOT}: must be an object.", _NEXT)
     try:
@@ -168,7 +168,7 @@ def plain(config: object) -> dict[str, Any]:
 
 
 def read(model: type[BaseModel], config: object) -> BaseModel:
-    """The settings as the adapter's model, or BadInput that names the field."""
+    """Parse settings with a plugin's model; raises BadInput that names the wrong field."""
     from pydantic import ValidationError
 
     given = plain(config)
@@ -177,12 +177,12 @@ def read(model: type[BaseModel], config: object) -> BaseModel:
     except ValidationError as wrong:
         raise _bad_input(model, wrong, given) from None
     except Exception as error:
-        # A plugin's own validator; its text may hold what it was given.
+        # From a plugin's validator; its text may contain the settings, so only the type is shown.
         raise _wrong(ROOT, f"is refused by the adapter ({type(error).__name__})") from None
 
 
 def validate(model: type[BaseModel], config: object) -> dict[str, Any]:
-    """The settings as they were given, if the model takes them; defaults are not written in."""
+    """Validate settings; return them as given, without the model's defaults."""
     read(model, config)
     return plain(config)
 
@@ -218,7 +218,7 @@ def _what(
 
 
 def _path(location: tuple[str | int, ...], given: Any, model: type[BaseModel]) -> str:
-    """Where it is, without the names that pydantic gives to the branches of a union."""
+    """Return the path of a problem, without pydantic's names for the branches of a union."""
     known = {field.alias or name for name, field in model.model_fields.items()}
     path, here = ROOT, given
     for position, part in enumerate(location):
@@ -234,7 +234,7 @@ def _path(location: tuple[str | int, ...], given: Any, model: type[BaseModel]) -
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Everything in the settings that a message could give away."""
+    """Yield the texts of the settings that a message must not repeat."""
     pending = [value]
     while pending:
         one = pending.pop()

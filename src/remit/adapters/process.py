@@ -130,7 +130,7 @@ class Process(Adapter):
 
 
 def _was_not_started(command: str, complaint: str) -> bool:
-    """Whether the sandbox reported that it could not start the program."""
+    """Return whether the sandbox reported that it could not start the program."""
     return any(
         f"{command}: {why}" in complaint
         for why in ("No such file or directory", "Permission denied", "Exec format error")

@@ -164,7 +164,7 @@ def parsed(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         try:
             found = from_json(line, allow_partial="trailing-strings")
-        except (ValueError, TypeError):  # the latter for half of a character
+        except (ValueError, TypeError):  # TypeError: a lone surrogate
             return None
     return found if isinstance(found, dict) else None
 
@@ -198,7 +198,7 @@ def words(content: object) -> str:
 
 
 def denies(text: str) -> bool:
-    """Whether the answer of a failed tool is a denial, by the program or by Remit."""
+    """Return whether the answer of a failed tool is a denial, by the program or by Remit."""
     if _PROGRAM_DENIES.match(text):
         return True
     said, known = _REFUSAL.match(text), _CODE.match(text)

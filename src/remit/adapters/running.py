@@ -57,8 +57,8 @@ class RunResult:
     #: `reason` implies, if it is one of the words above, and the agent's otherwise. It decides
     #: whether the agent, all agents on this worker or all agents with this account wait.
     fault: str | None = None
-    #: Until when the fault lasts, if the provider named a time, in microseconds since 1970. Times
-    #: more than a day ahead are not believed.
+    #: Until when the fault lasts, if the provider named a time, in microseconds since 1970; at most
+    #: a day from now is believed.
     until: int | None = None
 
 

@@ -34,7 +34,7 @@ Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
 ToolName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
 #: How long a run may take, at most a day.
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
-#: The time limit of a run.
+#: The setting of a run's time limit, with its default.
 TIMEOUT: Any = Field(default=3600, description="A run that takes longer is stopped.")
 Effort = Literal["none", "low", "medium", "high", "xhigh"]
 

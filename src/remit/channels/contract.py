@@ -252,7 +252,7 @@ class Channel(Described, ABC):
         return self.check(connection.config)
 
     def sends(self, config: Any) -> bool:
-        """Whether anything can be sent through a binding like this."""
+        """Return whether anything can be sent through a binding like this."""
         del config
         return True
 

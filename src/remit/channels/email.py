@@ -227,7 +227,8 @@ _STEP = "See `remit bind channels email`."
 
 
 def composed(parcel: Parcel) -> EmailMessage:
-    """Compose the e-mail to one address, which must have written before or be in `allow`."""
+    """Compose the e-mail to one address; that of an agent must answer one, or be to an address in
+    `allow`."""
     config: EmailConfig = parcel.config
     to = mail_text.plain_address(parcel.conversation)
     if to is None:

@@ -89,18 +89,18 @@ def is_for(message: EmailMessage, address: str) -> bool:
 
 
 def is_written_to(message: EmailMessage, address: str) -> bool:
-    """Whether the author named the address in To or Cc, and not only a forwarder elsewhere."""
+    """Return whether the author named the address in To or Cc; forwarders can name it elsewhere."""
     return any(found == address for name in ("To", "Cc") for _, found in _addresses(message, name))
 
 
 def has_other_readers(message: EmailMessage, address: str) -> bool:
-    """Whether the e-mail was also sent to other addresses."""
+    """Return whether the e-mail was also sent to other addresses."""
     named = {found for header in ("To", "Cc") for _, found in _addresses(message, header)}
     return bool(named - {address})
 
 
 def is_authentic(message: EmailMessage, server: str) -> bool:
-    """Whether the receiving server authenticated the author's domain (RFC 8601).
+    """Return whether the receiving server authenticated the author's domain (RFC 8601).
 
     Headers of other servers are ignored. Of several headers in its name the topmost counts, which
     it wrote itself: those further down came with the e-mail, and not every server removes them.
@@ -176,7 +176,7 @@ def signed_content(message: EmailMessage, raw: bytes) -> bytes:
 
 
 def is_recent(message: EmailMessage, now: datetime, most: timedelta) -> bool:
-    """Whether its Date header is recent; unlike the time of receipt, the header is signed."""
+    """Return whether its Date is recent; unlike the time of receipt, that header is signed."""
     said: datetime | None = getattr(message.get("Date"), "datetime", None)
     if said is None:
         return False

@@ -501,7 +501,7 @@ async def _named(
 
 
 def _is_slacks(url: str, server: str | None) -> bool:
-    """Whether an address belongs to Slack, so that the token may be sent there."""
+    """Return whether an address belongs to Slack, so that the token may be sent there."""
     parts = urlsplit(url)
     if server is not None:
         return url.startswith(f"{server}/")

@@ -294,7 +294,7 @@ async def _posted_to_us(
 
 
 class _Bounded(io.BytesIO):
-    """Buffer with a limit, which a download may exceed despite its announced size."""
+    """Buffer with a limit, because a download may be larger than was announced."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -484,7 +484,7 @@ def _person(user: User) -> Sender:
 
 
 def _names(message: Message, text: str, me: User) -> bool:
-    """Whether a message in a group is for the bot: a reply, a command or a mention."""
+    """Return whether a message in a group is for the bot: a reply, a command or a mention."""
     answered = message.reply_to_message
     if answered is not None and answered.from_user is not None and answered.from_user.id == me.id:
         return True

@@ -2,8 +2,8 @@
 
     probe          check the token with one request
     find, open, update, close     the one request for a change
-    request        what is known of it by now; None if it is as it was
-    said, checks   what people and programs say about it; of checks None if they are as they were
+    request        the state of a request; None if it is unchanged
+    said, checks   comments and verdicts on a request; checks of a commit, None if unchanged
     log            the end of a check's log
     merge          merge exactly the given head
     comments, comment             comments on a request or an issue
@@ -27,7 +27,7 @@ from remit.model.connections.forge import (
 )
 from remit.model.connections.repo import Repo
 
-#: Each has these calls, and Gitea those of GitHub; a type checker holds each to all of its uses.
+#: Each class has these calls, Gitea by GitHub's; the type checker verifies every use of both.
 Forge = GitHub | GitLab
 
 _KINDS: dict[ForgeKind, type[GitHub] | type[GitLab]] = {

@@ -43,7 +43,7 @@ class Backups:
         self.problem: str | None = None
 
     async def make(self, caller: Caller) -> Answer:
-        """Write a backup; returns when it is there, or after a while that it is being written."""
+        """Write a backup; returns its facts, or after a while that it is still being written."""
         name = f"{_PREFIX}{to_iso(self._clock.now())[:19].replace(':', '')}Z{_SUFFIX}"
         await self._gate(caller, instance.may_operate, what="backups")
         if self._writing is not None and not self._writing[1].done():

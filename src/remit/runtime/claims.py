@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 
 class Verbs(Protocol):
-    """The verbs of what is claimed; a module of the services is the implementation. There are also
-    `renew` where leases are `renewed`, and `held` and `take_over` where they are `watched`."""
+    """The verbs of a queue, implemented by a module of services. It has also `renew` where leases
+    are `renewed`, and `held` and `take_over` where they are `watched`."""
 
     next_due: Verb[..., Any]
     claim: Verb[..., Any]
@@ -29,9 +29,9 @@ class Verbs(Protocol):
 class Claims(Loop[W], Generic[W, F]):
     """Works on claimed rows: `tick` does what can be done now, `start` repeats that."""
 
-    #: Whether leases last for as long as the work does.
+    #: Whether leases are renewed for as long as the work lasts.
     renewed: ClassVar[bool] = True
-    #: Whether leases of others are taken over that stay as they are for too long.
+    #: Whether leases of other workers are taken over that were not renewed for too long.
     watched: ClassVar[bool] = True
 
     def __init__(

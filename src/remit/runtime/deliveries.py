@@ -1,8 +1,8 @@
-"""Base loop of outgoing queues: messages, posts, notices, intake, errands, checks; a few at once.
+"""Base loop of delivery queues: messages, posts, notices, intake, errands, checks; a few at once.
 
 Claims of a killed process are taken over at the next start, if no other process runs. Beside other
-processes, a renewed lease is taken over when it has not changed for too long by a monotonic clock;
-a lease that is never renewed, and is longer than any attempt, when it has expired.
+processes, a `watched` lease is taken over when it has not changed for too long by a monotonic
+clock; any other when it has expired.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
 
     #: Most deliveries of one sender at once, so that a slow receiver does not delay others.
     at_once_each: int | None = None
-    #: The verb by which a process that is stopped gives back what it has begun.
+    #: The verb by which a process that is stopped gives back a row that it has begun.
     put_back: ClassVar[Verb[..., Any] | None] = None
 
     def __init__(
@@ -70,8 +70,8 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
 
     @abstractmethod
     async def _attempt(self, claimed: Any) -> dict[str, Any] | None:
-        """Hand it to the outside; raises `Undelivered`. Answers what is kept of it, unless all is
-        kept already."""
+        """Do the work of a claimed row; raises `Undelivered`. Returns the arguments for the verb
+        `delivered`, or None if the attempt has ended the row itself."""
 
     async def recover(self) -> None:
         """Take over all deliveries under way, at a start without other processes."""
@@ -80,7 +80,7 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
     async def _take_over(self, silent: Sequence[Held], *, alone: bool = False) -> None:
         """Requeue deliveries whose holder is gone."""
         for held in silent:
-            if held not in self._tasks:  # else it is ours, and its lease expired by the clock alone
+            if held not in self._tasks:  # else it runs here, and only its lease expired
                 await self._say(self._verbs.take_over, held, alone=alone)
 
     async def _take_over_from(self, held: Held, until: Micros) -> None:

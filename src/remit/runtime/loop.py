@@ -1,4 +1,4 @@
-"""Event loop of a worker: rounds that follow a wake or the next due time, and the tasks they start.
+"""Base of every loop: rounds that follow a wake or the next due time, and the tasks they start.
 
 A round that fails is repeated after a pause, so that a loop never ends silently. A task holds its
 row by a lease with an epoch; the row's id and the epoch together are the key of the task.
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 #: Longest sleep without a look at the database: another process may write, or the clock may jump.
 LONGEST_SLEEP = 1.0
 #: Longest time without a round while the database is unchanged. Some rows become due without being
-#: in the next due time, such as reminders and expired leases; none of them to the second.
+#: in the next due time, such as reminders and expired leases; none has to be on the second.
 LONGEST_TRUST = 3.0
 #: After a failure, before the next attempt.
 BACKOFF_SECONDS = 1.0
@@ -48,7 +48,7 @@ class Loop(ABC, Generic[W]):
     def __init__(
         self, gate: Gate, title: str, *, shortest: float = 0.0, longest: float = LONGEST_SLEEP
     ) -> None:
-        """`shortest` is the time between two rounds, which batches unrelated changes."""
+        """`shortest` is the least time between two rounds, which batches unrelated changes."""
         self._gate = gate
         self._title = title
         self._shortest = shortest

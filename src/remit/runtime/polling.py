@@ -1,5 +1,5 @@
-"""Polling: one process holds the lease of each polled channel or forge, and keeps it for as long as
-the process lives."""
+"""Polling: one process holds the lease of each polled channel or forge, and renews it for as long
+as its task lasts."""
 
 from typing import Any, Protocol
 

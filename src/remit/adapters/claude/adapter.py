@@ -112,8 +112,8 @@ class Claude(Adapter):
         },
     }
 
-    # Claude reads this folder only together with the settings of the project.
     reads_with = ClaudeReader
+    # Claude reads this folder only together with the settings of the project.
     skills_folder: ClassVar[str | None] = ".claude/skills"
 
     def check(

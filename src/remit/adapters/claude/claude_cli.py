@@ -27,7 +27,7 @@ _STREAMED = '{"type":"stream_event"'
 _HOPELESS = (401, 402, 403)
 #: A run that has to wait longer than this ends; the hold on its account then waits instead.
 _LONGEST_WAIT_MS = 60_000
-#: Of an answer whose end is missing.
+#: Most characters of an answer whose end is missing.
 _LONGEST_CUT = 50_000
 #: The only files in Claude's home that are kept for a resumed conversation.
 CONVERSATIONS = ("projects/*.jsonl",)
@@ -262,7 +262,7 @@ class Events:
     def spent(self) -> Usage:
         """The usage of this run; the totals of a resumed session include its earlier runs."""
         usage = (self.result or {}).get("usage") or {}
-        # Without a sum it was cut off before it could say one.
+        # A program that was cut off reports no total, so its messages are added up.
         each = [usage] if _input(usage) else list(self._messages.values())
         return Usage(
             tokens_in=sum(map(_input, each)),
@@ -376,7 +376,8 @@ def _cost(result: Mapping[str, Any]) -> int:
 async def attempt(
     context: RunContext, program: str, login: Path | None, session: str | None
 ) -> RunResult:
-    """One start of the program; `login` is the worker's own, used when there is no key."""
+    """Start the program once; returns its result. `login` is the worker's, for a run without a
+    key."""
     events = Events(with_tools=not context.background)
     told, argv = environment(context, program), command_line(context, program, session)
     place = ("CLAUDE_CONFIG_DIR", ".claude")

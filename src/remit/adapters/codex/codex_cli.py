@@ -262,7 +262,8 @@ def _reason(error: str) -> tuple[str, faults.Seen | None]:
 async def attempt(
     context: RunContext, program: str, login: Path | None, session: Session | None
 ) -> RunResult:
-    """One start of the program; `login` is the worker's own, used when there is no key."""
+    """Start the program once; returns its result. `login` is the worker's, for a run without a
+    key."""
     events = Events(session, context.config.prices)
     told, argv = environment(context, program), command_line(context, program, session)
     child = await start_program(context, argv, told, login, ("CODEX_HOME", ".codex"))
@@ -400,7 +401,7 @@ def _tail(record: Path, longest: int = _LONGEST_TAIL) -> str:
 
 
 def _part(record: Path, start: int, longest: int) -> bytes:
-    """Read a part of a file that the agent can write: links and special files are refused. A
+    """Read a part of a file that the agent can write: links and special files count as empty. A
     negative start counts from the end."""
     try:
         opened = os.open(record, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

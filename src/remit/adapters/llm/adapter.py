@@ -244,7 +244,7 @@ def _address(config: LlmConfig, provider: Provider, beside: Mapping[str, str]) -
 
 
 def has_few_tools(config: LlmConfig) -> bool:
-    """Whether its model gets only a few tools; by default a local one, which is likely small."""
+    """Return whether its model gets only a few tools; by default a local one, often small."""
     if config.tools is not None:
         return config.tools == "few"
     if config.provider == "ollama":

@@ -25,7 +25,7 @@ from remit.adapters.setup import lending, skills
 from remit.adapters.setup.lending import Lent
 from remit.errors import Unsupported
 
-#: A conversation, as an adapter knows it.
+#: The type of an adapter's session.
 S = TypeVar("S")
 _PATIENCE_SECONDS = 10
 _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][A-Za-z0-9-]{1,60}")
@@ -108,8 +108,8 @@ class Found:
 def _said_about_itself(
     program: str, _: tuple[object, ...], helps: tuple[str, ...], needed: tuple[str, ...], path: str
 ) -> Found:
-    """The program as it answers; one that did not change is not asked again, unless it was silent.
-    The second is its fingerprint."""
+    """Run a program for its version and help. Results are cached by its fingerprint, the second
+    argument; LookupError, for a program that does not answer, is not."""
     around = {"PATH": path}
     with ThreadPoolExecutor(2) as both:
         version = both.submit(copy_context().run, version_of, program, around)
@@ -120,7 +120,7 @@ def _said_about_itself(
 
 
 def _fingerprint(program: str) -> tuple[str, int, int]:
-    """Of a program's file: another one after it was replaced."""
+    """Return a fingerprint of a program's file, which differs after it was replaced."""
     real = os.path.realpath(program)
     found = os.stat(real)
     return real, found.st_mtime_ns, found.st_size
@@ -226,9 +226,9 @@ class CommandLineAgent:
         *,
         login: bool = True,
     ) -> RunResult:
-        """A run of it, which goes on with a session, or begins a new one when the program has lost
-        that. Of folders of the home, `kept` says which files a conversation goes on from; without
-        `login`, one of the worker is not lent."""
+        """Execute a run: resume the session, or begin a new one if the program has lost it. `kept`
+        has the folders of the home to empty, each with the files that a resumed session needs;
+        without `login`, the worker's login is not lent."""
         settings = context.config
         program = find_program(settings.command, os.environ)
         if program is None:
@@ -238,7 +238,7 @@ class CommandLineAgent:
             )
         if not context.background:
             skills.give(context.workspace, self.command)
-        # Instructions, settings, hooks and skills that lie there are an earlier run's, not ours.
+        # Earlier runs may have left instructions, settings, hooks and skills there.
         for folder, files in kept.items():
             await context.forget(folder, files if session else ())
         own = self._login(settings, context.credentials) if login else None

@@ -260,7 +260,7 @@ def models_in(said: Any) -> list[str] | None:
 
 
 def has(names: list[str], model: str) -> bool:
-    """Whether a model is in the list; Ollama adds the tag `latest` to a name without one."""
+    """Return whether a model is in the list; Ollama adds the tag `latest` to a name without one."""
     return model in names or f"{model}:latest" in names
 
 

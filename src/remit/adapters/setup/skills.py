@@ -19,7 +19,8 @@ def names() -> list[str]:
 
 
 def give(workspace: Path, adapter_type: str) -> list[Path]:
-    """Write the skills into a new workspace; returns their folders, if the adapter has any."""
+    """Write the skills into a new workspace; returns their folders, none if the adapter has no
+    skills."""
     folder = registry.get(adapter_type).skills_folder
     if folder is None:
         return []

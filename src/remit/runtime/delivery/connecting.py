@@ -35,7 +35,7 @@ class Connector:
         return registry.get(claimed["adapter_type"])
 
     async def connection(self, claimed: ConnectionShape) -> Connection:
-        """For what a queue handed out. Raises `RemitError`."""
+        """Return the connection for a claimed row; raises `RemitError`."""
         kind = claimed["adapter_type"]
         return Connection(
             binding=claimed["binding"],

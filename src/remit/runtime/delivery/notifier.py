@@ -164,7 +164,7 @@ class Notifier(Deliveries):
 
 
 def text_of(document: NoticeDocumentShape) -> str:
-    """Return a notice as one line; it begins with its kind, so that no program reads an option."""
+    """Return a notice as one line; it begins with its kind, so it is never read as an option."""
     who = f" from {document['agent']}" if document["agent"] else ""
     text = f"{document['kind'].replace('_', ' ')}{who}: {document['title']}"
     if document["cause"]:

@@ -25,7 +25,7 @@ from remit.services.queues import Held
 SHORTEST_SLEEP = 0.03
 
 
-#: Jobs that nobody wants any more, and those that can begin.
+#: Jobs here whose lease has ended or was lost, and jobs that can begin.
 Found = tuple[list[Held], list[str]]
 
 
@@ -70,7 +70,7 @@ class Jobs(Claims[None, Found]):
             return False  # otherwise another worker was faster, or it was cancelled
 
     async def _work(self, held: Held, claimed: Any) -> None:
-        del claimed  # all that is needed is asked for when it begins
+        del claimed  # its material is read when it begins
         folder = JobFolder(self._app.settings.job_folder, *held)
         spent = Spent()
         try:

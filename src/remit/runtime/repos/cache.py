@@ -84,14 +84,14 @@ class Repos:
         self._folder = home / "repos"
         self._stage = home / "run" / "clones"
         self._secret_of = secret_of
-        #: Where what was proposed is kept.
+        #: Stores the bundles of proposals.
         self.library = library
         self.forges = forges
         self._under_way: dict[Path, asyncio.Task[Mark]] = {}
         self._failed: dict[Path, tuple[float, RemitError]] = {}
         self._fetches = asyncio.Semaphore(_MOST_FETCHES)
         self._clones = asyncio.Semaphore(_MOST_CLONES)
-        #: Locks by folder: a run and the jobs of its agent share one copy, which is made once.
+        #: Locks by folder: a run and the jobs of its agent share one clone, which is made once.
         self._lasting: dict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def clone(
@@ -153,8 +153,8 @@ class Repos:
     async def holding(
         self, repo: Repo, change: Change, bundle: shapes.BundleShape
     ) -> AsyncIterator[Mirror]:
-        """Context manager: the locked mirror with a change in it, unpacked from its bundle if it
-        is missing."""
+        """Context manager: the mirror, refreshed if possible and locked for reading, with a change
+        in it, which is taken from its bundle if it is missing."""
         mirror = self._mirror(repo)
         await self._refreshed(mirror)
         try:
@@ -169,8 +169,9 @@ class Repos:
     async def _have(
         self, mirror: Mirror, commit: str, ref: str, bundle: shapes.BundleShape
     ) -> None:
-        """Take a change from its bundle, unless it is there. Not while our copy is read: to replace
-        it is to wait for readers, with the lock that this waits for."""
+        """Take a change from its bundle into the mirror, unless it is there. The caller must not
+        hold the mirror in use: a process that replaces the mirror waits for its readers, and holds
+        the lock for fetching, for which this waits."""
         async with mirror.in_use():
             there = await mirror.commit_of(ref)
         if there != commit:
@@ -180,7 +181,7 @@ class Repos:
 
     @asynccontextmanager
     async def staged(self) -> AsyncIterator[Path]:
-        """A place where no agent reaches, for something that is made; what is left there goes."""
+        """Context manager: an unused path that no agent can reach; removed at the end."""
         self._stage.mkdir(mode=0o700, parents=True, exist_ok=True)
         stage = self._stage / f"{os.getpid()}-{random_name()}"
         try:
@@ -195,7 +196,7 @@ class Repos:
         await self._shared(mirror, since=self._clock.now())
 
     async def sync(self, caller: Caller, *, company: str | None, name: str) -> Answer:
-        """Fetch now and verify the mirror; returns its branches and time."""
+        """Fetch now and verify the mirror; returns its number of branches and its time."""
         mirror = self._mirror(await self._gate(caller, repos.sync, company=company, name=name))
         self._failed.pop(mirror.path, None)
         try:
@@ -262,7 +263,7 @@ class Repos:
             yield mirror
 
     async def _proposed(self, mirror: Mirror, change: Mapping[str, Any] | None) -> Found | None:
-        """Return the agent's own proposal for a requested branch, taken into the mirror."""
+        """Take the agent's own proposal for a branch into the mirror; None without one."""
         if change is None:
             return None
         bundle: shapes.BundleShape = {"id": change["bundle_id"], "sha256": change["sha256"]}
@@ -347,7 +348,7 @@ class Repos:
             return None
         return Signer.of(who.signing, await self._secret_of(repo.company_id, who.signing))
 
-    # ── copies for agents ───────────────────────────────────────────────────────────────────
+    # ── clones for agents ───────────────────────────────────────────────────────────────────
 
     async def _placed(
         self,
@@ -430,7 +431,7 @@ def _unreachable(mirror: Mirror, error: RemitError) -> RemitError:
 
 
 def _is_there(work: Path) -> bool:
-    """Return whether a copy exists; make its parent folder."""
+    """Return whether a clone exists; make its parent folder."""
     work.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return work.exists()
 

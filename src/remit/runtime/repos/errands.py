@@ -22,7 +22,7 @@ class Errands(Deliveries):
     """Does errands, one at a time in each repository."""
 
     at_once_each = 1
-    # Their lease is longer than an errand may take.
+    # Not renewed, because the lease is longer than an errand may take.
     renewed = watched = False
     put_back = errands.put_back
     at_once: ClassVar[int]

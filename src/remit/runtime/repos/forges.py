@@ -82,7 +82,7 @@ class Forges:
 
 
 def signature(kind: ForgeKind, headers: Mapping[str, str]) -> str:
-    """Return the signature of a webhook, from the headers of each forge; empty without one."""
+    """Return the signature of a webhook, from the header of its forge; empty without one."""
     said = {name.lower(): value for name, value in headers.items()}
     if kind is ForgeKind.GITLAB:
         return said.get("x-gitlab-token", "")

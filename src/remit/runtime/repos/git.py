@@ -155,7 +155,8 @@ async def run(
 ) -> bytes:
     """Run git and return its output, or pass each piece to `take`, which may raise to end it.
 
-    `held` are descriptors of locks, which git inherits: they outlast this process if it is killed.
+    `held` are descriptors of locks, which git inherits: a lock lasts until git has ended, even if
+    this process is killed.
     """
     command = tie_to_parent(_limited([program(), *arguments], most_memory))
     return await run_command(command, **how)

@@ -166,7 +166,7 @@ async def _tip(mirror: Mirror, branch: str) -> str:
 
 
 async def has(repos: Repos, repo: Repo, branch: str, commit: str) -> bool:
-    """Whether a branch contains a commit, according to the remote and not to the forge."""
+    """Return whether a branch contains a commit, according to the remote and not to the forge."""
     await repos.newest(repo)
     async with repos.fresh(repo) as mirror:
         return await _contains(mirror, f"refs/heads/{branch}", commit)

@@ -97,7 +97,7 @@ class Mirror:
         return found[1].decode(errors="replace") if found else None
 
     async def _listed(self, credentials: git.Credentials, ref: str, *options: str) -> bytes:
-        """The commit of a reference at the remote, as git lists it."""
+        """Return git's listing of a reference at the remote, which begins with its commit."""
         asked = ("--quiet", *options, "--end-of-options", self.repo.url, ref)
         return await self.look("ls-remote", *asked, at=self._folder, credentials=credentials)
 
@@ -172,8 +172,8 @@ class Mirror:
         seconds: float = LOOK_SECONDS,
         **how: Any,
     ) -> bytes:
-        """Have git do something with the copy, or `at` another of ours; with the remote it speaks
-        only if it is given the credentials of that, or needs none."""
+        """Run git in the mirror, or in another folder `at`; a remote that needs credentials is
+        reached only with them."""
         env = git.environment(self._known_hosts, credentials)
         return await git.run(arguments, env=env, cwd=at or self.path, seconds=seconds, **how)
 
@@ -206,8 +206,8 @@ class Mirror:
     async def move_branch(
         self, credentials: git.Credentials, commit: str, branch: str, expected: str
     ) -> None:
-        """Move a branch of the remote to a commit, if it still is where we saw it; `expected` is
-        empty for one that was not there."""
+        """Move a branch of the remote to a commit, if it is at the `expected` commit, which is
+        empty for a new branch."""
         whole = f"refs/heads/{branch}"
         options = ("--quiet", "--porcelain", "--no-verify", "--no-recurse-submodules")
         await self.look(
@@ -257,7 +257,7 @@ class Mirror:
 
 
 async def discard(folder: Path, name: str) -> None:
-    """Remove the mirror of a repository that has no row any more."""
+    """Remove the mirror of a removed repository."""
     async with (
         _locked(folder / f"{name}.fetch", fcntl.LOCK_EX),
         _locked(folder / f"{name}.use", fcntl.LOCK_EX),

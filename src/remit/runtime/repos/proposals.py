@@ -1,6 +1,6 @@
 """Proposals of agents: read from their clones inside a sandbox, checked, and stored.
 
-    the run's clone ─ sandbox ─► bundle ─► quarantine ─► checks ─► our commits ─► knowledge base
+    the run's clone ─ sandbox ─► bundle ─► quarantine ─► checks ─► new commits ─► knowledge base
 
 git reads the clone only in a sandbox like that of the run, without a network. Its output is one
 bounded stream, which is unpacked in a quarantine. Bad objects are refused there; the mirror of the
@@ -151,7 +151,8 @@ class Proposals:
                 new_stored=content,
                 new_facts={"paths": sorted(touched)},
             )
-        # Not while our copy is read: to replace it is to wait for readers, with the lock of this.
+        # After the end of reading: a process that replaces the mirror waits for its readers, and
+        # holds the lock for fetching, for which this waits.
         await mirror.take(bundle, ref)
         if head != tip:
             answer = {**answer, "note": _NOTE.format(head=head[:12], ref=branch)}
@@ -396,8 +397,8 @@ class Quarantine:
         return touched
 
     async def _touched_on_the_way(self, commits: list[str]) -> "list[Touched]":
-        """List the files of each commit. A list of objects is not enough: it names each object's
-        path only once."""
+        """List the files of each commit. A list of objects is not enough: it names only one path of
+        each object."""
         options = ("--root", "-r", "-c", "-z", "--raw", "--no-renames", "--no-abbrev")
         said = await self._listed(
             *("diff-tree", "--stdin", *options, "--no-commit-id"),
@@ -466,7 +467,7 @@ class Quarantine:
         self, tip: str, changed: Mapping[str, Touched], blobs: Mapping[str, str]
     ) -> None:
         """Refuse contents in place of a pointer where the proposal's attributes want Git LFS; files
-        that were no pointers before are accepted."""
+        that were there before and no pointers are accepted."""
         files = [
             one for one in changed.values() if one.mode in (_FILE, _PROGRAM) and one.new in blobs
         ]

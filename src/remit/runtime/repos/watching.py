@@ -123,7 +123,8 @@ class Look:
         return round((self._api.pause if self._api else 0) * SECOND)
 
     def cursor(self) -> dict[str, Any]:
-        # After a failure or with comments left over, the cached entity tags are dropped.
+        # After a failure or with comments left over, the cached entity tags are dropped, so that
+        # the next visit gets everything again.
         known = None if self.problems or self._left else self._api
         kept = known.kept if known is not None else {}
         return {"tags": kept, "refused": self._refused}
@@ -173,7 +174,8 @@ class Look:
     async def _said_once(
         self, forge: Forge, number: int, ours: str, body: str, *, issue: bool
     ) -> str:
-        """Post a comment unless it is there already, recognised by a hidden mark in its text."""
+        """Post a comment unless it is there already, recognised by a hidden mark in its text, which
+        nobody else knows before."""
         mark = f"<!-- remit:{ours} -->"
         for one in await forge.comments(number, issue=issue):
             if mark in one.body:

@@ -14,7 +14,8 @@ def check(adapter: str, config: Mapping[str, Any] | None, secret: Path) -> Check
     """Return the result of an adapter's check; programs that it starts cannot see `secret`.
 
     An agent that hires chooses the program of its report, so the check starts it in the sandbox, as
-    a run would, and never with the worker's rights. Without a sandbox, agents cannot name programs.
+    a run would, and not with the worker's rights. Where there is no sandbox, agents cannot name
+    programs, and the check starts those of the board directly.
     """
 
     def hold(

@@ -1,6 +1,6 @@
 """Conditions of a run: its lasting folder, tool chains, programs, tests, network.
 
-    REMIT_HOME/projects/<agent>/<folder>     a copy of a repository that an agent works in
+    REMIT_HOME/projects/<agent>/<folder>     a lasting clone that an agent works in
 
 Folders that the board named are checked again before each run, because a path may have come to mean
 something else. No symlinks are shown, no folders of Remit, and no folders that hold keys.
@@ -236,7 +236,7 @@ def _read(folder: Path, name: str) -> str:
 
 
 async def tidy(gate: Gate, app_home: Path) -> None:
-    """Remove lasting clones whose folder has no row any more."""
+    """Remove lasting clones whose folder was removed and is not in use any more."""
     root = app_home / "projects"
     there = await threads.FILES.run(lambda: list(_two_deep(root)))
     names = [one.name for one in there]

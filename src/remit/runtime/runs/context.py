@@ -54,7 +54,7 @@ class Context(RunContext):
     recorded: Usage = field(default_factory=Usage)
     #: Number of requests to the model, as far as the adapter reports them.
     turns: int = 0
-    #: Estimated cost so far, from the price of earlier runs, if the adapter reports none.
+    #: Estimated cost so far in micros, from the price of earlier runs, if the adapter reports none.
     about: int = 0
     #: Why nothing more may be spent; None while the budget lasts.
     over: str | None = None
@@ -178,7 +178,7 @@ class Context(RunContext):
         return None if megabytes is None else int(megabytes) << 20
 
     def judged(self, result: RunResult) -> RunResult:
-        """Return the result, with the reason if the run exceeded its memory."""
+        """Return the result; that of a failed run with the reason if its memory was exceeded."""
         if self.group is None:
             return result
         if self.group.had_too_many_processes():

@@ -44,7 +44,7 @@ def _blocks(folder: Path) -> int:
     with ExitStack() as closing:
         while pending:
             for entry in _listed(pending.pop(), closing):
-                # A folder that was just closed is opened when it is listed.
+                # Entries of a folder that is closed just now are counted in the next measurement.
                 with contextlib.suppress(*_PASSING, PermissionError):
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
@@ -58,7 +58,7 @@ def _listed(path: str, closing: ExitStack) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(path) as found:
                 entries = list(found)
-            if entries:  # listing needs less permission than entering
+            if entries:  # listing needs no permission to enter
                 os.stat(entries[0].path, follow_symlinks=False)
             return entries
         except PermissionError:

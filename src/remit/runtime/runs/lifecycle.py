@@ -43,7 +43,8 @@ async def begin(gate: Gate, ids: Ids, workspaces: Path, agent: str) -> LiveRun:
 
 
 async def finish(gate: Gate, run: LiveRun, status: str = "completed") -> None:
-    """End a run. Its token is revoked before its workspace is removed."""
+    """End a run. Its token is revoked first, so that nothing is stored from a workspace that is
+    being removed."""
     try:
         await gate(as_system(), runs.end, run=run.id, status=status)
     finally:
@@ -78,7 +79,7 @@ async def recover(
 
 
 def _is_by_hand(run: Run, workspaces: Path) -> bool:
-    """Whether a run was begun without a worker by this instance, which alone can end it."""
+    """Return whether a run was begun without a worker by this instance, which alone can end it."""
     if run.worker is not None or run.workspace is None:
         return False
     return Path(run.workspace).is_relative_to(workspaces)

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 MOST_KEPT = 50
 MOST_BYTES = 4 << 30
-#: Most entries of a folder that are counted.
+#: Most entries of a folder; one with more counts as too large.
 _MOST_ENTRIES = 300_000
 
 
@@ -52,7 +52,7 @@ class RetainedWorkspaces:
         self._sizes: dict[str, int] = {}
 
     async def put_away(self, run: str, workspace: Path | str) -> None:
-        """Retain the workspace of a failed run, or remove that of another one."""
+        """Retain the workspace of a failed run, if this is configured; remove any other."""
         known = await self._gate(as_system(), workspace_retention.of_runs, runs=[run])
         wanted = any(not one.well and not one.purged for one in known)
         if not wanted or not self._time:
@@ -62,7 +62,7 @@ class RetainedWorkspaces:
             await self.tidy()
 
     async def make_room(self, workspace: Path) -> None:
-        """Remove all retained workspaces, because the disk is too full to record an end."""
+        """Remove a workspace and all retained ones: the disk may be too full to record an end."""
         await self._remove(workspace)
         async with self._tidying:
             for run in await threads.FILES.run(_names, self._folder):
@@ -77,7 +77,8 @@ class RetainedWorkspaces:
         return {"path": str(place), "until": to_iso(until)}
 
     async def tidy(self) -> None:
-        """Remove workspaces that are too old, too many or too large, and homes of purged agents."""
+        """Remove workspaces that are too old, too many, too large or of no known run, and the
+        workspaces and homes of purged agents."""
         async with self._tidying:
             await self._tidy()
 

@@ -28,7 +28,7 @@ INHERITED = (
     *("SSL_CERT_DIR", "SSL_CERT_FILE"),
 )
 LONGEST_LINE = 8 << 20
-#: Most bytes of output without a request.
+#: Most bytes of output since the last request.
 MOST_UNASKED = 64 << 20
 #: Between the end of its input and the end of the program.
 GRACE_SECONDS = 2.0

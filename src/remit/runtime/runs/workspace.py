@@ -194,7 +194,8 @@ def _open_folder(path: str, dir_fd: int | None = None) -> int:
 
 @contextmanager
 def _walked(workspace: Path | str, folders: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The last of some folders, each opened from the one before."""
+    """Context manager: a descriptor of the last of some folders, each opened from the one before;
+    `make` makes missing ones."""
     here = _open_folder(os.fspath(workspace))
     try:
         for folder in folders:

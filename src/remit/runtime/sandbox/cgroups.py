@@ -114,7 +114,8 @@ def create(run_id: str, *, processes: int, memory: int | None = None) -> Group |
 
 
 def end_groups_of(run_ids: set[str]) -> None:
-    """Kill the remaining processes in the groups of ended runs, and remove the groups."""
+    """Kill the remaining processes in the groups of ended runs, also those that their environment
+    does not show any more, and remove the groups."""
     for run, group in leftovers().items() if run_ids else ():
         if run in run_ids:
             group.end()
@@ -133,7 +134,8 @@ def leftovers() -> dict[str, Group]:
 
 
 def _unified() -> Path | None:
-    """Return this process's folder in the unified hierarchy, or its parent if that is delegated."""
+    """Return this process's folder in the unified hierarchy, or its parent if that is delegated:
+    the first in which groups can be made."""
     own = _own_folder("")
     if own is None:
         return None

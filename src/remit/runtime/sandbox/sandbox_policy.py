@@ -93,7 +93,7 @@ class Found:
 
     @property
     def _bounds_processes(self) -> bool:
-        """Whether the number of processes is limited: by a cgroup, or a limit that spares root."""
+        """Return whether a cgroup, or a limit that spares root, bounds the number of processes."""
         by_limit = self._has_limits and os.geteuid() != 0
         return by_limit or cgroups.PROCESSES in cgroups.look().bound
 
@@ -148,7 +148,8 @@ def wrap(
     """Return the command that runs `argv` in the sandbox; refuses where there is none.
 
     `hidden` folders are not visible even inside visible ones. `lent` are single files, each with
-    its path inside. `view` adds further folders. The command is to be started with `outer(env)`.
+    its path inside. `view` adds folders, and may take the network away. The command is to be
+    started with `outer(env)`.
     """
     found = look()
     if found.sandbox is None:
@@ -181,7 +182,7 @@ def _steered(env: Mapping[str, str]) -> list[str]:
 
 
 def limits(argv: Sequence[str]) -> list[str]:
-    """Return the command with resource limits."""
+    """Return the command with resource limits; unchanged where `prlimit` is not installed."""
     program = shutil.which("prlimit")
     if program is None:
         return list(argv)
@@ -204,7 +205,8 @@ def tie_to_parent(argv: Sequence[str]) -> list[str]:
 
 def end_together(argv: Sequence[str]) -> list[str]:
     """Return the command without restrictions, but so that its children die with it, and it dies
-    with this process. For programs that are not an agent's."""
+    with this process; only the latter where no sandbox works. For programs that are not an
+    agent's."""
     if (together := bubblewrap.together()) is not None:
         return [*together, "--", *argv]
     if (together := landlock.together()) is not None:

@@ -3,7 +3,7 @@
 A deny list and not an allow list, because the programs of agents are many and unknown. It has the
 kernel interfaces that no such program needs and that sandboxes were escaped through before: mounts,
 namespaces, modules, keyrings, bpf, io_uring. Namespaces restrict the rest, or, without them, the
-calls that `landlock.calls` adds.
+steps that `landlock.calls` adds to this filter.
 """
 
 import errno

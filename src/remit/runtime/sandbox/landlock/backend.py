@@ -23,8 +23,8 @@ _KEEPER = (
     f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
     "from remit.runtime.sandbox.landlock.supervisor import main; main()"
 )
-#: Start-up files of shells: without a mount namespace they are visible, and a refusal to read them
-#: would make a shell fail.
+#: Start-up files of shells: without a mount namespace a shell finds them, so it may read them, too,
+#: instead of being refused.
 _ALSO = ("/etc/bash.bashrc", "/etc/bashrc", "/etc/inputrc", "/etc/profile", "/etc/profile.d")
 #: A program that tests the restrictions. If one of them fails, the sandbox is not used.
 _TRIAL = """

@@ -11,7 +11,7 @@ NOT_HELD = 125
 
 
 def reap(program: int) -> int | None:
-    """Collect ended processes, orphans included; return the program's exit code once it ended."""
+    """Collect ended processes, orphans included; return the program's exit code, None before."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

@@ -92,7 +92,7 @@ def _enforce(ruleset: int) -> None:
 
 
 def checked(answer: int) -> int:
-    """The answer of a system call, or its error."""
+    """Return the result of a system call; raises `OSError` if the call failed."""
     if answer < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -176,7 +176,7 @@ def _confine(guard: socket.socket, policy: Policy) -> None:
     for file, place in policy.lent.items():
         _link(place, file)
     os.chdir(policy.cwd)
-    # Git would find the machine's settings, be refused to read them, and fail.
+    # Git would find the machine's settings, have no right to read them, and fail.
     os.environ.setdefault("GIT_CONFIG_NOSYSTEM", "1")
     listener = calls.install(network=policy.network)
     socket.send_fds(guard, [b"!"], [listener])
@@ -225,7 +225,8 @@ def _existing_facts() -> list[str]:
 
 
 def _be_silent() -> None:
-    """Close the standard streams: readers of the program's pipes wait until all copies close."""
+    """Replace the standard streams by /dev/null: readers of the program's pipes wait until every
+    copy is closed."""
     nothing = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)

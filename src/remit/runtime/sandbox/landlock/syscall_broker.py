@@ -219,7 +219,8 @@ class _Opened:
 
 
 def _require(file: int, roots: Sequence[bytes]) -> None:
-    """Refuse a file outside these folders; pipes, sockets and memory files are allowed."""
+    """Refuse a file outside these folders; pipes, sockets and memory files without a path are
+    allowed."""
     found, where = os.fstat(file), os.readlink(os.fsencode(_by_descriptor(file)))
     pipe = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
     memory = found.st_nlink == 0 and where.startswith(b"/memfd:")
