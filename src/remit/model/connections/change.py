@@ -141,7 +141,7 @@ class ChangeComment:
     created_at: Micros
     #: Its id at the forge, if it was written or published there.
     outside_id: str | None = None
-    #: The author at the forge, and whether the board listens to them.
+    #: The author at the forge, and whether Remit listens to them: others are from outside.
     outside_author: str | None = None
     heard: bool | None = None
 

@@ -55,7 +55,7 @@ _OFF: Final = ("none", "")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a company, here where nothing is set; None where there is none."""
+    """The limits of a company, with the defaults; None for no limit."""
 
     turns_per_run: int | None = 100
     identical_calls: int | None = 10

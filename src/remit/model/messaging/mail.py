@@ -27,8 +27,8 @@ LONGEST_SUBJECT = 200
 Messaging = StrEnum("Messaging", "CHAIN TEAM SUBTREE OPEN")
 
 
-#: Reason of a message that Remit sent in an agent's place. LAST_WORDS: of a run that did nothing
-#: else. REPORT: of a run that acted and did not write. RESULT: the end of a wish.
+#: Reason of a message that Remit sent in an agent's place. LAST_WORDS: the final text of a run that
+#: did nothing else. REPORT: that of a run that acted and did not write. RESULT: the end of a wish.
 Mark = StrEnum("Mark", "LAST_WORDS REPORT RESULT")
 
 
