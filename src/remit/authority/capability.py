@@ -63,7 +63,8 @@ def _has_expired(grant: Grant, need: Level, now: Micros) -> bool:
 
 
 def condition(held: Iterable[Grant], need: Level, now: Micros) -> Decision | None:
-    """Return the approval that these grants demand before `need`, whatever the right rests on."""
+    """Return the approval that these grants demand before `need`, whatever the right rests on;
+    None if they demand none."""
     gates = [
         grant
         for grant in held
