@@ -106,12 +106,12 @@ class Change:
 
     @property
     def ref(self) -> str:
-        """Name of its head in Remit's copy of the repository."""
+        """Return the ref of its head, in its bundle and in mirrors of the repository."""
         return f"refs/{self.remote_branch}"
 
     @property
     def decided_by(self) -> str | None:
-        """Return the address of the last decider."""
+        """Return the address of the last decider; None before a decision."""
         if self.decided_by_agent is not None:
             return f"agent:{self.decided_by_agent}"
         return f"user:{self.decided_by_user}" if self.decided_by_user is not None else None

@@ -150,7 +150,7 @@ def command_that_raises(limit: Limit, amount: int) -> str:
 
 
 def ended_by(exit_reason: str | None) -> Limit | None:
-    """Return the limit that ended a run, by its exit reason."""
+    """Return the limit that ended a run, by its exit reason; None if none did."""
     return _ENDED_BY.get(exit_reason or "")
 
 

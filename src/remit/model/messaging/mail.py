@@ -102,7 +102,7 @@ class Delivery:
     begun: bool = False
     #: Number of runs with it that failed for no other known reason.
     faults: int = 0
-    #: The first of these runs that had claimed nothing else.
+    #: The last of these runs that had claimed nothing else.
     alone_run_id: RunId | None = None
 
 
