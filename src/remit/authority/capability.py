@@ -17,7 +17,7 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
     a lower one puts a person in between. So deny beats ask, and ask beats allow.
 
     A grant limited to some files or branches confers here, an `ask` with an approval, but takes
-    nothing away from what other grants confer: `changing` applies its limits.
+    nothing away from what other grants confer: `repository.changing` applies its limits.
     """
     denied: list[Grant] = []
     conferred: list[Grant] = []
