@@ -16,8 +16,8 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
     be taken away: a `deny` of this level or a lower one forbids it, and an `ask` of this level or
     a lower one puts a person in between. So deny beats ask, and ask beats allow.
 
-    A grant limited to some files or branches confers here, and neither denies nor asks: `changing`
-    applies its limits.
+    A grant limited to some files or branches confers here, an `ask` with an approval, but takes
+    nothing away from what other grants confer: `repository.changing` applies its limits.
     """
     denied: list[Grant] = []
     conferred: list[Grant] = []
@@ -63,7 +63,8 @@ def _has_expired(grant: Grant, need: Level, now: Micros) -> bool:
 
 
 def condition(held: Iterable[Grant], need: Level, now: Micros) -> Decision | None:
-    """Return the approval that these grants demand before `need`, whatever the right rests on."""
+    """Return the approval that these grants demand before `need`, whatever the right rests on;
+    None if they demand none."""
     gates = [
         grant
         for grant in held
@@ -82,7 +83,8 @@ def _ask(gate: Grant) -> Decision:
 
 
 def strongest(grants: Sequence[Grant]) -> Grant:
-    """Return the grant to rest on: the highest level, then the longest-lived, then the newest."""
+    """Return the grant to rest on: an `allow` before others, then the highest level, then the
+    longest-lived, then the newest."""
     return grants[0] if len(grants) == 1 else max(grants, key=_strength)
 
 

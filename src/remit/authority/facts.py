@@ -34,7 +34,7 @@ class Facts:
     same_boss: bool = False
     #: The agent that a question was put to, or passed on to; the board when None.
     asked: AgentId | None = None
-    #: Whether the mail answers a question of its receiver to the asking agent.
+    #: Whether the mail answers a question of its receiver that the asking agent is to answer.
     awaits_answer: bool = False
     #: The company's rule for mail.
     messaging: Messaging = Messaging.CHAIN

@@ -91,7 +91,7 @@ def _may_hire(held: Sequence[Grant], facts: Facts) -> Decision:
 
 
 def _may_hire_by_rule(facts: Facts) -> Decision:
-    """May it hire, as far as no grant says anything about that?"""
+    """Decide on hiring by permission, role and delegation, without grants."""
     said = facts.can_create_agents
     if said or (said is None and facts.is_ceo):
         return allow("permission" if said else "ceo", "You are permitted to create agents.")

@@ -230,7 +230,8 @@ def too_large(largest: int) -> TooLarge:
 
 
 def _values(body: bytes, most: int) -> int:
-    """Return a count that exceeds `most` exactly if a JSON text has more than `most` values."""
+    """Count the values of a JSON text, an empty list or object as two; stop counting at some
+    number above `most`."""
     values = 1 + _separators(body, 0, len(body), most)
     if values <= most:
         return values

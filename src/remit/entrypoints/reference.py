@@ -211,7 +211,7 @@ def commands() -> str:
 
 
 def overview() -> str:
-    """The first line of each command, for the overview of the command line."""
+    """Return the first line of each command's help as JSON, for the overview."""
     context = click.Context(cli)
     lines = {}
     for name in cli.list_commands(context):

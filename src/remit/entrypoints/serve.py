@@ -262,8 +262,8 @@ def listen(settings: Settings, host: str, port: int) -> socket.socket:
 
 
 def _check_own_instance(settings: Settings) -> None:
-    """Raise the lock's error if this home's instance holds the port; leave no lock file
-    otherwise."""
+    """Raise the lock's error if an instance of this home runs; create no lock file if there is
+    none."""
     if (settings.run_folder / "instance.lock").exists():
         with InstanceLock(settings):
             return

@@ -60,7 +60,7 @@ def clean_name(text: object, field: str = "name") -> str:
 
 
 def matching(text: object, pattern: re.Pattern[str], rule: str, next_step: str) -> str:
-    """Validate a text by a pattern; `rule` is the pattern in words."""
+    """Validate a text that a pattern matches as a whole; `rule` is the pattern in words."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
         raise BadInput(rule, next_step)
     return text

@@ -78,7 +78,7 @@ _SECTIONS: Final = {
     "Trying out": (("instance.simulate", "simulate"),),
     "Agents' side": (("connections.mcp", "mcp-stdio"),),
 }
-#: The first line of what each explains, kept in a file as the declared commands are.
+#: The first line of each command's help, in a generated file like the declared commands.
 OVERVIEW: Final = Path(__file__).with_name("overview.json")
 _HELP: Final = json.loads(OVERVIEW.read_text())
 COMMANDS: Final[dict[str, dict[str, Entry]]] = {

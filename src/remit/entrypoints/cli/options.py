@@ -168,8 +168,8 @@ class Session:
         return known | {user["id"]: user["name"] for user in self.visible("users")}
 
     def visible(self, *segments: str) -> list[dict[str, Any]]:
-        """Things of the company; none, where they are not the caller's to see or the
-        instance cannot be asked."""
+        """Return things of the company; none if the caller may not see them, or if the instance
+        cannot be asked."""
         try:
             return list(self.client.each(self.under_company(*segments)))
         except RemitError:
@@ -196,7 +196,7 @@ class Session:
             output.say(*said)
 
     def confirm(self, command: str, ask: Callable[[], str], nothing: str) -> None:
-        """Ask before something that nobody can take back, and go on only after a yes."""
+        """Ask before an irreversible change; raise unless the answer is yes. --json cannot ask."""
         if self.as_json:
             raise click.UsageError(f"{command} with --json needs --yes.")
         if not click.confirm(ask(), err=True):
@@ -294,15 +294,15 @@ class AgentName(click.types.StringParamType):
 
 
 class Reference(AgentName):
-    """Names a thing by less than its id, or by an agent; the command gets the id."""
+    """Parameter type of a reference: a name, a partial id or an agent; the command gets the id."""
 
     def __init__(self, find: str | Callable[[Session, str], str], metavar: str = "") -> None:
-        #: A function below `cli` is imported when something is looked for, and not for the help.
+        #: A function, or its path below `cli`, which is imported on use and not for the help.
         self.find = find
         self.metavar = metavar
 
     def found(self, session: Session, given: Any) -> Any:
-        """The id of what was given; each of several."""
+        """Resolve a name, a partial id or a tuple of them to ids."""
         if given is None:
             return None
         if isinstance(given, tuple):
@@ -321,7 +321,7 @@ class Reference(AgentName):
 
 
 class Inline(click.ParamType[Any]):
-    """Something that stands on the command line, or in a file that is named after an @."""
+    """Parameter type of a value on the command line, or in the file that `@PATH` names."""
 
     name = "text"
 
@@ -348,7 +348,7 @@ def json_object(text: str, option: str) -> dict[str, Any]:
 
 
 def text_or_file(text: str, option: str) -> str:
-    """The text, or what is in the file that it names with an @."""
+    """Return the text, or the content of the file that `@PATH` names."""
     if not text.startswith("@"):
         return text
     try:
@@ -358,14 +358,14 @@ def text_or_file(text: str, option: str) -> str:
 
 
 def command_words(command: str) -> list[str]:
-    """The words of a program with its arguments, as a shell would have them."""
+    """Split a command into its program and arguments, as a shell does."""
     try:
         return shlex.split(command)
     except ValueError as error:
         raise click.UsageError(f"--command: {error}.") from None
 
 
-#: By the kind of thing, as verbs declare it.
+#: References by the kind of thing, as verbs declare it: the resolver, and the name in the help.
 REFERENCES: Final = {
     "account": Reference("commands.company.account.account_id", "NAME"),
     "agent": Reference(Session.agent_id, "AGENT"),
@@ -401,9 +401,9 @@ _TAKEN: Final[Mapping[str, Any]] = {
 
 
 def option(usage: str, words: str = "", *, field: str = "", **more: Any) -> Callable[[F], F]:
-    """An option as its help shows it: `--role TEXT`, `--role board|observer` for one of several
-    words, `--to NAME…` where it can be repeated, or `--yes` alone. The command gets it as `field`,
-    which is usually that of a request."""
+    """Declare an option in the form of its help: `--role TEXT`, `--role board|observer` for one of
+    several words, `--to NAME…` if it can be repeated, or `--yes` for a flag. The command gets it
+    as `field`, which is usually that of a request."""
     *names, last = usage.split(", ")
     last, _, taken = last.partition(" ")
     if taken.endswith("…") and not taken.endswith(",…"):
@@ -418,8 +418,8 @@ def option(usage: str, words: str = "", *, field: str = "", **more: Any) -> Call
 
 
 class Command(click.Command):
-    """A command that takes the shared options: its function gets the session that they describe
-    first, and the ids of what it is given by name."""
+    """A command that takes the shared options: its function gets the session of these options
+    first, and ids in place of references."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -435,7 +435,7 @@ class Command(click.Command):
 
 
 def stated(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that were given, without those that were left out."""
+    """Return the options that were given, without those that were left out."""
     return {name: value for name, value in given.items() if value not in (None, ())}
 
 
@@ -461,7 +461,7 @@ class Group(click.Group):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        #: How a declared list is drawn: the cells of a row, and what is said when there is none.
+        #: Tables of declared lists: the cells of a row, and the sentence for an empty list.
         self.tables: dict[str, tuple[tuple[Cell, ...], str]] = {}
         self.params.extend(shared_options())
         self._complete = False
@@ -475,7 +475,7 @@ class Group(click.Group):
         draw: Callable[[Session, dict[str, Any]], None],
         words: str,
     ) -> None:
-        """Add `show`: one thing by a reference."""
+        """Add `show`: one thing by a reference, which is resolved to an id."""
 
         @self.command("show", help=words)
         @click.argument("id_", metavar=reference.metavar, type=reference)

@@ -4,9 +4,10 @@
                             ├─ earlier, a request: the SDK's kernel without a session around it
                             └─ earlier, anything else: the SDK's session manager
 
-A token is checked before its body is received: by the guard of the instance, which caches good ones
-for small bodies, or here. A request that does something identifies its caller in its transaction;
-one that does nothing, or fails, is answered after the token is checked.
+A token is checked before its body is received: here, or by the guard of the instance, which accepts
+a recent check for a small body. Such a token may have ended since, so it is checked again before
+the SDK's own handlers get the request, or before the answer to any other. Only a list or call that
+succeeded is not: it has identified its caller in its own transaction.
 
 A session in the SDK costs a transport, four streams and two tasks; a stateless request needs none
 of them, and answers about twice as fast without. What a message means stays with the SDK.
@@ -93,7 +94,7 @@ FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
 #: Shortens the answer of a tool for a model, for the bearer of a token.
 Shorten = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any]]]
-#: Asked before a run calls a tool: by whom, which one, and with what.
+#: Called before a tool call of a run, with token, name and arguments; may refuse the call.
 Admit = Callable[[str, str, Any], Awaitable[None]]
 
 
@@ -112,7 +113,7 @@ def build_endpoint(
     """An endpoint for these tools, by name.
 
     `listed(token)` are the tools that a caller is shown. `find` resolves a tool that is not among
-    `tools`; `needs` is entered while it serves. `admit` may refuse a call before it is made,
+    `tools`; `needs` is entered while it serves. `admit` may refuse a run's call before it is made,
     `shorten` reduces an answer to what a model needs.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
@@ -289,7 +290,7 @@ def _server(
     ) -> dict[str, Any]:
         try:
             token = _token(context)
-            # A call that fails is one that can be repeated as well.
+            # Before validation: a run can repeat an invalid call as well.
             if admit is not None and is_run_token(token):
                 await admit(token, call.name, call.arguments or {})
             tool = tools.get(call.name)
@@ -326,8 +327,8 @@ def _server(
 async def _refuse_malformed_arguments(
     ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext
 ) -> HandlerResult:
-    """Refuse arguments that are no object as a tool error; the agent cannot read a protocol
-    error."""
+    """Refuse arguments that are no object, or have an invalid name, as a tool error; the agent
+    cannot read a protocol error."""
     arguments = (ctx.params or {}).get("arguments", {})
     plain = isinstance(arguments, dict) and all(key.isascii() for key in arguments)
     if ctx.method == "tools/call" and not plain:

@@ -55,7 +55,7 @@ class Tool:
     #: Takes the bearer token and the checked arguments, and returns plain JSON values.
     call: Callable[[str, Any], Awaitable[dict[str, Any]]]
     mutates: bool = False
-    #: Kind of thing that an agent must have a use for to be shown the tool; empty if all are.
+    #: Kind of thing that an agent must have a use for to be shown the tool; empty: shown to all.
     offer: str = ""
     #: Of another server's tool: its schema. That server checks the arguments, and its answer is
     #: passed on as it is.
@@ -76,7 +76,7 @@ def validate(tool: Tool, arguments: object) -> Any:
 
 
 def check_values(arguments: object) -> None:
-    """Refuse values that JSON can carry but no database can store."""
+    """Refuse what JSON can carry and no tool takes: lone surrogates, huge numbers, deep nesting."""
     if not isinstance(arguments, Mapping):
         raise BadInput(
             "arguments: must be an object with named values.",

@@ -1,4 +1,4 @@
-"""Connections to other MCP servers, one for each run of an agent.
+"""Connections to other MCP servers, one for each server and run.
 
 A connection belongs to one version of one server and to one run, so that a server's state never
 leaks between agents. It opens on first use, and closes with the run, with the right to use it, when

@@ -108,7 +108,7 @@ class Visit:
 
     @property
     def caller(self) -> Caller:
-        """For what changes something: once, however often the form is sent."""
+        """Return a caller with the form's idempotency key: a repeated form has no second effect."""
         return Caller(self.who.token, self.form.key)
 
     def argument(self, name: str, default: str = "") -> str:

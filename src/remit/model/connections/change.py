@@ -106,12 +106,12 @@ class Change:
 
     @property
     def ref(self) -> str:
-        """Name of its head in Remit's copy of the repository."""
+        """Return the ref of its head, in its bundle and in mirrors of the repository."""
         return f"refs/{self.remote_branch}"
 
     @property
     def decided_by(self) -> str | None:
-        """Return the address of the last decider."""
+        """Return the address of the last decider; None before a decision."""
         if self.decided_by_agent is not None:
             return f"agent:{self.decided_by_agent}"
         return f"user:{self.decided_by_user}" if self.decided_by_user is not None else None
@@ -141,7 +141,7 @@ class ChangeComment:
     created_at: Micros
     #: Its id at the forge, if it was written or published there.
     outside_id: str | None = None
-    #: The author at the forge, and whether the board listens to them.
+    #: The author at the forge, and whether Remit listens to them: others are from outside.
     outside_author: str | None = None
     heard: bool | None = None
 

@@ -47,7 +47,8 @@ class RepoCheck:
     protected: tuple[str, ...] = DEFAULT_PROTECTED
 
     def protects(self, path: str, base: frozenset[str]) -> bool:
-        """Return whether a file is taken from the base; so are files that the command names."""
+        """Return whether a file is taken from the base, because its author could change the check
+        with it: by a pattern, or as a file of the base that the command names."""
         if any(path_pattern.matches(path, one) for one in self.protected):
             return True
         return path in base and path in named_in(self.command)

@@ -2,7 +2,8 @@
 
 An *account* is what a provider's limit applies to: a company's use of one adapter, at one address,
 with one credential. A *set-up* is an adapter as it is installed on one worker. Both are open until
-a run finds a fault in them; then no agent that depends on them is started, until they work again.
+a run finds a fault in them; then no agent that depends on them is started, except for probes, until
+they work again.
 """
 
 import hashlib
@@ -19,9 +20,10 @@ from remit.model.execution.fault import Fault, Holds
 
 AccountId = NewType("AccountId", str)
 
-#: Longest time from a provider that is believed.
+#: Longest closure that a provider may name; a longer one is cut to this.
 LONGEST_BELIEVED: Micros = DAY
-#: Pauses between probes of a closed account; the last of them repeats.
+#: Pauses before the probes of a failing account; the last of them repeats. One that is closed until
+#: a named time is probed then.
 PROBES: tuple[Micros, ...] = (
     5 * SECOND,
     15 * SECOND,
@@ -30,13 +32,14 @@ PROBES: tuple[Micros, ...] = (
     5 * MINUTE,
     15 * MINUTE,
 )
-#: Step of the ramp after it opened: one start, two in the next step, then four, and so on.
+#: Step of the ramp after it opened: at most one run starts in the first step, two in the first two
+#: steps together, four in the first three, and so on.
 RAMP_STEP: Micros = SECOND
 #: Length of the ramp; afterwards starts are unlimited.
 RAMP: Micros = 10 * RAMP_STEP
-#: A fault that recurs sooner is not reported again.
+#: The same fault is not reported again if it recurs sooner.
 TOLD_AGAIN_AFTER: Micros = HOUR
-#: Shorter closures are not reported.
+#: Shorter closures are not reported, unless a person can help or the failure repeats.
 WORTH_TELLING: Micros = MINUTE
 _LONGEST_CAUSE = 500
 _LONGEST_NAME = 200
@@ -202,7 +205,7 @@ def opened(account: Account, now: Micros, *, proved: bool = True) -> Account:
 
 
 def ramping(account: Account, now: Micros) -> bool:
-    """Return whether it opened just now, so that starts are limited."""
+    """Return whether it opened within the time of the ramp, so that starts are limited."""
     return account.opened_at is not None and 0 <= now - account.opened_at < RAMP
 
 

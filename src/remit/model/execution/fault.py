@@ -100,7 +100,7 @@ CONSEQUENCES: dict[Fault, Consequence] = {
 
 #: After such a fault a run with progress is continued at once.
 CUT_SHORT = frozenset({Fault.TURNS, Fault.CONTEXT})
-#: Faults that one run does not prove: while other runs succeed, it is the run's own.
+#: Faults that one run does not prove: while other runs succeed, the fault is the run's own.
 NEEDS_PROOF = frozenset({Fault.OVERLOAD, Fault.NETWORK})
 
 #: Exit reasons of adapters, where they do not name the fault.

@@ -55,7 +55,7 @@ _OFF: Final = ("none", "")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a company, here where nothing is set; None where there is none."""
+    """The limits of a company, with the defaults; None for no limit."""
 
     turns_per_run: int | None = 100
     identical_calls: int | None = 10
@@ -150,7 +150,7 @@ def command_that_raises(limit: Limit, amount: int) -> str:
 
 
 def ended_by(exit_reason: str | None) -> Limit | None:
-    """Return the limit that ended a run, by its exit reason."""
+    """Return the limit that ended a run, by its exit reason; None if none did."""
     return _ENDED_BY.get(exit_reason or "")
 
 

@@ -27,8 +27,8 @@ LONGEST_SUBJECT = 200
 Messaging = StrEnum("Messaging", "CHAIN TEAM SUBTREE OPEN")
 
 
-#: Reason of a message that Remit sent in an agent's place. LAST_WORDS: of a run that did nothing
-#: else. REPORT: of a run that acted and did not write. RESULT: the end of a wish.
+#: Reason of a message that Remit sent in an agent's place. LAST_WORDS: the final text of a run that
+#: did nothing else. REPORT: that of a run that acted and did not write. RESULT: the end of a wish.
 Mark = StrEnum("Mark", "LAST_WORDS REPORT RESULT")
 
 
@@ -102,7 +102,7 @@ class Delivery:
     begun: bool = False
     #: Number of runs with it that failed for no other known reason.
     faults: int = 0
-    #: The first of these runs that had claimed nothing else.
+    #: The last of these runs that had claimed nothing else.
     alone_run_id: RunId | None = None
 
     @property

@@ -61,7 +61,7 @@ class Agent(AgentSpec):
 
     @property
     def can_create_agents(self) -> bool | None:
-        """Its permission to hire; None leaves it to the default."""
+        """Return its permission to hire; None for the default."""
         if self.permissions == "{}":
             return None
         said = json.loads(self.permissions).get(CAN_CREATE_AGENTS)

@@ -233,7 +233,7 @@ def amount(value: object, key: str) -> int | None:
 
 
 def permissions(given: object) -> str:
-    """The stored form of permissions: the hiring permission, or nothing."""
+    """Validate permissions and return their stored form: the hiring permission, or none."""
     if given is None:
         return "{}"
     if not isinstance(given, dict):

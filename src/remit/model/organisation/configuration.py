@@ -45,7 +45,7 @@ def revision_of(
     before: dict[str, Any] | None = None,
     approval: ApprovalId | None = None,
 ) -> ConfigRevision:
-    """The configuration that an agent has now, as a revision after the one `before`."""
+    """Return the current configuration of an agent as a revision; `before` is the previous one."""
     now = configuration_of(agent)
     return ConfigRevision(
         id=id_,

@@ -93,10 +93,10 @@ class Standing(StrEnum):
 
 
 def standing(outcome: Outcome, now: Micros, *, promised: bool = False) -> Standing:
-    """Return whether an outcome makes its owner start. Waking, sweeping and claiming all use this;
-    in the database it is the condition `DUE` of `store/execution/due.py`.
+    """Return the state of an outcome for its owner, who is started if it is `DUE`.
 
-    `promised`: a hire for it is undecided.
+    Waking, sweeping and claiming all use this; in the database it is the condition `DUE` of
+    `store/execution/due.py`. `promised`: a hire for it is undecided.
     """
     if promised or why_not_actionable(outcome, now) is not None:
         return Standing.NOT_ACTIONABLE

@@ -8,7 +8,7 @@ from remit.ids import AgentId, CompanyId, MessageId, UserId
 
 #: Time in which the agent that ended a wish's last part may write to the person about it.
 GRACE: Micros = 2 * MINUTE
-#: Interval of the search for missed wishes.
+#: Time after which an open wish is checked again, in case its end was missed.
 LOOK_AGAIN: Micros = HOUR
 #: Time after which an unclaimed letter is shown to its sender as unanswered.
 UNREAD_SHOWN: Micros = 10 * MINUTE

@@ -1,4 +1,4 @@
-"""Answers as cells of a table, or lines of one thing, that are written down as templates."""
+"""Cells of a table, or the fields of one thing, made of an answer by keys and templates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 View = dict[str, Any]
 #: A key of the answer; or a title, a colon and a template with keys in braces, which may be
-#: missing; or a title and what makes the text. Behind a key may be how it is shown, as in
-#: `since: {createdAt:when}`.
+#: missing; or a title and a function that returns the text. A key may have a format of `_SHOWN`, as
+#: in `since: {createdAt:when}`.
 Cell = str | tuple[str, Callable[["Session", View], object]]
 
 _SHOWN: dict[str, Callable[[Session, Any], object]] = {
@@ -25,16 +25,17 @@ _SHOWN: dict[str, Callable[[Session, Any], object]] = {
     "size": lambda _, value: output.size(value),
     "when": lambda _, value: output.when(value),
     "yes": lambda _, value: "yes" if value else "no",
-    #: With the ids in it as people see them.
+    #: A text with its UUIDs as short ids.
     "ids": lambda _, value: output.shortened(value),
-    #: The name of an agent, whoever it is; and that of who is there, of many at once.
+    #: The name of any agent, with a request for each; and that of a user or a current agent, from
+    #: lists that are fetched once.
     "name": lambda session, value: session.agent_name(value),
     "known": lambda session, value: session.names.get(value, value),
 }
 
 
 def fields(session: Session, one: View, *cells: Cell) -> None:
-    """One thing, a field a line."""
+    """Print one thing, a field a line."""
     output.fields({title(cell): text(session, one, cell) for cell in cells})
 
 
@@ -55,7 +56,7 @@ def text(session: Session, one: View, cell: Cell) -> object:
 
 
 def filled(session: Session, one: View, template: str) -> str:
-    """A template with the values of an answer; empty for those that it has not."""
+    """Fill a template with the values of an answer; missing ones are empty."""
     return template.format_map(_Values(session, one))
 
 

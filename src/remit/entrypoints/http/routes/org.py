@@ -1,7 +1,7 @@
-"""The organisation over HTTP: the tree of agents, reorganisations, and past states. Not declared:
-the tree is nested, and the other routes choose between verbs.
+"""The organisation over HTTP: the tree of agents, reorganisations, and past states.
 
-By hand, because each is more than a verb: a list that is nested, one of four verbs, one of two."""
+Not declared: the tree is nested, and the other routes choose between verbs.
+"""
 
 import re
 from collections.abc import Sequence

@@ -148,8 +148,8 @@ def _trial(tried: Tried) -> View:
 
 
 async def _check_reader(app: App, who: Caller, company: str | None) -> None:
-    """Refuse callers who may not read configurations: in the named company, or in one of theirs, a
-    whole one if possible. The texts are the same for every company."""
+    """Refuse callers who may not read configurations: in the named company, or else in one of
+    theirs, if possible one that they see as a whole. The texts are the same for every company."""
     if company is None:
         mine = await app.gate(who, companies.listing)
         best = [one for one in mine if one.get("scope_agent_id") is None] or mine

@@ -32,8 +32,8 @@ ALLOWANCE: Final = 64 * 1024
 #: Cache lifetime of a checked token, for small bodies; the verb checks it in any case.
 RECENT_SECONDS: Final = 60.0
 MOST_RECENT: Final = 10_000
-#: Paths without a token of Remit's: sign-in links, and posts of channels and forges. Their routes
-#: authenticate the caller themselves, and accept little.
+#: Prefixes of paths whose requests the guard does not authenticate: sign-in, and posts of channels,
+#: some with the token of a binding, and of forges. Their routes do that, and accept little.
 _OPEN: Final = ("/login", "/api/channels/", "/api/hooks/")
 #: Has a limit of its own.
 _UNLIMITED: Final = "/api/companies/import"
@@ -185,7 +185,7 @@ async def _nobody() -> str:
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without port and brackets."""
+    """Return the name in a Host header, without port and brackets; empty if it is invalid."""
     if not _NAMED.isdisjoint(header):
         return ""  # parsed as an address, it would yield another name
     try:

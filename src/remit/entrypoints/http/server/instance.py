@@ -33,7 +33,7 @@ async def examined(app: App, who: Caller) -> list[diagnosis.Finding]:
 
 
 def is_private(request: Request) -> bool:
-    """Return whether nobody on the way can read a response: https, or a loopback address."""
+    """Return whether nobody on the way can read a response: https, or a loopback Host header."""
     host = host_name(request.headers.get("host", ""))
     return request.url.scheme == "https" or host in _LOOPBACK
 

@@ -34,15 +34,15 @@ SILENT_SECONDS: Final = 60.0
 #: Lingering close, after a response that did not wait for the body: its sender gets to read it.
 LINGER_SECONDS: Final = 2.0
 LINGER_BYTES: Final = 8 * 1024 * 1024
-#: Most connections, where the system sets no limit.
+#: Most connections, whatever the system allows.
 MOST_CONNECTIONS: Final = 10_000
 #: Least time between two log lines about it.
 _TELL_SECONDS: Final = 60.0
 
 
 def most_connections() -> int:
-    """Return half of this process's file descriptors: the rest is for its files, databases,
-    programs and calls, which strangers must not use up."""
+    """Return half of this process's file descriptors, or `MOST_CONNECTIONS` if that is less: the
+    rest is for its files, databases, programs and calls, which strangers must not use up."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS if most == resource.RLIM_INFINITY else min(most // 2, MOST_CONNECTIONS)
 

@@ -125,7 +125,7 @@ class LateRoute(APIRoute):
 
 
 class JsonRoute(LateRoute):
-    """Route that parses the body instead of FastAPI, and only if the request carries a token."""
+    """Route that refuses a request without a token, and parses the body in place of FastAPI."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()

@@ -159,7 +159,7 @@ def components(kinds: Any) -> dict[str, dict[str, Any]]:
 
 
 def _is_shape(kind: Any) -> bool:
-    """Also a value of the model, where an answer has all its fields."""
+    """Return whether a type has declared fields: a TypedDict, or a dataclass of the model."""
     return is_typeddict(kind) or is_dataclass(kind)
 
 

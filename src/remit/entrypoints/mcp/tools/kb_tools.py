@@ -92,7 +92,8 @@ def build(app: App) -> tuple[Tool, ...]:
         return {"files": listed}
 
     async def copy(caller: Caller, file: dict[str, Any], folder: str) -> str | None:
-        """Return the path of a read-only copy in the run's workspace, made once per version."""
+        """Return the path of a read-only copy in the run's workspace, made once per version; None
+        if the right to the file has ended."""
         name = f"{file['id']}.v{file['version']}"
         place = Path(folder, ".kb", name)
         if not await library.run(os.path.lexists, place):

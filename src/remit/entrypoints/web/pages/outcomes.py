@@ -171,7 +171,7 @@ async def create(visit: Visit) -> Done:
 
 
 async def create_part(visit: Visit, parent: str) -> dict[str, Any]:
-    """A part of an outcome, as the form describes it."""
+    """Create the part of an outcome that the form describes."""
     return await visit.site.app.library.create_outcome(
         visit.caller,
         parent=parent,

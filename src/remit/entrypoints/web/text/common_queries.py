@@ -46,7 +46,7 @@ def grantable(visit: Visit, company: str) -> list[tuple[str, str]]:
 
 
 def open_outcomes(visit: Visit, company: str, agent: str) -> list[tuple[str, str]]:
-    """Open outcomes of an agent, for such a field."""
+    """Return the id and the title of open outcomes of an agent, as options of a field."""
     found = visit.ask(
         outcomes.listing, company=company, owner=agent, status="open", limit=MOST_OFFERED
     )

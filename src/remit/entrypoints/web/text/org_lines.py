@@ -31,7 +31,7 @@ class Line:
     #: Whether a list of reports follows, and how many lists end here.
     opens: bool
     closes: int
-    #: Number of agents below that are not shown.
+    #: Number of agents below, if direct reports of it are not shown; else 0.
     hidden: int
 
 

@@ -45,7 +45,8 @@ def _offered(
     *,
     board: bool = False,
 ) -> Callable[[Visit], Offered]:
-    """The things that a verb lists, for who sees the whole company and may perhaps change it."""
+    """Return a query of the things that a verb lists, for visitors who see the whole company;
+    with `board`, only for those on the board."""
 
     def offer(visit: Visit) -> Offered:
         if not visit.whole or (board and not visit.decides):

@@ -50,7 +50,7 @@ def _lines(text: str) -> list[str]:
 
 
 def changed(old: list[str], new: list[str]) -> list[tuple[str, str]]:
-    """All lines of both, with what became of them."""
+    """Return all lines of both texts, each marked as same, removed or added."""
     found: list[tuple[str, str]] = []
     for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if kind == "equal":

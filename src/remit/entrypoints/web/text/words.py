@@ -65,7 +65,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 
 def without_commands(text: str) -> str:
-    """Remove sentences with commands: a page has buttons."""
+    """Remove sentences with commands, unless all have one: a page has buttons."""
     if "`remit " not in text:
         return text
     kept = [one for one in _SENTENCE_END.split(text) if "`remit " not in one]

@@ -174,7 +174,7 @@ def _draw_ends(found: dict[str, Any], title: str, *, note: bool = False) -> None
 def _letter(
     session: Session, text: str | None, subject: str, attach: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Text and attachments of a letter; nothing is stored before all of it is there."""
+    """Return body and attachments of a letter; no file is stored before all are found."""
     attached = [_attachment(session, one) for one in attach]
     said = {**_text(session, text, subject), "subject": subject}
     return {**said, "attachments": [_stored(session, one) for one in attached]}

@@ -254,7 +254,7 @@ def _last(path: str) -> str:
 
 
 async def tell(visit: Visit) -> Done:
-    """Send mail to an agent at the top: the first wish of a new company."""
+    """Send a wish to an agent at the top of the company."""
     company = await visit.look(entered)
     text = visit.form.text("body")
     if not text:
@@ -323,7 +323,7 @@ async def raise_limit(visit: Visit) -> Done:
 
 
 async def raise_budget(visit: Visit) -> Done:
-    """Raise an agent's monthly budget, from the item about its end."""
+    """Raise an agent's monthly budget, from the item that says it is used up."""
     amount = number_or_none(visit.form.text("to"), "to")
     tokens = visit.form.text("kind") == "tokens"
     name, factor = ("budgetMonthlyTokens", 1) if tokens else ("budgetMonthlyCents", 100)

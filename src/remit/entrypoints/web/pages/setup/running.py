@@ -197,7 +197,8 @@ def _budget_rows(visit: Visit) -> list[Row]:
 
 
 def _spent(side: Mapping[str, Any]) -> int:
-    """Return what was spent of a budget, with those below it, so that the row adds up."""
+    """Return what was spent: of a budget with the agents below, so that the row adds up; without
+    a budget, by the agent alone."""
     return int(side["spent_by_itself"] if side["limit"] is None else side["spent"])
 
 
