@@ -122,6 +122,8 @@ def main() -> None:
     for order in sys.stdin:
         pid = os.fork()
         if not pid:
+            # By itself, before it says anything else.
+            say("born", os.getpid())
             code = 1
             try:
                 asyncio.run(asyncio.wait_for(_live(Life(**json.loads(order))), SECONDS / 2))
@@ -130,7 +132,6 @@ def main() -> None:
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        say("born", pid)
         say("died", os.waitpid(pid, 0)[1])
 
 

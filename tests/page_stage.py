@@ -102,14 +102,14 @@ class Proposals:
             about |= {"url": f"{forge.base}/acme/site.git", "username": "bot"}
             about |= {"secret": "web-forge", "forge": forge.kind}
         self.repo = office.board.must("POST", office.path("repos"), about)["id"]
-        # Its bundle says that it is of somebody with this name.
         self.author = office.agent("author" if forge else self.name)
         grant = {"to": self.author["id"], "resource": f"repo:{self.name}", "level": "propose"}
         office.board.must("POST", office.path("grants"), grant)
 
     def propose(self, files: dict[str, str], **more: Any) -> str:
         app = self.office.running.app
-        given = self.there.proposal(app, files, name=self.name, **more)
+        author = self.author["name"]
+        given = self.there.proposal(app, files, author=author, name=self.name, **more)
         run = self.office.begin(self.author)
         made = self.office.do(app.gate(Caller(run.token), proposals.propose, **given))
         self.office.end(run)

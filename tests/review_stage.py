@@ -39,15 +39,20 @@ class Checkout:
         return git(self.work, "rev-parse", "HEAD")
 
     def proposal(
-        self, app: App, files: dict[str, str], branch: str = "fix", **more: Any
+        self,
+        app: App,
+        files: dict[str, str],
+        branch: str = "fix",
+        author: str = "author",
+        **more: Any,
     ) -> dict[str, Any]:
-        """A branch from main with these files; as `repo_propose` brings it in."""
+        """A branch from main with these files; as `repo_propose` of an agent brings it in."""
         if git(self.work, "branch", "--show-current") != branch:
             git(self.work, "checkout", "--quiet", "-B", branch, "main")
         head = self.write(files)
         base = git(self.work, "merge-base", "main", head)
         paths = git(self.work, "diff", "--name-only", "-z", base, head).split("\0")
-        ours = f"refs/remit/author/{branch}"
+        ours = f"refs/remit/{author}/{branch}"
         git(self.work, "update-ref", ours, head)
         bundle = subprocess.run(
             ["git", "-C", str(self.work), "bundle", "create", "-", f"^{base}", ours],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from remit.adapters.contract import Check
 from remit.channels import registry
@@ -14,9 +13,6 @@ from remit.errors import RemitError
 from remit.runtime.secrets.values import SecretOf
 from remit.services.chat.commands import COMMANDS
 from remit.services.connections.shapes import ConnectionShape
-
-if TYPE_CHECKING:
-    pass
 
 PROBE_SECONDS = 20.0
 
