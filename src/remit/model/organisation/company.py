@@ -24,7 +24,7 @@ class Company:
     #: The model of agents that agents create, unless told otherwise.
     chat_llm_provider: str | None = None
     chat_llm_model: str | None = None
-    #: After how many hours each what does not move is looked at again, such as "1, 4, 24".
+    #: Hours after which an outcome without progress is reviewed again, such as "1, 4, 24".
     review_hours: str = DEFAULT_REVIEW_HOURS
     #: JSON text: what the permission levels bundle, where the board changed it.
     permission_policy: str = "{}"
