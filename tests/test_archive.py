@@ -910,7 +910,7 @@ def test_an_imported_binding_waits_until_somebody_here_says_its_secret(
     anew: Any = {**here, "agent": company.ceo.id}
     with pytest.raises(NotFound, match="no secret 'other'"):
         other.call(other.board, bindings.add, **anew, kind="slack", config={"secretRef": "other"})
-    with pytest.raises(BadInput, match="url: left out"):
+    with pytest.raises(BadInput, match="The export left out url"):
         other.call(other.board, bindings.add, **anew, kind="webhook")
     made = other.call(other.board, bindings.add, **anew, kind="slack")
     assert made["adapter_config"] == {"secretRef": "slack", **rooms}

@@ -76,7 +76,7 @@ def test_names_and_modes_that_mean_more_somewhere_are_refused(
 )
 def test_a_name_where_git_keeps_its_own_is_refused_whatever_git_says(path: str) -> None:
     """git refuses most of them before; which, depends on its version."""
-    with pytest.raises(BadInput, match="lies where git keeps its own"):
+    with pytest.raises(BadInput, match="a part that git reserves"):
         proposals._check_path(path)
 
 
@@ -422,9 +422,9 @@ def test_what_belongs_into_lfs_is_refused_and_what_lies_beside_it_is_taken(
     copy = run.workspace / "site"
     git(copy, "config", "filter.lfs.clean", "cat")
     for branch, files, why in [
-        ("new", {"b.bin": pointer("b")}, "b.bin is a pointer of Git LFS"),
-        ("unasked", {"c.txt": pointer("c")}, "c.txt is a pointer of Git LFS"),
-        ("changed", {"a.bin": pointer("other")}, "a.bin is a pointer of Git LFS"),
+        ("new", {"b.bin": pointer("b")}, "b.bin is a Git LFS pointer"),
+        ("unasked", {"c.txt": pointer("c")}, "c.txt is a Git LFS pointer"),
+        ("changed", {"a.bin": pointer("other")}, "a.bin is a Git LFS pointer"),
         ("contents", {"a.bin": "large\n"}, "a.bin is kept in Git LFS"),
         ("more", {"d/e.bin": "large\n"}, "d/e.bin is kept in Git LFS"),
         ("rule", {".gitattributes": "*.dat filter=lfs\n", "f.dat": "x\n"}, "f.dat is kept in"),

@@ -821,7 +821,7 @@ def test_what_comes_twice_is_dealt_with_once_and_who_lost_the_lease_stores_nothi
     chat.listen()
     chat.epoch = old
     chat.outside.say("Late.", "eve")
-    with pytest.raises(Exception, match="somebody else's"):
+    with pytest.raises(Exception, match="another worker holds it"):
         chat.store()
 
 

@@ -670,7 +670,7 @@ def test_a_job_that_its_workers_do_not_survive_is_given_up(
         clocked.clock.advance(11 * SECOND)  # type: ignore[attr-defined]
         clocked.call(as_system(), job_queue.take_over, job=job, epoch=epoch)
     assert statuses(clocked) == ["failed"]
-    said = "Background job failed: its worker weak was not heard of any more"
+    said = "Background job failed: its worker weak stopped responding"
     assert only_answer(clocked, dev) == said
 
 

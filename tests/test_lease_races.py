@@ -77,7 +77,7 @@ def test_who_was_heard_of_again_keeps_its_run(company: Company) -> None:
     until = company.call(as_system(), run_queue.held)[run.id]
     asked: Any = {"held": [(agent.id, 1)], "lease": 20 * MINUTE}
     assert company.call(as_system(), run_queue.renew, **asked) == []
-    with pytest.raises(Conflict, match="heard of again"):
+    with pytest.raises(Conflict, match="renewed the lease"):
         company.call(as_system(), run_queue.take_over, run=run.id, until=until)
     assert company.call(as_system(), run_queue.held).keys() == {run.id}
 

@@ -730,7 +730,7 @@ def test_an_agent_stops_and_lets_go_on_who_works_below_it(firm: Firm) -> None:
     below: Any = {"agent": "worker", "subtree": True}
     halt = firm.call(firm.manager, "agent_control", **below, action="stop", note="Wait")
     assert (halt["level"], halt["agent"], halt["already"]) == ("subtree", "worker", False)
-    assert refused(firm.worker, "mail_inbox").startswith("stopped: You and those you work with")
+    assert refused(firm.worker, "mail_inbox").startswith("stopped: Your part of the company")
     with pytest.raises(ConnectionError, match="Next: End your run"):
         firm.tools(firm.worker)
     lifted = firm.call(firm.manager, "agent_control", **below, action="go")

@@ -694,7 +694,7 @@ def test_usual_addresses_are_taken(small: Company) -> None:
     ("url", "more", "sentence"),
     [
         ("/srv/git/a.git", {"secret": "key"}, "A folder of this machine needs no secret"),
-        ("https://example.com/a.git", {"username": "me"}, "A username alone opens nothing"),
+        ("https://example.com/a.git", {"username": "me"}, "A username needs a secret"),
     ],
 )
 def test_descriptions_that_fit_no_remote_are_refused(

@@ -243,5 +243,5 @@ def test_a_system_that_cannot_tell_lets_tokens_be_used_and_says_so(
     for _ in range(2):
         asyncio.run(known.check(Place("one"), ("127.0.0.1", 1), ("127.0.0.1", 80)))
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "this system does not say whose a connection is"
+        "this system does not tell the owner of a connection"
     ]

@@ -110,11 +110,11 @@ def test_a_model_that_answers_is_named_with_the_time_it_took(
         (403, {"error": {"message": "forbidden"}}, "refuses the key"),
         (404, {"error": {"message": "unknown"}}, "has no model"),
         (400, {"error": {"message": "The model `x` does not exist"}}, "has no model"),
-        (400, {"error": {"message": "Your credit balance is too low"}}, "wants to be paid"),
+        (400, {"error": {"message": "Your credit balance is too low"}}, "requires payment"),
         (400, {"error": {"message": f"odd {KEY}"}}, "refuses the request (400): odd …"),
         (429, {"error": {"message": "slow down"}}, "its limit is reached (429)"),
         (503, "<html>", "an error of its own (503)"),
-        (302, "", "sends us elsewhere (302)"),
+        (302, "", "answers with a redirect (302)"),
         (200, "<html>hello</html>", "not as a model's server does"),
     ],
 )
@@ -135,7 +135,7 @@ def test_nobody_there_and_nobody_in_time(
 ) -> None:
     gone = {**cases(server)[kind], "baseUrl": "http://127.0.0.1:1/v1"}
     found = tried(kind, gone)
-    assert (found.ok, found.sentence) == (False, "Nobody answers at 127.0.0.1:1.")
+    assert (found.ok, found.sentence) == (False, "127.0.0.1:1 does not answer.")
     monkeypatch.setattr(probe.ask, "__defaults__", (0.1,))
     server.silent = True
     found = tried(kind, cases(server)[kind])

@@ -148,7 +148,7 @@ class App:
         await within(
             CLOSE_SECONDS,
             asyncio.gather(*stopping, self._stop_housekeeping(), self.repos.close()),
-            "something that goes on by itself",
+            "a background loop",
         )
         await within(CLOSE_SECONDS, asyncio.to_thread(self.close), "the database")
 

@@ -131,11 +131,11 @@ class Http(Adapter):
         except OSError as error:
             return Check(
                 False,
-                f"Nobody answers at {host}:{port} ({error.strerror or type(error).__name__}).",
+                f"{host}:{port} cannot be reached ({error.strerror or type(error).__name__}).",
                 "Start the remote agent, or correct `url`.",
                 facts,
             )
-        return Check(True, f"Somebody answers at {host}:{port}.", "", facts)
+        return Check(True, f"{host}:{port} accepts connections.", "", facts)
 
     async def run(self, context: RunContext) -> RunResult:
         config: HttpConfig = context.config

@@ -29,7 +29,7 @@ class Human(Adapter):
         self, config: HumanConfig | None = None, environment: Environment | None = None
     ) -> Check:
         del config, environment  # a person needs neither
-        return Check(True, "It can be used as soon as somebody takes the seat.")
+        return Check(True, "It can be used as soon as a person takes the agent's seat.")
 
     async def run(self, context: RunContext) -> RunResult:
         raise Unsupported(

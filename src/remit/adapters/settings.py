@@ -111,10 +111,10 @@ Dollars = Annotated[float, Field(ge=0, le=10_000)]
 class Prices(Config):
     """Prices of a model's provider for a million tokens, in dollars."""
 
-    input: Dollars = Field(description="For what the model reads.")
-    output: Dollars = Field(description="For what it writes.")
+    input: Dollars = Field(description="Price of input tokens.")
+    output: Dollars = Field(description="Price of output tokens.")
     cached: Dollars | None = optional(
-        "For what it reads from the provider's cache. null: the same as input."
+        "Price of input tokens from the provider's cache. null: the same as input."
     )
 
 

@@ -93,7 +93,8 @@ class EmailConfig(Config):
     )
     authserv_id: Line = Field(
         description="Name of your receiving server in the headers "
-        "`Authentication-Results` that it writes. Who it does not vouch for is not heard."
+        "`Authentication-Results` that it writes. Mail is ignored if it did not authenticate its "
+        "sender."
     )
     allow: Annotated[
         list[Annotated[str, Field(max_length=200), AfterValidator(_pattern)]], Field(max_length=200)

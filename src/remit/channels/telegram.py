@@ -67,8 +67,8 @@ class TelegramConfig(Config):
     )
     hear: Literal["addressed", "all"] = Field(
         default="addressed",
-        description="In groups: only what names the bot, answers it or is a command, or all that "
-        "Telegram shows it (its privacy mode is @BotFather's to change).",
+        description="In groups: only messages that mention the bot, reply to it or are commands, "
+        "or all that Telegram shows it (@BotFather sets its privacy mode).",
     )
     webhook_url: Annotated[str, Field(max_length=200), AfterValidator(_public)] | None = Field(
         default=None,

@@ -101,7 +101,7 @@ class Api:
             parts, ours = urlsplit(there), urlsplit(self._base)
             private = self._private or parts.hostname == ours.hostname
             if parts.scheme != "https" and not (private and parts.scheme == ours.scheme):
-                raise ForgeFailed("the log is nowhere that is asked")
+                raise ForgeFailed("the forge redirects the log to an address without HTTPS")
             answer = await self._call("GET", there, {}, private=private, tail=True)
             if answer.status != 200:
                 raise ForgeFailed(f"the log was answered with {answer.status}")
@@ -130,7 +130,9 @@ class Api:
         if 200 <= status < 300 or (status == 304 and tag is not None) or (tail and status < 400):
             return answer
         if 300 <= status < 400:
-            raise ForgeFailed("the forge sends us elsewhere, where we do not go", status=status)
+            raise ForgeFailed(
+                "the forge answers with a redirect, which is not followed", status=status
+            )
         raise self._refused(answer)
 
     async def _call(

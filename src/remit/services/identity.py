@@ -88,6 +88,6 @@ def _refuse_stopped(tx: Transaction, found: Identity) -> None:
     """Refuse an agent's token while a halt covers the agent."""
     halt = next(iter(tx.all(COVERING, company=found.company_id, agent=found.agent_id)), None)
     if halt is not None:
-        what = "The company was" if halt.agent_id is None else "You and those you work with were"
+        what = "The company was" if halt.agent_id is None else "Your part of the company was"
         because = f": {halt.note}" if halt.note else "."
         raise Stopped(f"{what} stopped at {to_iso(halt.created_at)}{because}")

@@ -104,7 +104,7 @@ class Leases(Generic[R]):
         Workers renew without the company's lock, so a check before the change is not enough.
         """
         if not self._change(ctx, self._rows.seize, held, until=until):
-            raise Conflict("Its worker was heard of again.")
+            raise Conflict("Its worker renewed the lease meanwhile.")
 
     def fenced(self, ctx: Context, statement: Statement[None], held: Held, **values: Any) -> None:
         """Run a change that requires the lease; raises if it was lost."""
@@ -112,7 +112,8 @@ class Leases(Generic[R]):
             raise self.lost()
 
     def lost(self) -> Conflict:
-        return Conflict(f"The {self._rows.noun} is over, or somebody else's.", code="lost")
+        sentence = f"The lease of the {self._rows.noun} has ended, or another worker holds it."
+        return Conflict(sentence, "Stop working on it.", code="lost")
 
     def holds(self, name: str) -> Verb[[], dict[Held, Micros]]:
         """Declare the query `name.held`: every leased row, and when its lease expires."""
@@ -278,7 +279,7 @@ class Deliveries(Queue[D]):
             raise self.lost()
         if until is not None:
             self.seize(ctx, (item, epoch), until)
-        why = f"{found.worker} was not heard of any more; {MAY_HAVE_IT}"
+        why = f"{found.worker} stopped responding; {MAY_HAVE_IT}"
         answer = self.failed(ctx, item, epoch, why, for_good=for_good, backoff=(0,), most=most)
         return _told(ctx, found, why, answer, gave_up)
 

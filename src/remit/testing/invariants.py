@@ -91,7 +91,7 @@ RULES: dict[str, str] = {
     "who is gone is bound to nothing": """
         SELECT b.id, a.name FROM agent_bindings b JOIN agents a ON a.id = b.agent_id
         WHERE a.status = 'terminated' AND b.removed_at IS NULL""",
-    "nobody holds two leases of the future": """
+    "no agent finished more wakes than it was given": """
         SELECT agent_id FROM agent_leases WHERE wake_seq < done_seq""",
 }
 

@@ -309,7 +309,7 @@ def _decide(verb: Verb[..., Any]) -> Any:
         words = str(wanted or "").lower()
         chosen = [one for one in found if words in str(one["payload"]).lower()]
         if not chosen:
-            raise Failed(f"nothing that is asked for matches {wanted!r}")
+            raise Failed(f"no pending approval matches {wanted!r}")
         for one in chosen:
             stage.do(verb, approval=one["id"], expected_revision=one["revision"])
 

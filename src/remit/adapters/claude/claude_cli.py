@@ -244,7 +244,7 @@ class Events:
         if status in _HOPELESS:
             sentence = f"The model's server refuses the key ({status})."
             if status == 402:
-                sentence = "The model's server wants to be paid first (402)."
+                sentence = "The model's server requires payment (402)."
             self.hopeless = (seen.reason if seen else "auth", sentence)
         elif self._delay_ms > _LONGEST_WAIT_MS:
             seconds = self._delay_ms / 1000

@@ -166,7 +166,7 @@ def _unreachable(host: str, why: str, *, here: bool) -> Tried:
         )
     step = "Start what should answer there, or correct the address"
     proxies = "" if here else "; HTTPS_PROXY and NO_PROXY count"
-    return Tried(False, f"Nobody answers at {host}.", f"{step}{proxies}.")
+    return Tried(False, f"{host} does not answer.", f"{step}{proxies}.")
 
 
 def _judged(
@@ -212,7 +212,10 @@ def _refused(
     seen = faults.by_status(status, words, headers)
     fault = seen.fault if seen else None
     if fault is Fault.BILLING:
-        sentence, step = f"{host} wants to be paid first ({status}).", "Look at the account there."
+        sentence, step = (
+            f"{host} requires payment ({status}).",
+            "Check the account's balance there.",
+        )
     elif fault is Fault.RATE:
         sentence = f"{host} takes the key, but its limit is reached ({status})."
         step = "Wait; runs are held until it passes."
@@ -220,7 +223,7 @@ def _refused(
         sentence = f"{host} answers with an error of its own ({status})."
         step = "Try again later; runs are held until it passes."
     elif 300 <= status < 400:
-        sentence = f"{host} sends us elsewhere ({status}), which is not followed."
+        sentence = f"{host} answers with a redirect ({status}), which is not followed."
         step = "Set the address at which the model itself answers."
     else:
         sentence, step = f"{host} refuses the request ({status}).", "Look at the address."

@@ -43,13 +43,13 @@ class Fault(StrEnum):
     RATE = "rate"
     #: The provider is in trouble.
     OVERLOAD = "overload"
-    #: The provider demands payment.
+    #: The provider requires payment.
     BILLING = "billing"
     #: The provider could not be reached, or an answer was cut off in the middle.
     NETWORK = "network"
     #: Somebody stopped it.
     STOPPED = "stopped"
-    #: Its worker died, or its lease expired.
+    #: Its worker died, or stopped responding.
     LOST = "lost"
 
 

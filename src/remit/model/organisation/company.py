@@ -24,7 +24,7 @@ class Company:
     #: Default model of agents that agents create.
     chat_llm_provider: str | None = None
     chat_llm_model: str | None = None
-    #: Hours until each review of an outcome that does not move, such as "1, 4, 24".
+    #: Hours after which an outcome without progress is reviewed again, such as "1, 4, 24".
     review_hours: str = DEFAULT_REVIEW_HOURS
     #: JSON text: the permission levels that the board changed.
     permission_policy: str = "{}"

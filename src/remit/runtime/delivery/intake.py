@@ -48,7 +48,7 @@ class IntakeLoop(Deliveries):
         except (Undelivered, RemitError):
             raise
         except Exception as error:
-            log.exception("something that came could not be dealt with")
+            log.exception("an incoming message could not be handled")
             raise Undelivered(f"it failed ({type(error).__name__})") from error
 
     async def _handle(self, claimed: shapes.ClaimedIntakeShape) -> None:

@@ -71,7 +71,10 @@ class JobContext(Context):
             deny(OVER, "The budget of its sender is used up.").enforce()
 
     async def reported(self) -> RunResult:
-        raise Unsupported("A background job has nobody elsewhere to wait for.")
+        raise Unsupported(
+            "A background job cannot wait for the report of a remote agent.",
+            "Return the result when the adapter's call ends.",
+        )
 
     async def close(self) -> None:
         """End all processes of the job."""

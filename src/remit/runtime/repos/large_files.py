@@ -32,7 +32,7 @@ def kept_outside(attributes: bytes) -> set[str]:
 
 def refuse_pointer(path: str) -> BadInput:
     return BadInput(
-        f"{path[:200]} is a pointer of Git LFS, and what it stands for is nowhere.",
+        f"{path[:200]} is a Git LFS pointer, and Remit does not upload its object.",
         _STEP,
         code="lfs",
     )

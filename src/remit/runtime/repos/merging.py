@@ -154,7 +154,7 @@ async def _request(forge: Forge, change: Change) -> Request:
         raise CannotMerge("its request was closed at the forge")
     about = (found.branch, found.head, found.target)
     if about != (change.remote_branch, change.head_commit, change.target):
-        raise CannotMerge("its request is about something else by now than what was looked at")
+        raise CannotMerge("the branch, commit or target of its request is not the reviewed one")
     return found
 
 
@@ -188,7 +188,7 @@ async def _refuse_another_base(mirror: Mirror, change: Change, tip: str) -> None
         found = b""
     if found.decode().split() != [change.base_commit]:
         raise CannotMerge(
-            f"it leaves {change.target} elsewhere by now than when it was looked at",
+            f"its merge base with {change.target} is not the one that was reviewed",
             conflicts=True,
         )
 
@@ -238,6 +238,6 @@ async def _tree(mirror: Mirror, tip: str, head: str) -> str:
         if error.said != _DISAGREE:
             raise
         raise CannotMerge(
-            "it changes the same lines as what came into the branch since", conflicts=True
+            "it conflicts with newer commits of the branch", conflicts=True
         ) from error
     return said.decode().split("\n", 1)[0].strip()

@@ -64,6 +64,7 @@ _BAD_IN_PATH = re.compile(r"[\x00-\x1f\x7f\\]")
 #: Names that some system reads as `.git`, also Windows; ignorable characters are removed before.
 _DOT_GIT = re.compile(r"(?i)^(\.git|git~\d+)[ .]*(:.*)?$")
 _IN = "refs/remit-in/head"
+_COMMIT_AGAIN = "Make the commits of the branch again with git."
 #: Header of an accepted bundle: prerequisites and one reference, without filters.
 _BUNDLE = re.compile(
     rb"# v[23] git bundle(?:\n@object-format=sha(?:1|256))?"
@@ -383,7 +384,7 @@ class Quarantine:
             _refuse_secret("The name of a file", path)
         for one in {*changed.values(), *on_the_way}:
             if one.mode == _SUBMODULE and one.mode + one.new != one.was + one.old:
-                raise _refused(one.path, "is a submodule, whose address nobody allowed")
+                raise _refused(one.path, "is a new or changed submodule, which is not allowed")
             if one.mode not in (_FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE):
                 raise _refused(one.path, f"has the mode {one.mode}")
             if one.mode == _LINK:
@@ -508,7 +509,7 @@ class Quarantine:
         head = written.get(tip, tip)
         # Ensure that the rewritten commits bring no other history along through odd parent lines.
         if not set(await self._unknown(tip=head)) <= set(written.values()):
-            raise BadInput("Its commits do not say what git reads in them.", "Commit it anew.")
+            raise BadInput("In its commits git reads other parents than Remit.", _COMMIT_AGAIN)
         return head
 
     async def bundle(self, ref: str, head: str, base: str) -> bytes:
@@ -541,9 +542,9 @@ def _path(name: bytes) -> str:
 def _check_path(path: str) -> None:
     parts = path.split("/")
     if len(path) > LONGEST_PATH or _BAD_IN_PATH.search(path) or path.startswith(("/", "-")):
-        raise _refused(path, "has a name that is not taken")
+        raise _refused(path, "has a path that is too long, or has characters that are not allowed")
     if any(part in ("", ".", "..") or _is_dot_git(part) for part in parts):
-        raise _refused(path, "lies where git keeps its own")
+        raise _refused(path, "has a path with a part that git reserves, such as `.git` or `..`")
 
 
 def _is_dot_git(part: str) -> bool:
@@ -572,7 +573,7 @@ def _rewritten(raw: bytes, written: Mapping[str, str], who: CommitIdentity) -> b
     Only the headers that git itself reads are copied; a repeated header further down is dropped."""
     found = _COMMIT.match(raw)
     if found is None:
-        raise BadInput("A commit of the branch is none that git writes.", "Commit it anew.")
+        raise BadInput("A commit of the branch has headers unlike git's.", _COMMIT_AGAIN)
     tree, parents, *dates = found.groups()
     lines = [
         b"tree " + tree,

@@ -206,7 +206,7 @@ def looked_at(named: str | None, app_home: Path) -> Path:
     ours, mine = app_home.resolve(), Path.home().resolve()
     if any(one == path or path in one.parents for one in (ours, mine)) or ours in path.parents:
         raise BadInput(
-            f"{path} holds what is Remit's own, or a whole home.",
+            f"{path} contains files of Remit, or a whole home folder.",
             "Name the one folder that is needed.",
             code="folder_of_remit",
         )

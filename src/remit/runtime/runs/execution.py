@@ -253,7 +253,7 @@ async def _watch(working: asyncio.Task[RunResult], context: Context) -> tuple[st
         if quiet is not None:
             patience = quiet - context.signs.silence(context.run_id)
             if patience <= 0:
-                return "silent", f"nothing was heard of it for {quiet} seconds"
+                return "silent", f"it showed no activity for {quiet} seconds"
             left = min(left, patience)
         await asyncio.wait([working], timeout=left)
     return None

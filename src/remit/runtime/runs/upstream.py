@@ -110,7 +110,7 @@ class Program:
             pending.append(rest)
             size += len(rest)
             if size > LONGEST_LINE or self._heard > MOST_UNASKED:
-                raise TooLarge("it says more than anybody can take")
+                raise TooLarge("its output exceeds the limit, of one line or without a request")
 
     async def say(self, line: bytes) -> None:
         assert self._process.stdin is not None
@@ -120,7 +120,7 @@ class Program:
     async def last_words(self) -> str:
         """Return a phrase about how the program ended, after its output has ended."""
         if not await self._gone(_SETTLE_SECONDS):
-            return "it stopped talking"
+            return "it closed its output"
         return f"it ended with {self._process.returncode}"
 
     async def _gone(self, seconds: float) -> bool:

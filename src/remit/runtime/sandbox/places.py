@@ -107,7 +107,8 @@ class Places:
             self._can_tell = peers.can_tell()
             if not self._can_tell:
                 log.warning(
-                    "this system does not say whose a connection is: run tokens are good everywhere"
+                    "this system does not tell the owner of a connection: run tokens work "
+                    "everywhere"
                 )
         return self._can_tell
 

@@ -74,7 +74,7 @@ class Found:
         ]
         if isinstance(self.sandbox, Landlock):
             held[1] = "processes: it signals only its own, reads of itself, and they end with it"
-            held.append("sockets: it connects to none that is a file")
+            held.append("sockets: it cannot connect to Unix sockets in the file system")
         if isinstance(self.sandbox, Landlock) or "--disable-userns" in self.sandbox.user_namespace:
             held.append("namespaces: it cannot make new ones")
         if isinstance(self.sandbox, Landlock) or self.sandbox.filter:
@@ -108,13 +108,13 @@ class Found:
         ]
         if isinstance(self.sandbox, Landlock):
             free += [
-                "names: if it knows that of a file elsewhere, it learns whose and how large it is",
-                "numbers: it learns which numbers of processes are taken, and not by whom",
+                "names: with the path of a file elsewhere it can look up its owner and its size",
+                "numbers: it can find out which process ids are in use, but not by whom",
             ]
         if cgroups.MEMORY not in cgroups.look().bound:
             free.append("memory of all its processes together: there is no cgroup for it")
         if isinstance(self.sandbox, Bubblewrap) and not self.sandbox.filter:
-            free.append("kernel: all calls are open that need no rights")
+            free.append("kernel: system calls that need no privileges are not filtered")
         if not self._has_limits:
             free.append("limits: prlimit is not installed")
         if not self._bounds_processes:

@@ -122,7 +122,7 @@ class Command(Source):
         except TimeoutError:
             raise cannot(
                 f"{argv[0]!r} took longer than {COMMAND_SECONDS:.0f} seconds.",
-                "Let it answer without asking anybody.",
+                "Use a command that answers without a prompt.",
             ) from None
         finally:
             await end_child(process)

@@ -68,7 +68,7 @@ def show(ctx: Context, *, change: ChangeRef) -> shapes.ChangeDetailShape:
     ),
 )
 def status(ctx: Context, *, change: ChangeRef | None = None) -> list[shapes.ChangeDetailShape]:
-    """One change, or the open ones of the calling agent and the last that ended."""
+    """One change, or the calling agent's open ones and its last three that were closed."""
     if change is not None:
         return [detail(ctx, required(ctx, change, Action.CHANGE_READ))]
     lookup.company_of_caller(ctx, None)

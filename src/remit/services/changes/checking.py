@@ -218,7 +218,7 @@ def _tell_broken(ctx: Context, found: ChangeCheck, why: str) -> None:
 
 
 def _tell_lost(ctx: Context, found: ChangeCheck, _: str) -> None:
-    _tell_broken(ctx, found, "whoever ran it was not heard of any more, every time")
+    _tell_broken(ctx, found, "its worker stopped responding in each attempt")
 
 
 failed = _QUEUE.fails("checks", gave_up=_tell_broken)

@@ -136,8 +136,8 @@ def merge(
     method: Annotated[str, MergeMethod, Help("How its commits come into the branch.")] = "merge",
     note: Judged = "",
 ) -> shapes.ChangeShape:
-    """Have a change taken into its branch: these commits and no others, once they passed the
-    required checks that still run."""
+    """Merge exactly these commits of a change, once the required checks that are still running
+    have passed."""
     found = changes.required(ctx, change, Action.CHANGE_MERGE)
     _same(found, head, base)
     forge = changes.repo_of(ctx, found).forge

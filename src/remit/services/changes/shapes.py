@@ -107,7 +107,7 @@ class ChangeCommentShape(TypedDict):
 
 
 class ChangeCheckShape(NamedShape):
-    """Run on the author's code."""
+    """A check of a change, or a status that its forge reports."""
 
     source: Annotated[str, CheckSource]
     #: waiting, running, passed, failed, broken (it could not be run) or left.

@@ -205,7 +205,7 @@ def name_of(ctx: Context, repo: str) -> str:
     "watches.listing", AsRoute("GET /companies/{companyId}/forges", "list_forges", page="repo_id")
 )
 def listing(ctx: Context, *, company: CompanyRef | None) -> list[shapes.ForgeWatchShape]:
-    """Whether the forge of each repository answers, and why not."""
+    """The state of the forge of each repository: whether it answers, or its problem."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, on="repos")
     return [_view(ctx, one) for one in ctx.tx.all(statements.WATCHES_OF)]

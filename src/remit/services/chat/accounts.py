@@ -88,7 +88,7 @@ def mine(ctx: Context) -> list[shapes.LinkedAccountShape]:
 def revoke(
     ctx: Context, *, account: Annotated[str, Reference("linked account")]
 ) -> shapes.LinkedAccountShape:
-    """End a link of one's own; an operator may end anybody's. What it says is from outside then."""
+    """End one's own link; an operator may end anybody's. Its messages are a stranger's then."""
     _allow_own(ctx)
     found = ctx.tx.one(statements.ACCOUNT, id=account) if is_id(account) else None
     if found is None or (found.user_id != ctx.actor.id and not ctx.actor.operator):

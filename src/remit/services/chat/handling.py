@@ -145,7 +145,7 @@ def refused(ctx: Context, *, intake_id: str, epoch: int, sentence: str) -> shape
 def _said(ctx: Context, intake_id: str, epoch: int) -> Said:
     found = ctx.tx.one(statements.INTAKE.row, intake=intake_id)
     if found is None or found.epoch != epoch or found.document == "{}":
-        raise Conflict("It is dealt with, or somebody else's.", code="lost")
+        raise Conflict("The message is handled, or another process holds its lease.", code="lost")
     binding, document = receivers.source_of(ctx, found)
     if binding.removed_at is not None:
         raise NotFound("The agent is not bound here any more.")
@@ -278,7 +278,7 @@ def _refuse_flood(ctx: Context, said: Said) -> None:
         raise Unavailable("The agent has more unread mail than it can take.", code="inbox_full")
     until = limits.strangers_wait(ctx, agent, said.address)
     if until is not None:
-        sentence = f"Runs for strangers had their share of the hour, until {views.time(until)}."
+        sentence = f"Strangers have used up their runs of this hour, until {views.time(until)}."
         raise Unavailable(sentence, code=limits.REACHED)
 
 

@@ -146,7 +146,7 @@ def free(ctx: Context) -> None:
 def listing(
     ctx: Context, *, company: Annotated[CompanyRef, Help("The company.")] | None
 ) -> list[shapes.ReceiverShape]:
-    """Whether somebody listens for each binding whose channel does, and why not."""
+    """The receiver of each binding whose channel listens: its state, and its problem."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.BINDING_READ, on="bindings")
     return [view(ctx, one) for one in ctx.tx.all(statements.RECEIVERS_OF)]

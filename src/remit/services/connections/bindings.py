@@ -37,7 +37,7 @@ from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import preview_of
 from remit.store.messaging import channels as statements
 
-HELD = "It came with an import, and waits until its secret is said."
+HELD = "It was imported without its secret, and does not work until it has one."
 HELD_STEP = "Bind the agent again: `remit bind add AGENT CHANNEL --secret NAME`."
 
 
@@ -86,7 +86,7 @@ def _completed(held: Binding, config: Mapping[str, Any]) -> dict[str, object]:
     whole = {**json.loads(held.adapter_config), **config}
     missing = [key for key, value in whole.items() if _is_cut(value)]
     if missing:
-        raise BadInput(f"{', '.join(missing)}: left out of the export.", "Say what it is.")
+        raise BadInput(f"The export left out {', '.join(missing)}.", "Set it in the configuration.")
     return whole
 
 

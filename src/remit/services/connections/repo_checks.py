@@ -90,7 +90,7 @@ def set_check(
 def remove_check(
     ctx: Context, *, company: CompanyRef | None, repo: _RepoName, check: _CheckName
 ) -> shapes.RepoCheckShape:
-    """Run a check on nothing any more that is proposed from now on; it is not required either."""
+    """Remove a check: it is neither run nor required for what is proposed from now on."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(repo)}")
     found = repos.named(ctx, repo)

@@ -62,14 +62,14 @@ def wanted(**asked: object) -> RepoSpec:
     }
     kind = given.get("forge")
     if kind is None and any(asked.get(name) is not None for name in FORGE_FIELDS[1:]):
-        raise BadInput("Which forge is that of?", "Name it: github, gitlab or gitea.")
+        raise BadInput("Settings of a forge need its kind.", "Name it: github, gitlab or gitea.")
     found = RepoSpec(**given)
     if kind is not None:
         _check_forge(found)
     if is_local(found.url) and (found.username or found.secret):
         raise BadInput("A folder of this machine needs no secret.", "Leave it out.")
     if found.username and not found.secret:
-        raise BadInput("A username alone opens nothing.", "Name the secret that goes with it.")
+        raise BadInput("A username needs a secret.", "Name the secret with its password or token.")
     return found
 
 
@@ -117,7 +117,7 @@ def _check_forge(found: RepoSpec) -> None:
         )
     if found.api_secret is None and (found.secret is None or not is_https(found.url)):
         raise BadInput(
-            "Nothing opens the API of the forge.",
+            "The API of the forge needs a token.",
             "Name the secret with its token: --api-secret NAME.",
         )
     if found.label is not None and found.people == "[]":
@@ -168,7 +168,7 @@ class AroundForge(TypedDict, total=False):
     "repos.add",
     *(Added(name, None) for name in FORGE_FIELDS),
     AsRoute("POST /companies/{companyId}/repos", "add_repo", 201),
-    AsCommand("repo add", said="{name} is known.", spelled={"url": "address"}),
+    AsCommand("repo add", said="{name} is added.", spelled={"url": "address"}),
 )
 def add(
     ctx: Context,
@@ -184,7 +184,7 @@ def add(
     forge: Forge | None = None,
     **around: Unpack[AroundForge],
 ) -> shapes.RepoShape:
-    """Make a repository known; this instance then fetches it."""
+    """Add a repository; this instance then fetches it."""
     opened: dict[str, object] = {"username": username, "secret": secret}
     new = wanted(name=name, url=url, ref=ref, **opened, forge=forge, **around)
     lookup.company_of_caller(ctx, company)
@@ -197,7 +197,7 @@ def add(
 @command(
     "repos.set_forge",
     AsRoute("POST /companies/{companyId}/repos/{name}/forge", "set_forge"),
-    AsCommand("repo forge", said="{name} is as you say."),
+    AsCommand("repo forge", said="The forge of {name} is set."),
 )
 def set_forge(
     ctx: Context,
@@ -207,7 +207,7 @@ def set_forge(
     forge: Forge,
     **around: Unpack[AroundForge],
 ) -> shapes.RepoShape:
-    """Say anew what is around a repository; `none` for branches alone."""
+    """Replace the forge settings of a repository; `none`: branches only, no requests."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
@@ -234,7 +234,7 @@ def try_out(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> R
 def listing(
     ctx: Context, *, company: CompanyRef | None = None, after: str = "", limit: int = 100
 ) -> list[shapes.RepoShape | shapes.UsableRepoShape]:
-    """All of them for people; for an agent those that it may have, if need be after asking."""
+    """All repositories for people; for an agent those that it may have, some only on approval."""
     lookup.company_of_caller(ctx, company)
     agent = ctx.actor.kind is ActorKind.AGENT
     if agent and ctx.decide(Action.REPO_READ, CONFIGURING).allowed:

@@ -49,7 +49,7 @@ class NewsShape(TypedDict):
 
 
 class NotifiedShape(TypedDict):
-    """How a person is told."""
+    """How a person is notified, and the last notices."""
 
     user_id: str
     company_id: str | None
@@ -260,7 +260,7 @@ class TriedMcpServerShape(TriedToolsShape):
 
 
 class SigningKeyShape(TypedDict):
-    """The key that a company signs its commits with, by what anybody may know of it."""
+    """The public part of the key that signs a company's commits, and the name of its secret."""
 
     secret: str | None
     public_key: str | None

@@ -122,10 +122,10 @@ def take_over(
     """
     found = _held(ctx, job, epoch)
     if not alone and until is None and (found.lease_until or 0) > ctx.now:
-        raise Conflict("Its worker is heard of.")
+        raise Conflict("Its worker still holds the lease.")
     _QUEUE.seize(ctx, (job, epoch), found.lease_until if until is None else until)
     if found.attempts >= (1 if _message(ctx, found).at_most_once else MOST_ATTEMPTS):
-        error = f"its worker {found.worker} was not heard of any more"
+        error = f"its worker {found.worker} stopped responding"
         jobs.finish(ctx, found, ok=False, text="", error=error, usage={})
         return {"id": job, "status": JobStatus.FAILED.value}
     _QUEUE.fenced(ctx, statements.QUEUE.retry, (job, epoch), due=found.due_at, why=None)

@@ -160,7 +160,7 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> shapes.EndedShape:
     _LEASES.seize(ctx, (found.agent_id, found.epoch), until)
     known: shapes.RunEndShape = {
         "exit_reason": "lost",
-        "error": f"its worker {found.worker} was not heard of any more",
+        "error": f"its worker {found.worker} stopped responding",
     }
     finish(ctx, found, RunStatus.LOST, known)
     release(ctx, found, RunStatus.LOST, None, known)

@@ -64,7 +64,7 @@ class RunLogShape(TypedDict):
 
 
 class TranscriptEntryShape(TypedDict):
-    """A piece of what a run printed, as people read it."""
+    """An entry of a run's transcript."""
 
     number: int
     at: Moment | None

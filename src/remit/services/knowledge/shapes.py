@@ -10,7 +10,7 @@ from remit.services.shape_basics import Moment, OwnedShape
 
 
 class FileShape(OwnedShape):
-    """Of a file that may only be known of, what tells about its contents is left out."""
+    """A file. What tells about its contents is left out for callers who may not read it."""
 
     kind: NotRequired[Annotated[str, FileKind]]
     description: str

@@ -78,7 +78,7 @@ def _revivable(ctx: Context) -> list[Delivery]:
 
 @command("waiting.discard", AsRoute("POST /messages/{id}/discard", "discard_message"))
 def discard(ctx: Context, *, message: MessageRef) -> shapes.EndedShape:
-    """A person has seen a dead letter and lets it rest."""
+    """Dismiss a dead letter: it is not delivered again."""
     letter = _each_dead(ctx, message, outbox.discard, inbox.discard)
     wishes.end(ctx, letter.id, "discarded")
     ctx.record("message.discard", f"message:{letter.id}", {})

@@ -50,7 +50,7 @@ def loose_ends(
     """Open questions, schedules, jobs, deferred and dead mail of an agent and everybody below.
 
     The oldest of each kind, when there are very many; and signs that it, or somebody who reports
-    to it, has more to do than it gets on with.
+    to it, is overloaded.
     """
     if company is not None or not agent:
         lookup.company_of_caller(ctx, company)

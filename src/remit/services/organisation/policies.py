@@ -34,7 +34,7 @@ from remit.store.organisation import governance as statements
     AsCommand("policy show"),
 )
 def show(ctx: Context, *, company: CompanyRef | None = None) -> shapes.PolicyShape:
-    """Permission levels: their permissions, and how many agents have each."""
+    """The permission levels: what each allows and denies, and how many agents have it."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.POLICY_READ, on=f"company:{ctx.company}")
     return _view(ctx, permissions.current(ctx))

@@ -87,7 +87,7 @@ class WokenAgentShape(AgentShape):
 
 
 class PurgedShape(TypedDict):
-    """How many of each were taken out."""
+    """How many rows of each kind were deleted, and whether the memory was."""
 
     bindings: int
     tokens: int
@@ -185,7 +185,7 @@ class ChangedPolicyShape(PolicyShape):
 
 
 class FactShape(TypedDict):
-    """Somebody has a say over somebody or something."""
+    """A right that somebody has over an agent, an outcome or a resource."""
 
     who: str
     who_name: str
@@ -195,7 +195,7 @@ class FactShape(TypedDict):
 
 
 class SayShape(FactShape):
-    """Somebody gains or loses it."""
+    """A right that somebody gains or loses."""
 
     change: str
 

@@ -59,7 +59,7 @@ def create(
     | None = None,
     adapter_config: dict[str, object] | None = None,
 ) -> shapes.NewCompanyShape:
-    """A company of which the creator is the board, with its root outcome and its root agent."""
+    """A company with its root outcome and its root agent; its creator becomes a board member."""
     ctx.require(Action.COMPANY_CREATE, on="company")
     if ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(name)) is not None:
         raise AlreadyExists(f"There is a company named {name!r} already.")
@@ -125,7 +125,7 @@ class Settings(TypedDict, total=False):
     review_hours: (
         Annotated[
             str,
-            Help("After how many hours each what does not move is looked at again: `1, 4, 24`."),
+            Help("Hours after which an outcome without progress is reviewed again: `1, 4, 24`."),
         ]
         | None
     )
@@ -199,7 +199,7 @@ def change(
     """Rename a company, or change how it is run. An empty text takes a default back.
 
     `limits` are those to be changed; 0 or "none" turns one off. `expected` is what the caller saw
-    before; when somebody else was quicker, nothing is changed.
+    before; if it has changed since, the call is refused.
     """
     said: Arguments = {name: value for name, value in given.items() if value is not None}
     if not said:

@@ -33,7 +33,7 @@ class NewCompanyShape(CompanyShape):
 
 
 class ImportedShape(TypedDict):
-    """How many of each."""
+    """How many of each kind were imported."""
 
     agents: int
     outcomes: int

@@ -154,7 +154,7 @@ def create_token(
     company: CompanyRef | None,
     user: UserRef,
     label: Annotated[str, Text(LONGEST_LABEL, empty=True, one_line=True)] = "",
-    expires_at: Annotated[Moment, Help("ISO 8601; none means with what you came with, or never.")]
+    expires_at: Annotated[Moment, Help("ISO 8601; default: that of your own token, or never.")]
     | None = None,
 ) -> shapes.NewTokenShape:
     """A token for a person, which is in this answer and nowhere else. Only board members over the

@@ -56,8 +56,8 @@ def verify(
 ) -> shapes.VerifiedShape:
     """Whether the company's record is whole; if not, which event shows it.
 
-    Who can write to the database can build a whole new chain. A hash that was kept elsewhere and is
-    expected to be in it shows that too.
+    Who can write to the database can rebuild the chain of hashes. `expect` detects that too: a hash
+    that was kept elsewhere, which must be in the chain.
     """
     if expect is not None and not _HASH.fullmatch(expect):
         raise BadInput("expect must be 64 hex digits.", "Give a hash that verify printed.")

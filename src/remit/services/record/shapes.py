@@ -63,7 +63,7 @@ class FlawShape(TypedDict):
 
 
 class VerifiedShape(TypedDict):
-    """Whether the record is whole."""
+    """The result of verifying a record: whether it is intact, and its faults."""
 
     company_id: str | None
     ok: bool

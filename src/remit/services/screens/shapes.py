@@ -73,7 +73,7 @@ class AwaitingShape(TypedDict):
 
 
 class SignShape(TypedDict):
-    """A sign that an agent has more to do than it gets on with."""
+    """A sign that an agent is overloaded."""
 
     kind: str
     id: str

@@ -121,8 +121,8 @@ def _details(over: Means) -> dict[str, object]:
 
 @query("budgets.show", AsRoute("GET /agents/{id}/budget", "show_budget"))
 def show(ctx: Context, *, agent: AgentRef) -> shapes.BudgetShape:
-    """Of this month: the limit, what is reserved, spent and left. Money is in millionths of a
-    dollar. An agent without a budget of its own lives on the one that `paidBy` names."""
+    """An agent's budget of this month: the limit, what is reserved, spent and left. Money is in
+    millionths of a dollar. An agent without its own spends from the one that `paidBy` names."""
     found = lookup.agent_anywhere(ctx, agent)
     require_look(ctx, found.id, f"agent:{found.id}")
     return overview(ctx, found)

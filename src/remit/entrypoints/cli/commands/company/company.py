@@ -91,7 +91,7 @@ def show(session: Session, name: str | None) -> None:
 @option("--chat-model NAME", "Its model. An empty text takes it back.", field="chatLLMModel")
 @option(
     "--review-hours HOURS",
-    "After how many hours each what does not move is looked at again, such as 1,4,24.",
+    "Hours after which an outcome without progress is reviewed again, such as 1,4,24.",
     field="reviewHours",
 )
 @option(
