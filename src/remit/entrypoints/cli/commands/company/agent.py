@@ -34,7 +34,7 @@ agent = Group("agent", help="Agents and their keys.")
 
 
 @agent.command("list")
-@option("--all", "Terminated agents, too.", field="everybody")
+@option("--all", "Include terminated agents.", field="everybody")
 @limit_option
 @watch_option
 def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:

@@ -38,8 +38,8 @@ def simulate(
     with --adapter it costs what its model costs.
 
     Without --adapter the agents follow the scripts in the file, in a simulated company. With
-    --seeds, random companies are put through random doings, crashes and clock jumps instead, and
-    checked after every step.
+    --seeds, random operations, crashes and clock jumps are run on random companies instead, which
+    are checked after every step.
     """
     if (file is None) == (seeds is None):
         raise click.UsageError("Give a scenario file, or --seeds.")

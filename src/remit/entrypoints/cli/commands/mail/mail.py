@@ -133,11 +133,10 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 @option("--dry-run", "Only show what would end.")
 @option("--yes", "Do not ask.")
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
-    """Take back what you wrote, with what was made of it.
+    """Cancel a message that you sent, with the work that came of it.
 
-    Of what a letter to an agent led to, everything goes that has no other reason.
-
-    What would end is shown first.
+    A message to an agent ends with the outcomes, runs, hires and requests that it led to, except
+    those that something else also needs. What would end is shown first.
     """
     target = path("messages", id_, "cancel")
     if not (dry_run or yes or sys.stdin.isatty()):
@@ -253,8 +252,8 @@ def inbox(
 @click.command(cls=Command)
 @id_argument
 @option("--keep", "Leave it unread.")
-@option("--revive", "Put it back in line if it is a dead letter.")
-@option("--discard", "Let it rest if it is a dead letter.")
+@option("--revive", "Queue a dead letter again.")
+@option("--discard", "Discard a dead letter; its state is then cancelled.")
 def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) -> None:
     """Read a message and its thread.
 

@@ -75,9 +75,10 @@ def set_(
     input. It is kept in a file of the instance, so it can only be set on its machine, by whoever
     runs it.
 
-    --to approval=telegram,webhook sends approvals there; the kind `all` is for those without a way
-    of their own, `escalated` for what somebody else did not decide. Ways are webhook, command,
-    browser and kinds of channels; none is nowhere, usual takes it back.
+    --to approval=telegram,webhook sends approvals there; the kind `all` applies to kinds without a
+    setting of their own, `escalated` to what somebody else did not decide. Ways are webhook,
+    command, browser and kinds of channels; `none` sends a kind nowhere, `usual` removes its
+    setting.
     """
     body = _rules(**rules)
     if not (command or no_command or webhook or no_webhook or body):
