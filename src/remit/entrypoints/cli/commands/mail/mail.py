@@ -54,7 +54,7 @@ def send(
     wait: bool,
     timeout: float | None,
 ) -> int:
-    """Write to an agent, a person or the board.
+    """Send a message to an agent, a person or the board.
 
     TO is an agent's name, agent:NAME, user:NAME or board. The text comes from standard input when
     it is - or is left out. With --wait, Ctrl-C leaves the letter where it is.
@@ -131,7 +131,7 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 @click.command(cls=Command)
 @id_argument
 @option("--dry-run", "Only show what would end.")
-@option("--yes", "Do not ask.")
+@option("--yes", "Do not ask for confirmation.")
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     """Cancel a message that you sent, with the work that came of it.
 
@@ -221,7 +221,7 @@ def _stored(session: Session, attached: str | Path) -> str:
 
 @click.command(cls=Command)
 @option("--agent NAME", "Mail of this agent, instead of yours.", type=AGENT)
-@option("--all", "Also what was read already.", field="everything")
+@option("--all", "Include mail that was read.", field="everything")
 @option("--sent", "Letters you wrote, newest first, and their state.")
 @limit_option
 @watch_option
@@ -257,7 +257,7 @@ def inbox(
 def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) -> None:
     """Read a message and its thread.
 
-    What a person has read is no longer unread; what an agent has read is not thereby dealt with.
+    Mail that a person reads is marked as read; mail that an agent reads is not yet handled.
     """
     if revive and discard:
         raise click.UsageError("--revive and --discard exclude each other.")
@@ -290,7 +290,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
 @option("--all", "All that are listed.", field="everything")
 @limit_option
 def revive(session: Session, id_: str | None, everything: bool, limit: int) -> None:
-    """Put a dead letter back in line, or all that died through no fault of theirs.
+    """Queue a dead letter again, or all that failed through no fault of their own.
 
     Without ID and --all these are listed.
     """

@@ -43,8 +43,8 @@ run.shows(
 
 @run.command()
 @id_argument
-@option("--no-follow", "Only what is there already.")
-@option("--full", "Cut nothing: whole arguments and results.")
+@option("--no-follow", "Print what is there and exit.")
+@option("--full", "Show whole arguments and results.")
 @option("--raw", "Output of its program, as it was printed.")
 def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> None:
     """Show what a run says, calls and gets back, until it ends.
