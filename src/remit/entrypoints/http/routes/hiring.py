@@ -58,7 +58,7 @@ class ProposalBody(ConfigurationBody):
 
 
 class PermissionsBody(Body):
-    """The permission to create agents; there is no other to set, so other fields are refused."""
+    """The permission to create agents, the only one that can be set."""
 
     model_config = Body.model_config | {"extra": "forbid"}
 
