@@ -888,7 +888,7 @@ def test_refused_tokens_are_counted_and_said_once_in_a_while(
         assert wrong("GET", f"/api/me?{number}").status == 401
     assert running.client()("GET", "/api/me").status == 401  # brought none
     assert refusals.count - before == 40
-    assert said() == ["a token was refused that 127.0.0.1 brought to /api/me"]
+    assert said() == ["a token was refused: a request from 127.0.0.1 to /api/me"]
     monkeypatch.setattr(refusals, "_at", -1000.0)
     assert running.client("rmt_user_41")("GET", "/api/me").status == 401
     assert said()[1].endswith(", and 39 times before that since it was last said")

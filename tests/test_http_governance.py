@@ -720,7 +720,7 @@ def test_the_board_lets_a_model_be_asked_with_the_settings_of_an_agent(world: Wo
         assert world.ceo("POST", target, body).code == "board_only"
         other = world.board("POST", f"{path}/claude/test-environment", body)
         assert (other.status, other.json["error"]) == (
-            *(422, "That agent is run by llm, with settings of its own."),
+            *(422, "That agent has its own settings, of the adapter llm."),
         )
         assert world.board("POST", target, {**body, "adapterConfig": config}).status == 422
         assert world.board("POST", target, {"agentId": "nobody"}).status == 404

@@ -30,8 +30,8 @@ async def tried(
     if settings is not None:
         if config is not None or settings["adapter_type"] != adapter:
             raise BadInput(
-                f"That agent is run by {settings['adapter_type']}, with settings of its own.",
-                "Name that adapter and no adapterConfig, or leave the agent out.",
+                f"That agent has its own settings, of the adapter {settings['adapter_type']}.",
+                "Give that adapter without adapterConfig, or leave agentId out.",
             )
         config = settings["adapter_config"]
     found = await threads.CHECKS.run(checks.check, adapter, config, app.settings.home)

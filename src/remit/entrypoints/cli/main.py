@@ -70,7 +70,7 @@ _SECTIONS: Final = {
         ("work.event", "event why"),
         ("work.as_of", "as-of"),
     ),
-    "Keeping": (("instance.backup", "backup restore"),),
+    "Backups": (("instance.backup", "backup restore"),),
     "This command line": (
         ("instance.help", "help"),
         ("instance.completion", "completion"),

@@ -254,7 +254,7 @@ def shared_options() -> list[click.Parameter]:
             is_flag=True,
             expose_value=False,
             callback=_store("verbose"),
-            help="After a change, show the whole of what is there now.",
+            help="After a change, show all fields of the result.",
         ),
         *(
             click.Option(
@@ -522,6 +522,6 @@ LIMITED: Final[dict[str, Any]] = {
     "type": click.IntRange(min=0),
     "default": LIMIT,
     "show_default": True,
-    "help": "At most so many; 0 for all.",
+    "help": "The most to list; 0 for all.",
 }
 limit_option = click.option("--limit", **LIMITED)

@@ -11,10 +11,10 @@ from remit.entrypoints.cli.options import F, Session, option, pick, stated
 
 def token_options(command: F) -> F:
     for each in (
-        option("--list", "List them instead.", field="list_"),
-        option("--revoke ID", "Revoke one instead."),
+        option("--list", "List the tokens instead.", field="list_"),
+        option("--revoke ID", "Revoke this token instead."),
         option("--label TEXT", "Purpose.", default=""),
-        option("--expires TIME", "Until when it is good (ISO 8601).", field="expiresAt"),
+        option("--expires TIME", "Time when it expires (ISO 8601).", field="expiresAt"),
     ):
         command = each(command)
     return command

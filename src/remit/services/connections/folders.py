@@ -143,7 +143,7 @@ def listing(
 def remove(
     ctx: Context, *, company: CompanyRef | None, folder: Annotated[str, Reference("folder")]
 ) -> shapes.RemovedShape:
-    """Show a folder to no run any more. What is in a folder of the machine stays as it is; a copy
+    """Stop showing a folder to runs. What is in a folder of the machine stays as it is; a copy
     that Remit kept goes when the worker tidies up."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder[:36]}")

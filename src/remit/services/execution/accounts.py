@@ -59,7 +59,7 @@ def retry(
     account: Annotated[str, Reference("account")],
     company: CompanyRef | None = None,
 ) -> shapes.AccountShape:
-    """Try a closed account or set-up at once, because somebody saw to it."""
+    """Try a closed account or set-up at once, after its cause is fixed."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.CONFIG_CHANGE, on="accounts")
     found = _named(ctx, account)

@@ -96,7 +96,7 @@ def cancel(
     job: JobRef,
     reason: Annotated[Remark, Help("Why; whoever asked for it is told.")] | None = None,
 ) -> shapes.JobWithWaitShape:
-    """End a job, in line or under way. Its program ends as soon as its worker sees that."""
+    """End a job, queued or running. Its program ends as soon as its worker sees that."""
     ended = cancel_one(ctx, lookup.find(ctx, JOB, job), reason or "")
     return _view(ctx, lookup.find(ctx, JOB, ended["id"]))
 

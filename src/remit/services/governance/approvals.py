@@ -224,7 +224,7 @@ def reject(
     AsRoute("POST /approvals/{id}/request-revision", "request_revision", spelled=_NOTE),
     AsCommand(
         "approval revise",
-        "Send it back to be changed; say what with --note.",
+        "Send a request back for changes; say which with --note.",
         spelled={"expected_revision": "revision"},
     ),
 )
@@ -301,7 +301,7 @@ def resubmit(
 def cancel(
     ctx: Context, *, approval: ApprovalRef, note: DecisionNote | None = None
 ) -> shapes.ApprovalShape:
-    """Withdraw what one asked for, or what somebody below asked for."""
+    """Withdraw one's own request, or one of somebody below."""
     said = note or None
     found = _require(ctx, Action.APPROVAL_CANCEL, approval)
     new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, said)

@@ -19,7 +19,7 @@ from remit.store.messaging import mail as statements
 
 @command("waiting.revive", AsRoute("POST /messages/{id}/revive", "revive_message"))
 def revive(ctx: Context, *, message: MessageRef) -> shapes.EndedShape:
-    """Put a dead letter back in line, after somebody looked at it."""
+    """Queue a dead letter again, after somebody looked at it."""
     letter = _each_dead(ctx, message, outbox.revive, inbox.revive)
     ctx.record("message.revive", f"message:{letter.id}", {})
     return {"id": letter.id, "status": "queued"}

@@ -64,7 +64,7 @@ def invite(
 def create_link(
     ctx: Context, *, company: CompanyRef | None, user: UserRef, hours: Hours | None = None
 ) -> shapes.NewTokenShape:
-    """Another link for somebody who has a part in the company; those before it end."""
+    """Make a new sign-in link for a person of the company; their earlier links end."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
     found = users.member(ctx, user)

@@ -38,7 +38,7 @@ _CONFIGURED = frozenset(
 
 @query("overview.agent", AsRoute("GET /agents/{id}", "show_agent"), AsCommand("agent show"))
 def agent(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
-    """An agent; how it is configured only for those who may know."""
+    """An agent; its configuration only for those who may see it."""
     found = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
     return _with_configuration(found) if _readable(ctx, found) else _public(found)

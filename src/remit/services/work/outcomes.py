@@ -246,12 +246,12 @@ def _update(ctx: Context, new: Outcome) -> None:
     AsRoute("POST /outcomes/{id}/complete", "complete_outcome"),
     AsCommand(
         "outcome complete",
-        "Say that an outcome is accomplished; whose mandate it was is shut down.",
+        "Complete an outcome; for a mandate, its agent is shut down.",
         said="{title}: completed.",
     ),
     AsCommand(
         "outcome accept",
-        "Accept what was handed in; whose mandate it was is shut down. `reopen` takes it back.",
+        "Accept a submission; for a mandate, its agent is shut down. `reopen` takes it back.",
         said="{title}: completed.",
         without=("evidence",),
     ),
@@ -326,7 +326,7 @@ def close(
 def reopen(
     ctx: Context, *, outcome: OutcomeRef, note: Annotated[Remark, Help("Why.")] = ""
 ) -> shapes.ReopenedOutcomeShape:
-    """Take a completion or closure back.
+    """Undo a completion or closure.
 
     Everybody who could judge can do that; the agents that ended because it was accepted come back.
     """

@@ -97,7 +97,7 @@ def submit(
     AsRoute("POST /outcomes/{id}/return", "return_outcome"),
     AsCommand(
         "outcome return",
-        "Not yet: send back what was handed in, and say what is missing.",
+        "Send back what was handed in, and say what is missing.",
         said="{title}: sent back.",
     ),
 )

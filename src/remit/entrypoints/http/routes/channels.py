@@ -112,7 +112,7 @@ def trials(app: App) -> APIRouter:
 
     @routes.post("/companies/{companyId}/bindings/{id}/test")
     async def test_binding(request: Request, company: CompanyId, binding: Id) -> Response:
-        """Ask the outside whether it knows us, with the secret of the binding."""
+        """Check the credentials of a binding with the server of its channel."""
         found = await asked(app, caller(request), company, binding)
         return json_document.reply({"id": binding, **found})
 

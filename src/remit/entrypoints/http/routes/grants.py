@@ -5,7 +5,7 @@ from remit.entrypoints.http.wire.fields import Body, Reference
 
 
 class Wish(Body):
-    """A capability somebody is to have."""
+    """A capability to give to an agent."""
 
     resource: Reference
     level: field_types.Access

@@ -58,7 +58,7 @@ class ProposalBody(ConfigurationBody):
 
 
 class PermissionsBody(Body):
-    """Exactly this: there is no other permission of its kind."""
+    """The permission to create agents, the only one that can be set."""
 
     model_config = Body.model_config | {"extra": "forbid"}
 
@@ -118,7 +118,7 @@ def router(app: App) -> APIRouter:
 
     @routes.patch("/agents/{id}/permissions")
     async def change_permissions(request: Request, agent: Id, body: PermissionsBody) -> Response:
-        """By the board, or by the CEO for others."""
+        """Set whether an agent may create agents, as the board, or as the CEO for others."""
         who = caller(request)
         view = await app.gate(
             who, permissions.change, agent=agent, can_create=body.can_create_agents

@@ -63,7 +63,7 @@ def router(app: App) -> APIRouter:
 
     @routes.post("/messages/{id}/ack")
     async def acknowledge_message(request: Request, message: Id) -> Response:
-        """It was read, or dealt with, and does not come again."""
+        """Acknowledge a message as read or handled; it is not delivered again."""
         return reply(await app.gate(caller(request), inbox.acknowledge, ids=[message]))
 
     @routes.post("/messages/{id}/cancel")
@@ -94,7 +94,9 @@ def _place(page: Page) -> tuple[str, int]:
         return "", 0
     company, _, position = page.cursor.partition(" ")
     if not is_id(company) or not position.isdecimal() or not position.isascii():
-        raise BadInput("cursor: is not one that we gave.", "Follow the Link of the page before.")
+        raise BadInput(
+            "cursor: is not one from an earlier page.", "Use the Link header of that page."
+        )
     return company, min(int(position[:20]), LARGEST)
 
 

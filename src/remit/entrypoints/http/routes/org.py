@@ -67,7 +67,8 @@ def router(app: App) -> APIRouter:
     async def reorganise_company(
         request: Request, company: CompanyId, body: ReorganiseBody
     ) -> Response:
-        """Carry operations out, all or none, or undo some; answers whose say changes how."""
+        """Carry out operations, all or none, or undo an earlier change; answers with the authority
+        that anybody gains or loses by it."""
         if (body.operations is None) == (body.undo is None):
             raise BadInput("Give operations, or an event to undo.", "Give one of the two.")
         who = caller(request)

@@ -23,7 +23,7 @@ def router(app: App) -> APIRouter:
 
     @routes.delete(in_company + "/{name}")
     async def remove_repo(request: Request, company: CompanyId, name: RepoName) -> Response:
-        """Takes every capability on it along."""
+        """Remove a repository and every capability on it."""
         return reply(await app.repos.remove(caller(request), company=company, name=name))
 
     @routes.post(in_company + "/{name}/sync")
@@ -33,7 +33,7 @@ def router(app: App) -> APIRouter:
 
     @routes.get("/changes/{id}/diff", tags=["changes"])
     async def diff_change(request: Request, change: ChangeId) -> Response:
-        """Its files and their lines, as far as they are shown; nothing in them moves a cursor."""
+        """Changed files and lines of a change, up to a limit; control characters are escaped."""
         return reply(asdict(await app.reviews.diff(caller(request), change)))
 
     return routes

@@ -35,5 +35,5 @@ class Refusals:
         more = f", and {before} times before that since it was last said" if before else ""
         path = scope["path"][:_LONGEST_PATH]
         # Most are of runs that have just ended; guessing shows in the number.
-        log.info("a token was refused that %s brought to %s%s", who, path, more)
+        log.info("a token was refused: a request from %s to %s%s", who, path, more)
         self._at, self._told = now, self.count

@@ -50,9 +50,9 @@ class Vitals:
                 self._failing[name] = said
             task.cancel()
         if self._failing and not before:
-            log.error("the instance cannot keep anything: %s", self._failing)
+            log.error("the instance cannot write its data: %s", self._failing)
         elif before and not self._failing:
-            log.info("the instance can keep things again")
+            log.info("the instance can write its data again")
         self._at = time.monotonic()
         self._looking = None
 

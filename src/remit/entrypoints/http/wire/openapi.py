@@ -37,17 +37,17 @@ _ERROR = {
 #: Errors of every operation; each has the same shape.
 _ERRORS = {
     "400": "The request cannot be read.",
-    "401": "No token, or one that is not good.",
-    "403": "It was decided that the caller may not; `decision` says why.",
-    "404": "It does not exist, or must not be known to.",
-    "405": "Not with this method.",
+    "401": "No token, or one that is not valid.",
+    "403": "The caller is not permitted; `decision` says why.",
+    "404": "It does not exist, or the caller may not know that it exists.",
+    "405": "The path does not take this method.",
     "408": "The body did not arrive in time.",
-    "409": "Something is not as it would have to be; somebody was faster.",
-    "413": "More than is taken at once.",
-    "415": "Not in a coding that is taken.",
-    "421": "Asked under a name that is not the instance's.",
-    "422": "Something in it is wrong; the sentence names it.",
-    "5XX": "Not now, not here, or a defect of ours.",
+    "409": "The state does not allow it, or changed since it was read.",
+    "413": "The body is too large.",
+    "415": "The encoding of the body is not supported.",
+    "421": "The host name is not one of the instance.",
+    "422": "A value in the request is invalid; the sentence names it.",
+    "5XX": "Unavailable now, unsupported by this installation, or an internal error.",
 }
 _OF_BODIES = frozenset({"408", "413", "415"})
 _OF_PUBLIC = ("400", "405", "421", "5XX")

@@ -130,4 +130,4 @@ def _decode(cursor: str) -> str:
 
 
 def _not_ours() -> BadInput:
-    return BadInput("cursor: is not one that we gave.", "Follow the Link of the page before.")
+    return BadInput("cursor: is not one from an earlier page.", "Use the Link header of that page.")

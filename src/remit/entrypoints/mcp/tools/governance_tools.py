@@ -187,8 +187,8 @@ def build(app: App) -> tuple[Tool, ...]:
         if given.action in ("go", "start"):
             return await gate(who, halts.go, agent=given.agent)
         raise BadInput(
-            "A subtree is stopped, let go on or terminated.",
-            "Use the action stop, go or terminate.",
+            "Only stop, go and terminate work on a subtree.",
+            "Use one of these actions, or leave subtree out.",
         )
 
     async def terminate(who: Caller, given: ControlArguments) -> Object:
@@ -204,9 +204,9 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # One tool for all of these verbs, because agents pay for each tool.
     async def agent_control(token: str, given: ControlArguments) -> Object:
-        """Stop (ends its run), let go on, restart, pause (lets its run end), resume, update (to its
-        settings and program as they are now) or terminate somebody below you, or read what its runs
-        printed. Stop, go and terminate reach everybody below it with subtree."""
+        """Stop (ends its run), undo a stop (go), restart, pause (lets its run end), resume, update
+        (to its current settings and program) or terminate an agent below you, or read its runs'
+        output (logs). With subtree, stop, go and terminate reach all below it."""
         if given.action == "logs":
             return await run_log.latest(gate, Caller(token), given.agent)
         who = Caller(token, given.idempotency_key)

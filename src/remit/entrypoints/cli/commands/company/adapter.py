@@ -43,7 +43,7 @@ def show(session: Session, type_: str) -> None:
 def test(session: Session, type_: str | None, config: Any, agent: str | None, untried: bool) -> int:
     """Look whether an adapter can work where the instance runs.
 
-    If a model serves it, one small request with the key or to the address says what comes back.
+    If it has a model's key or address, one small request is sent there, and the answer is shown.
     """
     if (type_ is None) == (agent is None):
         raise click.UsageError("Name an adapter, or an agent with --agent.")

@@ -34,7 +34,7 @@ agent = Group("agent", help="Agents and their keys.")
 
 
 @agent.command("list")
-@option("--all", "Terminated agents, too.", field="everybody")
+@option("--all", "Include terminated agents.", field="everybody")
 @limit_option
 @watch_option
 def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
@@ -90,7 +90,7 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 @name_argument
 @option("--subtree", "Everybody below it, too, all or none.")
 @option("--dry-run", "Only tell who and what would end.")
-@option("--yes", "Do not ask before, with --subtree.")
+@option("--yes", "Do not ask for confirmation, with --subtree.")
 def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bool) -> None:
     """End an agent; its history stays."""
     target = path("agents", name, "terminate")
@@ -124,7 +124,7 @@ def _draw_ended(one: dict[str, Any]) -> None:
 @name_argument
 @option("--dry-run", "Only tell what would change.")
 def update(session: Session, name: str, dry_run: bool) -> None:
-    """Let an agent take over its settings and its program as they are now, in a new session."""
+    """Apply the current settings and program of an agent, in a new session."""
     answer = session.client.send("POST", path("agents", name, "update"), {"dryRun": dry_run})
 
     def draw(one: dict[str, Any]) -> None:
@@ -150,9 +150,9 @@ def update(session: Session, name: str, dry_run: bool) -> None:
 
 @agent.command()
 @click.argument("name", type=AGENT_NAME)
-@option("--yes", "Do not ask before.")
+@option("--yes", "Do not ask for confirmation.")
 def purge(session: Session, name: str, yes: bool) -> None:
-    """Take out for good what a terminated agent left; the record stays."""
+    """Delete for good what a terminated agent left; the record stays."""
     target = path("agents", session.agent_id_ever(name), "purge")
     if not yes:
         what = f"Remove the keys, memory, sessions and logs of {output.clean(name)} for good?"
@@ -185,7 +185,7 @@ def move(session: Session, name: str, boss: str, dry_run: bool) -> None:
 @option("--follow", "The same, and what it goes on to print.")
 @limit_option
 def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -> None:
-    """Show what an agent's runs said they did, the newest first."""
+    """Show the activity that an agent's runs reported, the newest first."""
     if printed or follow:
         run = run_view.run_id(session, session.agent_name(name))
         run_view.tail(session, run, go_on=follow)

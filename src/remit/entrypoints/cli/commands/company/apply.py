@@ -20,7 +20,7 @@ _SIGNS = {"create": "+", "change": "~", "unchanged": " "}
 @click.argument("file", metavar="FILE|-")
 @option("--dry-run", "Only tell what would change.")
 def apply(session: Session, file: str, dry_run: bool) -> None:
-    """Make a company what a file says.
+    """Apply a file that describes a company.
 
     The file is TOML or JSON. All of it is applied, or nothing; what it does not mention is left
     alone.

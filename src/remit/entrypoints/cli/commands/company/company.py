@@ -88,7 +88,9 @@ def show(session: Session, name: str | None) -> None:
     field="requireApprovalForConfigChanges",
 )
 @option("--chat-provider NAME", "Adapter of agents that agents create.", field="chatLLMProvider")
-@option("--chat-model NAME", "Its model. An empty text takes it back.", field="chatLLMModel")
+@option(
+    "--chat-model NAME", "Model of those agents. An empty text removes it.", field="chatLLMModel"
+)
 @option(
     "--review-hours HOURS",
     "Hours after which an outcome without progress is reviewed again, such as 1,4,24.",

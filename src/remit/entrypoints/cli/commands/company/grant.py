@@ -41,7 +41,7 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
 @option("--request ID", "Give what this message asks for, and nothing else.", type=MESSAGE)
 @option("--mode allow|ask|deny", "Default: allow; ask for merge on a repository.")
 @option("--scope OUTCOME", "It ends with this outcome; else the mandate.")
-@option("--expires TIME", "Until when (ISO 8601).", field="expiresAt")
+@option("--expires TIME", "Time when it expires (ISO 8601).", field="expiresAt")
 @option(
     "--path PATTERN…",
     "Of a repository: only these files, such as 'src/**'. Repeatable.",
@@ -105,9 +105,9 @@ def revoke(session: Session, id_: str) -> None:
 @grant.command()
 @holder_option
 @option("--revoke", "Take them back.", field="revoke_them")
-@option("--yes", "Do not ask before.")
+@option("--yes", "Do not ask for confirmation.")
 def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) -> None:
-    """List grants that were never used, and perhaps take them back."""
+    """List grants that were never used; --revoke revokes them."""
     found = list(session.client.each(session.under_company("grants"), agent=agent, unused="1"))
     if not revoke_them:
         empty = "Every grant in force has been used."

@@ -43,7 +43,7 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
 @click.command(cls=Command)
 @click.argument("agent", required=False, type=AGENT)
 def go(session: Session, agent: str | None) -> None:
-    """Let the company, or AGENT and everybody below it, go on.
+    """Lift the halt of the company, or of AGENT and everybody below it.
 
     Only that halt is removed: one of the company and one of a subtree are lifted one by one.
     """

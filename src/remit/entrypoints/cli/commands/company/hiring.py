@@ -74,9 +74,9 @@ def described(said: dict[str, Any]) -> dict[str, Any]:
 @description_options
 @option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
 @option("--level", "Permission level.", field="permissionLevel", type=click.Choice(LEVELS))
-@option("--reason TEXT", "Reason for the hire, for who approves it.")
+@option("--reason TEXT", "Reason for the hire, for whoever approves it.")
 def hire(session: Session, /, **said: Any) -> None:
-    """Ask for an agent; where the company wants to be asked it waits for approval."""
+    """Request a new agent; it waits for approval if the company requires that."""
     body = described(said)
     answer = session.client.send("POST", session.under_company("agent-hires"), body)
 
@@ -103,7 +103,7 @@ def hire(session: Session, /, **said: Any) -> None:
 )
 @click.argument("name", type=AGENT)
 @click.argument("changes", nargs=-1, metavar="KEY=VALUE|FILE…", required=True)
-@option("--revision", "Only if it still is at this one.", type=click.IntRange(min=1))
+@option("--revision", "Only if it is still at this revision.", type=click.IntRange(min=1))
 @option("--propose", "Ask for it instead of doing it.")
 @option("--reason TEXT", "Why, if it is a proposal.", default="")
 def set_(
@@ -142,7 +142,7 @@ def set_(
 @click.command(cls=Command)
 @click.argument("name", type=AGENT)
 @option("--hire yes|no", "Whether it may hire.", field="may_hire")
-@option("--level", "A bundle of what it may do.", type=click.Choice(LEVELS))
+@option("--level", "Its permission level.", type=click.Choice(LEVELS))
 def permissions(session: Session, name: str, may_hire: bool | None, level: str | None) -> None:
     """Show or change what an agent is permitted."""
     if may_hire is not None and level is not None:

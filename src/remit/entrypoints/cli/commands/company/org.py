@@ -24,7 +24,7 @@ agent_argument = click.argument("agent", type=AGENT)
 def org() -> None:
     """The tree of agents, and changes to it.
 
-    Each change tells whose authority over what it gives and takes, and can be undone.
+    Each change lists the authority that anybody gains or loses by it, and can be undone.
     """
 
 

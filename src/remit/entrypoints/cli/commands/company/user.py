@@ -57,7 +57,7 @@ def invite(session: Session, /, **given: Any) -> None:
 @click.argument("name")
 @hours_option
 def link(session: Session, /, name: str, **given: Any) -> None:
-    """Make another link that signs a person in, once; those before it end."""
+    """Make a new one-time sign-in link for a person; their earlier links end."""
     target = session.under_company("users", name, "links")
     answer = session.client.send("POST", target, stated(given))
     session.show(answer, lambda one: _draw_link(session, one))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remit.entrypoints.cli.options import Group
 
-folder = Group("folder", help="Folders of the machine that runs work in or read.")
+folder = Group("folder", help="Folders of the machine that agents' runs work in or read.")
 
 folder.rows(
     *("list", "id", "kind", ("agent", lambda _, one: one["agentName"] or "all"), "folder: {title}"),

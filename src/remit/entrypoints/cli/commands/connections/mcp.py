@@ -56,7 +56,7 @@ class _Naming(Command):
     field="secretHeaders",
 )
 @option("--inject", "Give the variables to agents, too. Not safe.")
-@option("--replace", "Say anew what a server is.")
+@option("--replace", "Replace the settings of a registered server.")
 def add(session: Session, /, command: str | None, url_: str | None, **given: Any) -> None:
     """Register a server. Then let agents use it: `remit grant give AGENT mcp_server:NAME use`."""
     if (command is None) == (url_ is None):

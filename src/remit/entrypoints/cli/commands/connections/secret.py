@@ -18,7 +18,7 @@ from remit.entrypoints.cli.options import (
 _LONGEST = 1 << 20
 
 
-secret = Group("secret", help="Where the values of secrets are found.")
+secret = Group("secret", help="Secrets, and where their values are stored.")
 
 
 @secret.command("set")
@@ -27,7 +27,7 @@ secret = Group("secret", help="Where the values of secrets are found.")
 @option("--file PATH", "A file on its machine, with mode 0600.", field="path")
 @option("--command COMMAND", "Output of a program: 'op read op://…'.")
 @option("--source SOURCE", "Source that a plugin adds; with --place.")
-@option("--place TEXT", "Where, as that source understands it.")
+@option("--place TEXT", "The place of the value, in the form of that source.")
 def set_(
     session: Session,
     name: str,
@@ -66,7 +66,7 @@ def _value(name: str) -> str:
 @secret.command("list")
 @limit_option
 def list_(session: Session, limit: int) -> None:
-    """List secrets: where they are, and whether they can be had there. Never their values."""
+    """List secrets: where they are, and whether they can be read there. Never their values."""
     found = session.listed(session.under_company("secrets"), limit)
     session.show_table(
         found,

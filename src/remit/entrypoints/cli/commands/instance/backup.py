@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @click.command("backup", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(session: Session, file: Path) -> None:
-    """Write the instance to a file, while it works.
+    """Write a backup of the instance to a file, while it runs.
 
-    It is the one in this home, and in its database. FILE holds everything, so keep it safe.
+    It is the instance of this home folder, with its database. FILE holds everything: keep it safe.
     """
     from remit.store.backups import backup as backups
 
@@ -35,9 +35,9 @@ def backup(session: Session, file: Path) -> None:
 @click.command("restore", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def restore(session: Session, file: Path) -> None:
-    """Put a backup where there is no instance.
+    """Restore a backup where no instance exists yet.
 
-    All of it is verified first, and the database may be of the other kind.
+    All of it is verified first. A backup of SQLite can be restored to PostgreSQL, and the reverse.
     Then start it with `remit up`.
     """
     from remit.store.backups import backup as backups

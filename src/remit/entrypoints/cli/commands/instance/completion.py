@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(_: Session, shell: str) -> None:
-    """Print what makes a shell complete `remit`.
+    """Print the completion script for a shell.
 
     \b
     bash  eval "$(remit completion bash)"           in ~/.bashrc

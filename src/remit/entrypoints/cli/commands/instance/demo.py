@@ -9,7 +9,7 @@ from remit.entrypoints.cli.options import Command, Session, option
 
 @click.command(cls=Command)
 @option("--serve", "Leave the demonstrated company running.")
-@option("--speed normal|fast", "How fast to tell it.", default="normal")
+@option("--speed normal|fast", "The speed of the demonstration.", default="normal")
 def demo(session: Session, serve: bool, speed: str) -> int:
     """Show a company at work, without a model or a key."""
     story = import_module("remit.entrypoints.cli.demo")

@@ -48,7 +48,7 @@ def place_options(command: F) -> F:
 def slots_option(fewest: int) -> Callable[[F], F]:
     return option(
         "--slots",
-        "So many agents run at once.",
+        "The most agents that run at once.",
         type=click.IntRange(fewest, MOST_SLOTS),
         default=DEFAULT_SLOTS,
         show_default=True,
@@ -58,10 +58,10 @@ def slots_option(fewest: int) -> Callable[[F], F]:
 @click.command(cls=Command)
 @place_options
 @slots_option(0)
-@option("--detach", "Go on in the background.", field="detached")
+@option("--detach", "Run in the background.", field="detached")
 @option("--open", "Open the web in a browser.", field="browse")
 @option("--model PROVIDER/NAME", "Let this model run the root agent, such as ollama/qwen3.")
-@option("--model-url URL", "Where the model answers, if not at the usual.")
+@option("--model-url URL", "The address of the model's API, if not the usual one.")
 @option("--no-try", "Do not ask the model whether it answers.", field="untried")
 @option("--quiet", hidden=True)
 def up(
@@ -110,10 +110,10 @@ def serve(session: Session, host: str, port: int) -> int:
 
 
 @click.command(cls=Command)
-@option("--name TEXT", "How it is called in the record; the machine's name otherwise.")
+@option("--name TEXT", "Its name in the record; the machine's name otherwise.")
 @slots_option(1)
 def worker(session: Session, name: str | None, slots: int) -> int:
-    """Start agents that have something to do, for an instance elsewhere.
+    """Run agents for an instance that `remit serve` runs.
 
     It shares a PostgreSQL database and the files (REMIT_DATABASE_URL, REMIT_BLOB_URL) with
     `remit serve`. What it starts calls back on this machine only.

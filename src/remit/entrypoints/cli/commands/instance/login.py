@@ -20,9 +20,9 @@ from remit.settings import prepare_home
 
 @click.command(cls=Command)
 @click.argument("secret", required=False, metavar="[TOKEN|-]")
-@option("--show", "Say who you are instead.")
+@option("--show", "Show who you are signed in as, instead.")
 def login(session: Session, secret: str | None, show: bool) -> None:
-    """Keep an address and a token for later commands.
+    """Store an address and a token for later commands.
 
     They are checked first. `-` reads the token from standard input; without one you are asked.
     """

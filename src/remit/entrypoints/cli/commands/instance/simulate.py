@@ -18,10 +18,12 @@ LAST_LINES = 40
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @option("--adapter TEXT", "Play it with real agents of this kind, such as claude.")
 @option("--config JSON|@FILE", "Settings of that adapter.")
-@option("--patience INTEGER", "Seconds for real agents to rest.", default=600, show_default=True)
+@option(
+    "--patience INTEGER", "Seconds until real agents must be done.", default=600, show_default=True
+)
 @option("--seed INTEGER", "Seed of all random choices.", default=0, show_default=True)
-@option("--seeds FIRST-LAST", "Without a file: random companies, one each.")
-@option("--steps INTEGER", "How much happens in each of them.", default=400, show_default=True)
+@option("--seeds FIRST-LAST", "Seeds of random companies, instead of FILE.")
+@option("--steps INTEGER", "Operations in each random company.", default=400, show_default=True)
 def simulate(
     session: Session,
     file: Path | None,
@@ -32,14 +34,14 @@ def simulate(
     seeds: str | None,
     steps: int,
 ) -> None:
-    """Play a scenario, or break companies on purpose.
+    """Run a scenario, or test random companies with crashes.
 
-    FILE says who is there, what people do and what must come of it. Nothing of yours is touched;
-    with --adapter it costs what its model costs.
+    FILE names the agents, what people do and the expected results. Your instance is not touched;
+    with --adapter, the model is paid for.
 
     Without --adapter the agents follow the scripts in the file, in a simulated company. With
-    --seeds, random companies are put through random doings, crashes and clock jumps instead, and
-    checked after every step.
+    --seeds, random operations, crashes and clock jumps are run on random companies instead, which
+    are checked after every step.
     """
     if (file is None) == (seeds is None):
         raise click.UsageError("Give a scenario file, or --seeds.")

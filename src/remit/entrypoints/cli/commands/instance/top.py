@@ -23,10 +23,10 @@ MOST_BUDGETS = 5
 
 
 @click.command(cls=Command)
-@option("--once", "Look once and end, as when nobody watches.")
+@option("--once", "Print one snapshot and exit.")
 @option(
     "--every",
-    "Look again after so many seconds.",
+    "Seconds between refreshes.",
     type=click.FloatRange(min=0.2, max=3600),
     default=2.0,
     show_default=True,
@@ -34,7 +34,7 @@ MOST_BUDGETS = 5
 def top(session: Session, once: bool, every: float) -> None:
     """Watch who is at work, and why others are not.
 
-    It goes on until Ctrl-C. What is not a terminal gets one look.
+    It refreshes until Ctrl-C. Output that is not a terminal gets one snapshot.
     """
     if session.as_json:
         print(output.as_json(look(session)))

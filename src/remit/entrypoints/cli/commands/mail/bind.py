@@ -35,7 +35,7 @@ def _state(_: Session, one: dict[str, Any]) -> str:
 @option("--to URL", "Where its messages go.", field="address")
 @option("--secret NAME", "A secret of the company: a bot's token, or what to sign with.")
 @option("--config JSON|@FILE", "All settings, for channels of plugins.")
-@option("--replace", "Say anew how it is bound, with a new token.")
+@option("--replace", "Replace an existing binding; it gets a new token.")
 def add(
     session: Session,
     /,
@@ -75,7 +75,7 @@ bind.rows(
 @click.argument("agent", type=AGENT_NAME)
 @click.argument("channel")
 def test(session: Session, agent: str, channel: str) -> int:
-    """Ask the outside whether it knows us, with the secret of the binding."""
+    """Check the credentials of a binding with the server of its channel."""
     path = session.under_company("bindings", _id(session, agent, channel), "test")
     found = session.client.send("POST", path, {})
 

@@ -7,7 +7,7 @@ import click
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Group, Session
 
-link = Group("link", help="Chat accounts that speak as you.")
+link = Group("link", help="Chat accounts whose messages count as yours.")
 
 
 link.rows(
@@ -31,7 +31,7 @@ _linking("email", "an e-mail address")
 @link.command()
 @click.argument("channel")
 def code(session: Session, channel: str) -> None:
-    """Get a code for an account of any channel that proves who speaks."""
+    """Get a code for an account of any channel that verifies its senders."""
     _code(session, channel)
 
 

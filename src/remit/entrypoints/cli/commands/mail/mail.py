@@ -54,7 +54,7 @@ def send(
     wait: bool,
     timeout: float | None,
 ) -> int:
-    """Write to an agent, a person or the board.
+    """Send a message to an agent, a person or the board.
 
     TO is an agent's name, agent:NAME, user:NAME or board. The text comes from standard input when
     it is - or is left out. With --wait, Ctrl-C leaves the letter where it is.
@@ -131,13 +131,12 @@ _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
 @click.command(cls=Command)
 @id_argument
 @option("--dry-run", "Only show what would end.")
-@option("--yes", "Do not ask.")
+@option("--yes", "Do not ask for confirmation.")
 def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
-    """Take back what you wrote, with what was made of it.
+    """Cancel a message that you sent, with the work that came of it.
 
-    Of what a letter to an agent led to, everything goes that has no other reason.
-
-    What would end is shown first.
+    A message to an agent ends with the outcomes, runs, hires and requests that it led to, except
+    those that something else also needs. What would end is shown first.
     """
     target = path("messages", id_, "cancel")
     if not (dry_run or yes or sys.stdin.isatty()):
@@ -222,7 +221,7 @@ def _stored(session: Session, attached: str | Path) -> str:
 
 @click.command(cls=Command)
 @option("--agent NAME", "Mail of this agent, instead of yours.", type=AGENT)
-@option("--all", "Also what was read already.", field="everything")
+@option("--all", "Include mail that was read.", field="everything")
 @option("--sent", "Letters you wrote, newest first, and their state.")
 @limit_option
 @watch_option
@@ -253,12 +252,12 @@ def inbox(
 @click.command(cls=Command)
 @id_argument
 @option("--keep", "Leave it unread.")
-@option("--revive", "Put it back in line if it is a dead letter.")
-@option("--discard", "Let it rest if it is a dead letter.")
+@option("--revive", "Queue a dead letter again.")
+@option("--discard", "Discard a dead letter; its state is then cancelled.")
 def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) -> None:
     """Read a message and its thread.
 
-    What a person has read is no longer unread; what an agent has read is not thereby dealt with.
+    Mail that a person reads is marked as read; mail that an agent reads is not yet handled.
     """
     if revive and discard:
         raise click.UsageError("--revive and --discard exclude each other.")
@@ -291,7 +290,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
 @option("--all", "All that are listed.", field="everything")
 @limit_option
 def revive(session: Session, id_: str | None, everything: bool, limit: int) -> None:
-    """Put a dead letter back in line, or all that died through no fault of theirs.
+    """Queue a dead letter again, or all that failed through no fault of their own.
 
     Without ID and --all these are listed.
     """

@@ -14,7 +14,7 @@ from remit.runtime.delivery import notify_commands
 
 @click.group(cls=Group)
 def notify() -> None:
-    """How you are told outside that something needs you.
+    """Notices that tell you outside Remit what needs you.
 
     Once for each thing: in a chat or by e-mail where your account is linked (`remit link`), by a
     signed webhook, by a command on the machine of the instance, and by the browser.
@@ -23,7 +23,7 @@ def notify() -> None:
 
 @notify.command(cls=Command)
 def show(session: Session) -> None:
-    """Show how you are told, and what became of the last notices."""
+    """Show how you are notified, and the state of the last notices."""
     answer = session.client.get(session.under_company("notify"))
 
     def draw(found: dict[str, Any]) -> None:
@@ -45,20 +45,31 @@ def show(session: Session) -> None:
 
 
 @notify.command("set", cls=Command)
-@option("--command COMMAND", "Run this; {text} in it is what needs you.")
-@option("--no-command", "Run nothing any more.")
-@option("--webhook URL", "Post it there, as signed JSON.")
-@option("--no-webhook", "Post it nowhere any more.")
+@option("--command COMMAND", "Run this command; {text} in it is replaced by what needs you.")
+@option("--no-command", "Stop running a command.")
+@option("--webhook URL", "Post notices to this address, as signed JSON.")
+@option("--no-webhook", "Stop posting notices.")
 @option("--user NAME", "Set the command of this person, instead of yours.")
-@option("--to KIND=WAY,…", "Where a kind goes; see below.", multiple=True)
+@option("--to KIND=WAY,…", "Channels for a kind of notice; see above.", multiple=True)
 @option("--quiet FROM-TO", "Quiet hours, such as 22:00-07:00; or none.")
-@option("--urgent KIND,…", "Kinds that are told in quiet hours, too; or none.")
-@option("--time-zone ZONE", "Of these times, such as Europe/Zurich.", field="timeZone")
-@option("--digest KIND,…", "Kinds told together once a day; or none.")
-@option("--digest-at TIME", "When that is, such as 08:00.", field="digestAt")
-@option("--after MINUTES", "Only what has waited so long.", field="afterMinutes", type=int)
-@option("--escalate MINUTES", "Have others told then; 0: never.", field="escalateMinutes", type=int)
-@option("--escalate-to NAME", "Whom; next: the next member of the board.", field="escalateTo")
+@option("--urgent KIND,…", "Kinds that are sent in quiet hours, too; or none.")
+@option("--time-zone ZONE", "Time zone of these times, such as Europe/Zurich.", field="timeZone")
+@option("--digest KIND,…", "Kinds sent together once a day; or none.")
+@option("--digest-at TIME", "When the digest is sent, such as 08:00.", field="digestAt")
+@option(
+    "--after MINUTES", "Notify only of what has waited this long.", field="afterMinutes", type=int
+)
+@option(
+    "--escalate MINUTES",
+    "Notify somebody else after this time; 0: never.",
+    field="escalateMinutes",
+    type=int,
+)
+@option(
+    "--escalate-to NAME",
+    "Person to notify; next: the next member of the board.",
+    field="escalateTo",
+)
 def set_(
     session: Session,
     /,
@@ -69,15 +80,16 @@ def set_(
     user: str | None,
     **rules: Any,
 ) -> None:
-    """Say how you are to be told.
+    """Set how you are notified.
 
     A command is run by the instance, without a shell, and gets what needs you as JSON on standard
     input. It is kept in a file of the instance, so it can only be set on its machine, by whoever
     runs it.
 
-    --to approval=telegram,webhook sends approvals there; the kind `all` is for those without a way
-    of their own, `escalated` for what somebody else did not decide. Ways are webhook, command,
-    browser and kinds of channels; none is nowhere, usual takes it back.
+    --to approval=telegram,webhook sends approvals there; the kind `all` applies to kinds without a
+    setting of their own, `escalated` to what somebody else did not decide. Ways are webhook,
+    command, browser and kinds of channels; `none` sends a kind nowhere, `usual` removes its
+    setting.
     """
     body = _rules(**rules)
     if not (command or no_command or webhook or no_webhook or body):
@@ -147,7 +159,7 @@ def _drawn(rules: dict[str, Any]) -> dict[str, str]:
 
 @notify.command("test", cls=Command)
 def test_(session: Session) -> None:
-    """Send a test in every way that you are told; `show` has what became of it."""
+    """Send a test notice in every way that you use; `show` has its result."""
     answer = session.client.send("POST", session.under_company("notify", "test"))
 
     def draw(done: dict[str, Any]) -> None:

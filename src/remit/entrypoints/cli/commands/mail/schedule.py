@@ -33,9 +33,9 @@ schedule.rows(
 @click.argument("body", metavar="TEXT")
 @option("--agent AGENT", "The sender; you, if you are an agent.")
 @option("--to ADDRESS", "The receiver; the same agent otherwise.", type=AGENT_NAME)
-@option("--cron FIELDS", "When, such as '0 9 * * 1-5'.")
-@option("--timezone ZONE", "Of --cron.", default="UTC", show_default=True)
-@option("--at TIME", "When, for once (ISO 8601).")
+@option("--cron FIELDS", "Schedule in cron fields, such as '0 9 * * 1-5'.")
+@option("--timezone ZONE", "Time zone of --cron.", default="UTC", show_default=True)
+@option("--at TIME", "Time of a single message (ISO 8601).")
 @option("--subject TEXT", "Subject.", default="")
 def add(session: Session, /, **given: Any) -> None:
     """Have an agent send mail again and again, or once at a time."""

@@ -31,7 +31,7 @@ id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["approva
 which_argument = click.argument("id_", metavar="[ID|AGENT]", required=False, type=AGENT_NAME)
 note_option = option("--note TEXT", "Why; whoever asked reads it.")
 revision_option = option(
-    "--revision", "Only if it still is at this revision.", type=click.IntRange(min=1)
+    "--revision", "Only if it is still at this revision.", type=click.IntRange(min=1)
 )
 
 
@@ -40,7 +40,7 @@ approval = Group("approval", help="Requests of agents, and your decisions.")
 
 @approval.command("list")
 @option("--status", "Only these; the open ones otherwise.", type=click.Choice(STATUSES))
-@option("--all", "Also what is decided.", field="everything")
+@option("--all", "Include decided requests.", field="everything")
 @limit_option
 def list_(session: Session, status: str | None, everything: bool, limit: int) -> None:
     """List what waits for a decision, the newest first."""
@@ -76,14 +76,14 @@ def _deciding(word: str, says: str) -> click.Command:
 
     decide.help = f"""{says}
 
-    AGENT is whom it is about or who asked. Without either, what waits is shown; if that is one
-    request alone, you are asked.
+    AGENT is the agent that the request is about, or that made it. Without an argument, the open
+    requests are shown; if there is only one, you are asked to confirm.
     """
     return decide
 
 
-approve = _deciding("approve", "Say yes; it takes effect at once.")
-reject = _deciding("reject", "Say no; an agent that was to be hired is terminated.")
+approve = _deciding("approve", "Approve a request; it takes effect at once.")
+reject = _deciding("reject", "Reject a request; an agent that was to be hired is terminated.")
 
 
 # Not declared: the text may come from standard input.
@@ -92,7 +92,7 @@ reject = _deciding("reject", "Say no; an agent that was to be hired is terminate
 @click.argument("text", required=False)
 @option("--reply-to COMMENT", "The comment that this answers.")
 def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
-    """Say something about it; without a text, from standard input."""
+    """Comment on a request; without a text, from standard input."""
     body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
     answer = session.client.send("POST", path("approvals", id_, "comments"), stated(body))
     session.show(answer, lambda one: output.say(f"Said as comment {one['id']}."))
@@ -101,7 +101,7 @@ def comment(session: Session, id_: str, text: str | None, reply_to: str | None) 
 # Not declared: it asks for confirmation.
 @approval.command("delete-agent")
 @id_argument
-@option("--yes", "Do not ask before.")
+@option("--yes", "Do not ask for confirmation.")
 def delete_agent(session: Session, id_: str, yes: bool) -> None:
     """Delete an agent that was not taken on; the approval and its comments stay."""
 
@@ -211,5 +211,5 @@ def _about(session: Session, requests: list[dict[str, Any]], name: str) -> list[
 approval.shows(
     Reference(partial(approval_id, open_only=False), "ID|AGENT"),
     approval_view.draw,
-    "Show what is asked for, what changed since the last revision, and what was said.",
+    "Show a request, what changed since its last revision, and its comments.",
 )

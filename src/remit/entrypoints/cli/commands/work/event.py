@@ -18,7 +18,7 @@ from remit.entrypoints.cli.options import (
 )
 from remit.ids import looks_like_id, normalise
 
-event = Group("event", help="Events, in a record that shows changes to it.")
+event = Group("event", help="Events, in a tamper-evident record.")
 
 
 @event.command("list")

@@ -38,7 +38,7 @@ def outcome() -> None:
 @option("--owner AGENT", "Only what this agent owns.")
 @option("--status open|completed|closed")
 @option("--actionable", "Only what the owner can work on now.", flag_value="1")
-@option("--stale", "Only what does not move.", flag_value="1")
+@option("--stale", "Only stale ones, which make no progress.", flag_value="1")
 @limit_option
 @watch_option
 def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) -> None:
@@ -50,11 +50,11 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
 
 @outcome.command()
 @click.argument("id_", metavar="[ID]", required=False)
-@option("--depth", "So many levels below.", type=click.IntRange(0, 100))
+@option("--depth", "The most levels to draw.", type=click.IntRange(0, 100))
 @option("--open", "Only what is not finished.", field="open_only")
 @option("--ids", "With whole ids.")
 def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, ids: bool) -> None:
-    """Draw what consists of what; everything, or what is below one."""
+    """Draw the tree of outcomes: all of them, or those below ID."""
     forest = view.fetch_forest(session, id_, depth)
     if open_only:
         forest = [node for node in map(view.only_open, forest) if node is not None]
@@ -126,7 +126,7 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 @option("--unblock", "It waits for nothing any more.")
 @option("--version INTEGER", "Only if this is its version; otherwise whichever is.")
 def update(session: Session, /, id_: str, unblock: bool, version: int | None, **given: Any) -> None:
-    """Change what an outcome is, how it ranks, what it is for or waits for."""
+    """Change an outcome: its texts, priority, parents or what it waits for."""
     body = stated(given)
     if unblock and "blockedBy" in body:
         raise click.UsageError("--unblock and --blocked-by exclude each other.")

@@ -20,7 +20,7 @@ _MOST_ROOTS = 20
     "--svg FILE", "Write a drawing.", field="file", type=click.Path(path_type=Path, dir_okay=False)
 )
 def graph(session: Session, id_: str | None, file: Path | None) -> None:
-    """Show how the outcomes hang together, all or those below ID; up to 2,000 of them."""
+    """Show how outcomes relate to each other, all or those below ID; up to 2,000 of them."""
     drawing = with_query(session.under_company("outcomes", "graph.svg"), {"root": id_})
     found = session.client.get(session.under_company("outcomes", "graph.json"), root=id_)
     if file is not None:

@@ -43,8 +43,8 @@ run.shows(
 
 @run.command()
 @id_argument
-@option("--no-follow", "Only what is there already.")
-@option("--full", "Cut nothing: whole arguments and results.")
+@option("--no-follow", "Print what is there and exit.")
+@option("--full", "Show whole arguments and results.")
 @option("--raw", "Output of its program, as it was printed.")
 def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> None:
     """Show what a run says, calls and gets back, until it ends.
@@ -61,6 +61,6 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
 @id_argument
 @option("--reason TEXT", "Why; it is kept with the run.", default="")
 def cancel(session: Session, id_: str, reason: str) -> None:
-    """End a run; what it took up is not given to another."""
+    """Cancel a run; the mail that it took up is not given to another run."""
     answer = session.client.send("POST", path("runs", id_, "cancel"), {"reason": reason})
     session.show(answer, lambda one: output.say(f"The run is {one['status']}."))
