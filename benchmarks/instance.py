@@ -69,21 +69,24 @@ class Instance:
         return {name: made[name] for name in ("id", "version", "hash")}
 
 
-def environment(home: Path) -> dict[str, str]:
+def environment(home: Path, source: Path = ROOT) -> dict[str, str]:
     """This process's, with nothing in it that points to another instance."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    path = os.pathsep.join([str(source / "src"), str(source)])
     return {**kept, "REMIT_HOME": str(home), "PYTHONPATH": path}
 
 
 @contextlib.contextmanager
-def started(home: Path, *, slots: int = 0, watched: bool = False) -> Iterator[Instance]:
-    """An instance in its own process; it starts no agents unless it is given slots for them."""
+def started(
+    home: Path, *, slots: int = 0, watched: bool = False, source: Path = ROOT
+) -> Iterator[Instance]:
+    """An instance in its own process; it starts no agents unless it is given slots for them. It
+    runs the code of the folder `source`."""
     wanted = [str(slots), *([WAITED] if watched else [])]
     with subprocess.Popen(
         [sys.executable, "-m", "benchmarks.instance", *wanted],
-        env=environment(home),
-        cwd=ROOT,
+        env=environment(home, source),
+        cwd=source,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

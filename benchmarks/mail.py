@@ -53,7 +53,7 @@ def measure(plan: Plan) -> Iterator[Row]:
 # How soon
 
 
-class _Asked:
+class Asked:
     """Requests that differ, with the last answer."""
 
     def __init__(self, make: Callable[[], bytes]) -> None:
@@ -98,7 +98,7 @@ def _there_and_seen(
 ) -> tuple[Cost, Cost]:
     """Measure from before the sending of a message until its receiver, polling next, has seen
     it."""
-    scripts = {name: _Asked(make) for name, make in asked.items()}
+    scripts = {name: Asked(make) for name, make in asked.items()}
     wires = {name: Wire(instance.url, script) for name, script in scripts.items()}
     taken, nothing = [], []
     for _ in range(plan.some(400)):
@@ -198,7 +198,7 @@ def _inbox_works(here: Office, receivers: list[str]) -> dict[str, Callable[[], f
     return {"look into an inbox": look, "take up 10 letters": take, "send one more": send}
 
 
-class _Send:
+class Send:
     """A message to another agent each time."""
 
     def __init__(self, instance: Instance, receivers: list[str], seed: int) -> None:
@@ -218,7 +218,7 @@ class _Send:
 
 def _many_clients(plan: Plan, instance: Instance, receivers: list[str]) -> Row:
     key = instance.agent("measured")
-    senders: list[Script] = [_Send(instance, receivers[:1000], number) for number in range(CLIENTS)]
+    senders: list[Script] = [Send(instance, receivers[:1000], number) for number in range(CLIENTS)]
     files = [instance.file(key, KIB_4) for _ in range(CLIENTS)]
     writers: list[Script] = [
         Put(file["id"], key, f'"{file["version"]}:{file["hash"]}"', KIB_4) for file in files

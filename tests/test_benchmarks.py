@@ -14,9 +14,9 @@ ROOT = Path(__file__).parent.parent
 LONG = pytest.mark.campaign("measures for half a minute, and shows only that its table is whole")
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+def bench(*arguments: str, module: str = "benchmarks") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
@@ -144,3 +144,17 @@ def test_pages_are_measured_against_their_budget_and_a_small_company() -> None:
     ):
         row = next(row for row in rows if row.strip().startswith(name))
         assert re.search(rf"kB +a small company: .+x +< {most} +(ok|OVER)", row), row
+
+
+@LONG
+def test_requests_are_measured_against_an_earlier_revision() -> None:
+    done = bench("HEAD", "--rounds", "1", module="benchmarks.against")
+    assert (done.returncode, done.stderr) == (0, "")
+    _, _, title, _, *rows = done.stdout.splitlines()
+    assert title == "against HEAD: processor time of a request"
+    for name in ("letter over MCP", "approve", "write a file over MCP", "letters a second"):
+        row = next(row for row in rows if row.strip().startswith(name))
+        assert re.search(r"before: \S+.* +\d+\.\d\dx$", row), row
+    unknown = bench("nowhere", module="benchmarks.against")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert unknown.stderr.endswith("git has no revision 'nowhere'\n")
