@@ -17,6 +17,8 @@ def every_statement() -> Iterator[tuple[str, Statement[Any]]]:
             for one in value.values() if isinstance(value, dict) else [value]:
                 if isinstance(one, Statement):
                     yield f"{module.name}.{name}", one
+                    if one.many is not None:
+                        yield f"{module.name}.{name} for many", one.many[1]
 
 
 def statements_that_set(table: str, column: str) -> set[str]:

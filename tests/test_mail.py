@@ -22,6 +22,7 @@ from remit.services.people import companies, users
 from remit.services.rights import capability_requests, grants
 from remit.services.screens import needs_you
 from remit.services.work import delegation, outcomes
+from remit.store.engine.database import Transaction
 from remit.store.engine.migrate import is_sqlite
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Member, keyed, opened
@@ -69,6 +70,42 @@ def test_a_person_reads_the_newest_mail_first_page_by_page(company: Company) -> 
     ack(company, company.board, first[0])
     assert bodies(page()) == ["Day 1", "Day 0"]
     assert bodies(page(everything=True)) == ["Day 2", "Day 1"]
+
+
+def test_a_list_of_mail_takes_no_more_statements_than_two_letters(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sent them, to whomever, and however their texts are stored."""
+    others = [company.agent(name) for name in ("ada", "bob")]
+    shared = company.file(company.ceo.caller, b"Read this")
+    counted: list[str] = []
+    run = Transaction._run
+
+    def counting(tx: Transaction, statement: Any, parameters: Any) -> Any:
+        counted.append(statement.compiled(tx.dialect)[0])
+        return run(tx, statement, parameters)
+
+    monkeypatch.setattr(Transaction, "_run", counting)
+
+    def taken(verb: Any) -> tuple[int, list[str]]:
+        counted.clear()
+        found = company.call(company.board, verb, company=company.id)
+        return len(counted), [one["sender_name"] for one in found]
+
+    lists: list[Any] = [threads.newest, threads.own_inbox, threads.listing]
+
+    def fill(rounds: int) -> list[tuple[int, list[str]]]:
+        for number in range(rounds):
+            for one in (company.ceo, *others):
+                send(company, one.caller, "board", f"Letter {number}")
+            send(company, company.board, "agent:ada", f"Answer {number}")
+        send(company, company.ceo.caller, "board", None, file=shared["id"])
+        return [taken(verb) for verb in lists]
+
+    few, many = fill(1), fill(8)
+    for (before, _), (after, names), verb in zip(few, many, lists, strict=True):
+        assert after == before, verb.name
+        assert {"ceo", "ada", "bob"} <= set(names), verb.name
 
 
 # ── a message is a file that somebody may read ──────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 """Messages for readers: who may read one, and its text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from remit.authority import Action
 from remit.model.messaging.mail import AddressKind, Message
@@ -10,7 +10,7 @@ from remit.model.work.file import Access
 from remit.services import lookup, shapes, views
 from remit.services.command import Context
 from remit.store.messaging import mail as statements
-from remit.store.organisation import people
+from remit.store.organisation import agents, people
 from remit.store.work import files as file_statements
 
 #: Longest body that is shown; the rest is in its file.
@@ -80,6 +80,26 @@ def shown(ctx: Context, message: Message) -> shapes.LetterShape:
         "body": body,
         "body_cut": not whole,
     }
+
+
+def look_ahead(ctx: Context, listed: Sequence[Message]) -> None:
+    """Find together what a list shows of each message: its text, its deliveries and the names."""
+    bodies: dict[int, list[str]] = {}
+    for one in listed:
+        bodies.setdefault(one.body_version, []).append(one.body_file_id)
+    for number, files in bodies.items():
+        ctx.tx.look_ahead(file_statements.VERSION, files, number=number)
+    ids = [one.id for one in listed]
+    ctx.tx.look_ahead(statements.DELIVERIES_OF, ids)
+    receivers = [to for one in ids for to in ctx.tx.all(statements.DELIVERIES_OF, message=one)]
+    for statement, parties in (
+        (
+            agents.AGENT_ANYWHERE,
+            [*(one.sender_agent_id for one in listed), *(to.agent_id for to in receivers)],
+        ),
+        (people.USER, [*(one.sender_user_id for one in listed), *(to.user_id for to in receivers)]),
+    ):
+        ctx.tx.look_ahead(statement, filter(None, parties))
 
 
 def body_of(ctx: Context, message: Message) -> tuple[str, bool]:

@@ -1,6 +1,6 @@
 """Reading mail: an inbox, a thread, sent mail. Reading takes nothing up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from remit.authority import Action
@@ -57,7 +57,7 @@ def own_inbox(
         position=after[1],
         limit=limit,
     )
-    return [_received(ctx, delivery) for delivery in found]
+    return _received(ctx, found)
 
 
 @query("threads.newest")
@@ -78,7 +78,7 @@ def newest(
         position=before,
         limit=limit,
     )
-    return [_received(ctx, delivery) for delivery in found]
+    return _received(ctx, found)
 
 
 @query("threads.inbox_of")
@@ -101,7 +101,7 @@ def _inbox_of(
     ctx.require(Action.MESSAGE_READ, over=agent)
     statement = statements.EVERYTHING_FOR_AGENT if everything else statements.UNREAD_BY_AGENT
     found = ctx.tx.all(statement, agent=agent, position=after, limit=limit)
-    return [_received(ctx, delivery) for delivery in found]
+    return _received(ctx, found)
 
 
 @query(
@@ -126,6 +126,7 @@ def listing(
         found = ctx.tx.all(
             statements.MESSAGES_WITH_AGENT, agent=ctx.actor.agent_id, before=before, limit=limit
         )
+        letters.look_ahead(ctx, found)
         return [_sent(ctx, message) for message in found]
     shown: list[shapes.ListedMessageShape | shapes.FollowedMessageShape] = []
     for message in _all_messages(ctx, before):
@@ -142,6 +143,7 @@ def show(ctx: Context, *, message: MessageRef) -> shapes.MessageInFullShape:
     found = lookup.find(ctx, letters.MESSAGE, message)
     letters.require_reading(ctx, found)
     thread = ctx.tx.all(mail_statements.THREAD, thread=found.thread_id, limit=LONGEST_THREAD)
+    letters.look_ahead(ctx, thread)
     return {
         **_read(ctx, found),
         "thread": [_read(ctx, other) for other in thread if letters.sees(ctx, other)],
@@ -175,6 +177,7 @@ def _sent_by_me(ctx: Context, before: str, limit: int) -> list[shapes.FollowedMe
         raise BadInput("Only people have such a list.", "List your messages without it.")
     found = ctx.tx.all(wish_statements.SENT_BY_USER, user=ctx.actor.id, before=before, limit=limit)
     ctx.allow_by_rule(views.OWN)
+    letters.look_ahead(ctx, found)
     return [
         {**_sent(ctx, one), **letter_trace.state(ctx, one), **_preview(ctx, one)} for one in found
     ]
@@ -187,14 +190,21 @@ def _preview(ctx: Context, message: Message) -> shapes.BodyShape:
 
 def _all_messages(ctx: Context, before: str) -> Iterator[Message]:
     while page := ctx.tx.all(mail_statements.MESSAGES, before=before, limit=_AT_A_TIME):
+        letters.look_ahead(ctx, page)
         yield from page
         before = page[-1].id
 
 
-def _received(ctx: Context, delivery: Delivery) -> shapes.ReceivedMessageShape:
-    """A message in an inbox."""
-    # Every delivery has a message.
-    message = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=delivery.message_id)
+def _received(ctx: Context, inbox: Sequence[Delivery]) -> list[shapes.ReceivedMessageShape]:
+    """The messages of an inbox; every delivery has one."""
+    statement = mail_statements.MESSAGE_ANYWHERE
+    ctx.tx.look_ahead(statement, [one.message_id for one in inbox])
+    found = [ctx.tx.existing(statement, message=one.message_id) for one in inbox]
+    letters.look_ahead(ctx, found)
+    return [_in_inbox(ctx, *both) for both in zip(inbox, found, strict=True)]
+
+
+def _in_inbox(ctx: Context, delivery: Delivery, message: Message) -> shapes.ReceivedMessageShape:
     body, whole = letters.body_of(ctx, message)
     return {
         **_named(ctx, message),

@@ -6,8 +6,9 @@ returns.
 """
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -111,6 +112,26 @@ class Transaction(ABC):
         if question not in answers:
             answers[question] = tuple(self._rows(statement, parameters))
         return answers[question]
+
+    def look_ahead(
+        self, statement: Statement[Any], values: Iterable[object], **parameters: Any
+    ) -> None:
+        """Find with one statement the rows that a keyed statement is going to be asked for, one by
+        one."""
+        assert statement.many is not None
+        key, many = statement.many
+        wanted = list(dict.fromkeys(values))
+        if not self.undisturbed or len(wanted) < 2:
+            return
+        rows: dict[object, list[Any]] = {value: [] for value in wanted}
+        for value, *found in self.all(many, values=json.dumps(wanted), **parameters):
+            rows[value].append(statement.make(*found))
+        statement.compiled(self.dialect)
+        given = {**self.given, **parameters}
+        answers = self._answers.setdefault(statement, {})
+        for value, made in rows.items():
+            question = {**given, key: value}
+            answers[tuple(question.get(name) for name in statement.parameters)] = tuple(made)
 
     def run(self, statement: Statement[Any], **parameters: Any) -> int:
         """Execute a statement; return the number of rows that it changed."""

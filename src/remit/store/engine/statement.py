@@ -14,12 +14,14 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
+    JSON,
     BindParameter,
     Boolean,
     Column,
     ColumnElement,
     FromClause,
     Select,
+    String,
     Table,
     bindparam,
     delete,
@@ -30,6 +32,7 @@ from sqlalchemy import (
     true,
     update,
 )
+from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
@@ -72,6 +75,7 @@ class Statement(Generic[T]):
         "_statement",
         "kept",
         "make",
+        "many",
         "optional",
         "parameters",
         "writes",
@@ -94,6 +98,8 @@ class Statement(Generic[T]):
         self.writes: frozenset[str] = frozenset()
         #: Whether a transaction caches its results.
         self.kept = False
+        #: A parameter, and the statement that finds the rows for many values of it.
+        self.many: tuple[str, Statement[Row]] | None = None
         #: Optional filters: each switch `any_…` with the parameter whose absence turns it on.
         self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
@@ -173,6 +179,28 @@ class Rows(Generic[T]):
     def one(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
         """Select the row that meets the conditions, where there is one at most."""
         return Statement(self.select(*self.same(**same), *where), into(self.value))
+
+    def keyed(
+        self, *where: ColumnElement[bool], order: Sequence[Any] = (), **same: str
+    ) -> Statement[T]:
+        """Like `find`, and kept; `Transaction.look_ahead` finds the rows for many values of the
+        last parameter at once."""
+        found = Statement(
+            self.select(*self.same(**same), *where).order_by(*order), into(self.value)
+        )
+        column, parameter = same.popitem()
+        key, values = self.table.c[column], bindparam("values", type_=String)
+        rows = select(key, *columns(self.table, self.value)).order_by(*order)
+        rows = rows.where(*self.same(**same), *where)
+        on_sqlite = func.json_each(values).table_valued("value")
+        elements = func.json_array_elements_text(sql_cast(values, JSON)).table_valued("value")
+        of_all = Statement(
+            rows.where(key.in_(select(elements.c.value))),
+            lambda *row: row,
+            sqlite=rows.where(key.in_(select(on_sqlite.c.value))),
+        )
+        found.many = parameter, of_all
+        return found.keep()
 
     def after(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
         """Select a page of rows: those whose key follows the parameter `after`."""

@@ -26,7 +26,7 @@ MOST_MATCHES = 1000
 
 _MESSAGES = Rows(Message)
 #: One message by id, of any company.
-MESSAGE_ANYWHERE = _MESSAGES.one(id="message").keep()
+MESSAGE_ANYWHERE = _MESSAGES.keyed(id="message")
 #: The receiver of a delivery; as an expression without an index it leaves the planner the narrower
 #: indexes by message and by time.
 _receiver = sa.func.coalesce(deliveries.c.agent_id, deliveries.c.user_id)
@@ -107,7 +107,7 @@ NEXT_POSITION = Statement(
 #: Adds a delivery: one message for one recipient.
 INSERT_DELIVERY = _DELIVERIES.insert_without("id", "faults", "alone_run_id")
 #: All deliveries of a message.
-DELIVERIES_OF = _DELIVERIES.find(message_id="message").keep()
+DELIVERIES_OF = _DELIVERIES.keyed(message_id="message", order=[deliveries.c.id])
 #: Mail that waits for an agent or is with its run, in the order of its queue.
 WAITING_FOR_AGENT = _DELIVERIES.find(
     _waiting,

@@ -16,9 +16,9 @@ _one = agents.c.id == bind("agent")
 _not_terminated = agents.c.status != literal("terminated")
 
 #: The company's agent of that id.
-AGENT = _AGENTS.one(company_id="company", id="agent").keep()
+AGENT = _AGENTS.keyed(company_id="company", id="agent")
 #: One agent by id, of any company.
-AGENT_ANYWHERE = _AGENTS.one(id="agent")
+AGENT_ANYWHERE = _AGENTS.keyed(id="agent")
 #: The company's agent of that name that is not terminated.
 LIVING_AGENT_BY_NAME = _AGENTS.one(_not_terminated, company_id="company", name_key="name_key")
 #: The company's agents of that name, also terminated ones, newest first.

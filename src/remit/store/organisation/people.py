@@ -71,7 +71,7 @@ INSERT_HEAD = change(insert(event_heads))
 # Users
 
 #: One person by id.
-USER = _USERS.one(id="user")
+USER = _USERS.keyed(id="user")
 #: One person by name.
 USER_BY_NAME = _USERS.one(name_key="name_key")
 #: The first operator of the instance.
@@ -84,7 +84,7 @@ ANY_USER = _USERS.any()
 #: Ends a person's part in a company.
 DELETE_MEMBERSHIP = _MEMBERSHIPS.delete(company_id="company", user_id="user")
 #: A person's part in a company.
-MEMBERSHIP = _MEMBERSHIPS.one(company_id="company", user_id="user").keep()
+MEMBERSHIP = _MEMBERSHIPS.keyed(company_id="company", user_id="user")
 #: A person's parts in companies.
 MEMBERSHIPS_OF_USER = _MEMBERSHIPS.find(
     user_id="user", order=[memberships.c.company_id], limit=bind("limit")

@@ -49,7 +49,7 @@ DESCRIBE_FILE = _FILES.update(
 #: A page of a file's versions, newest first.
 VERSIONS = _FILE_VERSIONS.before(file_id="file")
 #: One version of a file.
-VERSION = _FILE_VERSIONS.one(file_id="file", number="number")
+VERSION = _FILE_VERSIONS.keyed(number="number", file_id="file")
 #: The number of a file's version at a time.
 VERSION_AT = values_of(
     file_versions.c.number,
