@@ -99,7 +99,7 @@ class Statement(Generic[T]):
         #: Whether a transaction caches its results.
         self.kept = False
         #: A parameter, and the statement that finds the rows for many values of it.
-        self.many: tuple[str, Statement[Row]] | None = None
+        self.many: tuple[str, Statement[Any]] | None = None
         #: Optional filters: each switch `any_…` with the parameter whose absence turns it on.
         self.optional: tuple[tuple[str, str], ...] = ()
         self.make = make
