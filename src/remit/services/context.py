@@ -230,9 +230,9 @@ class Context:
 
     def reach_of(self, agent: str) -> Reach:
         if agent not in self._reaches:
-            found = self.tx.one(agent_statements.AGENT, agent=agent)
+            row = self.tx.one(agent_statements.AGENT, agent=agent)
             company = None
-            if found is not None and found.permission_level is PermissionLevel.BOSS:
+            if row is not None and row.permission_level is PermissionLevel.BOSS:
                 company = self.tx.one(people.COMPANY, company=self.company)
             self._reaches[agent] = (
                 policy(company.permission_policy)[PermissionLevel.BOSS].governs

@@ -188,7 +188,7 @@ class Field:
     def clean(self, value: Any, called: str) -> Any:
         """Return the value as the verb gets it; errors use the name `called`."""
         if self.entries is not None:
-            return [self.entries.clean(one, self.entries.name) for one in value]
+            return [self.entries.clean(entry, self.entries.name) for entry in value]
         if self.words and value not in self.words:
             known = ", ".join(self.words)
             raise BadInput(f"{called} must be one of {known}.", "Choose one of these.")
@@ -217,7 +217,7 @@ class Field:
             if isinstance(mark, Words):
                 return mark.known if isinstance(mark.known, tuple) else tuple(sorted(mark.known()))
             if isinstance(mark, type) and issubclass(mark, Enum):
-                return tuple(str(getattr(one, "word", one.value)) for one in mark)
+                return tuple(str(getattr(word, "word", word.value)) for word in mark)
         return ()
 
 
@@ -225,7 +225,14 @@ def spread_shared(body: Callable[..., Any]) -> None:
     """Make each key of `**shared: Unpack[Keys]` a parameter of its own; an absent optional one is
     None. Verbs with the same parameters declare them once, as a TypedDict."""
     own = inspect.signature(body)
-    rest = next((one for one in own.parameters.values() if one.kind is one.VAR_KEYWORD), None)
+    rest = next(
+        (
+            parameter
+            for parameter in own.parameters.values()
+            if parameter.kind is parameter.VAR_KEYWORD
+        ),
+        None,
+    )
     shares = rest is not None and (
         rest.annotation.startswith("Unpack[")
         if isinstance(rest.annotation, str)
@@ -242,7 +249,7 @@ def spread_shared(body: Callable[..., Any]) -> None:
         )
         for name in keys.__annotations__
     ]
-    kept = [one for one in own.parameters.values() if one is not rest]
+    kept = [parameter for parameter in own.parameters.values() if parameter is not rest]
     body.__signature__ = own.replace(parameters=[*kept, *shared])  # type: ignore[attr-defined]
     body.__annotations__ |= get_type_hints(keys, include_extras=True)
 
@@ -251,7 +258,10 @@ def fields_of(body: Callable[..., Any]) -> dict[str, Field]:
     """Return the parameters of a verb, without the context."""
     hints = get_type_hints(body, include_extras=True)
     _, *parameters = inspect.signature(body).parameters.values()
-    return {one.name: _field(one.name, hints[one.name], (), one.default) for one in parameters}
+    return {
+        parameter.name: _field(parameter.name, hints[parameter.name], (), parameter.default)
+        for parameter in parameters
+    }
 
 
 def _field(

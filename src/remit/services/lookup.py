@@ -105,7 +105,7 @@ def find_here(ctx: Context, noun: Noun[R], text: str) -> R:
             raise
         raise noun.unknown(ctx, text) from None
     sees = noun.sees(ctx)
-    return only([one for one in matching(ctx, noun, part) if sees(one)], noun.what)
+    return only([row for row in matching(ctx, noun, part) if sees(row)], noun.what)
 
 
 def _bare(noun: Noun[R], text: str) -> str:
@@ -114,13 +114,13 @@ def _bare(noun: Noun[R], text: str) -> str:
     return text
 
 
-def only(found: list[T], what: str) -> T:
-    if not found:
+def only(rows: list[T], what: str) -> T:
+    if not rows:
         raise NotFound.of(what)
-    if len(found) > 1:
-        ids = [str(getattr(one, "id", "")) for one in found]
+    if len(rows) > 1:
+        ids = [str(getattr(row, "id", "")) for row in rows]
         raise several(f"Several match that {what} id", ids)
-    return found[0]
+    return rows[0]
 
 
 def _part_of_id(text: str, what: str) -> str:
@@ -137,7 +137,7 @@ def enter_by(ctx: Context, what: str, text: str) -> None:
     if ctx.company is None and ctx.actor.company_id is None and _named_company(ctx) is None:
         mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
         if len(mine) > 1:
-            having = [one.id for one in mine if _has(ctx, one.id, what, text)]
+            having = [company.id for company in mine if _has(ctx, company.id, what, text)]
             if len(having) < 2:
                 ctx.enter(only(having, what))
                 return
@@ -145,21 +145,21 @@ def enter_by(ctx: Context, what: str, text: str) -> None:
 
 
 def _has(ctx: Context, company: str, what: str, text: str) -> bool:
-    asked = {"company": company, "low": text, "high": text + END_OF_IDS}
-    return bool(ctx.tx.all(BY_BEGINNING[what], **asked) or with_short_id(ctx, company, what, text))
+    bounds = {"company": company, "low": text, "high": text + END_OF_IDS}
+    return bool(ctx.tx.all(BY_BEGINNING[what], **bounds) or with_short_id(ctx, company, what, text))
 
 
 def matching(ctx: Context, noun: Noun[R], text: str) -> list[R]:
     """Return the things of the entered company whose id, or else short id, begins with a text."""
-    given = {"company": ctx.company, **noun.parameters(ctx)}
+    values = {"company": ctx.company, **noun.parameters(ctx)}
 
     def beginning(part: str) -> list[R]:
-        return ctx.tx.all(noun.by_prefix, low=part, high=part + END_OF_IDS, **given)
+        return ctx.tx.all(noun.by_prefix, low=part, high=part + END_OF_IDS, **values)
 
-    if found := beginning(normalise(text)):
-        return found
+    if rows := beginning(normalise(text)):
+        return rows
     ids = with_short_id(ctx, ctx.company, noun.what, text)
-    return [one for id_ in ids for one in beginning(id_)]
+    return [row for id_ in ids for row in beginning(id_)]
 
 
 def with_short_id(ctx: Context, company: str | None, what: str, text: str) -> list[str]:
@@ -208,7 +208,7 @@ def _company_id(ctx: Context, text: str) -> str:
     if ctx.actor.company_id is not None and is_part_of(ctx.actor.company_id, prefix):
         return ctx.actor.company_id
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
-    return only([one for one in mine if is_part_of(one.id, prefix)], "company").id
+    return only([company for company in mine if is_part_of(company.id, prefix)], "company").id
 
 
 def living_agent(ctx: Context, name: str) -> Agent | None:
@@ -247,19 +247,21 @@ def nobody_named(ctx: Context, name: str) -> NotFound:
     boss = agent_row(ctx, mine.boss_id) if mine.boss_id else None
     reports = ctx.tx.all(agent_statements.REPORTS, agent=mine.id)
     peers = ctx.tx.all(agent_statements.REPORTS, agent=boss.id) if boss is not None else []
-    near = [one.name for one in (boss, *reports[:_MOST_COMPARED]) if one is not None]
-    beside = [one.name for one in peers[:_MOST_COMPARED] if one.id != mine.id]
+    near = [
+        neighbour.name for neighbour in (boss, *reports[:_MOST_COMPARED]) if neighbour is not None
+    ]
+    beside = [peer.name for peer in peers[:_MOST_COMPARED] if peer.id != mine.id]
     likely = (closest(name, near) or closest(name, beside))[:_MOST_LIKELY]
     if likely:
-        error.step = f"Name {' or '.join(f'agent:{one}' for one in likely)}."
+        error.step = f"Name {' or '.join(f'agent:{suggestion}' for suggestion in likely)}."
         return error
-    said = [
+    sentences = [
         f"Your boss is agent:{boss.name}." if boss else "Your boss is a person: write to board."
     ]
     if reports:
-        named = ", ".join(f"agent:{one.name}" for one in reports[:_MOST_NAMED])
-        said.append(f"Your reports: {named}{', …' if len(reports) > _MOST_NAMED else ''}.")
-    error.step = " ".join([*said, "People are written to as board or user:<name>."])
+        named = ", ".join(f"agent:{report.name}" for report in reports[:_MOST_NAMED])
+        sentences.append(f"Your reports: {named}{', …' if len(reports) > _MOST_NAMED else ''}.")
+    error.step = " ".join([*sentences, "People are written to as board or user:<name>."])
     return error
 
 
@@ -268,7 +270,7 @@ def _known_to_person(ctx: Context) -> list[str]:
     if ctx.company is None or ctx.membership is None:
         return []
     some = {"terminated_too": False, "after": "", "limit": _MOST_KNOWN}
-    return [one.name for one in ctx.tx.all(agent_statements.AGENTS, **some)]
+    return [row.name for row in ctx.tx.all(agent_statements.AGENTS, **some)]
 
 
 def agent_anywhere(ctx: Context, text: str) -> Agent:
@@ -304,8 +306,8 @@ def agent_row(ctx: Context, agent: str) -> Agent | None:
 
 def name_of(ctx: Context, agent: str) -> str:
     """The name of an agent; of one that is not known, its id."""
-    found = agent_row(ctx, agent)
-    return found.name if found else agent
+    row = agent_row(ctx, agent)
+    return row.name if row else agent
 
 
 def message_row(ctx: Context, message: str) -> Message | None:
@@ -329,20 +331,20 @@ def visibility(ctx: Context) -> dict[str, object]:
 
 def _entered(ctx: Context, noun: Noun[R], id_: str) -> R:
     """Return the thing with this whole id, after entering its company."""
-    found = ctx.tx.one(noun.by_id, **{noun.what: id_})
+    row = ctx.tx.one(noun.by_id, **{noun.what: id_})
     try:
-        if found is not None:
+        if row is not None:
             if (named := _named_company(ctx)) is not None:
                 ctx.enter(_company_id(ctx, named))
-            ctx.enter(found.company_id)
+            ctx.enter(row.company_id)
             if ctx.kind is Kind.COMMAND and not ctx.tx.one_by_one:
                 # Entering may have waited for another command that changed it.
-                found = ctx.tx.one(noun.by_id, **{noun.what: id_})
+                row = ctx.tx.one(noun.by_id, **{noun.what: id_})
     except NotFound:
-        found = None
-    if found is None:
+        row = None
+    if row is None:
         raise NotFound.of(noun.what)
-    return found
+    return row
 
 
 AGENT = Noun(

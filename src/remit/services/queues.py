@@ -48,7 +48,7 @@ def companies_due(name: str, due: Statement[C]) -> Verb[[], list[str]]:
 
     def companies(ctx: Context) -> list[str]:
         rows = ctx.tx.all(due, limit=MOST_AT_ONCE)
-        return list(dict.fromkeys(one.company_id for one in rows))
+        return list(dict.fromkeys(row.company_id for row in rows))
 
     return query(name, FOR_REMIT)(companies)
 
@@ -56,7 +56,7 @@ def companies_due(name: str, due: Statement[C]) -> Verb[[], list[str]]:
 def due_here(ctx: Context, due: Statement[C]) -> list[C]:
     """Return the rows that are due in the company of the call."""
     rows = ctx.tx.all(due, limit=MOST_AT_ONCE)
-    return [one for one in rows if one.company_id == ctx.company]
+    return [row for row in rows if row.company_id == ctx.company]
 
 
 class Row(Protocol):
@@ -90,13 +90,17 @@ class Leases(Generic[R]):
 
     def claim(self, ctx: Context, item: str, worker: str, lease: Micros, **more: Any) -> bool:
         """Lease a waiting row to one worker; returns False to the others."""
-        asked = {"now": ctx.now, "until": ctx.now + lease, "new_worker": worker, **more}
-        return bool(ctx.tx.run(self._rows.claim, **{self._rows.noun: item}, **asked))
+        terms = {"now": ctx.now, "until": ctx.now + lease, "new_worker": worker, **more}
+        return bool(ctx.tx.run(self._rows.claim, **{self._rows.noun: item}, **terms))
 
     def renew(self, ctx: Context, held: Sequence[Held], lease: Micros) -> list[Held]:
         """Renew these leases; returns those that have ended or were lost."""
         until = ctx.now + lease
-        return [one for one in held if not self._change(ctx, self._rows.renew, one, until=until)]
+        return [
+            leased
+            for leased in held
+            if not self._change(ctx, self._rows.renew, leased, until=until)
+        ]
 
     def seize(self, ctx: Context, held: Held, until: Micros | None) -> None:
         """Take a lease over if it still ends at `until`; refused if its worker renewed it since.
@@ -120,7 +124,7 @@ class Leases(Generic[R]):
 
         def held(ctx: Context) -> dict[Held, Micros]:
             rows, key = ctx.tx.all(self._rows.claimed), self._rows.key.name
-            return {(getattr(one, key), one.epoch): one.lease_until or 0 for one in rows}
+            return {(getattr(row, key), row.epoch): row.lease_until or 0 for row in rows}
 
         return query(f"{name}.held", FOR_REMIT)(held)
 
@@ -174,13 +178,13 @@ class Queue(Leases[R]):
         waits in."""
 
         def ready(ctx: Context) -> list[tuple[str, str]]:
-            found = ctx.tx.all(statement, limit=MOST_AT_ONCE)
-            return [(getattr(row, self._rows.key.name), getattr(row, line)) for row in found]
+            rows = ctx.tx.all(statement, limit=MOST_AT_ONCE)
+            return [(getattr(row, self._rows.key.name), getattr(row, line)) for row in rows]
 
         return query(f"{name}.ready", FOR_REMIT)(ready)
 
-    def _keys(self, found: Sequence[R]) -> list[Held]:
-        return [(getattr(row, self._rows.key.name), row.epoch) for row in found]
+    def _keys(self, rows: Sequence[R]) -> list[Held]:
+        return [(getattr(row, self._rows.key.name), row.epoch) for row in rows]
 
 
 class Deliveries(Queue[D]):
@@ -202,11 +206,11 @@ class Deliveries(Queue[D]):
     def entered(self, ctx: Context, item: str) -> D:
         """Return a row, after entering its company; for Remit itself."""
         system_only(ctx)
-        asked = {self._rows.noun: item}
-        found = ctx.tx.existing(self._rows.row, **asked)
-        ctx.enter(found.company_id)
+        key = {self._rows.noun: item}
+        row = ctx.tx.existing(self._rows.row, **key)
+        ctx.enter(row.company_id)
         ctx.require(Action.RUN_CHANGE, on=self._on(item))
-        again = ctx.tx.one(self._rows.row, **asked)  # waiting for the lock may have taken a while
+        again = ctx.tx.one(self._rows.row, **key)  # waiting for the lock may have taken a while
         assert again is not None
         return again
 
@@ -220,9 +224,9 @@ class Deliveries(Queue[D]):
 
     def delivered(self, ctx: Context, item: str, epoch: int) -> shapes.EndedShape:
         """End a row as delivered."""
-        found = self.entered(ctx, item)
+        row = self.entered(ctx, item)
         self._end(ctx, (item, epoch), DeliveryStatus.DONE, "delivered")
-        return self._said(ctx, self._delivered, item, DeliveryStatus.DONE, self._about(found))
+        return self._said(ctx, self._delivered, item, DeliveryStatus.DONE, self._about(row))
 
     def failed(
         self,
@@ -240,19 +244,19 @@ class Deliveries(Queue[D]):
 
         `retry_after` is the pause that the receiver asked for; while `patient`, such an attempt
         does not count."""
-        found, why = self.entered(ctx, item), why[:_LONGEST_WHY]
+        row, why = self.entered(ctx, item), why[:_LONGEST_WHY]
         status = DeliveryStatus.QUEUED
-        usual = backoff[min(found.attempt, len(backoff)) - 1]
+        usual = backoff[min(row.attempt, len(backoff)) - 1]
         pause = usual if retry_after is None else retry_after
         due = ctx.now + min(pause, self._rows.longest_pause or pause)
         if retry_after is not None and patient and not for_good:
             self.fenced(ctx, self._rows.wait, (item, epoch), due=due, why=why)
-        elif for_good or found.attempt >= most:
+        elif for_good or row.attempt >= most:
             status = DeliveryStatus.DEAD
             self._end(ctx, (item, epoch), status, why)
         else:
             self.fenced(ctx, self._rows.retry, (item, epoch), due=due, why=why)
-        return self._said(ctx, self._failed, item, status, {**self._about(found), "why": why})
+        return self._said(ctx, self._failed, item, status, {**self._about(row), "why": why})
 
     def take_over(
         self,
@@ -273,21 +277,21 @@ class Deliveries(Queue[D]):
         must have expired. With `alone` there is no other process, so the holder is gone. `gave_up`
         is called if the row is dead now.
         """
-        found = self.entered(ctx, item)
-        is_over = alone or until is not None or (found.lease_until or 0) <= ctx.now
-        if found.epoch != epoch or not is_over:
+        row = self.entered(ctx, item)
+        is_over = alone or until is not None or (row.lease_until or 0) <= ctx.now
+        if row.epoch != epoch or not is_over:
             raise self.lost()
         if until is not None:
             self.seize(ctx, (item, epoch), until)
-        why = f"{found.worker} stopped responding; {MAY_HAVE_IT}"
+        why = f"{row.worker} stopped responding; {MAY_HAVE_IT}"
         answer = self.failed(ctx, item, epoch, why, for_good=for_good, backoff=(0,), most=most)
-        return _told(ctx, found, why, answer, gave_up)
+        return _told(ctx, row, why, answer, gave_up)
 
     def put_back(self, ctx: Context, event: str, item: str, epoch: int) -> shapes.EndedShape:
         """Requeue a row because its process stops."""
-        found, why = self.entered(ctx, item), f"its process was stopped; {MAY_HAVE_IT}"
+        row, why = self.entered(ctx, item), f"its process was stopped; {MAY_HAVE_IT}"
         self.fenced(ctx, self._rows.wait, (item, epoch), due=ctx.now, why=why)
-        return self._said(ctx, event, item, DeliveryStatus.QUEUED, self._about(found))
+        return self._said(ctx, event, item, DeliveryStatus.QUEUED, self._about(row))
 
     def claims(
         self, name: str, usual: Micros, brief: Callable[[Context, D], B]
@@ -296,8 +300,8 @@ class Deliveries(Queue[D]):
         another worker has it."""
 
         def claim(ctx: Context, item: str, *, worker: str, lease: Micros = usual) -> B | None:
-            found = self.begin(ctx, item, worker, lease)
-            return None if found is None else brief(ctx, found)
+            row = self.begin(ctx, item, worker, lease)
+            return None if row is None else brief(ctx, row)
 
         return logged(f"{name}.claim", FOR_REMIT)(self._by_noun(claim))
 
@@ -325,11 +329,11 @@ class Deliveries(Queue[D]):
             backoff: tuple[Micros, ...] = usual,
             retry_after: Micros | None = None,
         ) -> shapes.EndedShape:
-            found = self.entered(ctx, item)
+            row = self.entered(ctx, item)
             # A receiver that asks for a pause has not taken it.
-            for_good = for_good or (retry_after is None and once(ctx, found))
-            asked = (item, epoch, why, for_good, backoff, retry_after, most, patient(ctx, found))
-            return _told(ctx, found, why, self.failed(ctx, *asked), gave_up)
+            for_good = for_good or (retry_after is None and once(ctx, row))
+            failure = (item, epoch, why, for_good, backoff, retry_after, most, patient(ctx, row))
+            return _told(ctx, row, why, self.failed(ctx, *failure), gave_up)
 
         return self._verb(f"{name}.failed", failed, *declared)
 
@@ -364,13 +368,15 @@ class Deliveries(Queue[D]):
         noun = self._rows.noun
 
         @wraps(body)
-        def called(ctx: Context, **asked: Any) -> T:
-            return body(ctx, asked.pop(noun), **asked)
+        def called(ctx: Context, **arguments: Any) -> T:
+            return body(ctx, arguments.pop(noun), **arguments)
 
         own = signature(body)
         named = [
-            one.replace(name=noun, kind=one.KEYWORD_ONLY) if one.name == "item" else one
-            for one in own.parameters.values()
+            parameter.replace(name=noun, kind=parameter.KEYWORD_ONLY)
+            if parameter.name == "item"
+            else parameter
+            for parameter in own.parameters.values()
         ]
         called.__signature__ = own.replace(parameters=named)  # type: ignore[attr-defined]
         return called
@@ -399,8 +405,8 @@ class Deliveries(Queue[D]):
 
 
 def _told(
-    ctx: Context, found: D, why: str, answer: shapes.EndedShape, gave_up: GaveUp[D] | None
+    ctx: Context, row: D, why: str, answer: shapes.EndedShape, gave_up: GaveUp[D] | None
 ) -> shapes.EndedShape:
     if gave_up is not None and answer["status"] == DeliveryStatus.DEAD.value:
-        gave_up(ctx, found, why)
+        gave_up(ctx, row, why)
     return answer

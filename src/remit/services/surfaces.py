@@ -94,9 +94,10 @@ class AsRoute:
     @cached_property
     def in_path(self) -> Mapping[str, str]:
         """The placeholders of the path, by parameter."""
-        said = {name: parameter for parameter, name in self.spelled.items()}
+        parameters = {name: parameter for parameter, name in self.spelled.items()}
         return {
-            said.get(name) or (_singular(noun) if name == "id" else name.removesuffix("Id")): name
+            parameters.get(name)
+            or (_singular(noun) if name == "id" else name.removesuffix("Id")): name
             for noun, name in _PLACE.findall(self.path)
         }
 

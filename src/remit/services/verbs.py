@@ -105,7 +105,11 @@ class Verb(Generic[P, R]):
         own = list(inspect.signature(self.body).parameters.items())[1:]
         kind = inspect.Parameter.KEYWORD_ONLY
         return {
-            **{name: one for name, one in own if one.kind is not inspect.Parameter.VAR_KEYWORD},
+            **{
+                name: parameter
+                for name, parameter in own
+                if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+            },
             **{name: inspect.Parameter(name, kind, default=None) for name in self.described},
         }
 
@@ -117,7 +121,7 @@ class Verb(Generic[P, R]):
     @cached_property
     def stored(self) -> Field | None:
         """The parameter whose text is stored as a file."""
-        return next((one for one in self.fields.values() if Stored() in one.marks), None)
+        return next((field for field in self.fields.values() if Stored() in field.marks), None)
 
     @property
     def words(self) -> str:
@@ -209,11 +213,13 @@ def _declare(
     declared: tuple[Declared, ...],
     described: tuple[str, ...] = (),
 ) -> Verb[P, R]:
-    changes = tuple(one for one in declared if isinstance(one, Change))
-    surfaces = tuple(one for one in declared if not isinstance(one, Change | ForRemit))
+    changes = tuple(declaration for declaration in declared if isinstance(declaration, Change))
+    surfaces = tuple(
+        declaration for declaration in declared if not isinstance(declaration, Change | ForRemit)
+    )
     for_remit = FOR_REMIT in declared
     # Errors name parameters as over HTTP, if there is a route.
-    called = next((one.called for one in surfaces if isinstance(one, AsRoute)), str)
+    called = next((surface.called for surface in surfaces if isinstance(surface, AsRoute)), str)
     spread_shared(body)
     body = _ours(body) if for_remit else body
     cleaned = _cleaning(body, called) if surfaces else body
@@ -240,13 +246,13 @@ def _cleaning(
     body: Callable[Concatenate[Context, P], R], called: Callable[[str], str]
 ) -> Callable[Concatenate[Context, P], R]:
     """Return the body of a verb with its text arguments cleaned."""
-    texts = cache(lambda: [one for one in fields_of(body).values() if one.is_cleaned])
+    texts = cache(lambda: [field for field in fields_of(body).values() if field.is_cleaned])
 
     @wraps(body)
     def cleaned(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        for one in texts():
-            if one.name in kwargs and not (one.optional and kwargs[one.name] is None):
-                kwargs[one.name] = one.clean(kwargs[one.name], called(one.name))
+        for text in texts():
+            if text.name in kwargs and not (text.optional and kwargs[text.name] is None):
+                kwargs[text.name] = text.clean(kwargs[text.name], called(text.name))
         return body(ctx, *args, **kwargs)
 
     return cleaned

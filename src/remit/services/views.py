@@ -190,8 +190,8 @@ def _shown(value: Event) -> Any:
 
 def _why(value: Event) -> str | None:
     details = json.loads(value.details)
-    said = details.get("note") or details.get("reason") or details.get("sentence")
-    return None if said is None else str(said)
+    reason = details.get("note") or details.get("reason") or details.get("sentence")
+    return None if reason is None else str(reason)
 
 
 company = view_of(Company, shapes.CompanyShape, limits=lambda it: limits_of(it.limits).view())
@@ -209,7 +209,7 @@ def _listed(field: Field) -> Callable[[Agent], Any]:
     return read
 
 
-_LISTED = tuple((one.name, _listed(one)) for one in LISTED)
+_LISTED = tuple((field.name, _listed(field)) for field in LISTED)
 
 
 def agent(value: Agent) -> shapes.AgentShape:
@@ -236,17 +236,17 @@ def description(value: Agent) -> tuple[dict[str, object], list[str]]:
     those."""
     document, removed = without_secrets(configuration_of(value))
     shown = {
-        one.name: document[one.key]
-        if one.holds in (Holds.TEXT, Holds.DOCUMENT)
-        else one.shown(getattr(value, one.name))
-        for one in CONFIGURED
+        field.name: document[field.key]
+        if field.holds in (Holds.TEXT, Holds.DOCUMENT)
+        else field.shown(getattr(value, field.name))
+        for field in CONFIGURED
     }
     return shown, removed
 
 
 def _may_hire(value: Agent) -> bool:
-    said = value.can_create_agents
-    return value.is_ceo if said is None else said
+    may_hire = value.can_create_agents
+    return value.is_ceo if may_hire is None else may_hire
 
 
 _approval = view_of(Approval, shapes.ApprovalShape, redacted=lambda _: [])
