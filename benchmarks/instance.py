@@ -153,8 +153,8 @@ def _with_noop(build: Build) -> Build:
     from remit.services.identity import Caller
 
     def build_with_noop(app: App, *more: Any) -> dict[str, Tool]:
-        async def noop(token: str, _arguments: Arguments) -> dict[str, Any]:
-            await app.gate.check(Caller(token))
+        async def noop(caller: Caller, _arguments: Arguments) -> dict[str, Any]:
+            await app.gate.check(caller)
             return {}
 
         return {**build(app, *more), NOOP: Tool(NOOP, "Do nothing.", Arguments, noop)}

@@ -544,7 +544,7 @@ def test_a_run_that_ends_while_it_asks_takes_nothing_up(company: Company) -> Non
     with psycopg.connect(company.url, autocommit=True) as watch, psycopg.connect(company.url) as db:
         db.execute("SELECT 1 FROM event_heads FOR UPDATE")
         asked = company.app.gate.database.submit_write(
-            lambda tx: company.app.gate._execute(tx, run.caller, inbox.take, "", (), {})
+            company.app.gate._work(run.caller, inbox.take, (), {})
         )
         waits = (
             "SELECT count(*) FROM pg_stat_activity"

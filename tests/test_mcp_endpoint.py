@@ -31,6 +31,7 @@ from remit.entrypoints.http.server.asgi import MCP_PATHS
 from remit.entrypoints.mcp.endpoint import LARGEST_BODY, build_endpoint
 from remit.entrypoints.mcp.registry import Tool, input_schema
 from remit.errors import Conflict, Unauthenticated
+from remit.services.identity import Caller
 from tests.agents import REPOSITORY, claude
 from tests.agents.fake_anthropic import FakeAnthropic, Say, Step, Use
 from tests.agents.inspector import INSPECTED, Era, Inspector
@@ -76,27 +77,27 @@ class Nested(Strict):
     either: int | list[str] | None = None
 
 
-async def echo(token: str, arguments: Echo) -> dict[str, Any]:
-    return {"text": arguments.text, "token": token}
+async def echo(caller: Caller, arguments: Echo) -> dict[str, Any]:
+    return {"text": arguments.text, "token": caller.token}
 
 
-async def add(token: str, arguments: Add) -> dict[str, Any]:
+async def add(caller: Caller, arguments: Add) -> dict[str, Any]:
     return {"sum": arguments.a + arguments.b}
 
 
-async def nested(token: str, arguments: Nested) -> dict[str, Any]:
+async def nested(caller: Caller, arguments: Nested) -> dict[str, Any]:
     return arguments.model_dump(mode="json")
 
 
-async def conflict(token: str, arguments: Nothing) -> dict[str, Any]:
+async def conflict(caller: Caller, arguments: Nothing) -> dict[str, Any]:
     raise Conflict("Somebody wrote version 3.", details={"version": 3, "hash": "abc"})
 
 
-async def crash(token: str, arguments: Nothing) -> dict[str, Any]:
+async def crash(caller: Caller, arguments: Nothing) -> dict[str, Any]:
     raise RuntimeError("the password is hunter2")
 
 
-async def half_a_character(token: str, arguments: Nothing) -> dict[str, Any]:
+async def half_a_character(caller: Caller, arguments: Nothing) -> dict[str, Any]:
     return {"text": "\ud800"}
 
 
@@ -107,12 +108,12 @@ class Gate:
         self.reached = threading.Event()
         self._open = asyncio.Event()
 
-    async def slow(self, token: str, arguments: Nothing) -> dict[str, Any]:
+    async def slow(self, caller: Caller, arguments: Nothing) -> dict[str, Any]:
         self.reached.set()
         await self._open.wait()
         return {"slow": True}
 
-    async def release(self, token: str, arguments: Nothing) -> dict[str, Any]:
+    async def release(self, caller: Caller, arguments: Nothing) -> dict[str, Any]:
         self._open.set()
         return {}
 

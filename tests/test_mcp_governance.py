@@ -19,6 +19,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from remit.adapters.contract import Check
+from remit.entrypoints.mcp.registry import caller
 from remit.entrypoints.mcp.tools import creation_tool
 from remit.runtime.runs import checks
 from remit.runtime.runs.lifecycle import LiveRun, begin
@@ -695,7 +696,7 @@ def test_it_waits_no_longer_than_it_may(firm: Firm) -> None:
 
 
 async def _called(tool: Any, token: str, arguments: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = await tool.call(token, arguments)
+    answer: dict[str, Any] = await tool.call(caller(token, arguments), arguments)
     return answer
 
 

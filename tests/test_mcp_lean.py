@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from remit.entrypoints.mcp import lean
+from remit.clock import Micros
+from remit.entrypoints.mcp.lean import LeanCall
 from remit.entrypoints.mcp.registry import validate
 from remit.entrypoints.mcp.tools.listing import build_tools
+from remit.model.organisation.principal import Principal
+from remit.services import command, identity
+from remit.services.identity import Caller
 from remit.services.organisation import agents
+from remit.store.engine.database import Transaction
 from tests.company import Company, Member
 
 
@@ -18,10 +23,11 @@ def shown(company: Company, member: Member, tool: str, **arguments: Any) -> tupl
     """How long the answer of the service is, and what is left of it."""
 
     async def call() -> tuple[int, Any]:
-        token = member.caller.token
-        found = build_tools(company.app)[tool]
-        answer = await found.call(token, validate(found, arguments))
-        return len(json.dumps(answer)), await lean.build(company.app)(token, tool, answer)
+        called = build_tools(company.app)[tool]
+        checked = validate(called, arguments)
+        lean = LeanCall(called, member.caller.token, checked)
+        answer = await called.call(lean.caller, checked)
+        return len(json.dumps(answer)), lean.shorten(answer)
 
     return company.wait(call())
 
@@ -39,6 +45,27 @@ def test_an_outcome_names_its_owner_and_leaves_out_what_is_not_so(company: Compa
     long, tree = shown(company, company.ceo, "outcome_subtree", id=company.ceo.id)
     assert tree["children"][0]["owner"] == "agent:dev"
     assert len(json.dumps(tree)) < 0.6 * long
+
+
+def test_names_are_looked_up_in_the_transaction_of_the_call(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dev = company.agent("dev", "ceo")
+    callers = []
+
+    def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
+        callers.append(caller)
+        return identity.identify(tx, caller, now)
+
+    monkeypatch.setattr(command, "identify", identify)
+    arguments = {"parent_id": dev.id, "title": "A page", "idempotency_key": "once"}
+    for _ in range(2):  # the stored answer is shown with names, too
+        _, outcome = shown(company, dev, "outcome_create", **arguments)
+        assert outcome["owner"] == "agent:dev"
+    _, tree = shown(company, company.ceo, "outcome_subtree", id=company.ceo.id)
+    assert tree["children"][0]["owner"] == "agent:dev"
+    assert len(callers) == 3
+    assert company.sql("SELECT count(*) FROM outcomes WHERE title = 'A page'") == [(1,)]
 
 
 @pytest.mark.requirement("FX-17")

@@ -18,7 +18,6 @@ import httpx2
 import pytest
 
 from remit.clock import DAY, to_iso
-from remit.entrypoints.mcp import lean
 from remit.entrypoints.mcp.endpoint import Endpoint, build_endpoint
 from remit.entrypoints.mcp.tools.listing import build_listed, build_tools
 from remit.services.identity import Caller
@@ -409,7 +408,6 @@ def _endpoint(company: Company) -> Endpoint:
         authenticate=lambda token: company.app.gate.check(Caller(token)),
         version="1",
         allowed_hosts=[],
-        shorten=lean.build(company.app),
     )
 
 

@@ -13,6 +13,7 @@ from remit.entrypoints import reference
 from remit.entrypoints.cli.declared import TABLE
 from remit.entrypoints.cli.main import OVERVIEW
 from remit.entrypoints.mcp.registry import Tool
+from remit.services.identity import Caller
 
 ROOT = Path(__file__).parent.parent
 NAMES = ["remit", "remit-create-agent"]
@@ -106,7 +107,7 @@ class Arguments(BaseModel):
     idempotency_key: str | None = None
 
 
-async def nothing(token: str, arguments: Any) -> dict[str, Any]:
+async def nothing(caller: Caller, arguments: Any) -> dict[str, Any]:
     return {}
 
 

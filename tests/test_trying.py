@@ -29,6 +29,7 @@ from remit.errors import BadInput, Unsupported
 from remit.extras import how_to_install
 from remit.runtime.runs import checks
 from remit.runtime.sandbox import sandbox_policy
+from remit.services.identity import Caller
 from tests.model_server import ModelServer
 from tests.test_adapter_runs import Paper
 
@@ -327,7 +328,7 @@ def test_a_model_of_ones_own_is_told_of_few_tools(config: dict[str, Any], few: b
 
 @pytest.mark.requirement("FX-21")
 def test_tools_that_were_granted_are_listed_beside_the_few() -> None:
-    async def call(token: str, arguments: Any) -> dict[str, Any]:
+    async def call(caller: Caller, arguments: Any) -> dict[str, Any]:
         raise AssertionError("nobody calls it")
 
     ours = [Tool(name, "", None, call) for name in (*NAMES, "delegate", "hire_agent")]

@@ -271,7 +271,6 @@ def _check_own_instance(settings: Settings) -> None:
 
 def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
     """Build the MCP endpoint; called in a thread, because the import takes a second."""
-    from remit.entrypoints.mcp import lean
     from remit.entrypoints.mcp.endpoint import build_endpoint
     from remit.entrypoints.mcp.repetition import build_admission
     from remit.entrypoints.mcp.tools.listing import build_listed, build_tools
@@ -293,7 +292,6 @@ def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
         authenticate=lambda token: app.gate.check(Caller(token)),
         version=__version__,
         allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],
-        shorten=lean.build(app),
     )
 
 

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from remit.adapters.setup.ability import WITHOUT_MODEL
-from remit.clock import Clock
+from remit.clock import Clock, Micros
 from remit.errors import BadInput, KeyReused, Refused, RemitError
 from remit.ids import CompanyId, Ids
 from remit.model.event import canonical
+from remit.model.organisation.principal import Principal
 from remit.services.context import Context, Denied, Kind, approved
 from remit.services.identity import Caller, identify
 from remit.services.verbs import (
@@ -145,9 +146,7 @@ class Gate:
             def ask(verb: Verb[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
                 if verb.kind is not Kind.QUERY:
                     raise AssertionError(f"{verb.name} takes a transaction of its own")
-                ctx = Context(
-                    *(tx, actor, now, self.ids, self.blobs, verb.kind, caller), self.usable_adapter
-                )
+                ctx = self._context(tx, actor, now, verb.kind, caller)
                 try:
                     return verb.body(ctx, *args, **kwargs)
                 except RemitError:
@@ -198,23 +197,39 @@ class Gate:
         self, caller: Caller, verb: Verb[P, R], args: tuple[Any, ...], kwargs: Arguments
     ) -> Callable[[Transaction], _Reply[R]]:
         digest = _digest(verb, args, kwargs) if caller.key is not None else ""
-        return lambda tx: self._execute(tx, caller, verb, digest, args, kwargs)
+
+        def work(tx: Transaction) -> _Reply[R]:
+            now = self.clock.now()
+            actor = identify(tx, caller, now)
+            ctx = self._context(tx, actor, now, verb.kind, caller)
+            reply = self._execute(ctx, caller, verb, digest, args, kwargs)
+            if caller.on_answer is not None and reply.error is None:
+                with suppress(RemitError):
+                    caller.on_answer(
+                        self._context(tx, actor, now, Kind.QUERY, caller), reply.answer
+                    )
+            return reply
+
+        return work
+
+    def _context(
+        self, tx: Transaction, actor: Principal, now: Micros, kind: Kind, caller: Caller
+    ) -> Context:
+        return Context(tx, actor, now, self.ids, self.blobs, kind, caller, self.usable_adapter)
 
     def _execute(
         self,
-        tx: Transaction,
+        ctx: Context,
         caller: Caller,
         verb: Verb[P, R],
         digest: str,
         args: tuple[Any, ...],
         kwargs: Arguments,
     ) -> _Reply[R]:
-        now = self.clock.now()
-        actor = identify(tx, caller, now)
-        ctx = Context(tx, actor, now, self.ids, self.blobs, verb.kind, caller, self.usable_adapter)
+        tx = ctx.tx
         keyed = caller.key is not None and verb.kind is Kind.COMMAND
         # A verb may act as somebody else; the key belongs to the caller.
-        who = actor.address
+        who = ctx.actor.address
         if keyed and (first := _first_answer(tx, who, caller, verb, digest)) is not None:
             return _Reply(first)
         try:
@@ -235,7 +250,7 @@ class Gate:
                 ctx.record_refusal()
                 return _Reply(error=error, company=ctx.company)
             call = Call(verb, kwargs, ctx.before_asking)
-            answer = self._admit(self.parking, ctx, ctx.asked, call)
+            answer = self._admit(self.parking, ctx, caller, ctx.asked, call)
             if isinstance(answer, RemitError):
                 return _Reply(error=answer, company=ctx.company)
             changed = True
@@ -248,19 +263,18 @@ class Gate:
                 version=verb.version,
                 digest=digest,
                 answer=json.dumps(answer),
-                created_at=now,
+                created_at=ctx.now,
             )
         if ctx.secrets and isinstance(answer, dict):
             answer.update(ctx.secrets)  # after the answer was stored, so shown once
         return _Reply(answer, company=ctx.company if changed else None)
 
-    def _admit(self, parking: Parking, was: Context, denied: Denied, call: Call) -> Any:
+    def _admit(
+        self, parking: Parking, was: Context, caller: Caller, denied: Denied, call: Call
+    ) -> Any:
         """Continue a call that was approved, or have approval asked for."""
-        ctx = Context(
-            *(was.tx, was.actor, was.now, was.ids, was.blobs, Kind.COMMAND, was.caller),
-            usable_adapter=was.usable_adapter,
-        )
         assert was.company is not None
+        ctx = self._context(was.tx, was.actor, was.now, Kind.COMMAND, caller)
         ctx.enter(was.company)
         admitted = parking.admit(ctx, denied, call)
         if not isinstance(admitted, Ticket):
@@ -321,5 +335,5 @@ def checked_key(key: str) -> str:
 
 def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: Arguments) -> str:
     """Digest of a request, without the values that Remit chose (`new_id`, `new_files`)."""
-    asked = {name: value for name, value in kwargs.items() if not name.startswith("new_")}
-    return hashlib.sha256(canonical([verb.name, list(args), asked]).encode()).hexdigest()
+    arguments = {name: value for name, value in kwargs.items() if not name.startswith("new_")}
+    return hashlib.sha256(canonical([verb.name, list(args), arguments]).encode()).hexdigest()

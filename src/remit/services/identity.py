@@ -1,7 +1,11 @@
 """Identification of the caller, by its token alone."""
 
+from __future__ import annotations
+
 import hmac
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from remit.clock import Micros, to_iso
 from remit.errors import Stopped, Unauthenticated
@@ -12,6 +16,9 @@ from remit.store.engine.database import Transaction
 from remit.store.messaging.chat import ACCOUNT
 from remit.store.organisation.halts import COVERING
 from remit.store.organisation.people import IDENTITY, USER, Identity
+
+if TYPE_CHECKING:
+    from remit.services.context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,11 @@ class Caller:
     account: str | None = None
     #: The company in which names are looked up, for a member of several.
     company: str | None = None
+    #: Called with the answer of each verb, in the verb's transaction, with a context that can only
+    #: read. A refusal in it does not change the answer.
+    on_answer: Callable[[Context, object], None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
 
 def as_system(key: str | None = None) -> Caller:
@@ -50,43 +62,43 @@ def identify(tx: Transaction, caller: Caller, now: Micros) -> Principal:
     if not looks_like_token(caller.token):
         raise Unauthenticated("No valid token was presented.")
     digest = token_digest(caller.token)
-    found = tx.one(IDENTITY, digest=digest)
-    if found is None or not hmac.compare_digest(found.digest, digest):
+    identity = tx.one(IDENTITY, digest=digest)
+    if identity is None or not hmac.compare_digest(identity.digest, digest):
         raise Unauthenticated("The token is not known here.")
-    if found.kind == "login":
+    if identity.kind == "login":
         raise Unauthenticated("A login link opens a session; it is not a token for calls.")
-    if found.revoked_at is not None:
+    if identity.revoked_at is not None:
         raise Unauthenticated("The token was revoked.")
-    if found.expires_at is not None and now >= found.expires_at:
+    if identity.expires_at is not None and now >= identity.expires_at:
         raise Unauthenticated("The token has expired.")
-    if found.run_id is not None and found.run_status != "running":
+    if identity.run_id is not None and identity.run_status != "running":
         raise Unauthenticated("The run that this token belonged to has ended.")
-    if found.agent_status == AgentStatus.PENDING_APPROVAL:
+    if identity.agent_status == AgentStatus.PENDING_APPROVAL:
         # Every request is refused until the hire is decided, even those that decide nothing.
         raise Unauthenticated(
             "The agent that this token belongs to awaits approval.", "Wait for the decision."
         )
-    if found.agent_id is not None:
-        if found.some_halt:
-            _refuse_stopped(tx, found)
+    if identity.agent_id is not None:
+        if identity.some_halt:
+            _refuse_stopped(tx, identity)
         return Principal(
             ActorKind.AGENT,
-            found.agent_id,
-            found.agent_name or "",
-            found.company_id,
-            found.run_id,
-            found.workspace,
-            AgentStatus(found.agent_status or "terminated"),
+            identity.agent_id,
+            identity.agent_name or "",
+            identity.company_id,
+            identity.run_id,
+            identity.workspace,
+            AgentStatus(identity.agent_status or "terminated"),
         )
-    assert found.user_id is not None, "the database lets a token name a user or an agent"
+    assert identity.user_id is not None, "the database lets a token name a user or an agent"
     return Principal(
-        ActorKind.USER, found.user_id, found.user_name or "", operator=bool(found.operator)
+        ActorKind.USER, identity.user_id, identity.user_name or "", operator=bool(identity.operator)
     )
 
 
-def _refuse_stopped(tx: Transaction, found: Identity) -> None:
+def _refuse_stopped(tx: Transaction, identity: Identity) -> None:
     """Refuse an agent's token while a halt covers the agent."""
-    halt = next(iter(tx.all(COVERING, company=found.company_id, agent=found.agent_id)), None)
+    halt = next(iter(tx.all(COVERING, company=identity.company_id, agent=identity.agent_id)), None)
     if halt is not None:
         what = "The company was" if halt.agent_id is None else "Your part of the company was"
         because = f": {halt.note}" if halt.note else "."

@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 
 from remit.app import App
 from remit.clock import HOUR, SECOND, Micros
-from remit.entrypoints.mcp.registry import validate
+from remit.entrypoints.mcp.registry import caller, validate
 from remit.entrypoints.mcp.tools.listing import build_tools
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import Ids
@@ -243,7 +243,8 @@ class Simulation:
         if tool is None:
             raise ToolRefused(f"not_found: There is no tool {name!r}.", {})
         try:
-            answer: dict[str, Any] = self.do_async(tool.call(token, validate(tool, arguments)))
+            checked = validate(tool, arguments)
+            answer: dict[str, Any] = self.do_async(tool.call(caller(token, checked), checked))
         except RemitError as error:
             raise ToolRefused(error.as_text(), error.details) from None
         return answer

@@ -1,12 +1,11 @@
 """Base classes of tool arguments, and tools made from functions."""
 
 import inspect
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.registry import Call, Tool
 from remit.model.organisation import agent_spec
 from remit.model.organisation.agent_spec import Holds
 
@@ -23,10 +22,10 @@ class Repeatable(Arguments):
     idempotency_key: Annotated[str | None, Field(max_length=255)] = None
 
 
-def tool(call: Callable[[str, Any], Awaitable[dict[str, Any]]], *, offer: str = "") -> Tool:
+def tool(call: Call, *, offer: str = "") -> Tool:
     """Make a tool from a function: its name, its docstring, and the type of its arguments."""
-    _, given = inspect.signature(call, eval_str=True).parameters.values()
-    arguments: type[Arguments] = given.annotation
+    _, parameter = inspect.signature(call, eval_str=True).parameters.values()
+    arguments: type[Arguments] = parameter.annotation
     words = " ".join((call.__doc__ or "").split())
     mutates = issubclass(arguments, Repeatable)
     return Tool(call.__name__, words, arguments, call, mutates=mutates, offer=offer)
@@ -43,7 +42,7 @@ _OF_AGENTS: dict[Holds, Any] = {
 
 def of_agent(field: agent_spec.Field) -> tuple[str, Any, Any]:
     """A field of an agent's description as over HTTP, in snake_case, or by its shorter name."""
-    names = [one for one in (field.key, field.name, field.part.also) if one]
+    names = [name for name in (field.key, field.name, field.part.also) if name]
     return _declared(field, AliasChoices(*names))
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from remit.app import App
 from remit.entrypoints.declared import chosen, declared, model
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable
-from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.registry import KEY, Tool
 from remit.services import fields
 from remit.services.command import Kind
 from remit.services.identity import Caller
@@ -18,13 +18,13 @@ from remit.services.verbs import Verb
 
 
 def build(app: App) -> tuple[Tool, ...]:
-    return tuple(_tool(app.library, *one) for one in _declared())
+    return tuple(_tool(app.library, *declaration) for declaration in _declared())
 
 
 @cache
 def _declared() -> tuple[tuple[Verb[..., Any], AsTool, type[BaseModel]], ...]:
     """Verbs with a tool, and the models of its arguments, which take 40 ms for all."""
-    return tuple((*one, _arguments(*one)) for one in declared(AsTool))
+    return tuple((verb, surface, _arguments(verb, surface)) for verb, surface in declared(AsTool))
 
 
 def _arguments(verb: Verb[..., Any], surface: AsTool) -> type[BaseModel]:
@@ -41,10 +41,9 @@ def _arguments(verb: Verb[..., Any], surface: AsTool) -> type[BaseModel]:
 def _tool(
     library: Library, verb: Verb[..., Any], surface: AsTool, arguments: type[BaseModel]
 ) -> Tool:
-    async def call(token: str, given: BaseModel) -> dict[str, Any]:
-        asked = given.model_dump(exclude_none=True)
-        caller = Caller(token, asked.pop("idempotency_key", None))
-        answer = await library.call(caller, verb, **asked, **surface.given)
+    async def call(caller: Caller, arguments: BaseModel) -> dict[str, Any]:
+        values = arguments.model_dump(exclude_none=True, exclude={KEY})
+        answer = await library.call(caller, verb, **values, **surface.given)
         return {surface.answer: answer} if surface.answer else answer
 
     return Tool(
@@ -57,18 +56,18 @@ def _tool(
     )
 
 
-def _strict(one: fields.Field) -> Any:
+def _strict(field: fields.Field) -> Any:
     """Strict type of an argument: too much text is refused before the verb is called."""
-    if one.words:
-        return Literal[one.words]
-    if one.entries is not None:
-        return Annotated[list[_strict(one.entries)], Field(max_length=one.most)]  # type: ignore[misc]
-    if one.reference is not None:
+    if field.words:
+        return Literal[field.words]
+    if field.entries is not None:
+        return Annotated[list[_strict(field.entries)], Field(max_length=field.most)]  # type: ignore[misc]
+    if field.reference is not None:
         return Annotated[str, Field(max_length=fields.LONGEST_REFERENCE)]
-    if one.moment:
+    if field.moment:
         return Annotated[str, Field(max_length=fields.LONGEST_MOMENT)]
-    if one.text is not None:
-        return Annotated[str, Field(max_length=one.text.longest)]
-    if one.range is not None:
-        return Annotated[int, Field(ge=one.range.least, le=one.range.most)]
-    return one.kind
+    if field.text is not None:
+        return Annotated[str, Field(max_length=field.text.longest)]
+    if field.range is not None:
+        return Annotated[int, Field(ge=field.range.least, le=field.range.most)]
+    return field.kind

@@ -54,6 +54,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from remit.entrypoints import bodies
 from remit.entrypoints.http.wire.caller import bearer, token_in
+from remit.entrypoints.mcp.lean import LeanCall
 from remit.entrypoints.mcp.registry import Tool, check_values, schema_of, validate
 from remit.entrypoints.mcp.tools import few as few_tools
 from remit.entrypoints.mcp.tools.few import few, simpler
@@ -92,8 +93,6 @@ ToolsOf = Callable[[str], Awaitable[Sequence[Tool]]]
 #: Finds a tool that is not among the fixed ones by its name, for the bearer of a token.
 FindTool = Callable[[str, str], Awaitable[Tool | None]]
 Authenticate = Callable[[str], Awaitable[None]]
-#: Shortens the answer of a tool for a model, for the bearer of a token.
-Shorten = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any]]]
 #: Called before a tool call of a run, with token, name and arguments; may refuse the call.
 Admit = Callable[[str, str, Any], Awaitable[None]]
 
@@ -107,20 +106,18 @@ def build_endpoint(
     allowed_hosts: Sequence[str],
     find: FindTool | None = None,
     admit: Admit | None = None,
-    shorten: Shorten | None = None,
     needs: AbstractAsyncContextManager[object] | None = None,
 ) -> Endpoint:
     """An endpoint for these tools, by name.
 
     `listed(token)` are the tools that a caller is shown. `find` resolves a tool that is not among
-    `tools`; `needs` is entered while it serves. `admit` may refuse a run's call before it is made,
-    `shorten` reduces an answer to what a model needs.
+    `tools`; `needs` is entered while it serves. `admit` may refuse a run's call before it is made.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
     `name:port`, `name:*` for any port, or `name` for the scheme's own port.
     """
     return Endpoint(
-        _server(tools, listed, find, admit, shorten, version),
+        _server(tools, listed, find, admit, version),
         authenticate,
         _security(allowed_hosts),
         needs or nullcontext(),
@@ -269,21 +266,20 @@ def _server(
     listed: ToolsOf,
     find: FindTool | None,
     admit: Admit | None,
-    shorten: Shorten | None,
     version: str,
 ) -> Server[dict[str, Any]]:
     async def list_tools(
         context: ServerRequestContext[dict[str, Any], Any], _: PaginatedRequestParams
     ) -> ListToolsResult:
         try:
-            found = await listed(_token(context))
+            offered = await listed(_token(context))
         except Stopped as error:
             raise MCPError(INVALID_REQUEST, error.as_text()) from error
         if _wants_few(context):
-            return ListToolsResult(tools=[_listed(tool, simpler) for tool in few(found)])
+            return ListToolsResult(tools=[_listed(tool, simpler) for tool in few(offered)])
         # In a run the list goes into a model's context; other clients may validate with it.
         strict = not is_run_token(_token(context))
-        return ListToolsResult(tools=[_listed(tool, strict=strict) for tool in found])
+        return ListToolsResult(tools=[_listed(tool, strict=strict) for tool in offered])
 
     async def call_tool(
         context: ServerRequestContext[dict[str, Any], Any], call: CallToolRequestParams
@@ -299,11 +295,10 @@ def _server(
             if tool is None:
                 raise _no_tool(call.name, tools)
             checked = await bodies.apart(_size(context), validate, tool, call.arguments or {})
-            answer = await tool.call(token, checked)
-            if tool.schema is not None:
-                return await bodies.apart(_weight(answer), _passed_on, answer)
-            answer = answer if shorten is None else await shorten(token, tool.name, answer)
-            return await bodies.apart(_weight(answer), _success, answer)
+            lean = LeanCall(tool, token, checked)
+            answer = lean.shorten(await tool.call(lean.caller, checked))
+            write = _success if tool.schema is None else _passed_on
+            return await bodies.apart(_weight(answer), write, answer)
         except RemitError as error:
             return _failure(error)
         except Exception:
@@ -368,7 +363,7 @@ def _wants_few(context: ServerRequestContext[dict[str, Any], Any]) -> bool:
 
 def _listed(
     tool: Tool,
-    made: Callable[[dict[str, Any]], dict[str, Any]] = lambda schema: schema,
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] = lambda schema: schema,
     *,
     strict: bool = False,
 ) -> ListedTool:
@@ -376,7 +371,7 @@ def _listed(
         {
             "name": tool.name,
             "description": tool.description,
-            "inputSchema": made(schema_of(tool, strict=strict)),
+            "inputSchema": adapt(schema_of(tool, strict=strict)),
             # Clients run tools that only read in parallel.
             "annotations": None if tool.mutates else {"readOnlyHint": True},
         }
@@ -385,10 +380,10 @@ def _listed(
 
 def _weight(answer: dict[str, Any]) -> int:
     """Estimate the characters of an answer, without walking through all of it."""
-    parts = [one for many in answer.values() if isinstance(many, list) for one in many]
-    texts = [one.get("text", "") if isinstance(one, dict) else "" for one in parts]
-    given = (one for one in (*answer.values(), *texts) if isinstance(one, str))
-    return sum(map(len, given)) + 256 * len(parts)
+    parts = [part for value in answer.values() if isinstance(value, list) for part in value]
+    texts = [part.get("text", "") if isinstance(part, dict) else "" for part in parts]
+    length = sum(len(text) for text in (*answer.values(), *texts) if isinstance(text, str))
+    return length + 256 * len(parts)
 
 
 def _success(result: dict[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,15 @@ one keeps its id, because its name may be in use again.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from remit.app import App
-from remit.services.identity import Caller
+from remit.entrypoints.mcp.registry import Tool, caller
+from remit.services.command import Context
 from remit.services.screens import name_lookup
 
 Answer = dict[str, Any]
-Shorten = Callable[[str, str, Answer], Awaitable[Answer]]
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS = re.compile(rf"(agent|user):({_UUID.pattern})")
@@ -58,43 +58,54 @@ _NEXT: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
 }
 
 
-def build(app: App) -> Shorten:
-    async def shorten(token: str, tool: str, answer: Answer) -> Answer:
-        if tool in _AS_IT_IS or tool.startswith("kb_"):
-            return answer
-        mentioned = _mentioned(answer)
-        names = (
-            await app.gate(
-                Caller(token), name_lookup.names, company=None, ids=mentioned, living=True
-            )
-            if mentioned
-            else {}
+class LeanCall:
+    """One call of a tool, and the names that its answer needs.
+
+    The names are looked up in the transaction of the verb that answers, which has identified the
+    caller already.
+    """
+
+    def __init__(self, tool: Tool, token: str, arguments: object) -> None:
+        self._tool = tool
+        #: A server's own answer is passed on, and some of ours are short as they are.
+        self._as_it_is = (
+            tool.schema is not None or tool.name in _AS_IT_IS or tool.name.startswith("kb_")
         )
-        lean: Answer = _shorter(answer, names)
-        following = _NEXT.get(tool)
+        self._names: dict[str, str] = {}
+        on_answer = None if self._as_it_is else self._look_up
+        self.caller = replace(caller(token, arguments), on_answer=on_answer)
+
+    def _look_up(self, ctx: Context, answer: object) -> None:
+        ids = _mentioned(answer) - self._names.keys()
+        if ids:
+            self._names |= name_lookup.names.body(ctx, company=None, ids=ids, living=True)
+
+    def shorten(self, answer: Answer) -> Answer:
+        if self._as_it_is:
+            return answer
+        lean: Answer = _shorter(answer, self._names)
+        following = _NEXT.get(self._tool.name)
         step = following(answer) if following is not None else None
         return lean if step is None else {**lean, "next_step": step}
-
-    return shorten
 
 
 def _mentioned(value: Any) -> set[str]:
     """The ids of agents and people in an answer."""
-    found: set[str] = set()
+    ids: set[str] = set()
     pending = [value]
     while pending:
         here = pending.pop()
         if isinstance(here, Mapping):
             for key, inner in here.items():
                 if key in _AGENTS and isinstance(inner, str) and _UUID.fullmatch(inner):
-                    found.add(inner)
+                    ids.add(inner)
                 else:
                     pending.append(inner)
         elif isinstance(here, list):
             pending += here
         elif isinstance(here, str) and (address := _ADDRESS.fullmatch(here)):
-            found.add(address[2])
-    return found
+            ids.add(address[2])
+    return ids
 
 
 def _shorter(value: Any, names: Mapping[str, str]) -> Any:
@@ -105,7 +116,7 @@ def _shorter(value: Any, names: Mapping[str, str]) -> Any:
             for name, shorter in _kept(key, inner, names)
         }
     if isinstance(value, list):
-        return [_shorter(one, names) for one in value]
+        return [_shorter(entry, names) for entry in value]
     if isinstance(value, str) and (address := _ADDRESS.fullmatch(value)):
         return f"{address[1]}:{names.get(address[2], address[2])}"
     return value

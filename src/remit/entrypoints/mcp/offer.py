@@ -43,19 +43,19 @@ class Offered:
 
 def offer(server: str, tools: Iterable[dict[str, Any]]) -> list[Offered]:
     """A server's tools as agents see them; what cannot be passed on is left out and logged."""
-    found: dict[str, Offered] = {}
+    offered: dict[str, Offered] = {}
     room = LARGEST_OFFER
     for tool in tools:
-        made = _offered(server, tool)
-        if made is None or made.name in found:
+        entry = _offered(server, tool)
+        if entry is None or entry.name in offered:
             log.warning("a tool of the MCP server %s cannot be offered", server)
             continue
-        room -= len(made.name) + len(made.description) + len(json.dumps(made.schema))
-        if room < 0 or len(found) >= MOST_TOOLS:
+        room -= len(entry.name) + len(entry.description) + len(json.dumps(entry.schema))
+        if room < 0 or len(offered) >= MOST_TOOLS:
             log.warning("the MCP server %s has more tools than can be offered", server)
             break
-        found[made.name] = made
-    return list(found.values())
+        offered[entry.name] = entry
+    return list(offered.values())
 
 
 def _offered(server: str, tool: dict[str, Any]) -> Offered | None:

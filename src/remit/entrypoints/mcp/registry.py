@@ -9,13 +9,14 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from remit.errors import BadInput
 from remit.model.text import closest
+from remit.services.identity import Caller
 
 #: Deepest nesting of arguments that is accepted.
 DEEPEST = 32
@@ -43,6 +44,14 @@ _WANTED = {
 }
 
 
+#: Takes the caller and the checked arguments, and returns plain JSON values.
+Call = Callable[[Caller, Any], Awaitable[dict[str, Any]]]
+
+
+#: The argument of a tool that changes something with which a repeated call is recognised.
+KEY: Final = "idempotency_key"
+
+
 @dataclass(frozen=True)
 class Tool:
     """One thing that an agent can call."""
@@ -52,14 +61,18 @@ class Tool:
     description: str
     #: Its JSON schema is the tool's input schema; None when `schema` is.
     arguments: type[BaseModel] | None
-    #: Takes the bearer token and the checked arguments, and returns plain JSON values.
-    call: Callable[[str, Any], Awaitable[dict[str, Any]]]
+    call: Call
     mutates: bool = False
     #: Kind of thing that an agent must have a use for to be shown the tool; empty: shown to all.
     offer: str = ""
     #: Of another server's tool: its schema. That server checks the arguments, and its answer is
     #: passed on as it is.
     schema: dict[str, Any] | None = None
+
+
+def caller(token: str, arguments: object) -> Caller:
+    """Return the caller of a tool, with the idempotency key among its checked arguments."""
+    return Caller(token, getattr(arguments, KEY, None))
 
 
 def validate(tool: Tool, arguments: object) -> Any:
@@ -155,11 +168,11 @@ def schema_of(tool: Tool, *, strict: bool = False) -> dict[str, Any]:
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
     """The same schema, in which objects with named properties have no others."""
     closed = {
-        key: {name: _closed(one) for name, one in value.items()}
+        key: {name: _closed(inner) for name, inner in value.items()}
         if key == "properties"
         else _closed(value)
         if key == "items" and isinstance(value, dict)
-        else [_closed(one) for one in value]
+        else [_closed(inner) for inner in value]
         if key in ("anyOf", "oneOf", "allOf")
         else value
         for key, value in schema.items()
@@ -237,17 +250,17 @@ def _renamed(
     model: type[BaseModel], problems: Sequence[ErrorDetails]
 ) -> dict[tuple[str | int, ...], str]:
     """Map each unknown argument to the one that was probably meant, if there is just one."""
-    at_top = [one for one in problems if len(one["loc"]) == 1]
-    unknown = [str(one["loc"][0]) for one in at_top if one["type"] == "extra_forbidden"]
-    missing = [str(one["loc"][0]) for one in at_top if one["type"] == "missing"]
+    at_top = [problem for problem in problems if len(problem["loc"]) == 1]
+    unknown = [str(problem["loc"][0]) for problem in at_top if problem["type"] == "extra_forbidden"]
+    missing = [str(problem["loc"][0]) for problem in at_top if problem["type"] == "missing"]
     if len(unknown) == len(missing) == 1:
         return {(unknown[0],): missing[0]}
-    found: dict[tuple[str | int, ...], str] = {}
+    renamed: dict[tuple[str | int, ...], str] = {}
     for name in unknown:
         likely = closest(name, missing) or closest(name, input_schema(model)["properties"])
         if len(likely) == 1:
-            found[(name,)] = likely[0]
-    return found
+            renamed[(name,)] = likely[0]
+    return renamed
 
 
 def _step(model: type[BaseModel], kind: str, path: tuple[str | int, ...], value: object) -> str:
@@ -255,8 +268,8 @@ def _step(model: type[BaseModel], kind: str, path: tuple[str | int, ...], value:
     name = _shown(path)
     schema = input_schema(model)["properties"]
     if kind == "missing":
-        said = schema[name].get("description") if len(path) == 1 and name in schema else None
-        return f"add {name}" + (f" ({said})" if said else "")
+        description = schema[name].get("description") if len(path) == 1 and name in schema else None
+        return f"add {name}" + (f" ({description})" if description else "")
     if kind == "extra_forbidden":
         return f"leave {name} out"
     if isinstance(value, str) and kind in _WANTED and _holds_json(value):

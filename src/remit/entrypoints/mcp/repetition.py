@@ -20,10 +20,10 @@ def build_admission(app: App) -> Admit:
     known: OrderedDict[str, runaway.Watched] = OrderedDict()
 
     async def look(token: str) -> runaway.Watched:
-        known[token] = found = await app.gate(Caller(token), runaway.watched)
+        known[token] = watched = await app.gate(Caller(token), runaway.watched)
         if len(known) > _MOST_TOKENS:
             known.popitem(last=False)
-        return found
+        return watched
 
     async def admit(token: str, tool: str, arguments: Any) -> None:
         of = known.get(token) or await look(token)
@@ -38,10 +38,10 @@ def build_admission(app: App) -> Admit:
         of = await look(token)  # the limit may have been raised since
         if of.identical_calls is None or times <= of.identical_calls:
             return
-        said = said_again(tool, of.identical_calls)
+        reason = said_again(tool, of.identical_calls)
         with suppress(Conflict):  # it has ended already
-            await app.gate(as_system(), runaway.end, run=run, error=said)
+            await app.gate(as_system(), runaway.end, run=run, error=reason)
         app.streaks.interrupt(run)
-        deny(REPETITION, said).enforce("Your run has ended; nothing more is done in it.")
+        deny(REPETITION, reason).enforce("Your run has ended; nothing more is done in it.")
 
     return admit

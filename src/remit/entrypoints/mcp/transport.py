@@ -30,10 +30,10 @@ async def over_pipes(program: Program, ended: Callable[[str], None]) -> AsyncIte
     """Context manager: messages over a program's pipes, one a line; other lines are ignored.
     `ended` is called with the reason when the output ends."""
     heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
-    async with heard, incoming, outgoing, said, anyio.create_task_group() as tasks:
+    outgoing, sent = anyio.create_memory_object_stream[SessionMessage](0)
+    async with heard, incoming, outgoing, sent, anyio.create_task_group() as tasks:
         tasks.start_soon(_listen, program, heard, ended)
-        tasks.start_soon(_speak, program, said)
+        tasks.start_soon(_speak, program, sent)
         try:
             yield incoming, outgoing
         finally:
@@ -62,9 +62,9 @@ async def _listen(
         ended(why)
 
 
-async def _speak(program: Program, said: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    async with said:
-        async for message in said:
+async def _speak(program: Program, sent: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    async with sent:
+        async for message in sent:
             line = message.message.model_dump(by_alias=True, exclude_unset=True, mode="json")
             try:
                 await program.say(json.dumps(line).encode())
@@ -85,9 +85,11 @@ async def over_http(url: str, headers: Mapping[str, str], seconds: float) -> Asy
     )
     async with (
         client,
-        streamable_http_client(url, http_client=client, max_sse_event_size=LARGEST_ANSWER) as found,
+        streamable_http_client(
+            url, http_client=client, max_sse_event_size=LARGEST_ANSWER
+        ) as streams,
     ):
-        yield found
+        yield streams
 
 
 class _Bounded(httpx2.AsyncBaseTransport):

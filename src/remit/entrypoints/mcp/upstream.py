@@ -121,16 +121,16 @@ class Upstream:
 
     async def tools(self) -> list[Offered]:
         await self.ready()
-        found: list[dict[str, Any]] = []
+        tools: list[dict[str, Any]] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
             params = PaginatedRequestParams(cursor=cursor)
             page = await self._ask(ListToolsRequest(params=params), ListToolsResult)
-            found += page.get("tools", ())
+            tools += page.get("tools", ())
             cursor = page.get("nextCursor")
-            if cursor is None or len(found) > MOST_TOOLS:
+            if cursor is None or len(tools) > MOST_TOOLS:
                 break
-        return offer(self.seat.server.name, self.known.out_of_all(found))
+        return offer(self.seat.server.name, self.known.out_of_all(tools))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the server's answer as it is, with its secrets redacted."""
@@ -157,7 +157,7 @@ class Upstream:
                 await asyncio.wait([asking, self._task], return_when=asyncio.FIRST_COMPLETED)
                 if not asking.done():
                     raise Broken(self._why or "it was ended meanwhile")
-                found = await asking
+                answered = await asking
         except TimeoutError:
             if self.calls == 1:
                 self._stop.set()  # it may be stuck, and no other call waits for it
@@ -167,7 +167,7 @@ class Upstream:
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-        plain: dict[str, Any] = found.model_dump(mode="json", by_alias=True, exclude_none=True)
+        plain: dict[str, Any] = answered.model_dump(mode="json", by_alias=True, exclude_none=True)
         return plain
 
     async def _live(self) -> None:
@@ -229,8 +229,8 @@ class Upstream:
         settings = {**server.settings, **settings}
         if server.transport is Transport.HTTP:
             assert server.url is not None
-            async with over_http(server.url, _as_headers(settings), self._patience.call) as found:
-                yield found
+            async with over_http(server.url, _as_headers(settings), self._patience.call) as streams:
+                yield streams
             return
         self._program = await Program.begin(
             server.argv,
@@ -239,8 +239,8 @@ class Upstream:
             run=self.seat.run_id,
             workspace=self.seat.workspace,
         )
-        async with over_pipes(self._program, self._ended) as found:
-            yield found
+        async with over_pipes(self._program, self._ended) as streams:
+            yield streams
 
     def _ended(self, why: str) -> None:
         """Fail and stop the connection of a program that ended by itself."""
@@ -305,15 +305,15 @@ class Pool:
         known = self._offers.get(which)
         if known is not None and _now() - known[0] < self._patience.offers:
             return known[1]
-        found: list[Offered] = await self._asked(seat, lambda upstream: upstream.tools())
-        self._offers[which] = (_now(), found)
-        return found
+        tools: list[Offered] = await self._asked(seat, lambda upstream: upstream.tools())
+        self._offers[which] = (_now(), tools)
+        return tools
 
     async def call(self, seat: Seat, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = await self._asked(
+        answer: dict[str, Any] = await self._asked(
             seat, lambda upstream: upstream.call(tool, arguments)
         )
-        return found
+        return answer
 
     async def _asked(self, seat: Seat, ask: Any) -> Any:
         key = _key(seat)
@@ -336,14 +336,14 @@ class Pool:
     def _connection(self, key: Key, seat: Seat) -> Upstream:
         if self._closed:
             raise Unavailable("Remit is being stopped.")
-        found = self._open.get(key)
-        if found is not None and not found.ended:
-            return found
+        known = self._open.get(key)
+        if known is not None and not known.ended:
+            return known
         refused = self._refused.get(key)
         if refused is not None and _now() - refused[0] < self._patience.retry:
             raise refused[1]
         self._refused.pop(key, None)
-        if found is not None:
+        if known is not None:
             self._let_go(key)
         if len(self._open) >= MOST_CONNECTIONS:
             raise Unavailable("Too many MCP servers are in use here.", "Try again in a while.")
@@ -360,7 +360,9 @@ class Pool:
 
     async def _end_unneeded(self) -> None:
         late = _now() - self._patience.retry
-        self._refused = {key: one for key, one in self._refused.items() if one[0] > late}
+        self._refused = {
+            key: refused for key, refused in self._refused.items() if refused[0] > late
+        }
         if not self._open:
             return
         idle = _now() - self._patience.idle

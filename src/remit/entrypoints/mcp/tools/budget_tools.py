@@ -24,23 +24,23 @@ class BudgetArguments(Repeatable):
 
 
 def build(app: App) -> tuple[Tool, ...]:
-    async def budget(token: str, given: BudgetArguments) -> dict[str, Any]:
+    async def budget(caller: Caller, arguments: BudgetArguments) -> dict[str, Any]:
         """Your budget of this month and its rest; or ask the board for more."""
-        asked = {
-            "budgetMonthlyCents": given.monthly_cents,
-            "budgetMonthlyTokens": given.monthly_tokens,
+        amounts = {
+            "budgetMonthlyCents": arguments.monthly_cents,
+            "budgetMonthlyTokens": arguments.monthly_tokens,
         }
-        wanted = {key: value for key, value in asked.items() if value is not None}
+        wanted = {key: value for key, value in amounts.items() if value is not None}
         if wanted:
             return await app.gate(
-                Caller(token, given.idempotency_key),
+                caller,
                 approvals.request,
                 company=None,
                 kind="budget",
-                payload={**wanted, "agentId": given.agent, "why": given.why},
+                payload={**wanted, "agentId": arguments.agent, "why": arguments.why},
             )
-        if given.agent is None:
-            return await app.gate(Caller(token), budgets.mine)
-        return await app.gate(Caller(token), budgets.show, agent=given.agent)
+        if arguments.agent is None:
+            return await app.gate(caller, budgets.mine)
+        return await app.gate(caller, budgets.show, agent=arguments.agent)
 
     return (tool(budget, offer="budget"),)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from remit.app import App
 from remit.entrypoints.mcp.arguments import Repeatable, tool
-from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.registry import KEY, Tool
 from remit.errors import BadInput
 from remit.services.identity import Caller
 from remit.services.rights import capability_requests, grants
@@ -40,15 +40,14 @@ class GrantArguments(Repeatable):
 
 
 def build(app: App) -> tuple[Tool, ...]:
-    async def capability_grant(token: str, arguments: GrantArguments) -> dict[str, Any]:
+    async def capability_grant(caller: Caller, arguments: GrantArguments) -> dict[str, Any]:
         """Pass on a capability you hold, or less of it, to a report."""
-        caller = Caller(token, arguments.idempotency_key)
         if arguments.request is not None:
             request = arguments.request
             return await app.gate(caller, capability_requests.grant_request, request=request)
         if arguments.to is None or arguments.resource is None or arguments.level is None:
             raise BadInput("to, resource and level are required.", "Name all three, or a request.")
-        asked = arguments.model_dump(exclude={"request", "idempotency_key"})
-        return await app.gate(caller, grants.give, company=None, **asked)
+        grant = arguments.model_dump(exclude={"request", KEY})
+        return await app.gate(caller, grants.give, company=None, **grant)
 
     return (tool(capability_grant),)

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from remit.app import App
 from remit.entrypoints.mcp.arguments import Repeatable, tool
-from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.registry import KEY, Tool
 from remit.errors import AwaitsApproval, RemitError
 from remit.model.organisation.approval import OPEN, ApprovalStatus
 from remit.services.governance import approvals
@@ -51,54 +51,49 @@ class CreateAgentArguments(Repeatable):
 
     @model_validator(mode="before")
     @classmethod
-    def _canonical(cls, given: Any) -> Any:
+    def _canonical(cls, arguments: Any) -> Any:
         """Replace aliases by the canonical name, unless that is given, too."""
-        if not isinstance(given, dict):
-            return given
-        known = {key: value for key, value in given.items() if key not in ALIASES}
+        if not isinstance(arguments, dict):
+            return arguments
+        known = {key: value for key, value in arguments.items() if key not in ALIASES}
         for alias, name in ALIASES.items():
-            if alias in given:
-                known.setdefault(name, given[alias])
+            if alias in arguments:
+                known.setdefault(name, arguments[alias])
         return known
 
 
 def build(
     app: App, attached: Callable[[str], int], *, longest_wait: float = LONGEST_WAIT_SECONDS
 ) -> tuple[Tool, ...]:
-    async def create_agent(token: str, given: CreateAgentArguments) -> dict[str, Any]:
+    async def create_agent(caller: Caller, arguments: CreateAgentArguments) -> dict[str, Any]:
         """Create a helper that only answers mail, once a person said yes. For work: delegate with
         hire."""
-        name, caller = given.name, Caller(token, given.idempotency_key)
-        asked: dict[str, Any] = {"name": name, "role": given.role}
-        if given.auto_reply is not None:
-            asked["auto_reply"] = given.auto_reply
-        if given.next_agent is not None:
-            asked["next_agent"] = given.next_agent
+        name = arguments.name
+        description = {"role": None} | arguments.model_dump(exclude_none=True, exclude={KEY})
         try:
-            return _created(await app.gate(caller, helper_creation.create_agent, **asked))
+            return _created(await app.gate(caller, helper_creation.create_agent, **description))
         except AwaitsApproval as waits:
             approval = str(waits.details["approval_id"])
         except RemitError as error:
             return _not_created(name, error)
-        decided = await _wait_for_somebody(token, approval)
+        decided = await _wait_for_somebody(caller, approval)
         if decided is not None and decided["status"] == ApprovalStatus.APPROVED:
             return _created(decided["result"], approval)  # carried out by the approval itself
         return _undone(name, approval, decided)
 
-    async def _wait_for_somebody(token: str, approval: str) -> dict[str, Any] | None:
+    async def _wait_for_somebody(caller: Caller, approval: str) -> dict[str, Any] | None:
         """Wait for a decision while a person is connected; None if none comes in time."""
-        who = Caller(token)
-        company = (await app.gate(who, users.me))["company_id"]
+        company = (await app.gate(caller, users.me))["company_id"]
         left = longest_wait
         while company is not None and left > 0 and attached(company):
             await asyncio.sleep(min(_POLL_SECONDS, left))
             left -= _POLL_SECONDS
             try:
-                found = await app.gate(who, approvals.show, approval=approval)
+                request = await app.gate(caller, approvals.show, approval=approval)
             except RemitError:
                 return None  # the agent that asked is gone, too
-            if found["status"] != ApprovalStatus.PENDING:
-                return found
+            if request["status"] != ApprovalStatus.PENDING:
+                return request
         return None
 
     return (tool(create_agent),)

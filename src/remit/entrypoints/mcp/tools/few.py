@@ -31,6 +31,8 @@ def few(tools: Sequence[Tool]) -> list[Tool]:
 def simpler(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema without the arguments that a small model has no use for."""
     properties = {
-        name: one for name, one in schema.get("properties", {}).items() if name != _LEFT_OUT
+        name: property_schema
+        for name, property_schema in schema.get("properties", {}).items()
+        if name != _LEFT_OUT
     }
     return {**schema, "properties": properties}

@@ -15,7 +15,7 @@ from remit.app import App
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.described_agent import describing
 from remit.entrypoints.mcp.arguments import Arguments, Repeatable, of_agent, tool
-from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.registry import KEY, Tool
 from remit.entrypoints.mcp.tools import run_log
 from remit.errors import BadInput
 from remit.model.organisation.agent_spec import FIELDS
@@ -124,100 +124,103 @@ def build(app: App) -> tuple[Tool, ...]:
 
     # Not declared: its arguments describe an agent in both spellings, and its answer may have a
     # warning.
-    async def hire_agent(token: str, given: HireArguments) -> Object:
+    async def hire_agent(caller: Caller, arguments: HireArguments) -> Object:
         """Hire an agent for a lasting post below you; it may wait for approval. To have one outcome
         done: delegate with hire."""
-        asked = given.model_dump(
-            exclude_none=True, exclude={"grants", "outcome_id", "idempotency_key"}
-        )
+        described = arguments.model_dump(exclude_none=True, exclude={"grants", "outcome_id", KEY})
         answer = await gate(
-            Caller(token, given.idempotency_key),
+            caller,
             hiring.hire,
             company=None,
-            outcome=given.outcome_id,
-            given=[grant.model_dump() for grant in given.grants],
-            **asked,
+            outcome=arguments.outcome_id,
+            given=[grant.model_dump() for grant in arguments.grants],
+            **described,
         )
-        if "adapter_type" not in asked:  # it has its boss's adapter, and works as the boss does
+        if "adapter_type" not in described:  # it has its boss's adapter, and works as the boss does
             return answer
-        return await setup_warnings.of_hire(app, answer, asked)
+        return await setup_warnings.of_hire(app, answer, described)
 
     # One tool for the list and for one of them: agents pay for each tool.
-    async def approval_view(token: str, given: ViewArguments) -> Object:
+    async def approval_view(caller: Caller, arguments: ViewArguments) -> Object:
         """A request: its revisions, comments, and decision."""
-        if given.id is not None:
-            return await gate(Caller(token), approvals.show, approval=given.id)
-        found = await gate(
-            Caller(token), approvals.listing, company=None, status=given.status, limit=MOST_LISTED
+        if arguments.id is not None:
+            return await gate(caller, approvals.show, approval=arguments.id)
+        requests = await gate(
+            caller, approvals.listing, company=None, status=arguments.status, limit=MOST_LISTED
         )
-        return {"approvals": [{key: one[key] for key in _LISTED} for one in found]}
+        return {"approvals": [{key: request[key] for key in _LISTED} for request in requests]}
 
     # One tool for three verbs, for the same reason.
-    async def approval_decide(token: str, given: DecideArguments) -> Object:
+    async def approval_decide(caller: Caller, arguments: DecideArguments) -> Object:
         """Decide about what somebody below you asked for."""
         return await gate(
-            Caller(token, given.idempotency_key),
-            _DECISIONS[given.decision],
-            approval=given.id,
-            note=given.note,
-            expected_revision=given.revision,
+            caller,
+            _DECISIONS[arguments.decision],
+            approval=arguments.id,
+            note=arguments.note,
+            expected_revision=arguments.revision,
         )
 
     # One tool for the list and for one of them: agents pay for each tool.
-    async def agent_configurations(token: str, given: ConfigurationsArguments) -> Object:
+    async def agent_configurations(caller: Caller, arguments: ConfigurationsArguments) -> Object:
         """How agents are configured, without secrets: look before you hire or propose."""
-        if given.agent is not None:
-            return await gate(Caller(token), configuration.show, agent=given.agent)
-        found = await gate(
-            Caller(token), configuration.listing, company=None, after=given.after, limit=given.limit
+        if arguments.agent is not None:
+            return await gate(caller, configuration.show, agent=arguments.agent)
+        configurations = await gate(
+            caller,
+            configuration.listing,
+            company=None,
+            after=arguments.after,
+            limit=arguments.limit,
         )
-        return {"configurations": found}
+        return {"configurations": configurations}
 
     # The documents are installed with the adapters; the verb only checks who may read them.
-    async def adapter_docs(token: str, given: DocsArguments) -> Object:
+    async def adapter_docs(caller: Caller, arguments: DocsArguments) -> Object:
         """Adapters and their settings, for hire_agent and propose_config."""
-        await gate(Caller(token), configuration.may_read)
-        if given.adapter is None:
+        await gate(caller, configuration.may_read)
+        if arguments.adapter is None:
             return {"text": await threads.CHECKS.run(hiring_docs.index_text)}
-        return {"text": await threads.CHECKS.run(hiring_docs.adapter_text, given.adapter)}
+        return {"text": await threads.CHECKS.run(hiring_docs.adapter_text, arguments.adapter)}
 
-    async def subtree_control(who: Caller, given: ControlArguments) -> Object:
-        if given.action == "stop":
-            return await gate(who, halts.stop, agent=given.agent, note=given.note)
-        if given.action in ("go", "start"):
-            return await gate(who, halts.go, agent=given.agent)
+    async def subtree_control(caller: Caller, arguments: ControlArguments) -> Object:
+        if arguments.action == "stop":
+            return await gate(caller, halts.stop, agent=arguments.agent, note=arguments.note)
+        if arguments.action in ("go", "start"):
+            return await gate(caller, halts.go, agent=arguments.agent)
         raise BadInput(
             "Only stop, go and terminate work on a subtree.",
             "Use one of these actions, or leave subtree out.",
         )
 
-    async def terminate(who: Caller, given: ControlArguments) -> Object:
-        done = await gate(who, agents.terminate, agent=given.agent, subtree=given.subtree)
+    async def terminate(caller: Caller, arguments: ControlArguments) -> Object:
+        done = await gate(
+            caller, agents.terminate, agent=arguments.agent, subtree=arguments.subtree
+        )
         ended = ("agents_ended", "outcomes_closed", "outcomes_moved")
         return {key: done[key] for key in ("id", "name", "status", *ended)}
 
-    async def update(who: Caller, given: ControlArguments) -> Object:
-        done = await gate(who, agent_update.update, agent=given.agent)
+    async def update(caller: Caller, arguments: ControlArguments) -> Object:
+        done = await gate(caller, agent_update.update, agent=arguments.agent)
         shown = ("changes", "revision", "run_told", "session_ended")
         waits = {"approval_id": done["approval"]["id"]} if done["approval"] else {}
         return {**{key: done[key] for key in ("id", "name", "status", *shown)}, **waits}
 
     # One tool for all of these verbs, because agents pay for each tool.
-    async def agent_control(token: str, given: ControlArguments) -> Object:
+    async def agent_control(caller: Caller, arguments: ControlArguments) -> Object:
         """Stop (ends its run), undo a stop (go), restart, pause (lets its run end), resume, update
         (to its current settings and program) or terminate an agent below you, or read its runs'
         output (logs). With subtree, stop, go and terminate reach all below it."""
-        if given.action == "logs":
-            return await run_log.latest(gate, Caller(token), given.agent)
-        who = Caller(token, given.idempotency_key)
-        if given.action == "terminate":
-            return await terminate(who, given)
-        if given.subtree:
-            return await subtree_control(who, given)
-        if given.action == "update":
-            return await update(who, given)
-        verb = _CONTROLS[given.action]
-        done = await gate(who, verb, agent=given.agent)
+        if arguments.action == "logs":
+            return await run_log.latest(gate, caller, arguments.agent)
+        if arguments.action == "terminate":
+            return await terminate(caller, arguments)
+        if arguments.subtree:
+            return await subtree_control(caller, arguments)
+        if arguments.action == "update":
+            return await update(caller, arguments)
+        verb = _CONTROLS[arguments.action]
+        done = await gate(caller, verb, agent=arguments.agent)
         return {key: done[key] for key in ("id", "name", "status")}
 
     return (

@@ -16,6 +16,7 @@ from remit.entrypoints.mcp.arguments import Arguments, FileRef, Repeatable, tool
 from remit.entrypoints.mcp.registry import Tool
 from remit.errors import BadInput, RemitError, TooLarge
 from remit.runtime.runs import conditions, workspace
+from remit.services.command import Ask
 from remit.services.connections import folders
 from remit.services.execution import runs
 from remit.services.identity import Caller
@@ -66,16 +67,17 @@ class WriteArguments(_Content):
 def build(app: App) -> tuple[Tool, ...]:
     library = app.library
 
-    async def kb_list(token: str, arguments: ListArguments) -> dict[str, Any]:
+    async def kb_list(caller: Caller, arguments: ListArguments) -> dict[str, Any]:
         """Files you can read or write, with a local copy."""
-        caller = Caller(token)
-        found = await app.gate(
-            caller, files.listing, company=None, after=arguments.after, limit=arguments.limit
-        )
-        folder = await app.gate(caller, runs.workspace)
+
+        def look(ask: Ask) -> tuple[list[dict[str, Any]], str | None]:
+            page = ask(files.listing, company=None, after=arguments.after, limit=arguments.limit)
+            return page, ask(runs.workspace)
+
+        page, folder = await app.gate.together(caller, look)
         room = MOST_COPIED if folder else 0
         listed = []
-        for file in found:
+        for file in page:
             path = None
             if folder and file["size"] <= room:
                 path = await copy(caller, file, folder)
@@ -107,21 +109,20 @@ def build(app: App) -> tuple[Tool, ...]:
                 return str(await library.run(workspace.materialise, folder, name, stream))
         return str(place)
 
-    async def kb_browse(token: str, arguments: BrowseArguments) -> dict[str, Any]:
+    async def kb_browse(caller: Caller, arguments: BrowseArguments) -> dict[str, Any]:
         """Search all files you may know of by description. Those you can read: kb_list."""
-        found = await app.gate(
-            Caller(token), files.browse, company=None, words=arguments.query, limit=arguments.limit
+        page = await app.gate(
+            caller, files.browse, company=None, words=arguments.query, limit=arguments.limit
         )
         return {
             "files": [
                 {"id": file["id"], "description": file["description"], "level": file["level"]}
-                for file in found
+                for file in page
             ]
         }
 
-    async def kb_read(token: str, arguments: ReadArguments) -> dict[str, Any]:
+    async def kb_read(caller: Caller, arguments: ReadArguments) -> dict[str, Any]:
         """Read a file, or an old version of it."""
-        caller = Caller(token)
         view, stream = await library.open(caller, file=arguments.id, version=arguments.version)
         with stream:
             answer: dict[str, Any] = {
@@ -148,10 +149,9 @@ def build(app: App) -> tuple[Tool, ...]:
             return {**answer, "content": content.decode()}
         return {**answer, "content": base64.b64encode(content).decode(), "encoding": "base64"}
 
-    async def kb_create(token: str, arguments: CreateArguments) -> dict[str, Any]:
+    async def kb_create(caller: Caller, arguments: CreateArguments) -> dict[str, Any]:
         """Keep something in a new file, from content or from a workspace path. To change a file:
         kb_write."""
-        caller = Caller(token, arguments.idempotency_key)
         async with source(caller, arguments) as content:
             view = await library.create(
                 caller,
@@ -162,9 +162,8 @@ def build(app: App) -> tuple[Tool, ...]:
             )
         return _stored(view)
 
-    async def kb_write(token: str, arguments: WriteArguments) -> dict[str, Any]:
+    async def kb_write(caller: Caller, arguments: WriteArguments) -> dict[str, Any]:
         """Write a new version of a file; pass the version and hash that kb_read showed."""
-        caller = Caller(token, arguments.idempotency_key)
         async with source(caller, arguments) as content:
             view = await library.write(
                 caller, content, file=arguments.id, version=arguments.version, sha256=arguments.hash
@@ -180,10 +179,11 @@ def build(app: App) -> tuple[Tool, ...]:
             size = len(arguments.content)
             yield await bodies.apart(size, _decoded, arguments.content, arguments.encoding)
             return
-        folder = await app.gate(caller, runs.workspace)
+        folder, lasting = await app.gate.together(
+            caller, lambda ask: (ask(runs.workspace), ask(folders.of_run))
+        )
         if folder is None:
             raise BadInput("Only a run has a workspace.", "Send the content itself.")
-        lasting = await app.gate(caller, folders.of_run)
         places: list[Path | str] = [folder]
         if lasting is not None:
             places.insert(0, conditions.place_of(app.settings.home, lasting))

@@ -56,18 +56,18 @@ class DelegateArguments(Repeatable):
 def build(app: App) -> tuple[Tool, ...]:
     gate = app.gate
 
-    async def delegate(token: str, given: DelegateArguments) -> dict[str, Any]:
+    async def delegate(caller: Caller, arguments: DelegateArguments) -> dict[str, Any]:
         """Hand an outcome and what is below it to a report (to), or to a new agent for just that
         (hire). For a lasting post: hire_agent."""
-        hire = None if given.hire is None else given.hire.model_dump()
+        hire = None if arguments.hire is None else arguments.hire.model_dump()
         answer = await gate(
-            Caller(token, given.idempotency_key),
+            caller,
             delegation.delegate,
-            outcome=given.outcome_id,
-            to=given.to,
+            outcome=arguments.outcome_id,
+            to=arguments.to,
             hire=hire,
-            given=[grant.model_dump() for grant in given.grants],
-            budget=given.budget.model_dump() if given.budget else None,
+            given=[grant.model_dump() for grant in arguments.grants],
+            budget=arguments.budget.model_dump() if arguments.budget else None,
         )
         if hire is None or hire.get("adapter_type") is None:  # the boss's adapter works already
             return answer

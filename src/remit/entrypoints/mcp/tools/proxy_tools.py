@@ -8,12 +8,12 @@ The agent never connects to the server, so the server's secrets cannot be got fr
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from remit.app import App
 from remit.entrypoints.mcp.offer import Offered
-from remit.entrypoints.mcp.registry import Tool
+from remit.entrypoints.mcp.registry import Call, Tool
 from remit.entrypoints.mcp.upstream import Pool
 from remit.errors import BadInput, NotFound, RemitError, TooLarge
 from remit.model.connections.mcp_server import SEPARATOR, server_name
@@ -28,8 +28,6 @@ LIST_SECONDS: Final = 15.0
 LARGEST_ARGUMENTS: Final = 1 << 20
 _LONGEST_SHOWN: Final = 100
 
-Call = Callable[[str, Any], Any]
-
 
 class ProxyTools:
     def __init__(self, app: App, pool: Pool) -> None:
@@ -43,9 +41,9 @@ class ProxyTools:
             return ()
         offers = await asyncio.gather(*map(self._offered, seats))
         return [
-            Tool(one.name, one.description, None, self._call(one.name), True, schema=one.schema)
+            Tool(tool.name, tool.description, None, self._call(tool.name), True, schema=tool.schema)
             for offer in offers
-            for one in offer
+            for tool in offer
         ]
 
     async def find(self, token: str, name: str) -> Tool | None:
@@ -73,20 +71,19 @@ class ProxyTools:
             return []
 
     def _call(self, name: str) -> Call:
-        async def call(token: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-            return await self._carry_out(token, name, arguments)
+        async def call(caller: Caller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            return await self._carry_out(caller, name, arguments)
 
         return call
 
     async def _carry_out(
-        self, token: str, name: str, arguments: Mapping[str, Any]
+        self, caller: Caller, name: str, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
         if len(json.dumps(arguments)) > LARGEST_ARGUMENTS:
             raise TooLarge(f"The arguments are larger than {LARGEST_ARGUMENTS // 1024**2} MiB.")
-        caller = Caller(token)
         server, _, tool = name.partition(SEPARATOR)
         seats = await self._app.gate(caller, mcp_servers.usable)
-        seat = next((one for one in seats if one.server.name == server), None)
+        seat = next((seat for seat in seats if seat.server.name == server), None)
         original = _shown(tool)
         if seat is not None:
             original = await self._original(seat, name)
@@ -97,9 +94,9 @@ class ProxyTools:
         return await self._pool.call(seat, original, arguments)
 
     async def _original(self, seat: Seat, name: str) -> str:
-        for one in await self._pool.tools(seat):
-            if one.name == name:
-                return one.original
+        for tool in await self._pool.tools(seat):
+            if tool.name == name:
+                return tool.original
         raise NotFound(
             f"The MCP server {seat.server.name} has no tool {_shown(name)!r}.",
             "List the tools and choose one.",

@@ -34,31 +34,32 @@ class ProposeArguments(Repeatable):
 
 
 def build(app: App) -> tuple[Tool, ...]:
-    async def repo_propose(token: str, given: ProposeArguments) -> dict[str, Any]:
+    async def repo_propose(caller: Caller, arguments: ProposeArguments) -> dict[str, Any]:
         """Propose the commits on a branch of your copy as a change; Remit pushes it."""
         return await app.proposals.propose(
-            Caller(token, given.idempotency_key),
-            name=given.name,
-            branch=given.branch,
-            title=clean_line(given.title, "title", longest=LONGEST_TITLE),
+            caller,
+            name=arguments.name,
+            branch=arguments.branch,
+            title=clean_line(arguments.title, "title", longest=LONGEST_TITLE),
             description=clean_text(
-                given.description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True
+                arguments.description, "description", longest=LONGEST_DESCRIPTION, empty_ok=True
             ),
-            place=given.dir,
-            target=given.target,
-            outcome=given.outcome_id,
+            place=arguments.dir,
+            target=arguments.target,
+            outcome=arguments.outcome_id,
         )
 
-    async def repo_clone(token: str, given: CloneArguments) -> dict[str, Any]:
+    async def repo_clone(caller: Caller, arguments: CloneArguments) -> dict[str, Any]:
         """Copy a repository to your workspace; without name, list them."""
-        caller = Caller(token)
-        if given.name is None:
-            if given.ref is not None or given.dir is not None:
+        if arguments.name is None:
+            if arguments.ref is not None or arguments.dir is not None:
                 raise BadInput("Which repository?", "Give its name; without all, they are listed.")
-            found = await app.gate(caller, repos.listing, company=None, limit=repos.MOST_REPOS)
+            listing = await app.gate(caller, repos.listing, company=None, limit=repos.MOST_REPOS)
             shown = ("name", "url", "ref", "mode")
-            return {"repos": [{key: one[key] for key in shown if key in one} for one in found]}
-        return await app.repos.clone(caller, name=given.name, ref=given.ref, place=given.dir)
+            return {"repos": [{key: repo[key] for key in shown if key in repo} for repo in listing]}
+        return await app.repos.clone(
+            caller, name=arguments.name, ref=arguments.ref, place=arguments.dir
+        )
 
     return (
         tool(repo_clone),

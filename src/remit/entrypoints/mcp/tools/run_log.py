@@ -19,18 +19,20 @@ _SHOWN = (
 )
 
 
-async def latest(gate: Gate, who: Caller, agent: str) -> dict[str, Any]:
+async def latest(gate: Gate, caller: Caller, agent: str) -> dict[str, Any]:
+    return await gate.together(caller, lambda ask: _latest(ask, agent))
+
+
+def _latest(ask: Ask, agent: str) -> dict[str, Any]:
     # First, because it refuses callers who are not above the agent.
-    idle = await gate(who, idleness.why_idle, agent=agent)
-    shown = await gate(who, agents.show, agent=idle["agent_id"])
-    found = await gate(who, runs.listing, company=None, agent=shown["id"], limit=MOST_RUNS)
-    text, cut = "", False
-    if found:
-        text, cut = await gate.together(who, lambda ask: _end_of(ask, found[0]["id"]))
+    idle = ask(idleness.why_idle, agent=agent)
+    shown = ask(agents.show, agent=idle["agent_id"])
+    newest = ask(runs.listing, company=None, agent=shown["id"], limit=MOST_RUNS)
+    text, cut = _end_of(ask, newest[0]["id"]) if newest else ("", False)
     return {
         **{key: shown[key] for key in ("id", "name", "status")},
         "idle": idle["sentence"],
-        "runs": [{key: run[key] for key in _SHOWN} for run in found],
+        "runs": [{key: run[key] for key in _SHOWN} for run in newest],
         "log": text,
         "cut": cut,
     }
