@@ -121,46 +121,46 @@ def _lies_within(
     if wanted is None:
         return True
     if source is None:
-        return not (of_files and any(names_executed(one) for one in wanted))
+        return not (of_files and any(names_executed(pattern) for pattern in wanted))
     return all(
         any(
-            within(one, other)
-            and not (of_files and names_executed(one) and not names_executed(other))
+            within(pattern, other)
+            and not (of_files and names_executed(pattern) and not names_executed(other))
             for other in source
         )
-        for one in wanted
+        for pattern in wanted
     )
 
 
 def _lies_apart(wanted: tuple[str, ...] | None, source: tuple[str, ...] | None) -> bool:
     if wanted is None or source is None:
         return False
-    return all(apart(one, other) for one in wanted for other in source)
+    return all(apart(pattern, other) for pattern in wanted for other in source)
 
 
 def covers(held: Sequence[Grant], grant: Grant, now: Micros) -> bool:
     """Return whether a holder of `held` could give `grant` as it stands."""
     if grant.mode is Mode.DENY:
         return True  # a prohibition gives nothing, so it exceeds nothing
-    if not grant.is_limited and not any(one.is_limited for one in held):
+    if not grant.is_limited and not any(held_grant.is_limited for held_grant in held):
         verdict = holding(held, grant.level, now)
         return verdict.effect is Effect.ALLOW or (
             verdict.effect is Effect.ASK and grant.mode is Mode.ASK
         )
     wish = Wish(grant.level, None, grant.limited_paths, grant.limited_branches)
-    given = attenuate(held, wish, now)
+    source = attenuate(held, wish, now)
     return (
-        given.decision.allowed
-        and (given.mode is Mode.ALLOW or grant.mode is Mode.ASK)
+        source.decision.allowed
+        and (source.mode is Mode.ALLOW or grant.mode is Mode.ASK)
         # The grant must fit unnarrowed.
-        and (given.paths, given.branches) == (grant.limited_paths, grant.limited_branches)
+        and (source.paths, source.branches) == (grant.limited_paths, grant.limited_branches)
     )
 
 
-def excessive(held: Iterable[Grant], given: Iterable[Grant], now: Micros) -> list[Grant]:
+def excessive(held: Iterable[Grant], grants: Iterable[Grant], now: Micros) -> list[Grant]:
     """Return the live grants that a holder gave on this resource and could not give any more."""
     held = tuple(held)
-    return [grant for grant in given if grant.live(now) and not covers(held, grant, now)]
+    return [grant for grant in grants if grant.live(now) and not covers(held, grant, now)]
 
 
 def _outlasts(source: Micros | None, wanted: Micros | None) -> bool:

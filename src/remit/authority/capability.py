@@ -21,7 +21,7 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
     """
     denied: list[Grant] = []
     conferred: list[Grant] = []
-    asked: list[Grant] = []
+    asks: list[Grant] = []
     gates: list[Grant] = []
     for grant in held:
         if not grant.live(now):
@@ -34,13 +34,13 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
                 denied.append(grant)
         else:
             if grant.level >= need:
-                asked.append(grant)
+                asks.append(grant)
             if grant.level <= need and not grant.is_limited:
                 gates.append(grant)
     if denied:
         basis = strongest(denied)
         return deny("denied_by_grant", "This was denied explicitly.", f"grant:{basis.id}")
-    if not conferred and not asked:
+    if not conferred and not asks:
         return deny(
             "no_capability",
             f"The capability that gave you {need.word} here has expired."
@@ -49,7 +49,7 @@ def holding(held: Sequence[Grant], need: Level, now: Micros) -> Decision:
             "rule:nothing_matches",
         )
     if not conferred:
-        return _ask(strongest(asked))
+        return _ask(strongest(asks))
     if gates:
         return _ask(strongest(gates))
     basis = strongest(conferred)

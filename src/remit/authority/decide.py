@@ -338,8 +338,8 @@ def _decide_agent(
     if action in _LEVEL or action is Action.FILE_SEE:
         held = _own(facts.held, actor, resource)
         by_rule = _about_agent(actor, action, facts) if facts.about_agent else None
-        given = _decide_file(action, held, facts)
-        return by_rule if by_rule is not None and given.reason != "denied_by_grant" else given
+        by_grant = _decide_file(action, held, facts)
+        return by_rule if by_rule is not None and by_grant.reason != "denied_by_grant" else by_grant
     if action in _OF_REPO:
         return _decide_repo(actor, action, _own(facts.held, actor, resource), facts)
     if action in _BY_CAPABILITY:
@@ -381,8 +381,8 @@ def _decide_repo(
         return allow("ancestor", "It is of somebody below you.")
     need = _OF_REPO[action]
     if action is Action.CHANGE_READ:
-        found = holding(held, need, facts.now)
-        return found if found.allowed else replace(found, effect=Effect.DENY, conceal=True)
+        decision = holding(held, need, facts.now)
+        return decision if decision.allowed else replace(decision, effect=Effect.DENY, conceal=True)
     if facts.into is None:
         return holding(held, need, facts.now)
     return changing(held, need, facts.into, facts.touched, facts.now)

@@ -92,10 +92,10 @@ def _may_hire(held: Sequence[Grant], facts: Facts) -> Decision:
 
 def _may_hire_by_rule(facts: Facts) -> Decision:
     """Decide on hiring by permission, role and delegation, without grants."""
-    said = facts.can_create_agents
-    if said or (said is None and facts.is_ceo):
-        return allow("permission" if said else "ceo", "You are permitted to create agents.")
-    if said is None and facts.for_delegation:
+    permission = facts.can_create_agents
+    if permission or (permission is None and facts.is_ceo):
+        return allow("permission" if permission else "ceo", "You are permitted to create agents.")
+    if permission is None and facts.for_delegation:
         return allow("delegation", "You may have help with what you hand over.")
     return deny("may_not_hire", "You are not permitted to create agents.")
 

@@ -25,26 +25,30 @@ def changing(
     there = [grant for grant in held if _reaches_branch(grant, branch)]
     verdict: Decision | None = None
     for path in sorted(set(paths)) or [_NO_FILES]:
-        found = holding([_unlimited(one) for one in there if _reaches(one, path)], need, now)
-        if found.allowed and is_executed(path):
+        decision = holding(
+            [_unlimited(grant) for grant in there if _reaches(grant, path)], need, now
+        )
+        if decision.allowed and is_executed(path):
             # An approval that the whole repository needs is needed here, too.
-            found = condition([one for one in there if one.paths is None], need, now) or found
-        if found.effect is Effect.DENY:
-            return _about(found, path, branch, held, need, now)
-        if verdict is None or (found.effect is Effect.ASK and verdict.effect is Effect.ALLOW):
-            verdict = found
+            decision = (
+                condition([grant for grant in there if grant.paths is None], need, now) or decision
+            )
+        if decision.effect is Effect.DENY:
+            return _about(decision, path, branch, held, need, now)
+        if verdict is None or (decision.effect is Effect.ASK and verdict.effect is Effect.ALLOW):
+            verdict = decision
     assert verdict is not None
     return verdict
 
 
 def _about(
-    found: Decision, path: str, branch: str, held: Sequence[Grant], need: Level, now: Micros
+    decision: Decision, path: str, branch: str, held: Sequence[Grant], need: Level, now: Micros
 ) -> Decision:
     """Name the file that is refused, unless the whole change is."""
     if holding(held, need, now).effect is Effect.DENY or path == _NO_FILES:
-        return found
-    if found.reason == "denied_by_grant":
-        return deny(found.reason, f"{path} was denied explicitly.", found.basis)
+        return decision
+    if decision.reason == "denied_by_grant":
+        return deny(decision.reason, f"{path} was denied explicitly.", decision.basis)
     if is_executed(path):
         return deny(
             "executed_by_forge",
@@ -60,7 +64,7 @@ def _about(
 
 def _reaches_branch(grant: Grant, branch: str) -> bool:
     limits = grant.limited_branches
-    return limits is None or any(matches(branch, one) for one in limits)
+    return limits is None or any(matches(branch, pattern) for pattern in limits)
 
 
 def _reaches(grant: Grant, path: str) -> bool:
@@ -68,10 +72,10 @@ def _reaches(grant: Grant, path: str) -> bool:
     if path == _NO_FILES:
         return True
     if grant.mode is Mode.DENY:
-        return limits is None or any(matches(path, one) for one in limits)
+        return limits is None or any(matches(path, pattern) for pattern in limits)
     if is_executed(path):
-        return any(matches(path, one) and names_executed(one) for one in limits or ())
-    return limits is None or any(matches(path, one) for one in limits)
+        return any(matches(path, pattern) and names_executed(pattern) for pattern in limits or ())
+    return limits is None or any(matches(path, pattern) for pattern in limits)
 
 
 def _unlimited(grant: Grant) -> Grant:

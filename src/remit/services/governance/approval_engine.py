@@ -68,14 +68,14 @@ def ask(
 
     It is about an `agent`, whose `mandate` the caller may have at hand, and lies with `home`.
     """
-    about, lies_with = (one.id if one else None for one in (agent, home))
-    made = _new(ctx, kind, payload, agent=about, home=lies_with, expires_at=expires_at, **more)
-    made = replace(made, routed_to_agent_id=_route(ctx, made, agent, home))
-    _store(ctx, made)
-    ctx.record("approval.request", f"approval:{made.id}", _details(made))
-    _tell_decider(ctx, made)
-    _have_requester_wait(ctx, made, mandate)
-    return made
+    about, lies_with = (party.id if party else None for party in (agent, home))
+    approval = _new(ctx, kind, payload, agent=about, home=lies_with, expires_at=expires_at, **more)
+    approval = replace(approval, routed_to_agent_id=_route(ctx, approval, agent, home))
+    _store(ctx, approval)
+    ctx.record("approval.request", f"approval:{approval.id}", _details(approval))
+    _tell_decider(ctx, approval)
+    _have_requester_wait(ctx, approval, mandate)
+    return approval
 
 
 def hire_payload(
@@ -107,7 +107,7 @@ def decided_already(
     ctx: Context, kind: ApprovalType, payload: Mapping[str, Any], *, agent: AgentId, note: str
 ) -> Approval:
     """Record an approval of something that its decider did directly."""
-    made = replace(
+    approval = replace(
         _new(ctx, kind, payload, agent=agent, home=agent),
         status=ApprovalStatus.APPROVED,
         decision_note=note,
@@ -115,9 +115,9 @@ def decided_already(
         decided_at=ctx.now,
         used_at=ctx.now,
     )
-    _store(ctx, made)
-    ctx.record("approval.approve", f"approval:{made.id}", _details(made))
-    return made
+    _store(ctx, approval)
+    ctx.record("approval.approve", f"approval:{approval.id}", _details(approval))
+    return approval
 
 
 def _new(
@@ -160,8 +160,8 @@ def _store(ctx: Context, approval: Approval) -> None:
 
 
 def _keep_revision(ctx: Context, approval: Approval) -> None:
-    asked = (approval.id, approval.revision, approval.payload, approval.digest)
-    ctx.tx.add(Revision(*asked, ctx.actor.agent_id, ctx.actor.user_id, ctx.now))
+    content = (approval.id, approval.revision, approval.payload, approval.digest)
+    ctx.tx.add(Revision(*content, ctx.actor.agent_id, ctx.actor.user_id, ctx.now))
 
 
 def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Approval:
@@ -438,7 +438,8 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
     asker = _agent(ctx, approval.requested_by_agent_id, at_hand)
     about = _agent(ctx, approval.agent_id, at_hand)
     if any(
-        one is not None and one.permission_level is PermissionLevel.BOSS for one in (asker, about)
+        party is not None and party.permission_level is PermissionLevel.BOSS
+        for party in (asker, about)
     ):
         return True
     if not is_as_asked(approval):
@@ -472,7 +473,10 @@ def _agent(ctx: Context, agent: AgentId | None, at_hand: Iterable[Agent | None])
     """An agent by its id, unless the caller has it at hand."""
     if agent is None:
         return None
-    known = next((one for one in at_hand if one is not None and one.id == agent), None)
+    known = next(
+        (candidate for candidate in at_hand if candidate is not None and candidate.id == agent),
+        None,
+    )
     return known or lookup.agent_row(ctx, agent)
 
 

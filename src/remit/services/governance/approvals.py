@@ -67,7 +67,7 @@ class Consequence:
     turned_down: Callable[[Context, Approval, str], None] = lambda _ctx, _approval, _why: None
     #: Returns the payload of the next revision.
     resubmitted: Callable[[Context, Approval, Mapping[str, Any]], dict[str, object]] = (
-        lambda _ctx, approval, given: {**json.loads(approval.payload), **given}
+        lambda _ctx, approval, changes: {**json.loads(approval.payload), **changes}
     )
 
 
@@ -80,14 +80,14 @@ def _set_budget(ctx: Context, approval: Approval) -> None:
     configuration.apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
 
 
-def _next_budget(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
-    payload = {**json.loads(approval.payload), **given}
+def _next_budget(_: Context, approval: Approval, changes: Mapping[str, Any]) -> dict[str, object]:
+    payload = {**json.loads(approval.payload), **changes}
     return {**payload, **_budget(payload)}
 
 
-def _same_call(_: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
+def _same_call(_: Context, approval: Approval, changes: Mapping[str, Any]) -> dict[str, object]:
     """Return the payload of a parked call unchanged: a different call has to be made anew."""
-    if given:
+    if changes:
         raise BadInput("A call cannot be changed.", "Cancel it, and make the call you want.")
     payload: dict[str, object] = json.loads(approval.payload)
     return payload
@@ -131,9 +131,9 @@ def request(
     until = _expiry(ctx, expires_at)
     lookup.company_of_caller(ctx, company)
     about: Agent | None = None
-    asked = dict(payload or {})
+    contents = dict(payload or {})
     if asked_for is ApprovalType.BUDGET:
-        named = asked.get("agentId") or ctx.actor.agent_id
+        named = contents.get("agentId") or ctx.actor.agent_id
         if not isinstance(named, str):
             raise BadInput("payload.agentId: is required.", "Say whose budget it is.")
         whose = lookup.agent(ctx, named)
@@ -143,11 +143,13 @@ def request(
                 "Budgets are for agents that can act.",
             )
         about = whose
-        asked |= {"agentId": about.id, **_budget(asked)}
+        contents |= {"agentId": about.id, **_budget(contents)}
     mine = ctx.actor.agent_id if about is None else about.id
     ctx.require(Action.APPROVAL_REQUEST, on=f"agent:{mine}" if mine else "approvals", over=mine)
-    made = approval_engine.ask(ctx, asked_for, asked, agent=about, home=about, expires_at=until)
-    return views.approval(made)
+    approval = approval_engine.ask(
+        ctx, asked_for, contents, agent=about, home=about, expires_at=until
+    )
+    return views.approval(approval)
 
 
 @query(
@@ -166,9 +168,9 @@ def listing(
     lookup.company_of_caller(ctx, company)
     if ctx.actor.kind is not ActorKind.AGENT:
         ctx.require(Action.COMPANY_READ, on="approvals")
-    found: list[shapes.ApprovalShape] = []
+    page: list[shapes.ApprovalShape] = []
     sees = _reader(ctx)
-    while len(found) < limit:
+    while len(page) < limit:
         rows = ctx.tx.all(
             statements.APPROVALS,
             before=before,
@@ -176,24 +178,24 @@ def listing(
             requester=ctx.actor.agent_id,
             limit=limit,
         )
-        found += [_view(ctx, one) for one in rows if sees(one)]
+        page += [_view(ctx, row) for row in rows if sees(row)]
         if len(rows) < limit:
             break
         before = rows[-1].id
-    return found[:limit]
+    return page[:limit]
 
 
 @query("approvals.show", AsRoute("GET /approvals/{id}", "show_approval"))
 def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
     """An approval: its payload, all its revisions, and the comments on it."""
-    found = _require(ctx, Action.APPROVAL_READ, approval)
+    row = _require(ctx, Action.APPROVAL_READ, approval)
     return {
-        **_view(ctx, found),
+        **_view(ctx, row),
         "revisions": [
-            configuration.as_seen(ctx, views.approval_revision(one))
-            for one in ctx.tx.all(statements.REVISIONS, approval=found.id)
+            configuration.as_seen(ctx, views.approval_revision(revision))
+            for revision in ctx.tx.all(statements.REVISIONS, approval=row.id)
         ],
-        "comments": _comments(ctx, found, "", 500),
+        "comments": _comments(ctx, row, "", 500),
     }
 
 
@@ -202,9 +204,9 @@ def approve(
     ctx: Context, *, approval: ApprovalRef, **decision: Unpack[Deciding]
 ) -> shapes.ApprovalShape:
     """Say yes to what was asked, as it was seen. It takes effect with the decision."""
-    new, said = _decide(ctx, approval, ApprovalStatus.APPROVED, **decision)
+    new, remark = _decide(ctx, approval, ApprovalStatus.APPROVED, **decision)
     new = CONSEQUENCES[new.type].approved(ctx, new) or new
-    approval_engine.tell_requester(ctx, new, "Approved", said)
+    approval_engine.tell_requester(ctx, new, "Approved", remark)
     return _view(ctx, new)
 
 
@@ -213,9 +215,9 @@ def reject(
     ctx: Context, *, approval: ApprovalRef, **decision: Unpack[Deciding]
 ) -> shapes.ApprovalShape:
     """Say no to what was asked; an agent that was to be hired is terminated."""
-    new, said = _decide(ctx, approval, ApprovalStatus.REJECTED, **decision)
-    CONSEQUENCES[new.type].turned_down(ctx, new, said or "rejected")
-    approval_engine.tell_requester(ctx, new, "Rejected", said)
+    new, remark = _decide(ctx, approval, ApprovalStatus.REJECTED, **decision)
+    CONSEQUENCES[new.type].turned_down(ctx, new, remark or "rejected")
+    approval_engine.tell_requester(ctx, new, "Rejected", remark)
     return _view(ctx, new)
 
 
@@ -232,9 +234,9 @@ def request_revision(
     ctx: Context, *, approval: ApprovalRef, **decision: Unpack[Deciding]
 ) -> shapes.ApprovalShape:
     """Send it back; it cannot be approved before it was submitted again."""
-    new, said = _decide(ctx, approval, ApprovalStatus.REVISION_REQUESTED, **decision)
+    new, remark = _decide(ctx, approval, ApprovalStatus.REVISION_REQUESTED, **decision)
     step = "Change it and submit it again with approval_resubmit, or withdraw it."
-    approval_engine.tell_requester(ctx, new, "To be revised", said, step)
+    approval_engine.tell_requester(ctx, new, "To be revised", remark, step)
     return _view(ctx, new)
 
 
@@ -252,14 +254,14 @@ def _decide(
     note: str | None = None,
     expected_revision: int | None = None,
 ) -> tuple[Approval, str | None]:
-    found, said = _require_deciding(ctx, approval), note or None
+    row, remark = _require_deciding(ctx, approval), note or None
     if wanted is not ApprovalStatus.REJECTED:  # rejecting is the way to get rid of an altered one
-        approval_engine.refuse_altered(ctx, found)
-    approval_engine.check_seen(found, expected_revision)
-    new = approval_engine.move(ctx, found, wanted, said)
+        approval_engine.refuse_altered(ctx, row)
+    approval_engine.check_seen(row, expected_revision)
+    new = approval_engine.move(ctx, row, wanted, remark)
     ctx.record(_DECIDED[wanted], f"approval:{new.id}", _details(new))
     _keep_note(ctx, new)
-    return new, said
+    return new, remark
 
 
 @command(
@@ -276,18 +278,18 @@ def resubmit(
     | None = None,
 ) -> shapes.ApprovalShape:
     """Submit again what was sent back to you for revision."""
-    found = _require(ctx, Action.APPROVAL_RESUBMIT, approval)
-    _refuse_expired(ctx, found)
-    if found.status is not ApprovalStatus.REVISION_REQUESTED:
+    row = _require(ctx, Action.APPROVAL_RESUBMIT, approval)
+    _refuse_expired(ctx, row)
+    if row.status is not ApprovalStatus.REVISION_REQUESTED:
         raise Conflict(
-            f"It is {found.status.value.replace('_', ' ')}; nobody asked for a revision.",
+            f"It is {row.status.value.replace('_', ' ')}; nobody asked for a revision.",
             "Wait for the decision, or cancel it and ask anew.",
             code="wrong_status",
-            details={"status": found.status.value},
+            details={"status": row.status.value},
         )
-    approval_engine.refuse_altered(ctx, found)
-    changed = CONSEQUENCES[found.type].resubmitted(ctx, found, dict(payload or {}))
-    new = approval_engine.revise(ctx, found, changed)
+    approval_engine.refuse_altered(ctx, row)
+    changed = CONSEQUENCES[row.type].resubmitted(ctx, row, dict(payload or {}))
+    new = approval_engine.revise(ctx, row, changed)
     new = approval_engine.move(ctx, new, ApprovalStatus.PENDING, None)
     ctx.record("approval.resubmit", f"approval:{new.id}", _details(new))
     return _view(ctx, approval_engine.route_again(ctx, new))
@@ -302,14 +304,14 @@ def cancel(
     ctx: Context, *, approval: ApprovalRef, note: DecisionNote | None = None
 ) -> shapes.ApprovalShape:
     """Withdraw one's own request, or one of somebody below."""
-    said = note or None
-    found = _require(ctx, Action.APPROVAL_CANCEL, approval)
-    new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, said)
+    remark = note or None
+    row = _require(ctx, Action.APPROVAL_CANCEL, approval)
+    new = approval_engine.move(ctx, row, ApprovalStatus.CANCELLED, remark)
     ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
     _keep_note(ctx, new)
-    CONSEQUENCES[new.type].turned_down(ctx, new, said or "cancelled")
-    if found.requester != ctx.actor.address:
-        approval_engine.tell_requester(ctx, new, "Cancelled", said)
+    CONSEQUENCES[new.type].turned_down(ctx, new, remark or "cancelled")
+    if row.requester != ctx.actor.address:
+        approval_engine.tell_requester(ctx, new, "Cancelled", remark)
     return _view(ctx, new)
 
 
@@ -326,33 +328,33 @@ def comment(
     reply_to: Annotated[str, Reference("comment"), Help("Comment id", model=True)] | None = None,
 ) -> shapes.CommentShape:
     """Say something about an approval."""
-    found = _require(ctx, Action.APPROVAL_COMMENT, approval)
+    row = _require(ctx, Action.APPROVAL_COMMENT, approval)
     answered = None
     if reply_to is not None:
-        answered = ctx.tx.one(statements.COMMENT, comment=reply_to, approval=found.id)
+        answered = ctx.tx.one(statements.COMMENT, comment=reply_to, approval=row.id)
         if answered is None:
             raise NotFound("There is no such comment here.", "List the comments.")
-    made = _add_comment(ctx, found, body, answered)
-    ctx.record("approval.comment", f"approval:{found.id}", {"comment": made.id})
-    concerned = {found.requester} if found.decided_at is None else set()
-    if found.decided_at is None and found.routed_to_agent_id is not None:
-        concerned.add(f"agent:{found.routed_to_agent_id}")
+    new_comment = _add_comment(ctx, row, body, answered)
+    ctx.record("approval.comment", f"approval:{row.id}", {"comment": new_comment.id})
+    concerned = {row.requester} if row.decided_at is None else set()
+    if row.decided_at is None and row.routed_to_agent_id is not None:
+        concerned.add(f"agent:{row.routed_to_agent_id}")
     if answered is not None:
         concerned.add(_author(answered))
     for address in sorted(concerned - {ctx.actor.address, ""}):
         approval_engine.tell(
             ctx,
             address,
-            f"Comment on: {approval_engine.summary(found)}",
-            f"{ctx.actor.name} on approval:{found.id}:\n\n{body}",
+            f"Comment on: {approval_engine.summary(row)}",
+            f"{ctx.actor.name} on approval:{row.id}:\n\n{body}",
         )
-    return views.comment(made)
+    return views.comment(new_comment)
 
 
 def _add_comment(
     ctx: Context, approval: Approval, body: str, answered: Comment | None = None
 ) -> Comment:
-    made = Comment(
+    new_comment = Comment(
         id=CommentId(ctx.ids.new()),
         company_id=CompanyId(approval.company_id),
         approval_id=approval.id,
@@ -363,8 +365,8 @@ def _add_comment(
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.tx.add(made)
-    return made
+    ctx.tx.add(new_comment)
+    return new_comment
 
 
 def _author(comment: Comment) -> str:
@@ -384,15 +386,15 @@ def comments(
     ctx: Context, *, approval: ApprovalRef, after: str = "", limit: int = 100
 ) -> list[shapes.CommentShape]:
     """Comments on an approval, oldest first."""
-    found = _require(ctx, Action.APPROVAL_READ, approval)
-    return _comments(ctx, found, after, limit)
+    row = _require(ctx, Action.APPROVAL_READ, approval)
+    return _comments(ctx, row, after, limit)
 
 
 @query("approvals.history")
 def history(ctx: Context, *, approval: str, limit: int = 200) -> list[shapes.HappeningShape]:
     """Events of an approval, oldest first; only the newest `limit` of them."""
-    found = _require(ctx, Action.APPROVAL_READ, approval)
-    newest = ctx.tx.all(event_log.NEWEST_ON, resource=f"approval:{found.id}", limit=limit)
+    row = _require(ctx, Action.APPROVAL_READ, approval)
+    newest = ctx.tx.all(event_log.NEWEST_ON, resource=f"approval:{row.id}", limit=limit)
     return [views.happening(event) for event in reversed(newest) if event.allowed]
 
 
@@ -401,21 +403,21 @@ def history(ctx: Context, *, approval: str, limit: int = 200) -> list[shapes.Hap
 )
 def delete_agent(ctx: Context, *, approval: ApprovalRef) -> shapes.DeletedAgentShape:
     """Delete an agent that was not taken on. The approval and what was said about it stay."""
-    found = _require(ctx, Action.APPROVAL_READ, approval)
+    row = _require(ctx, Action.APPROVAL_READ, approval)
     ctx.require(
-        Action.AGENT_APPOINT, on=f"approval:{found.id}", home=found.home_agent_id or found.agent_id
+        Action.AGENT_APPOINT, on=f"approval:{row.id}", home=row.home_agent_id or row.agent_id
     )
-    agent = lookup.agent_row(ctx, found.agent_id or "")
-    if found.type is not ApprovalType.HIRE_AGENT or agent is None:
+    agent = lookup.agent_row(ctx, row.agent_id or "")
+    if row.type is not ApprovalType.HIRE_AGENT or agent is None:
         raise NotFound("There is no agent to delete here.")
-    never_hired = found.status in (ApprovalStatus.REJECTED, ApprovalStatus.CANCELLED)
+    never_hired = row.status in (ApprovalStatus.REJECTED, ApprovalStatus.CANCELLED)
     if not never_hired or agent.status is not AgentStatus.TERMINATED:
         raise Conflict(
             f"{agent.name} was not disapproved.", "Only who was never taken on can be deleted."
         )
-    ctx.record("agent.delete", f"agent:{agent.id}", {"name": agent.name, "approval": found.id})
+    ctx.record("agent.delete", f"agent:{agent.id}", {"name": agent.name, "approval": row.id})
     removal.delete(ctx, agent)
-    return {"id": agent.id, "deleted": True, "approval_id": found.id}
+    return {"id": agent.id, "deleted": True, "approval_id": row.id}
 
 
 @query("approvals.due", FOR_REMIT)
@@ -427,11 +429,11 @@ def due(ctx: Context) -> list[str]:
 @command("approvals.expire", FOR_REMIT)
 def expire(ctx: Context, *, approval: str) -> shapes.ApprovalShape:
     """Cancel an approval that expired undecided, and tell the requester."""
-    found = lookup.find(ctx, APPROVAL, approval)
-    ctx.require(Action.APPROVAL_CANCEL, on=f"approval:{found.id}")
-    if not found.expired(ctx.now):
+    row = lookup.find(ctx, APPROVAL, approval)
+    ctx.require(Action.APPROVAL_CANCEL, on=f"approval:{row.id}")
+    if not row.expired(ctx.now):
         raise Conflict("It is not due.")
-    new = approval_engine.move(ctx, found, ApprovalStatus.CANCELLED, "timeout")
+    new = approval_engine.move(ctx, row, ApprovalStatus.CANCELLED, "timeout")
     ctx.record("approval.expire", f"approval:{new.id}", _details(new))
     CONSEQUENCES[new.type].turned_down(ctx, new, "timeout")
     approval_engine.tell_requester(ctx, new, "Cancelled: nobody decided in time", None)
@@ -439,9 +441,9 @@ def expire(ctx: Context, *, approval: str) -> shapes.ApprovalShape:
 
 
 def _require_deciding(ctx: Context, text: str) -> Approval:
-    found = _require(ctx, Action.APPROVAL_DECIDE, text)
-    _refuse_expired(ctx, found)
-    return found
+    row = _require(ctx, Action.APPROVAL_DECIDE, text)
+    _refuse_expired(ctx, row)
+    return row
 
 
 def _refuse_expired(ctx: Context, approval: Approval) -> None:
@@ -450,9 +452,9 @@ def _refuse_expired(ctx: Context, approval: Approval) -> None:
 
 
 def _require(ctx: Context, action: Action, text: str) -> Approval:
-    found = lookup.find(ctx, APPROVAL, text)
-    ctx.require(action, approval_engine.DECIDING, on=f"approval:{found.id}", **_facts(ctx, found))
-    return found
+    row = lookup.find(ctx, APPROVAL, text)
+    ctx.require(action, approval_engine.DECIDING, on=f"approval:{row.id}", **_facts(ctx, row))
+    return row
 
 
 def _reader(ctx: Context) -> Callable[[Approval], bool]:
@@ -515,15 +517,15 @@ def _comments(
     ctx: Context, approval: Approval, after: str, limit: int
 ) -> list[shapes.CommentShape]:
     return [
-        views.comment(one)
-        for one in ctx.tx.all(statements.COMMENTS, approval=approval.id, after=after, limit=limit)
+        views.comment(row)
+        for row in ctx.tx.all(statements.COMMENTS, approval=approval.id, after=after, limit=limit)
     ]
 
 
 def _budget(payload: Mapping[str, Any]) -> dict[str, int]:
     """Return the requested monthly budget: money, tokens, or both."""
-    found = {key: amount(payload.get(key), key) for key in sorted(_BUDGETS)}
-    known = {key: value for key, value in found.items() if value is not None}
+    amounts = {key: amount(payload.get(key), key) for key in sorted(_BUDGETS)}
+    known = {key: value for key, value in amounts.items() if value is not None}
     if not known:
         raise BadInput(
             "payload.budgetMonthlyCents: is required, or budgetMonthlyTokens.",

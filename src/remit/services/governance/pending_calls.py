@@ -87,7 +87,9 @@ def _asked_before(ctx: Context, call: Call, digest: str) -> Approval | None:
         return before
     since = ctx.now - ANSWER_HOLDS
     older = ctx.tx.all(statements.CALLS_THAT_HOLD, agent=ctx.actor.id, since=since)
-    return next((one for one in older if _is_older_form_of(call.verb, digest, one)), None)
+    return next(
+        (approval for approval in older if _is_older_form_of(call.verb, digest, approval)), None
+    )
 
 
 def _is_older_form_of(verb: Verb[..., Any], digest: str, approval: Approval) -> bool:
@@ -138,11 +140,11 @@ def _answer_that_holds(
 def take_effect(ctx: Context, approval: Approval) -> Approval | None:
     """Carry out the parked command in the requester's name; returns the approval with the stored
     answer. None for a query, which is run when it is made again."""
-    verb, given = _stored_call(approval)
+    verb, arguments = _stored_call(approval)
     if verb.kind is not Kind.COMMAND:
         return None
     with approval_engine.in_their_name(ctx, approval, "Reject it, and say why."):
-        answer = verb.body(ctx, **given)
+        answer = verb.body(ctx, **arguments)
     result = json.dumps(answer)
     used = ctx.tx.run(statements.USE_APPROVAL, approval=approval.id, new_result=result)
     assert used, "it was approved in this very transaction"
@@ -184,9 +186,11 @@ def _is_this_call(ctx: Context, approval: Approval, digest: str) -> bool:
     return hmac.compare_digest(_digest(*_stored_call(approval)), digest)
 
 
-def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, object]:
+def _plain(arguments: Mapping[str, Any], *, prepared: bool) -> dict[str, object]:
     """Return the arguments of a call, or the values that Remit prepared for it, as JSON."""
-    chosen = {name: value for name, value in given.items() if name.startswith("new_") is prepared}
+    chosen = {
+        name: value for name, value in arguments.items() if name.startswith("new_") is prepared
+    }
     try:
         plain: dict[str, object] = json.loads(json.dumps(chosen))
     except (TypeError, ValueError):
@@ -196,16 +200,16 @@ def _plain(given: Mapping[str, Any], *, prepared: bool) -> dict[str, object]:
     return plain
 
 
-def _digest(verb: Verb[..., Any], given: Mapping[str, Any]) -> str:
+def _digest(verb: Verb[..., Any], arguments: Mapping[str, Any]) -> str:
     """Digest of a call, independent of the ids that Remit chose for it."""
-    asked = {name: value for name, value in given.items() if name != "new_id"}
-    return hashlib.sha256(canonical([verb.name, asked]).encode()).hexdigest()
+    content = {name: value for name, value in arguments.items() if name != "new_id"}
+    return hashlib.sha256(canonical([verb.name, content]).encode()).hexdigest()
 
 
-def _blob(given: Mapping[str, Any]) -> tuple[str, str] | None:
+def _blob(arguments: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the file and hash of bytes that were stored for a call, if any, so that they are not
     swept while it waits."""
-    stored = given.get("new_stored") or {}
-    sha256 = given.get("sha256") or stored.get("sha256")
-    file_id = given.get("new_id") or given.get("file")
+    stored = arguments.get("new_stored") or {}
+    sha256 = arguments.get("sha256") or stored.get("sha256")
+    file_id = arguments.get("new_id") or arguments.get("file")
     return (file_id, sha256) if sha256 and file_id else None

@@ -20,15 +20,15 @@ def read(described: Mapping[str, object]) -> AgentSpec:
     """Validate the description of a new agent, by field names; None is the default."""
     unknown = described.keys() - FIELDS.keys()
     if unknown:
-        known = ", ".join(sorted(one.key for one in CONFIGURED))
+        known = ", ".join(sorted(field.key for field in CONFIGURED))
         raise BadInput(f"hire has an unknown field {min(unknown)[:40]!r}.", f"Known: {known}.")
-    said = {name: value for name, value in described.items() if value is not None}
-    return _checked({name: said.get(name, one.default) for name, one in FIELDS.items()})
+    description = {name: value for name, value in described.items() if value is not None}
+    return _checked({name: description.get(name, field.default) for name, field in FIELDS.items()})
 
 
 def _checked(described: Mapping[str, object]) -> AgentSpec:
     kind = adapter(described.get("adapter_type"))
-    spec = AgentSpec(**{name: one.checked(described.get(name)) for name, one in FIELDS.items()})
+    spec = AgentSpec(**{name: field.checked(described.get(name)) for name, field in FIELDS.items()})
     registry.read(kind, json.loads(spec.adapter_config))
     return spec
 
@@ -65,7 +65,7 @@ def _above(ctx: Context, boss: Agent | None) -> Agent | None:
 
 def from_configuration(config: Mapping[str, Any]) -> AgentSpec:
     """Validate a stored configuration again, as a description."""
-    return _checked({one.name: config.get(one.key) for one in CONFIGURED})
+    return _checked({field.name: config.get(field.key) for field in CONFIGURED})
 
 
 def settled(config: Mapping[str, Any]) -> dict[str, object]:

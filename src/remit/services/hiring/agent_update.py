@@ -37,44 +37,44 @@ from remit.store.organisation import people
 )
 def update(ctx: Context, *, agent: AgentRef) -> shapes.UpdatedAgentShape:
     """Have an agent take over its settings and its program as they are now, in a new session."""
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()
-    ctx.require(Action.AGENT_CONTROL, over=found.id)
-    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+    ctx.require(Action.AGENT_CONTROL, over=agent_row.id)
+    if agent_row.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
-            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
             "Choose an agent that works here.",
         )
-    if found.adapter_type == HUMAN:
+    if agent_row.adapter_type == HUMAN:
         raise Conflict(
-            f"{found.name} is the seat of a person; no program runs it.",
+            f"{agent_row.name} is the seat of a person; no program runs it.",
             "Choose an agent that a program runs.",
         )
-    before = configuration_of(found)
-    wanted = _read_anew(ctx, found)
+    before = configuration_of(agent_row)
+    wanted = _read_anew(ctx, agent_row)
     difference = configuration.changes_seen(ctx, configuration.difference(before, wanted))
-    if changed(before, wanted) and _asks(ctx, found, wanted):
-        payload = configuration.proposal(found, wanted, "Its set-up as it is now.")
-        asked = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found)
-        view = configuration.as_seen(ctx, views.approval(asked))
-        return {**_answer(found, difference), "approval": view}
-    was_running = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id)
-    session = ctx.tx.one(run_statements.SESSION, agent=found.id)
-    new = configuration.apply(ctx, found, wanted, RevisionSource.CHANGE)
-    ctx.tx.run(run_statements.FORGET_SESSION, agent=found.id)
+    if changed(before, wanted) and _asks(ctx, agent_row, wanted):
+        payload = configuration.proposal(agent_row, wanted, "Its set-up as it is now.")
+        approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=agent_row)
+        view = configuration.as_seen(ctx, views.approval(approval))
+        return {**_answer(agent_row, difference), "approval": view}
+    was_running = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent_row.id)
+    session = ctx.tx.one(run_statements.SESSION, agent=agent_row.id)
+    new = configuration.apply(ctx, agent_row, wanted, RevisionSource.CHANGE)
+    ctx.tx.run(run_statements.FORGET_SESSION, agent=agent_row.id)
     ctx.record(
         tool_changes.UPDATED,
-        f"agent:{found.id}",
+        f"agent:{agent_row.id}",
         {
-            "name": found.name,
+            "name": agent_row.name,
             "revision": new.config_revision,
-            "changed": [one["path"] for one in difference],
+            "changed": [change["path"] for change in difference],
             "run": was_running.id if was_running else None,
             "session": session is not None,
         },
     )
-    tool_changes.updated(ctx, found.id)
-    waking.wake_afresh(ctx, found.id, "it was updated")
+    tool_changes.updated(ctx, agent_row.id)
+    waking.wake_afresh(ctx, agent_row.id, "it was updated")
     return {
         **_answer(new, difference),
         "revision": new.config_revision,
@@ -107,7 +107,10 @@ def _read_anew(ctx: Context, agent: Agent) -> dict[str, object]:
         for field, shape in registry.get(kind).Config.model_fields.items()
         for name in (field, shape.alias)
     }
-    return {**now, "adapterConfig": {key: one for key, one in settings.items() if key in known}}
+    return {
+        **now,
+        "adapterConfig": {key: setting for key, setting in settings.items() if key in known},
+    }
 
 
 def _asks(ctx: Context, agent: Agent, wanted: dict[str, object]) -> bool:

@@ -51,9 +51,9 @@ NEWEST = 2**30
 @query("configuration.show", AsRoute("GET /agents/{id}/configuration", "show_configuration"))
 def show(ctx: Context, *, agent: AgentRef) -> shapes.ConfigurationShape:
     """One agent's configuration without its secrets."""
-    found = lookup.agent_anywhere(ctx, agent)
-    _require_reading(ctx, found)
-    return _shown(found)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, agent_row)
+    return _shown(agent_row)
 
 
 @query(
@@ -72,11 +72,11 @@ def listing(
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     if scope is not None:
         below = ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=scope)
-        living = [one for one in below if one.status is not AgentStatus.TERMINATED]
-        page = sorted((one for one in living if one.id > after), key=lambda one: one.id)
+        living = [agent for agent in below if agent.status is not AgentStatus.TERMINATED]
+        page = sorted((agent for agent in living if agent.id > after), key=lambda agent: agent.id)
         return [_shown(agent) for agent in page[:limit]]
-    found = ctx.tx.all(agent_statements.AGENTS, after=after, limit=limit, terminated_too=False)
-    return [_shown(agent) for agent in found]
+    agents = ctx.tx.all(agent_statements.AGENTS, after=after, limit=limit, terminated_too=False)
+    return [_shown(agent) for agent in agents]
 
 
 @query("configuration.related")
@@ -87,15 +87,15 @@ def related(
     lookup.company_of_caller(ctx, company)
     _require_reading(ctx, None)
     scope = ctx.membership.scope_agent_id if ctx.membership else None
-    found = ctx.tx.all(
+    agents = ctx.tx.all(
         agent_page.RELATED,
         role=role,
         adapter_type=adapter_type,
         limit=limit if scope is None else MOST_SEARCHED,
     )
-    return [_shown(one) for one in found if scope is None or scope in ctx.boss_chain(one.id)][
-        :limit
-    ]
+    return [
+        _shown(agent) for agent in agents if scope is None or scope in ctx.boss_chain(agent.id)
+    ][:limit]
 
 
 @query("configuration.may_read")
@@ -118,16 +118,16 @@ def change(
     ctx: Context, *, agent: str, changes: Mapping[str, Any], expected_revision: int | None = None
 ) -> shapes.ConfiguredAgentShape:
     """Change an agent's configuration at once. The board does this."""
-    found = lookup.agent_anywhere(ctx, agent)
-    _require_changing(ctx, found, changes)
-    _check_seen(found, expected_revision)
-    wanted = merged(found, changes)
-    if not _differs(found, wanted):
-        _refuse_unconfigurable(found)
-        details = {"revision": found.config_revision, "changed": [], "source": "change"}
-        ctx.record("agent.configure", f"agent:{found.id}", {**details, "approval": None})
-        return {**views.agent(found), **_shown(found)}
-    new = apply(ctx, found, wanted, RevisionSource.CHANGE)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    _require_changing(ctx, agent_row, changes)
+    _check_seen(agent_row, expected_revision)
+    wanted = merged(agent_row, changes)
+    if not _differs(agent_row, wanted):
+        _refuse_unconfigurable(agent_row)
+        details = {"revision": agent_row.config_revision, "changed": [], "source": "change"}
+        ctx.record("agent.configure", f"agent:{agent_row.id}", {**details, "approval": None})
+        return {**views.agent(agent_row), **_shown(agent_row)}
+    new = apply(ctx, agent_row, wanted, RevisionSource.CHANGE)
     return {**views.agent(new), **_shown(new)}
 
 
@@ -172,30 +172,32 @@ def propose(
 ) -> shapes.HireShape:
     """Ask for a change of the configuration of somebody below; where the company does not want
     to be asked, it takes effect at once, unless it decides what becomes of a secret."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.CONFIG_PROPOSE, over=found.id)
-    _check_seen(found, expected_revision)
-    _refuse_unconfigurable(found)
-    wanted = merged(found, changes)
-    _check(ctx, found, wanted)
-    if not _differs(found, wanted):
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.CONFIG_PROPOSE, over=agent_row.id)
+    _check_seen(agent_row, expected_revision)
+    _refuse_unconfigurable(agent_row)
+    wanted = merged(agent_row, changes)
+    _check(ctx, agent_row, wanted)
+    if not _differs(agent_row, wanted):
         raise Conflict("It is configured like that already.", "There is nothing to propose.")
     company = ctx.tx.existing(people.COMPANY)
-    lends = lends_secret(wanted, configuration_of(found))
+    lends = lends_secret(wanted, configuration_of(agent_row))
     # An agent has one tool for both, so its proposal takes effect if it may change; a person who
     # proposes wants a decision.
     may_change = (
         ctx.actor.kind is ActorKind.AGENT
         and ctx.decide(
-            Action.CONFIG_CHANGE, home=found.id, for_people=_is_for_people(ctx, found, changes)
+            Action.CONFIG_CHANGE,
+            home=agent_row.id,
+            for_people=_is_for_people(ctx, agent_row, changes),
         ).allowed
     )
     if may_change or (not company.require_approval_for_config_changes and not lends):
-        new = apply(ctx, found, wanted, RevisionSource.PROPOSAL)
+        new = apply(ctx, agent_row, wanted, RevisionSource.PROPOSAL)
         return {"agent": views.agent(new), "approval": None}
-    payload = proposal(found, wanted, reason)
-    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=found)
-    return {"agent": views.agent(found), "approval": as_seen(ctx, views.approval(approval))}
+    payload = proposal(agent_row, wanted, reason)
+    approval = approval_engine.ask(ctx, ApprovalType.CONFIG_CHANGE, payload, agent=agent_row)
+    return {"agent": views.agent(agent_row), "approval": as_seen(ctx, views.approval(approval))}
 
 
 @query(
@@ -206,10 +208,12 @@ def revisions(
     ctx: Context, *, agent: AgentRef, before: int = NEWEST, limit: int = 100
 ) -> list[shapes.ConfigRevisionShape]:
     """Revisions of an agent's configuration, newest first, each with its changes."""
-    found = lookup.agent_anywhere(ctx, agent)
-    _require_reading(ctx, found)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, agent_row)
     before = min(before, NEWEST)
-    rows = ctx.tx.all(statements.CONFIG_REVISIONS, agent=found.id, before=before, limit=limit + 1)
+    rows = ctx.tx.all(
+        statements.CONFIG_REVISIONS, agent=agent_row.id, before=before, limit=limit + 1
+    )
     older: list[ConfigRevision | None] = [*rows[1:], None]
     return [_revision(now, was) for now, was in zip(rows, older, strict=True)][:limit]
 
@@ -217,10 +221,10 @@ def revisions(
 @query("configuration.compare")
 def compare(ctx: Context, *, agent: str, older: int, newer: int) -> list[shapes.DifferenceShape]:
     """Differences between two revisions; that a secret changed, never its value."""
-    found = lookup.agent_anywhere(ctx, agent)
-    _require_reading(ctx, found)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    _require_reading(ctx, agent_row)
     was, now = (
-        ctx.tx.one(statements.CONFIG_REVISION, agent=found.id, revision="", number=number)
+        ctx.tx.one(statements.CONFIG_REVISION, agent=agent_row.id, revision="", number=number)
         for number in (older, newer)
     )
     if was is None or now is None:
@@ -240,17 +244,17 @@ def rollback(
     ctx: Context, *, agent: AgentRef, revision: Annotated[str, Reference("revision")]
 ) -> shapes.ConfiguredAgentShape:
     """Make an earlier configuration the current one again, as a new revision."""
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     earlier = ctx.tx.one(
         statements.CONFIG_REVISION,
-        agent=found.id,
+        agent=agent_row.id,
         revision=revision if is_id(revision) else "",
         number=int(revision) if revision.isascii() and revision.isdigit() else -1,
     )
-    _require_changing(ctx, found, {} if earlier is None else json.loads(earlier.config))
+    _require_changing(ctx, agent_row, {} if earlier is None else json.loads(earlier.config))
     if earlier is None:
         raise NotFound("There is no such revision.", "List the agent's revisions.")
-    new = apply(ctx, found, json.loads(earlier.config), RevisionSource.ROLLBACK)
+    new = apply(ctx, agent_row, json.loads(earlier.config), RevisionSource.ROLLBACK)
     return {**views.agent(new), **_shown(new)}
 
 
@@ -261,9 +265,9 @@ def merged(agent: Agent, changes: Mapping[str, Any]) -> dict[str, object]:
     """
     current = configuration_of(agent)
     known = {
-        one.key: one.empty if changes[one.key] is None else changes[one.key]
-        for one in CONFIGURED
-        if one.key in changes
+        field.key: field.empty if changes[field.key] is None else changes[field.key]
+        for field in CONFIGURED
+        if field.key in changes
     }
     if not known:
         raise BadInput("Nothing is to change.", f"Give one of {', '.join(CONFIG_KEYS)}.")
@@ -298,7 +302,7 @@ def changes_seen(
     """Changes without the values that they replace, unless the caller may read them."""
     if _readable(ctx):
         return changes
-    return [{"path": one["path"], "now": one["now"]} for one in changes]
+    return [{"path": entry["path"], "now": entry["now"]} for entry in changes]
 
 
 def take_effect(ctx: Context, approval: Approval) -> None:
@@ -318,19 +322,19 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
 
 
-def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
+def resubmitted(ctx: Context, approval: Approval, changes: Mapping[str, Any]) -> dict[str, object]:
     """The proposal again, based on the agent's present configuration."""
     payload = json.loads(approval.payload)
     agent = lookup.agent_row(ctx, payload["agentId"])
     if agent is None or agent.status is AgentStatus.TERMINATED:
         raise Conflict("The agent is gone.", "Cancel the proposal.")
-    asked = payload["configuration"]
-    inner = given.get("configuration")
-    more = {**(inner if isinstance(inner, Mapping) else {}), **given}
-    known = {key: restore(more[key], asked.get(key)) for key in CONFIG_KEYS if key in more}
-    wanted = merged(agent, {**asked, **known})
+    configuration = payload["configuration"]
+    inner = changes.get("configuration")
+    more = {**(inner if isinstance(inner, Mapping) else {}), **changes}
+    known = {key: restore(more[key], configuration.get(key)) for key in CONFIG_KEYS if key in more}
+    wanted = merged(agent, {**configuration, **known})
     _check(ctx, agent, wanted)
-    reason = given.get("reason", payload["reason"])
+    reason = changes.get("reason", payload["reason"])
     return proposal(
         agent, wanted, clean_text(reason, "reason", longest=LONGEST_REASON, empty_ok=True)
     )
@@ -353,7 +357,7 @@ def apply(
         agent=agent.id,
         seen_revision=agent.config_revision,
         new_key=name_key(spec.name),
-        **{f"new_{one.name}": stored[one.name] for one in CONFIGURED},
+        **{f"new_{field.name}": stored[field.name] for field in CONFIGURED},
     ):
         raise Conflict("Its configuration changed meanwhile.")
     new = lookup.known_agent(ctx, agent.id)
@@ -390,8 +394,10 @@ def keep(
     approval: Approval | None = None,
 ) -> ConfigRevision:
     """Store the present configuration of an agent as a revision."""
-    revision, asked = RevisionId(ctx.ids.new()), approval.id if approval else None
-    kept = revision_of(agent, revision, source, ctx.actor, ctx.now, before=before, approval=asked)
+    revision, approval_id = RevisionId(ctx.ids.new()), approval.id if approval else None
+    kept = revision_of(
+        agent, revision, source, ctx.actor, ctx.now, before=before, approval=approval_id
+    )
     ctx.tx.add(kept)
     return kept
 

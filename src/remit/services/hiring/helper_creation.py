@@ -79,17 +79,17 @@ def _helper_adapter(ctx: Context, company: Company, me: Agent) -> Arguments:
     adapter of the requester."""
     chosen = {"provider": company.chat_llm_provider, "model": company.chat_llm_model}
     if any(chosen.values()):
-        found: Arguments = {"adapter_type": "llm"}
+        description: Arguments = {"adapter_type": "llm"}
     else:
-        found = agent_spec.with_adapter(ctx, {}, me)
-    if found["adapter_type"] == "llm":
-        found["adapter_config"] = {
+        description = agent_spec.with_adapter(ctx, {}, me)
+    if description["adapter_type"] == "llm":
+        description["adapter_config"] = {
             "provider": DEFAULT_PROVIDER,
             "model": DEFAULT_MODEL,
-            **(found.get("adapter_config") or {}),
+            **(description.get("adapter_config") or {}),
             **{key: value for key, value in chosen.items() if value},
         }
-    return found
+    return description
 
 
 def _person_decides(ctx: Context, decision: Decision) -> Decision:
@@ -115,12 +115,12 @@ def _person_decides(ctx: Context, decision: Decision) -> Decision:
 
 def _check_undecided(ctx: Context) -> None:
     waiting = [
-        one
-        for one in ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=ctx.actor.id)
-        if one.requested_by_agent_id == ctx.actor.id
-        and one.type is ApprovalType.CAPABILITY_USE
-        and json.loads(one.payload)["verb"] == create_agent.name
-        and not one.expired(ctx.now)
+        approval
+        for approval in ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=ctx.actor.id)
+        if approval.requested_by_agent_id == ctx.actor.id
+        and approval.type is ApprovalType.CAPABILITY_USE
+        and json.loads(approval.payload)["verb"] == create_agent.name
+        and not approval.expired(ctx.now)
     ]
     if len(waiting) >= MOST_UNDECIDED:
         raise Conflict(

@@ -48,7 +48,10 @@ def preview(
         "boss": situation.boss(ctx, agent),
         "company": views.company(here),
         "mandate": situation.mandate(ctx, agent),
-        "rights": [*rights(ctx, agent), *(views.grant(one, grants.reason(one)) for one in held)],
+        "rights": [
+            *rights(ctx, agent),
+            *(views.grant(grant, grants.reason(grant)) for grant in held),
+        ],
         "can": sorted(offered),
     }
     ctx.tx.restart()

@@ -91,15 +91,15 @@ def hire(
     described["reason"] = reason
     lookup.company_of_caller(ctx, company)
     if outcome is not None:
-        found = lookup.find(ctx, OUTCOME, outcome)
-        boss = lookup.agent_anywhere(ctx, found.owner_id)
+        row = lookup.find(ctx, OUTCOME, outcome)
+        boss = lookup.agent_anywhere(ctx, row.owner_id)
         if reports_to is not None and lookup.agent(ctx, reports_to).id != boss.id:
             raise BadInput(
                 f"A hire for that outcome reports to {boss.name}, who owns it.",
                 "Leave reportsTo out.",
             )
-        responsibility.require_delegable(ctx, found)
-        hired = hire_for(ctx, found, boss, described, given, level=level)
+        responsibility.require_delegable(ctx, row)
+        hired = hire_for(ctx, row, boss, described, given, level=level)
     else:
         above = _boss(ctx, reports_to)
         hired = _take_on(ctx, above, described, given, level, purpose=purpose, perpetual=perpetual)
@@ -118,7 +118,7 @@ def hire_for(
     outcome: Outcome,
     boss: Agent,
     described: Mapping[str, Any],
-    given: Sequence[Mapping[str, Any]],
+    wanted_grants: Sequence[Mapping[str, Any]],
     *,
     level: object = None,
     amounts: Mapping[Kind, int] | None = None,
@@ -126,14 +126,16 @@ def hire_for(
     """Hire an agent for an outcome that its owner delegates, with a reservation out of the owner's
     budget."""
     responsibility.check_not_hired_for(ctx, outcome)
-    return _take_on(ctx, boss, described, given, level, outcome=outcome, amounts=amounts or {})
+    return _take_on(
+        ctx, boss, described, wanted_grants, level, outcome=outcome, amounts=amounts or {}
+    )
 
 
 def _take_on(
     ctx: Context,
     boss: Agent | None,
     described: Mapping[str, Any],
-    given: Sequence[Mapping[str, Any]],
+    wanted_grants: Sequence[Mapping[str, Any]],
     level: object,
     *,
     outcome: Outcome | None = None,
@@ -142,8 +144,8 @@ def _take_on(
     amounts: Mapping[Kind, int] | None = None,
 ) -> Hired:
     reason = _reason(described.get("reason"))
-    said = {key: one for key, one in described.items() if key != "reason"}
-    spec = agent_spec.new(ctx, said, boss)
+    description = {key: value for key, value in described.items() if key != "reason"}
+    spec = agent_spec.new(ctx, description, boss)
     wanted_level = _level(ctx, spec, level, boss)
     waits = _may_hire(ctx, spec, boss, for_delegation=outcome is not None)
     status = AgentStatus.PENDING_APPROVAL if waits else AgentStatus.IDLE
@@ -156,7 +158,7 @@ def _take_on(
         perpetual=perpetual,
         status=status,
     )
-    wishes = _wishes(given, mandate, for_outcome=outcome is not None)
+    wishes = _wishes(wanted_grants, mandate, for_outcome=outcome is not None)
     if not waits:
         moved = _begin(ctx, agent, mandate, wishes, wanted_level, for_outcome=outcome is not None)
         if boss is not None and amounts:
@@ -177,7 +179,11 @@ def _take_on(
         ),
         "permissionLevel": wanted_level.value if wanted_level else None,
         **({"reason": reason} if reason else {}),
-        **({"setAside": {kind.value: one for kind, one in amounts.items()}} if amounts else {}),
+        **(
+            {"setAside": {kind.value: amount for kind, amount in amounts.items()}}
+            if amounts
+            else {}
+        ),
     }
     approval = approval_engine.ask(
         ctx,
@@ -331,9 +337,9 @@ def _as_approved(
     if wanted != now:
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     # The approved level is set next; a pending agent has the first one.
-    said, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
-    if (agent.can_create_agents, agent.permission_level) != (said, first):
-        permit(ctx, agent, said, first)
+    may_create, first = read_permissions(payload["permissions"]), PermissionLevel.STANDARD
+    if (agent.can_create_agents, agent.permission_level) != (may_create, first):
+        permit(ctx, agent, may_create, first)
         agent = lookup.known_agent(ctx, agent.id)
     return agent
 
@@ -343,17 +349,17 @@ def _set_aside(
 ) -> None:
     boss = lookup.agent_row(ctx, agent.boss_id or "")
     if boss is not None and amounts:
-        given = {Kind(kind): amount for kind, amount in amounts.items()}
-        reservations.set_aside(ctx, boss, agent, mandate.id, given)
+        by_kind = {Kind(kind): amount for kind, amount in amounts.items()}
+        reservations.set_aside(ctx, boss, agent, mandate.id, by_kind)
 
 
 def _check_purpose(mandate: Outcome, payload: Mapping[str, Any]) -> None:
     """Check that the outcome is the one that was approved; a hire that an older version stored has
     no purpose."""
-    said = (payload.get("purpose", mandate.title), payload.get("perpetual", mandate.perpetual))
-    if said != (mandate.title, mandate.perpetual):
+    terms = (payload.get("purpose", mandate.title), payload.get("perpetual", mandate.perpetual))
+    if terms != (mandate.title, mandate.perpetual):
         raise Conflict(
-            f"It was asked for {said[0]!r}, which is {mandate.title!r} by now.",
+            f"It was asked for {terms[0]!r}, which is {mandate.title!r} by now.",
             "Ask for a revision, or reject it.",
         )
 
@@ -373,34 +379,34 @@ def turned_down(ctx: Context, approval: Approval, why: str) -> None:
         outcome_ending.not_hired(ctx, agent, why)
 
 
-def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> dict[str, object]:
+def resubmitted(ctx: Context, approval: Approval, changes: Mapping[str, Any]) -> dict[str, object]:
     """Return the payload of the resubmitted hire; the pending agent is changed to match it."""
     payload = json.loads(approval.payload)
     agent = _limbo(ctx, approval)
-    inner = given.get("requestedConfigurationSnapshot")
+    inner = changes.get("requestedConfigurationSnapshot")
     if inner is not None and not isinstance(inner, Mapping):
         raise BadInput("requestedConfigurationSnapshot: must be an object.")
-    asked = {**(inner or {}), **given}
+    fields = {**(inner or {}), **changes}
     mandate = lookup.known_outcome(ctx, agent.id)
-    _refuse_another_hire(ctx, {**payload, "perpetual": mandate.perpetual}, given)
-    agent, level = _permitted_again(ctx, agent, payload.get("permissionLevel"), given)
+    _refuse_another_hire(ctx, {**payload, "perpetual": mandate.perpetual}, changes)
+    agent, level = _permitted_again(ctx, agent, payload.get("permissionLevel"), changes)
     current = configuration_of(agent)
     wanted = {
         **current,
-        **{key: restore(asked[key], current[key]) for key in CONFIG_KEYS if key in asked},
+        **{key: restore(fields[key], current[key]) for key in CONFIG_KEYS if key in fields},
     }
     if wanted != current:
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     wishes = payload["grants"]
-    if given.get("purpose", mandate.title) != mandate.title:
+    if changes.get("purpose", mandate.title) != mandate.title:
         if payload["outcomeId"] is not None:
             raise BadInput("purpose: is that of the outcome.", "Change the outcome.")
-        mandate = outcomes.rename(ctx, mandate, given["purpose"], "purpose")
-    if "grants" in given:
-        wishes = _wishes(given["grants"], mandate, for_outcome=payload["outcomeId"] is not None)
+        mandate = outcomes.rename(ctx, mandate, changes["purpose"], "purpose")
+    if "grants" in changes:
+        wishes = _wishes(changes["grants"], mandate, for_outcome=payload["outcomeId"] is not None)
         for wish in wishes:
             grants.weigh(ctx, agent, wish)
-    reason = _reason(given.get("reason", payload.get("reason")))
+    reason = _reason(changes.get("reason", payload.get("reason")))
     return {
         **approval_engine.hire_payload(
             agent,
@@ -416,48 +422,59 @@ def resubmitted(ctx: Context, approval: Approval, given: Mapping[str, Any]) -> d
 
 
 def _permitted_again(
-    ctx: Context, agent: Agent, level: str | None, given: Mapping[str, Any]
+    ctx: Context, agent: Agent, level: str | None, changes: Mapping[str, Any]
 ) -> tuple[Agent, str | None]:
     """Set the resubmitted permissions, and check the level, for a caller who may edit them."""
     now = agent.can_create_agents
-    wanted = read_permissions(given["permissions"]) if "permissions" in given else now
+    wanted = read_permissions(changes["permissions"]) if "permissions" in changes else now
     if wanted != now:
         if ctx.actor.kind is ActorKind.AGENT:
             ctx.require(Action.AGENT_PERMIT, on=f"agent:{agent.name}")
         permit(ctx, agent, wanted, agent.permission_level)
         agent = lookup.known_agent(ctx, agent.id)
-    asked = given.get("permissionLevel", level)
-    if asked != level and asked is not None:
-        asked = permission_level(asked).value
-        require_level(ctx, PermissionLevel(asked), on=f"agent:{agent.name}", home=agent.boss_id)
-    return agent, asked
+    wanted_level = changes.get("permissionLevel", level)
+    if wanted_level != level and wanted_level is not None:
+        wanted_level = permission_level(wanted_level).value
+        require_level(
+            ctx, PermissionLevel(wanted_level), on=f"agent:{agent.name}", home=agent.boss_id
+        )
+    return agent, wanted_level
 
 
 def _refuse_another_hire(
-    ctx: Context, payload: Mapping[str, Any], given: Mapping[str, Any]
+    ctx: Context, payload: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> None:
     """Refuse changes of what a resubmission cannot change, rather than ignore them."""
-    boss = given.get("reportsTo")
-    said = {**given, "reportsTo": lookup.agent(ctx, boss).id if isinstance(boss, str) else boss}
+    boss = changes.get("reportsTo")
+    proposal = {
+        **changes,
+        "reportsTo": lookup.agent(ctx, boss).id if isinstance(boss, str) else boss,
+    }
     for key, words in _KEPT.items():
-        if key in given and (said[key] or None) != (payload.get(key) or None):
+        if key in changes and (proposal[key] or None) != (payload.get(key) or None):
             raise BadInput(
                 f"{key}: a hire that is submitted again keeps its {words}.",
                 "Withdraw it, and ask anew.",
             )
 
 
-def _wishes(given: object, mandate: Outcome, *, for_outcome: bool) -> list[dict[str, object]]:
+def _wishes(
+    wanted_grants: object, mandate: Outcome, *, for_outcome: bool
+) -> list[dict[str, object]]:
     """Validate the grants for the new agent; those of a hire for an outcome end with it."""
-    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) > MOST_GRANTS:
+    if (
+        not isinstance(wanted_grants, Sequence)
+        or isinstance(wanted_grants, str)
+        or len(wanted_grants) > MOST_GRANTS
+    ):
         raise BadInput(f"grants: must be a list of at most {MOST_GRANTS}.")
-    found = []
-    for number, wish in enumerate(given):
+    wishes = []
+    for number, wish in enumerate(wanted_grants):
         if not isinstance(wish, Mapping):
             raise BadInput(f"grants.{number}: must be an object.")
         expires_at = wish.get("expiresAt", wish.get("expires_at"))
         scope = mandate.id if for_outcome else wish.get("scope") or mandate.id
-        found.append(
+        wishes.append(
             {
                 "resource": wish.get("resource"),
                 "level": wish.get("level"),
@@ -466,7 +483,7 @@ def _wishes(given: object, mandate: Outcome, *, for_outcome: bool) -> list[dict[
                 "expires_at": expires_at,
             }
         )
-    return found
+    return wishes
 
 
 def _limbo(ctx: Context, approval: Approval) -> Agent:

@@ -190,10 +190,10 @@ def outcome_heading(ctx: Context, outcome: Outcome) -> str:
         ("How", outcome_statements.CHILDREN, {"limit": 500}),
         ("Waits for", outcome_statements.BLOCKERS, {}),
     ):
-        found = ctx.tx.all(statement, outcome=outcome.id, **more)
-        if found:
+        others = ctx.tx.all(statement, outcome=outcome.id, **more)
+        if others:
             lines += ["", f"## {title}", ""]
-            lines += [f"- kb://{other.id} {other.title} ({other.status.value})" for other in found]
+            lines += [f"- kb://{other.id} {other.title} ({other.status.value})" for other in others]
     return "\n".join(lines) + "\n\n"
 
 
@@ -209,7 +209,7 @@ def log_entries(
     ctx: Context, agent: str, limit: int, before: int | None = None
 ) -> list[shapes.LogEntryShape]:
     """Return the log entries of an agent's runs, newest first."""
-    found = ctx.tx.all(
+    events = ctx.tx.all(
         event_log.ON_BEFORE,
         resource=f"log:{agent}",
         before=_NEWEST if before is None else before,
@@ -223,7 +223,7 @@ def log_entries(
             "summary": json.loads(event.details)["summary"],
             "seq": event.seq,
         }
-        for event in found
+        for event in events
     ]
 
 

@@ -59,12 +59,12 @@ class Library:
         if not _is_small(source):
             await self.gate(caller, files.may_create, company=company)
         new_id = self._ids.new()
-        asked: Arguments = {
+        arguments: Arguments = {
             "company": company,
             "description": description,
             "unlisted": unlisted,
         }
-        commit = partial(self._commit, caller, files.create, new_id=new_id, **asked)
+        commit = partial(self._commit, caller, files.create, new_id=new_id, **arguments)
         return await self._store(new_id, source, commit)
 
     async def write(
@@ -72,31 +72,31 @@ class Library:
     ) -> Answer:
         if not (is_id(file) and _is_small(source)):
             file = await self._writable(caller, file, version, sha256)
-        asked: Arguments = {"file": file, "seen_version": version, "seen_hash": sha256}
-        commit = partial(self._commit, caller, files.write, **asked)
+        arguments: Arguments = {"file": file, "seen_version": version, "seen_hash": sha256}
+        commit = partial(self._commit, caller, files.write, **arguments)
         return await self._store(file, source, commit, new=False)
 
     async def _commit(
-        self, caller: Caller, verb: Verb[..., Answer], content: Content, **asked: Any
+        self, caller: Caller, verb: Verb[..., Answer], content: Content, **arguments: Any
     ) -> Answer:
-        return await self.gate(caller, verb, **asked, **documents.stored_as(content))
+        return await self.gate(caller, verb, **arguments, **documents.stored_as(content))
 
-    async def create_outcome(self, caller: Caller, **asked: Any) -> Answer:
-        return await self.call(caller, outcomes.create, **asked)
+    async def create_outcome(self, caller: Caller, **arguments: Any) -> Answer:
+        return await self.call(caller, outcomes.create, **arguments)
 
-    async def call(self, caller: Caller, verb: Verb[..., R], **asked: Any) -> R:
+    async def call(self, caller: Caller, verb: Verb[..., R], **arguments: Any) -> R:
         """Call any declared verb. A text that it stores as a file is made durable before the
         call."""
-        if verb.stored is None or asked.get(verb.stored.name) is None:
-            return await self.gate(caller, verb, **asked)
+        if verb.stored is None or arguments.get(verb.stored.name) is None:
+            return await self.gate(caller, verb, **arguments)
         name = verb.stored.name
-        text = verb.stored.clean(asked.pop(name), name)
-        return await self._with_text(caller, verb, name, text, asked)
+        text = verb.stored.clean(arguments.pop(name), name)
+        return await self._with_text(caller, verb, name, text, arguments)
 
-    async def send(self, caller: Caller, *, body: Source | str | None, **asked: Any) -> Answer:
+    async def send(self, caller: Caller, *, body: Source | str | None, **arguments: Any) -> Answer:
         """Send a message; its body is made durable first."""
         if body is None or isinstance(body, str):
-            return await self.call(caller, mail.send, body=body, **asked)
+            return await self.call(caller, mail.send, body=body, **arguments)
         new_id = self._ids.new()
 
         async def commit(content: Content) -> Answer:
@@ -107,17 +107,17 @@ class Library:
                 body_hash=content.sha256,
                 new_id=new_id,
                 new_stored=documents.stored_as(content),
-                **asked,
+                **arguments,
             )
 
         return await self._store(new_id, body, commit)
 
     async def _with_text(
-        self, caller: Caller, verb: Verb[..., R], name: str, text: str, asked: Arguments
+        self, caller: Caller, verb: Verb[..., R], name: str, text: str, arguments: Arguments
     ) -> R:
         """Call a verb that creates a file of a text, with the text stored beforehand."""
         if not text:
-            return await self.gate(caller, verb, **{name: text}, **asked)
+            return await self.gate(caller, verb, **{name: text}, **arguments)
         new_id = self._ids.new()
 
         async def commit(content: Content) -> R:
@@ -127,7 +127,7 @@ class Library:
                 **{name: text},
                 new_id=new_id,
                 new_stored=documents.stored_as(content),
-                **asked,
+                **arguments,
             )
 
         try:

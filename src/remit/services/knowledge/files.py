@@ -89,11 +89,11 @@ def may_write(ctx: Context, *, file: str, version: object, sha256: object) -> st
     """Refuse early a write that would be refused late, before any bytes are stored. Returns the
     id."""
     # Approval is asked for by the write itself; bytes that are stored before do no harm.
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_WRITE, found, asking_too=True)
-    documents.refuse_direct_writing(found)
-    _check_seen(found, version, sha256)
-    return found.id
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_WRITE, file_row, asking_too=True)
+    documents.refuse_direct_writing(file_row)
+    _check_seen(file_row, version, sha256)
+    return file_row.id
 
 
 @query("files.may_create")
@@ -115,21 +115,21 @@ def write(
     links: Sequence[str] = (),
 ) -> shapes.FileShape:
     """Write a new version, provided that the caller saw the latest one."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_WRITE, found)
-    _check_seen(found, seen_version, seen_hash)
-    documents.refuse_direct_writing(found)
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_WRITE, file_row)
+    _check_seen(file_row, seen_version, seen_hash)
+    documents.refuse_direct_writing(file_row)
     new = replace(
-        found,
-        version=found.version + 1,
+        file_row,
+        version=file_row.version + 1,
         sha256=sha256,
         size=size,
         is_text=is_text,
         links=len(links),
         updated_at=ctx.now,
     )
-    if not documents.advance(ctx, found, new):
-        raise _stale(found)
+    if not documents.advance(ctx, file_row, new):
+        raise _stale(file_row)
     _add_version(ctx, new, links)
     ctx.record(
         "file.write", f"kb_file:{new.id}", {"version": new.version, "hash": sha256, "size": size}
@@ -146,22 +146,24 @@ def describe(
     unlisted: bool | None = None,
 ) -> shapes.FileShape:
     """Change what a file is called, or who learns of it; its contents stay."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_WRITE, found)
-    documents.refuse_direct_writing(found)
-    new_description = found.description if description is None else description
-    hidden = found.unlisted if unlisted is None else unlisted
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_WRITE, file_row)
+    documents.refuse_direct_writing(file_row)
+    new_description = file_row.description if description is None else description
+    hidden = file_row.unlisted if unlisted is None else unlisted
     ctx.tx.run(
         statements.DESCRIBE_FILE,
-        file=found.id,
+        file=file_row.id,
         new_description=new_description,
         new_unlisted=hidden,
     )
-    index(ctx, found.id, new_description)
+    index(ctx, file_row.id, new_description)
     ctx.record(
-        "file.describe", f"kb_file:{found.id}", {"description": new_description, "unlisted": hidden}
+        "file.describe",
+        f"kb_file:{file_row.id}",
+        {"description": new_description, "unlisted": hidden},
     )
-    return {**views.file(found), "description": new_description, "unlisted": hidden}
+    return {**views.file(file_row), "description": new_description, "unlisted": hidden}
 
 
 @logged("files.read")
@@ -169,32 +171,34 @@ def read(
     ctx: Context, *, file: str, version: object = None, access: str = "read"
 ) -> shapes.ReadableShape:
     """Authorise the read of a version, and record it in the file's access log."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_READ, found)
-    wanted = _version(ctx, found, version)
-    _note_access(ctx, found.id, Access(access), wanted.number)
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_READ, file_row)
+    wanted = _version(ctx, file_row, version)
+    _note_access(ctx, file_row.id, Access(access), wanted.number)
     return {
-        **views.file(found),
+        **views.file(file_row),
         "version": wanted.number,
         "hash": wanted.sha256,
         "size": wanted.size,
         "is_text": wanted.is_text,
-        "current_version": found.version,
-        "heading": documents.heading(ctx, found) if version is None else None,
+        "current_version": file_row.version,
+        "heading": documents.heading(ctx, file_row) if version is None else None,
     }
 
 
 @query("files.show", AsRoute("GET /files/{id}", "show_file"))
 def show(ctx: Context, *, file: FileRef) -> shapes.FileWithLinksShape:
     """Metadata of a file; its links only for those who may read it."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_SEE, found)
-    linking = ctx.tx.all(statements.BACKLINKS, file=found.id, limit=200, **lookup.visibility(ctx))
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_SEE, file_row)
+    linking = ctx.tx.all(
+        statements.BACKLINKS, file=file_row.id, limit=200, **lookup.visibility(ctx)
+    )
     links: shapes.LinksShape = {}
-    if decide_file(ctx, Action.FILE_READ, found).allowed:
-        links["links"] = ctx.tx.all(statements.LINKS, file=found.id)
+    if decide_file(ctx, Action.FILE_READ, file_row).allowed:
+        links["links"] = ctx.tx.all(statements.LINKS, file=file_row.id)
     return {
-        **views.file(found, level(ctx, found)),
+        **views.file(file_row, level(ctx, file_row)),
         "linked_from": [
             {"id": source.id, "description": source.description}
             for source in linking
@@ -214,12 +218,12 @@ def history(
     ctx: Context, *, file: FileRef, before: int = LAST, limit: Limit = 100
 ) -> list[shapes.VersionShape]:
     """Versions of a file, newest first."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_READ, found)
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_READ, file_row)
     return [
         views.version(version)
         for version in ctx.tx.all(
-            statements.VERSIONS, file=found.id, before=min(before, 2**31 - 1), limit=limit
+            statements.VERSIONS, file=file_row.id, before=min(before, 2**31 - 1), limit=limit
         )
     ]
 
@@ -233,11 +237,11 @@ def accesses(
     ctx: Context, *, file: FileRef, before: int = LAST, limit: int = 100
 ) -> list[shapes.AccessShape]:
     """Access log of a file, newest first."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_AUDIT, found)
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_AUDIT, file_row)
     return [
         {"id": entry.id, **views.access(entry)}
-        for entry in ctx.tx.all(statements.ACCESSES, file=found.id, before=before, limit=limit)
+        for entry in ctx.tx.all(statements.ACCESSES, file=file_row.id, before=before, limit=limit)
     ]
 
 
@@ -255,13 +259,13 @@ def listing(
     elif after:
         page = []
     while len(page) < limit:
-        found = ctx.tx.all(statements.HELD_FILES, holder=ctx.actor.id, after=after, limit=limit)
+        files = ctx.tx.all(statements.HELD_FILES, holder=ctx.actor.id, after=after, limit=limit)
         # Denied and expired files do not use up the page.
-        with_level = ((file, level(ctx, file)) for file in found)
+        with_level = ((file, level(ctx, file)) for file in files)
         page += [views.file(file, held) for file, held in with_level if held is not Level.NONE]
-        if len(found) < limit:
+        if len(files) < limit:
             break
-        after = found[-1].id
+        after = files[-1].id
     return page[:limit]
 
 
@@ -300,10 +304,10 @@ def browse(
         )
         # The sort is stable, so among equals the newest stay first.
         candidates.sort(key=lambda file: -relevance(search_words(file.description), sought))
-        found = candidates[:limit]
+        files = candidates[:limit]
     else:
-        found = [] if text else _newest(ctx, before, limit, letters)
-    return [views.file(file, level(ctx, file)) for file in found]
+        files = [] if text else _newest(ctx, before, limit, letters)
+    return [views.file(file, level(ctx, file)) for file in files]
 
 
 def _newest(ctx: Context, before: str, limit: int, letters: bool) -> list[File]:
@@ -313,11 +317,11 @@ def _newest(ctx: Context, before: str, limit: int, letters: bool) -> list[File]:
     if sight["sees_unlisted"]:
         wanted = statements.NEWEST_FILES if letters else statements.NEWEST_WRITTEN
         return ctx.tx.all(wanted, **page)
-    found = ctx.tx.all(statements.NEWEST_LISTED, **page)
+    files = ctx.tx.all(statements.NEWEST_LISTED, **page)
     if sight["holder"]:
-        mine = ctx.tx.all(statements.NEWEST_UNLISTED, holder=sight["holder"], **page)
-        found = sorted([*found, *mine], key=lambda file: file.id, reverse=True)
-    return found[:limit]
+        unlisted = ctx.tx.all(statements.NEWEST_UNLISTED, holder=sight["holder"], **page)
+        files = sorted([*files, *unlisted], key=lambda file: file.id, reverse=True)
+    return files[:limit]
 
 
 @query("files.containing", Added("letters", False))
@@ -341,10 +345,10 @@ def containing(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="files")
     looked = _newest(ctx, before, MOST_OPENED, letters)
-    found: list[shapes.FoundTextShape] = []
+    excerpts: list[shapes.FoundTextShape] = []
     place = before
     for file in looked:
-        if len(found) == limit:
+        if len(excerpts) == limit:
             break
         place = file.id
         if not file.is_text or file.size > LARGEST_SEARCHED or level(ctx, file) is Level.NONE:
@@ -363,9 +367,9 @@ def containing(
                 sent = {"file": file.id, "since": file.id[:8]}
                 letter = ctx.tx.one(mail_statements.SENT_AS, **sent)
             view = views.file(file, level(ctx, file))
-            found.append({**view, "excerpt": excerpt, "message_id": letter})
-    more = len(looked) == MOST_OPENED or len(found) == limit
-    return {"files": found, "before": place if more and place != before else None}
+            excerpts.append({**view, "excerpt": excerpt, "message_id": letter})
+    more = len(looked) == MOST_OPENED or len(excerpts) == limit
+    return {"files": excerpts, "before": place if more and place != before else None}
 
 
 def level(ctx: Context, file: File) -> Level:
@@ -403,10 +407,10 @@ def _version(ctx: Context, file: File, number: object) -> Version:
         )
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 2**31:
         raise BadInput("version must be a positive whole number.", "See the file's history.")
-    found = ctx.tx.one(statements.VERSION, file=file.id, number=number)
-    if found is None:
+    version = ctx.tx.one(statements.VERSION, file=file.id, number=number)
+    if version is None:
         raise NotFound(f"The file has no version {number}.", "See the file's history.")
-    return found
+    return version
 
 
 def _check_seen(file: File, version: object, sha256: object) -> None:

@@ -21,8 +21,8 @@ def recent(ctx: Context, *, days: int) -> list[tuple[str, str]]:
     if me is None:
         raise BadInput("Only agents have notes.", "Look into the knowledge base.")
     ctx.require(Action.MESSAGE_READ, on="notes", place=(me,))
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for file, description in ctx.tx.all(statements.NOTES, agent=me, limit=4 * MOST_DAYS):
         if name := _NAME.fullmatch(description):
-            found.setdefault(name[1], file)
-    return list(found.items())[: min(max(days, 0), MOST_DAYS)]
+            files.setdefault(name[1], file)
+    return list(files.items())[: min(max(days, 0), MOST_DAYS)]

@@ -101,11 +101,11 @@ def _cut(prose: str) -> str:
     if "{" not in cut:
         return cut
     pieces, seen = [], 0
-    for found in _OBJECT.finditer(cut):
-        if found.start() < seen or says(found[1] or found[2]) is not Says.ENVIRONMENT:
+    for match in _OBJECT.finditer(cut):
+        if match.start() < seen or says(match[1] or match[2]) is not Says.ENVIRONMENT:
             continue
-        if (inside := _INSIDE.match(cut, found.end())) is not None:
-            pieces += [cut[seen : found.end()], _without_values(inside[0])]
+        if (inside := _INSIDE.match(cut, match.end())) is not None:
+            pieces += [cut[seen : match.end()], _without_values(inside[0])]
             seen = inside.end()
     return "".join([*pieces, cut[seen:]])
 
@@ -116,10 +116,10 @@ def _without_values(inside: str) -> str:
     return text.PAIR.sub(_unless_open, inside)
 
 
-def _unless_open(found: re.Match[str]) -> str:
-    value = found[2].strip("\"'")
-    stays = not value or _Walk().value(value, "", _variable(found[1]), 0) == value
-    return found[0] if stays else text.in_place(found, 2)
+def _unless_open(match: re.Match[str]) -> str:
+    value = match[2].strip("\"'")
+    stays = not value or _Walk().value(value, "", _variable(match[1]), 0) == value
+    return match[0] if stays else text.in_place(match, 2)
 
 
 class _Walk:
@@ -128,37 +128,37 @@ class _Walk:
     def __init__(self) -> None:
         self.removed: list[str] = []
 
-    def value(self, value: Any, path: str, said: Says, depth: int) -> Any:
+    def value(self, value: Any, path: str, judgement: Says, depth: int) -> Any:
         if value is None or isinstance(value, bool) or value in ("", [], {}):
             return value
         if depth > _DEEPEST:
             return self._hide(path)
         if isinstance(value, Mapping):
-            return self._object(value, path, said, depth)
+            return self._object(value, path, judgement, depth)
         if isinstance(value, list | tuple):
-            return self._list(value, path, said, depth)
+            return self._list(value, path, judgement, depth)
         if isinstance(value, str):
-            return self._told(value, path, said, depth)
-        return self._number(value, path, said)
+            return self._told(value, path, judgement, depth)
+        return self._number(value, path, judgement)
 
     def _hide(self, path: str) -> str:
         self.removed.append(path)
         return REMOVED
 
-    def _object(self, value: Mapping[Any, Any], path: str, said: Says, depth: int) -> Any:
+    def _object(self, value: Mapping[Any, Any], path: str, judgement: Says, depth: int) -> Any:
         # Directly inside an `env`, `name` and `value` are ordinary variables.
         sets = (Says.ENVIRONMENT, Says.HEADERS)
-        named = _named(value) if said not in sets or path.endswith("]") else None
-        found: dict[str, object] = {}
+        named = _named(value) if judgement not in sets or path.endswith("]") else None
+        fields: dict[str, object] = {}
         for name, inner in value.items():
             name = str(name)
-            shown = self._name(name, path, found)
+            shown = self._name(name, path, fields)
             here = f"{path}.{shown[:_LONGEST_IN_PATH]}" if path else shown[:_LONGEST_IN_PATH]
-            below = _below(said, named if named and name in _VALUES else name)
-            if named and name in _NAMES and said is not Says.SECRET:
+            below = _below(judgement, named if named and name in _VALUES else name)
+            if named and name in _NAMES and judgement is not Says.SECRET:
                 below = Says.NOTHING if _VARIABLE.fullmatch(named) else Says.LABEL
-            found[shown] = self.value(inner, here, below, depth + 1)
-        return found
+            fields[shown] = self.value(inner, here, below, depth + 1)
+        return fields
 
     def _name(self, name: str, path: str, taken: Mapping[str, Any]) -> str:
         look = _name_without_secrets if len(name) <= _LONGEST_IN_PATH else text_without_secrets
@@ -169,25 +169,25 @@ class _Walk:
             self.removed.append(f"{path}.{shown}" if path else shown)
         return shown
 
-    def _list(self, value: Iterable[Any], path: str, said: Says, depth: int) -> list[Any]:
-        found: list[Any] = []
+    def _list(self, value: Iterable[Any], path: str, judgement: Says, depth: int) -> list[Any]:
+        entries: list[Any] = []
         before: Any = None
         items = list(value)
         for number, inner in enumerate(items):
             here = f"{path}[{number}]"
-            below = _after(before, inner) if said is Says.NOTHING else said
+            below = _after(before, inner) if judgement is Says.NOTHING else judgement
             if number == 1 and len(items) == 2 and below is Says.NOTHING:
                 below = _told_by_first(before)
-            found.append(self.value(inner, here, below, depth + 1))
+            entries.append(self.value(inner, here, below, depth + 1))
             before = inner
-        return found
+        return entries
 
-    def _number(self, value: Any, path: str, said: Says) -> Any:
+    def _number(self, value: Any, path: str, judgement: Says) -> Any:
         hidden = (Says.SECRET, Says.IDENTIFIER, Says.ENVIRONMENT, Says.HEADERS)
-        return self._hide(path) if said in hidden else value
+        return self._hide(path) if judgement in hidden else value
 
-    def _told(self, value: str, path: str, said: Says, depth: int) -> str:
-        match said:
+    def _told(self, value: str, path: str, judgement: Says, depth: int) -> str:
+        match judgement:
             case Says.NOTHING:
                 return self._string(value, path, depth)
             case Says.SECRET:
@@ -204,7 +204,7 @@ class _Walk:
             case Says.OPEN_PATHS:
                 stays = _PATH.match(value) is not None and not shapes.is_random(value)
             case _:
-                stays = text.fits(said, value)
+                stays = text.fits(judgement, value)
         return self._string(value, path, depth) if stays else self._hide(path)
 
     def _string(self, value: str, path: str, depth: int) -> str:
@@ -227,15 +227,15 @@ class _Walk:
         return clean if was_secret and "\n" in value.strip() else REMOVED
 
 
-def _below(said: Says, name: str) -> Says:
+def _below(judgement: Says, name: str) -> Says:
     """Judgement of the value under a name, given the judgement of the names above it."""
-    if said is Says.ENVIRONMENT:
+    if judgement is Says.ENVIRONMENT:
         return _variable(name)
-    if said is Says.HEADERS:
+    if judgement is Says.HEADERS:
         return Says.OPEN if _header(name) in _OPEN_HEADERS else Says.SECRET
-    if said is Says.AMOUNT and says(name) is Says.NOTHING:
+    if judgement is Says.AMOUNT and says(name) is Says.NOTHING:
         return Says.AMOUNT
-    return says(name) if said is not Says.SECRET else Says.SECRET
+    return says(name) if judgement is not Says.SECRET else Says.SECRET
 
 
 def _named(value: Mapping[Any, Any]) -> str | None:
@@ -256,8 +256,8 @@ def _after(before: Any, value: Any) -> Says:
         return Says.SECRET if ":" in value else Says.NOTHING
     if _LONG_FLAG.fullmatch(value):
         return Says.NOTHING
-    said = says(before.lstrip("-"))
-    return Says.NOTHING if said in (Says.ENVIRONMENT, Says.HEADERS) else said
+    judgement = says(before.lstrip("-"))
+    return Says.NOTHING if judgement in (Says.ENVIRONMENT, Says.HEADERS) else judgement
 
 
 def _told_by_first(first: Any) -> Says:

@@ -34,22 +34,22 @@ class Known:
         if isinstance(value, str):
             return self.out_of(value)
         if isinstance(value, Mapping):
-            return {self.out_of(str(key)): self.out_of_all(one) for key, one in value.items()}
+            return {self.out_of(str(key)): self.out_of_all(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self.out_of_all(one) for one in value]
+            return [self.out_of_all(inner) for inner in value]
         return value
 
 
 def _spellings(values: Iterable[str]) -> tuple[str, ...]:
     """Return every encoding, longest first, so that no part of one remains."""
-    found: set[str] = set()
+    spellings: set[str] = set()
     for value in values:
         # Output of programs comes line by line, so each line of a longer key is known.
         for part in {value, value.strip(), *value.splitlines()}:
             if len(part) < SHORTEST:
                 continue
             raw = part.encode(errors="replace")
-            found |= {
+            spellings |= {
                 part,
                 json.dumps(part)[1:-1],
                 json.dumps(part, ensure_ascii=False)[1:-1],
@@ -59,8 +59,12 @@ def _spellings(values: Iterable[str]) -> tuple[str, ...]:
                 raw.hex().upper(),
             }
             for shift in range(3):
-                found |= _in_base64(raw, shift)
-    return tuple(sorted((one for one in found if len(one) >= SHORTEST), key=len, reverse=True))
+                spellings |= _in_base64(raw, shift)
+    return tuple(
+        sorted(
+            (spelling for spelling in spellings if len(spelling) >= SHORTEST), key=len, reverse=True
+        )
+    )
 
 
 def _in_base64(raw: bytes, shift: int) -> set[str]:
@@ -70,9 +74,9 @@ def _in_base64(raw: bytes, shift: int) -> set[str]:
     """
     start = -(-shift * 8 // 6)
     length = (shift + len(raw)) * 8 // 6
-    found = set()
+    middles = set()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         middle = encode(bytes(shift) + raw).decode()[start:length]
         if len(middle) >= 2 * SHORTEST:
-            found.add(middle)
-    return found
+            middles.add(middle)
+    return middles

@@ -94,10 +94,10 @@ def in_file(content: bytes, before: bytes = b"") -> str | None:
     if text is not None:
         line = in_text(text, _text(before) or "")
         return None if line is None else f"line {line}"
-    for found in _READABLE.finditer(content):
-        readable = found[0].replace(b"\0", b"")
+    for match in _READABLE.finditer(content):
+        readable = match[0].replace(b"\0", b"")
         if shapes.has_certain(readable.decode()) and readable not in before.replace(b"\0", b""):
-            return f"byte {found.start() + 1}"
+            return f"byte {match.start() + 1}"
     return None
 
 
@@ -122,13 +122,13 @@ def _is_secret(line: str) -> bool:
         return True
     if not any(sign in line for sign in ":=-"):
         return False
-    for found in _QUOTED.finditer(line):
-        if _opens(found[1], found[3]):
+    for match in _QUOTED.finditer(line):
+        if _opens(match[1], match[3]):
             return True
     alone = _ALONE.fullmatch(line)
     if alone is not None and _opens(alone[1], alone[3], bare=not _VARIABLE.fullmatch(alone[1])):
         return True
-    return any(_opens(found[1], found[2], bare=True) for found in _FLAGGED.finditer(line))
+    return any(_opens(match[1], match[2], bare=True) for match in _FLAGGED.finditer(line))
 
 
 def _opens(name: str, value: str, *, bare: bool = False) -> bool:

@@ -47,32 +47,32 @@ def _restore_object(new: Mapping[str, Any], old: Any, shown: Any, path: str) -> 
         old, shown = {}, {}
     # The walk keeps the order, so hidden names are found by their position.
     real = dict(zip(shown, old, strict=True))
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for name, inner in new.items():
         here = f"{path}.{name}" if path else name
         if REMOVED in name and name not in real:
             raise _no_value(here)
         name_then = real.get(name, name)
-        found[name_then] = _restore(
+        fields[name_then] = _restore(
             inner, old.get(name_then, _NOTHING), shown.get(name, _NOTHING), here
         )
-    return found
+    return fields
 
 
 def _restore_list(new: list[Any], old: Any, shown: Any, path: str) -> list[Any]:
     """Entries may have moved, and a secret must not end up behind another flag."""
     if not isinstance(old, list) or not isinstance(shown, list):
         old, shown = [], []
-    found: list[Any] = []
+    entries: list[Any] = []
     for number, inner in enumerate(new):
         here = f"{path}[{number}]"
         before = new[number - 1] if number else _NOTHING
         at = _place(inner, before, number, shown) if _is_marked(inner) else None
         if at is None:
-            found.append(_restore(inner, _NOTHING, _NOTHING, here))
+            entries.append(_restore(inner, _NOTHING, _NOTHING, here))
         else:
-            found.append(_restore(inner, old[at], shown[at], here))
-    return found
+            entries.append(_restore(inner, old[at], shown[at], here))
+    return entries
 
 
 def _place(item: Any, before: Any, number: int, shown: list[Any]) -> int | None:
@@ -98,8 +98,8 @@ def _place(item: Any, before: Any, number: int, shown: list[Any]) -> int | None:
 def _is_same(item: Mapping[str, Any], other: Any) -> bool:
     if not isinstance(other, Mapping):
         return False
-    said = [name for name in _IDENTITIES if name in item or name in other]
-    return all(item.get(name, _NOTHING) == other.get(name, _NOTHING) for name in said)
+    names = [name for name in _IDENTITIES if name in item or name in other]
+    return all(item.get(name, _NOTHING) == other.get(name, _NOTHING) for name in names)
 
 
 def _restore_json(new: Any, old: Any, path: str) -> str:
@@ -120,15 +120,15 @@ def _restore_json(new: Any, old: Any, path: str) -> str:
 def _is_marked(value: Any) -> bool:
     pending = [value]
     while pending:
-        one = pending.pop()
-        if isinstance(one, str):
-            if REMOVED in one:
+        inner = pending.pop()
+        if isinstance(inner, str):
+            if REMOVED in inner:
                 return True
-        elif isinstance(one, Mapping):
-            pending.extend(one)
-            pending.extend(one.values())
-        elif isinstance(one, list | tuple):
-            pending.extend(one)
+        elif isinstance(inner, Mapping):
+            pending.extend(inner)
+            pending.extend(inner.values())
+        elif isinstance(inner, list | tuple):
+            pending.extend(inner)
     return False
 
 

@@ -96,19 +96,19 @@ def _decoded(text: str) -> Iterator[str]:
     if (unbroken := _SPACE.sub("", text)) != text and _BASE64.fullmatch(unbroken):
         text = unbroken
     for pattern, decode in ((_BASE64, _from_base64), (_HEX, binascii.unhexlify)):
-        for found in pattern.finditer(text):
-            inner = _as_text(found[0], decode)
+        for match in pattern.finditer(text):
+            inner = _as_text(match[0], decode)
             if inner is not None:
                 yield inner
 
 
-def _if_machine_made(found: re.Match[str]) -> str:
-    rest = re.split(r"[-\s]", found[0], maxsplit=1)[1]
-    return REMOVED if _MACHINE_MADE.search(rest) else found[0]
+def _if_machine_made(match: re.Match[str]) -> str:
+    rest = re.split(r"[-\s]", match[0], maxsplit=1)[1]
+    return REMOVED if _MACHINE_MADE.search(rest) else match[0]
 
 
-def _if_random(found: re.Match[str]) -> str:
-    return f"{REMOVED}@" if is_random(found[1]) else found[0]
+def _if_random(match: re.Match[str]) -> str:
+    return f"{REMOVED}@" if is_random(match[1]) else match[0]
 
 
 def _is_random_part(part: str) -> bool:

@@ -73,15 +73,15 @@ def cut(text: str) -> str:
     if "-" in text:
         text = _FLAGGED.sub(_unless_harmless, text)
         text = _LISTED.sub(_unless_harmless, text)
-        text = _USER.sub(lambda found: in_place(found, 2), text)
+        text = _USER.sub(lambda match: in_place(match, 2), text)
     return text
 
 
 def cut_words(text: str, is_secret: Callable[[str], bool]) -> str:
     """Return the text with the marker in place of words that contain an encoded secret."""
 
-    def unless_plain(found: re.Match[str]) -> str:
-        word = found[0]
+    def unless_plain(match: re.Match[str]) -> str:
+        word = match[0]
         if len(word) < _SHORTEST_HIDDEN and word.isascii() and "%" not in word:
             return word
         return REMOVED if shapes.hides(word, is_secret) else word
@@ -130,36 +130,36 @@ def is_label(value: str) -> bool:
     return all(_LABEL.fullmatch(part) for part in _BETWEEN_LABELS.split(value))
 
 
-def _unless_harmless(found: re.Match[str]) -> str:
-    name, value = found[1].lstrip("-"), found[2].strip("\"'")
+def _unless_harmless(match: re.Match[str]) -> str:
+    name, value = match[1].lstrip("-"), match[2].strip("\"'")
     kind = says(name)
     if kind in (Says.NOTHING, Says.ENVIRONMENT, Says.HEADERS) or not value:
-        return found[0]
+        return match[0]
     if _PLACE.fullmatch(value) or value in ("true", "false", "null", "none", "None"):
-        return found[0]
+        return match[0]
     if kind is not Says.SECRET and fits(kind, value):
-        return found[0]
-    return in_place(found, 2)
+        return match[0]
+    return in_place(match, 2)
 
 
-def _unless_prose(found: re.Match[str]) -> str:
-    name, words = found[1], found[2].split()
+def _unless_prose(match: re.Match[str]) -> str:
+    name, words = match[1], match[2].split()
     if says(name) is not Says.SECRET:
-        return found[0]
+        return match[0]
     if name.replace("-", "").lower() not in _WHOLE_HEADERS and len(words) > 2:
-        return found[0]
+        return match[0]
     if not words or _PLACE.fullmatch(words[-1]):
-        return found[0]
-    return in_place(found, 2)
+        return match[0]
+    return in_place(match, 2)
 
 
-def in_place(found: re.Match[str], group: int) -> str:
-    whole, start = found[0], found.start()
-    return whole[: found.start(group) - start] + REMOVED + whole[found.end(group) - start :]
+def in_place(match: re.Match[str], group: int) -> str:
+    whole, start = match[0], match.start()
+    return whole[: match.start(group) - start] + REMOVED + whole[match.end(group) - start :]
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise Repeated
-    return made
+    return fields

@@ -71,17 +71,17 @@ def request_capability(
 )
 def grant_request(ctx: Context, *, request: MessageRef) -> shapes.GrantShape:
     """Give what a message asked for, as it was asked for, once; and tell who asked."""
-    message, asked = _open_request(ctx, request)
-    receiver = lookup.agent(ctx, asked["agent"])
+    message, wish = _open_request(ctx, request)
+    receiver = lookup.agent(ctx, wish["agent"])
     waits.end(ctx, WaitKind.CAPABILITY, message.id)
-    grant = grants.give_to(ctx, receiver, asked)
-    _settle(ctx, message, {**asked, "grant": grant.id}, "granted")
+    grant = grants.give_to(ctx, receiver, wish)
+    _settle(ctx, message, {**wish, "grant": grant.id}, "granted")
     _tell(
         ctx,
         message,
-        asked,
+        wish,
         "Granted",
-        f"You may now {asked['level']} {asked['resource']}, as you asked.",
+        f"You may now {wish['level']} {wish['resource']}, as you asked.",
     )
     return views.grant(grant)
 
@@ -99,22 +99,22 @@ def refuse_request(
     why: Reason,
 ) -> shapes.MessageShape:
     """Refuse what a message asks for, and say why."""
-    message, asked = _open_request(ctx, request)
-    asker = lookup.agent(ctx, asked["agent"])
+    message, wish = _open_request(ctx, request)
+    asker = lookup.agent(ctx, wish["agent"])
     ctx.require(Action.AGENT_CONTROL, on=f"message:{message.id}", over=asker.id)
-    _settle(ctx, message, {**asked, "refused": why}, "refused")
+    _settle(ctx, message, {**wish, "refused": why}, "refused")
     ctx.record("capability.refuse", f"message:{message.id}", {"agent": asker.id, "why": why})
-    told = f"You will not get {asked['level']} on {asked['resource']}: {why}"
-    _tell(ctx, message, asked, "Refused", told)
-    return {**views.message(message), "request": {**asked, "refused": why}}
+    told = f"You will not get {wish['level']} on {wish['resource']}: {why}"
+    _tell(ctx, message, wish, "Refused", told)
+    return {**views.message(message), "request": {**wish, "refused": why}}
 
 
 def _tell(
-    ctx: Context, message: Message, asked: shapes.CapabilityRequestShape, verdict: str, text: str
+    ctx: Context, message: Message, wish: shapes.CapabilityRequestShape, verdict: str, text: str
 ) -> None:
     """Mail the verdict on a request to the agent that asked."""
-    subject = f"{verdict}: {asked['level']} on {asked['resource']}"[:LONGEST_SUBJECT]
-    to = f"agent:{asked['agent']}"
+    subject = f"{verdict}: {wish['level']} on {wish['resource']}"[:LONGEST_SUBJECT]
+    to = f"agent:{wish['agent']}"
     mail.post(ctx, to=to, text=f"{text}\n", subject=subject, reply_to=message)
 
 
@@ -122,15 +122,15 @@ def _open_request(ctx: Context, text: str) -> tuple[Message, shapes.CapabilityRe
     message = letters.require_reading(ctx, lookup.find(ctx, letters.MESSAGE, text))
     if message.request is None:
         raise BadInput("That message asks for nothing.", "Name a capability request.")
-    asked: shapes.CapabilityRequestShape = json.loads(message.request)
-    _check_undecided(asked)
-    return message, asked
+    wish: shapes.CapabilityRequestShape = json.loads(message.request)
+    _check_undecided(wish)
+    return message, wish
 
 
-def _check_undecided(asked: shapes.CapabilityRequestShape) -> None:
-    if "grant" in asked:
+def _check_undecided(wish: shapes.CapabilityRequestShape) -> None:
+    if "grant" in wish:
         raise Conflict("It was granted already.", "Look at the agent's capabilities.")
-    if "refused" in asked:
+    if "refused" in wish:
         raise Conflict("It was refused already.", "Grant the capability directly.")
 
 
@@ -154,11 +154,11 @@ def met(ctx: Context, holder: Agent) -> None:
         if wait.kind is not WaitKind.CAPABILITY:
             continue
         message = ctx.tx.existing(statements.MESSAGE_ANYWHERE, message=wait.subject_id)
-        asked: shapes.CapabilityRequestShape = json.loads(message.request or "{}")
-        resource = parse_resource(asked["resource"])
-        level = parse_level(asked["level"], resource.kind)
+        wish: shapes.CapabilityRequestShape = json.loads(message.request or "{}")
+        resource = parse_resource(wish["resource"])
+        level = parse_level(wish["level"], resource.kind)
         held = ctx.held(holder.id, resource)
         if holding(held, level, ctx.now).allowed:
-            held_now = f"You hold {asked['level']} on {asked['resource']} now, as you had asked."
+            held_now = f"You hold {wish['level']} on {wish['resource']} now, as you had asked."
             waits.end_one(ctx, wait, held_now)
-            _settle(ctx, message, {**asked, "grant": held[-1].id}, "granted")
+            _settle(ctx, message, {**wish, "grant": held[-1].id}, "granted")

@@ -121,8 +121,8 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant
     if ctx.actor.kind is ActorKind.AGENT:
         if mode is not Mode.ALLOW:
             raise BadInput("Only the board sets a mode.", "Leave the mode out.")
-        asked = Wish(level, expires_at, paths, branches)
-        source = attenuate(ctx.held(ctx.actor.id, resource), asked, ctx.now)
+        terms = Wish(level, expires_at, paths, branches)
+        source = attenuate(ctx.held(ctx.actor.id, resource), terms, ctx.now)
         decision = ctx.accept(Action.GRANT_GIVE, str(resource), source.decision)
         parent, mode, expires_at = source.parent, source.mode, source.expires_at
         paths, branches = source.paths, source.branches
@@ -208,10 +208,14 @@ def revoke_actions(ctx: Context, holder: Agent) -> None:
 
 def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
     """Revoke an agent's live grants on a resource in one mode; returns whether there were any."""
-    found = [one for one in ctx.held(holder.id, resource) if one.mode is mode and one.live(ctx.now)]
-    for grant in found:
+    grants = [
+        held_grant
+        for held_grant in ctx.held(holder.id, resource)
+        if held_grant.mode is mode and held_grant.live(ctx.now)
+    ]
+    for grant in grants:
         _take_back(ctx, grant)
-    return bool(found)
+    return bool(grants)
 
 
 def _take_back(ctx: Context, grant: Grant) -> list[str]:
@@ -260,8 +264,8 @@ def share(
                 "Each use of that file needs an approval, so it cannot be sent.",
                 "Ask the board to grant it to the receiver.",
             )
-    given: Any = {"parent": parent, "expires_at": expires_at, "by_user": ctx.actor.user_id}
-    grant = _store(ctx, _made(ctx, receiver, resource, Level.READ, Mode.ALLOW, **given))
+    terms: Any = {"parent": parent, "expires_at": expires_at, "by_user": ctx.actor.user_id}
+    grant = _store(ctx, _made(ctx, receiver, resource, Level.READ, Mode.ALLOW, **terms))
     ctx.record("grant.give", f"grant:{grant.id}", {**_details(grant), "by_mail": True})
     return grant
 
@@ -281,14 +285,14 @@ def revoke(
     ctx: Context, *, grant: GrantRef, company: CompanyRef | None = None
 ) -> shapes.RevokedGrantShape:
     """Take a grant back, with everything that was passed on from it."""
-    found = _grant(ctx, grant, company)
-    ctx.require(Action.GRANT_REVOKE, on=f"grant:{found.id}", **_about(found))
-    if found.revoked_at is not None:
+    row = _grant(ctx, grant, company)
+    ctx.require(Action.GRANT_REVOKE, on=f"grant:{row.id}", **_about(row))
+    if row.revoked_at is not None:
         raise Conflict("The grant was revoked already.")
-    gone = _take_back(ctx, found)
-    if found.kind is ResourceKind.MCP_SERVER:
+    gone = _take_back(ctx, row)
+    if row.kind is ResourceKind.MCP_SERVER:
         _resting_on_mail("execution.tool_changes").taken(ctx, gone)
-    return {"id": found.id, "revoked": gone}
+    return {"id": row.id, "revoked": gone}
 
 
 @query(
@@ -322,18 +326,18 @@ def listing(
     if holder is None:
         ctx.require(Action.GRANT_READ, on="grants")
         statement = statements.UNUSED if unused else statements.LIVE_IN_COMPANY
-        found = ctx.tx.all(statement, **paging)
+        grants = ctx.tx.all(statement, **paging)
     else:
         who = ctx.tx.existing(agent_statements.AGENT, agent=holder)
         ctx.require(Action.GRANT_READ, over=holder, target_boss=who.boss_id)
         if unused:
-            found = ctx.tx.all(statements.UNUSED_BY, holder=holder, **paging)
+            grants = ctx.tx.all(statements.UNUSED_BY, holder=holder, **paging)
         else:
-            found = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
+            grants = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
         if derived and not after:
-            held = [views.grant(grant, reason(grant)) for grant in found]
+            held = [views.grant(grant, reason(grant)) for grant in grants]
             return [*rights_by_rule(ctx, who), *held]
-    return [views.grant(grant, reason(grant)) for grant in found]
+    return [views.grant(grant, reason(grant)) for grant in grants]
 
 
 def reason(grant: Grant) -> str:
@@ -423,10 +427,10 @@ def _store(ctx: Context, grant: Grant) -> Grant:
 
 def _take_back_excess(ctx: Context, holder: AgentId, resource: Resource) -> None:
     """Revoke the grants that the holder passed on and could not pass on any more."""
-    given = ctx.tx.all(
+    grants = ctx.tx.all(
         statements.GIVEN, granter=holder, kind=resource.kind.value, resource=resource.id
     )
-    for grant in excessive(ctx.held(holder, resource), given, ctx.now):
+    for grant in excessive(ctx.held(holder, resource), grants, ctx.now):
         gone = _take_back(ctx, grant)
         if resource.kind is ResourceKind.MCP_SERVER:
             _resting_on_mail("execution.tool_changes").taken(ctx, gone)
@@ -448,9 +452,9 @@ def named(ctx: Context, text: object) -> Resource:
 
 
 def _outcome(ctx: Context, text: str) -> Outcome:
-    found = lookup.find(ctx, OUTCOME, text)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
-    return found
+    outcome = lookup.find(ctx, OUTCOME, text)
+    require_outcome(ctx, Action.OUTCOME_READ, outcome)
+    return outcome
 
 
 def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
@@ -459,12 +463,12 @@ def _scope(ctx: Context, receiver: Agent, text: object) -> OutcomeId:
         text = receiver.id
     if not isinstance(text, str):
         raise BadInput("scope must be an outcome's id.", "Leave it out for the mandate.")
-    found = _outcome(ctx, text)
-    if found.kind is OutcomeKind.INBOX:
+    outcome = _outcome(ctx, text)
+    if outcome.kind is OutcomeKind.INBOX:
         raise BadInput("An inbox opens and closes by itself.", "Choose an outcome as scope.")
-    if found.status is not OutcomeStatus.OPEN:
+    if outcome.status is not OutcomeStatus.OPEN:
         raise Conflict("That outcome is finished.", "Choose an open outcome as scope.")
-    return found.id
+    return outcome.id
 
 
 def _check_reach(ctx: Context, resource: Resource) -> None:

@@ -14,18 +14,18 @@ MOST_OUTCOMES = 200
 
 def rights(ctx: Context, agent: Agent) -> list[shapes.DerivedGrantShape]:
     """Return the rights of an agent without a grant, each with its reason."""
-    found = [
+    derived_rights = [
         _right(agent, "outcome", agent.id, "read", "the mandate; the work is below it"),
         _right(agent, "kb_file", agent.state_file_id, "write", "its memory"),
         _right(agent, "kb_file", agent.log_file_id, "read", "its activity log"),
     ]
     if agent.boss_id is not None:
-        found.append(_right(agent, "message", agent.boss_id, "use", "its boss"))
-    found += [
+        derived_rights.append(_right(agent, "message", agent.boss_id, "use", "its boss"))
+    derived_rights += [
         _right(agent, "message", report.id, "use", f"its report {report.name}")
         for report in ctx.tx.all(statements.REPORTS, agent=agent.id)
     ]
-    found += [
+    derived_rights += [
         _right(agent, "channel", bound.adapter_type, "use", "is bound to it")
         for bound in ctx.tx.all(
             channel_statements.BINDINGS,
@@ -35,7 +35,7 @@ def rights(ctx: Context, agent: Agent) -> list[shapes.DerivedGrantShape]:
             limit=MOST_OUTCOMES,
         )
     ]
-    found += [
+    derived_rights += [
         _right(agent, "outcome", outcome.id, "write", "delegated it, and will judge it")
         for outcome in ctx.tx.all(outcome_statements.DELEGATED_BY, agent=agent.id)
     ]
@@ -48,8 +48,8 @@ def rights(ctx: Context, agent: Agent) -> list[shapes.DerivedGrantShape]:
                 if outcome.delegated
                 else ("write", "owns it")
             )
-            found.append(_right(agent, "outcome", outcome.id, level, reason))
-    return found
+            derived_rights.append(_right(agent, "outcome", outcome.id, level, reason))
+    return derived_rights
 
 
 def _right(

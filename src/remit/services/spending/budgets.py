@@ -32,15 +32,15 @@ OVER = "budget"
 @logged("budgets.spend", FOR_REMIT)
 def spend(ctx: Context, *, run: str, total: Mapping[str, int]) -> shapes.LeftShape:
     """Charge a run for its usage so far, whatever its status; returns what is left."""
-    found = entered(ctx, run)
-    now = ledger.took(ctx, found, total)
-    means = ledger.means(ctx, found.agent_id)
-    over = next((one for one in means.values() if one.left <= 0), None)
+    row = entered(ctx, run)
+    now = ledger.took(ctx, row, total)
+    means = ledger.means(ctx, row.agent_id)
+    over = next((budget for budget in means.values() if budget.left <= 0), None)
     reached = limits.money_reached(ctx)
-    said = None if reached is None else limits.sentence(ctx, reached)
+    explanation = None if reached is None else limits.sentence(ctx, reached)
     return {
-        "left": limits.capped(ctx, {kind.value: one.left for kind, one in means.items()}),
-        "over": said if over is None else sentence(ctx, over),
+        "left": limits.capped(ctx, {kind.value: budget.left for kind, budget in means.items()}),
+        "over": explanation if over is None else sentence(ctx, over),
         # Some programs report their cost only at their end.
         "about_micros": 0 if now.cost_micros else ledger.estimated(ctx, now),
     }
@@ -75,7 +75,7 @@ def put_on_hold(ctx: Context, agent: Agent, over: Means) -> bool:
     stop = Stop(agent.id, agent.company_id, over.holder_id, over.kind, ctx.now)
     ctx.tx.add(stop)
     ctx.record("budget.stop", f"agent:{agent.id}", _details(over))
-    if not any((one.holder_id, one.kind) == (over.holder_id, over.kind) for one in others):
+    if not any((other.holder_id, other.kind) == (over.holder_id, over.kind) for other in others):
         _tell(ctx, agent, over)
     return True
 
@@ -123,18 +123,18 @@ def _details(over: Means) -> dict[str, object]:
 def show(ctx: Context, *, agent: AgentRef) -> shapes.BudgetShape:
     """An agent's budget of this month: the limit, what is reserved, spent and left. Money is in
     millionths of a dollar. An agent without its own spends from the one that `paidBy` names."""
-    found = lookup.agent_anywhere(ctx, agent)
-    require_look(ctx, found.id, f"agent:{found.id}")
-    return overview(ctx, found)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    require_look(ctx, agent_row.id, f"agent:{agent_row.id}")
+    return overview(ctx, agent_row)
 
 
 @query("budgets.mine")
 def mine(ctx: Context) -> shapes.BudgetShape:
     """The budget of the calling agent."""
     lookup.company_of_caller(ctx, None)
-    found = lookup.agent_anywhere(ctx, ctx.actor.agent_id or "")
-    require_look(ctx, found.id, f"agent:{found.id}")
-    return overview(ctx, found)
+    agent = lookup.agent_anywhere(ctx, ctx.actor.agent_id or "")
+    require_look(ctx, agent.id, f"agent:{agent.id}")
+    return overview(ctx, agent)
 
 
 def overview(ctx: Context, agent: Agent) -> shapes.BudgetShape:
@@ -173,7 +173,9 @@ def _side(
         "left": payer.left(month) if payer else None,
         "left_shown": shown(kind, payer.left(month)) if payer else "no limit",
         "paid_by": {"agent_id": holder.id, "name": holder.name} if holder else None,
-        "reservations": [_reservation(one) for one in (own.reservations if own else ())],
+        "reservations": [
+            _reservation(reservation) for reservation in (own.reservations if own else ())
+        ],
     }
 
 
@@ -210,15 +212,16 @@ def listing(
         ctx.require(Action.COMPANY_READ, on="budgets")
     month = month_of(ctx.now)
     spent = {
-        one.agent_id: one
-        for one in ctx.tx.all(
+        usage.agent_id: usage
+        for usage in ctx.tx.all(
             statements.SPENT_IN_COMPANY, month=month, following=next_month(ctx.now)
         )
     }
     accounts: dict[tuple[str, Kind], Account] = {
-        (one.agent_id, one.kind): one for one in ctx.tx.all(statements.ACCOUNTS, month=month)
+        (account.agent_id, account.kind): account
+        for account in ctx.tx.all(statements.ACCOUNTS, month=month)
     }
-    nodes = {one.id: one for one in ctx.tx.all(statements.TREE)}
+    nodes = {member.id: member for member in ctx.tx.all(statements.TREE)}
     rows: list[shapes.ListedBudgetShape] = []
     for node in nodes.values():
         mine = {kind: accounts.get((node.id, kind)) for kind in Kind}

@@ -46,7 +46,7 @@ class Payer:
 
     def left(self, month: Micros) -> int:
         own = max(self.account.left(month), 0) if self.account else 0
-        return own + sum(one.left for one in self.reservations)
+        return own + sum(reservation.left for reservation in self.reservations)
 
 
 @dataclass(frozen=True)
@@ -62,20 +62,22 @@ class Means:
 def payers(ctx: Context, agent: str) -> dict[Kind, list[Payer]]:
     """Return the payers for an agent by kind, nearest first."""
     month = month_of(ctx.now)
-    found: dict[Kind, dict[str, Payer]] = {kind: {} for kind in Kind}
+    by_kind: dict[Kind, dict[str, Payer]] = {kind: {} for kind in Kind}
     accounts = ctx.tx.all(statements.ACCOUNTS_ABOVE, agent=agent, month=month)
     reserved = ctx.tx.all(statements.RESERVATIONS_ABOVE, agent=agent)
     for account in accounts:
-        found[account.kind][account.agent_id] = Payer(account.agent_id, account)
-    for one in reserved:
-        payer = found[one.kind].setdefault(one.agent_id, Payer(one.agent_id))
-        payer.reservations.append(one)
+        by_kind[account.kind][account.agent_id] = Payer(account.agent_id, account)
+    for reservation in reserved:
+        payer = by_kind[reservation.kind].setdefault(
+            reservation.agent_id, Payer(reservation.agent_id)
+        )
+        payer.reservations.append(reservation)
     if not reserved:
-        return {kind: list(by_agent.values()) for kind, by_agent in found.items()}
+        return {kind: list(by_agent.values()) for kind, by_agent in by_kind.items()}
     order = {above: place for place, above in enumerate(ctx.boss_chain(agent))}
     return {
         kind: sorted(by_agent.values(), key=lambda payer: order.get(payer.agent_id, 0))
-        for kind, by_agent in found.items()
+        for kind, by_agent in by_kind.items()
     }
 
 
@@ -91,7 +93,7 @@ def means(ctx: Context, agent: str) -> dict[Kind, Means]:
 
 def used_up(ctx: Context, agent: str) -> Means | None:
     """Return the budget that is used up for an agent, if there is one."""
-    return next((one for one in means(ctx, agent).values() if one.left <= 0), None)
+    return next((budget for budget in means(ctx, agent).values() if budget.left <= 0), None)
 
 
 # ── spending ────────────────────────────────────────────────────────────────────────────────────
@@ -119,11 +121,11 @@ def charge(ctx: Context, agent: str, taken: Taken) -> None:
 def _pay(ctx: Context, chain: list[Payer], amount: int, month: Micros) -> None:
     for place, payer in enumerate(chain):
         topmost = place == len(chain) - 1
-        for number, one in enumerate(payer.reservations):
+        for number, reservation in enumerate(payer.reservations):
             last = topmost and payer.account is None and number == len(payer.reservations) - 1
-            part = amount if last else min(amount, one.left)
+            part = amount if last else min(amount, reservation.left)
             if part:
-                keep(ctx, spend_of(one, part, month))
+                keep(ctx, spend_of(reservation, part, month))
             amount -= part
         if payer.account is not None:
             part = amount if topmost else min(amount, max(payer.account.left(month), 0))
@@ -187,12 +189,17 @@ class _More:
         self.cost_micros = now.cost_micros - before.cost_micros
 
 
-def spend_of(one: Reservation, part: int, month: Micros) -> Reservation:
-    return replace(one, spent=one.spent + part, month=month, spent_before=one.before(month))
+def spend_of(reservation: Reservation, part: int, month: Micros) -> Reservation:
+    return replace(
+        reservation,
+        spent=reservation.spent + part,
+        month=month,
+        spent_before=reservation.before(month),
+    )
 
 
-def keep(ctx: Context, one: Reservation) -> None:
-    ctx.tx.run(statements.KEEP_RESERVATION, reservation=one.id, **renewed(one))
+def keep(ctx: Context, reservation: Reservation) -> None:
+    ctx.tx.run(statements.KEEP_RESERVATION, reservation=reservation.id, **renewed(reservation))
 
 
 def pay_back(ctx: Context, account: AgentId | None, kind: Kind, spent: int) -> None:
@@ -200,9 +207,9 @@ def pay_back(ctx: Context, account: AgentId | None, kind: Kind, spent: int) -> N
     if account is None or not spent:
         return
     month = month_of(ctx.now)
-    found = ctx.tx.one(statements.ACCOUNT, agent=account, kind=kind.value, month=month)
-    if found is not None:
-        _keep(ctx, _charged(found, spent, month))
+    row = ctx.tx.one(statements.ACCOUNT, agent=account, kind=kind.value, month=month)
+    if row is not None:
+        _keep(ctx, _charged(row, spent, month))
 
 
 def _charged(account: Account, more: int, month: Micros) -> Account:
@@ -277,22 +284,23 @@ def _spent_by_those_on(ctx: Context, agent: AgentId, kind: Kind) -> int:
     nodes = {node.id: node for node in ctx.tx.all(statements.TREE)}
     limits = {node.id for node in nodes.values() if limit_of(node, kind) is not None}
     covered = {
-        one
-        for one in nodes
-        if one == agent or (one not in limits and _nearest(nodes, limits, one) == agent)
+        node_id
+        for node_id in nodes
+        if node_id == agent or (node_id not in limits and _nearest(nodes, limits, node_id) == agent)
     }
     spent = sum(
-        one.of(kind)
-        for one in ctx.tx.all(statements.SPENT_IN_COMPANY, month=month, following=following)
-        if one.agent_id in covered
+        usage.of(kind)
+        for usage in ctx.tx.all(statements.SPENT_IN_COMPANY, month=month, following=following)
+        if usage.agent_id in covered
     )
     apart = sum(
-        one.spent - one.before(month)
-        for one in ctx.tx.all(statements.SPENT_IN_MONTH, month=month)
-        if one.kind is kind
-        and one.agent_id in covered
+        reservation.spent - reservation.before(month)
+        for reservation in ctx.tx.all(statements.SPENT_IN_MONTH, month=month)
+        if reservation.kind is kind
+        and reservation.agent_id in covered
         and (
-            one.closed_at is None or (one.account_id is not None and one.account_id not in covered)
+            reservation.closed_at is None
+            or (reservation.account_id is not None and reservation.account_id not in covered)
         )
     )
     return max(spent - apart, 0)
@@ -353,8 +361,8 @@ def _above(ctx: Context, agent: Agent, kind: Kind) -> Account | None:
     if agent.boss_id is None:
         return None
     month = month_of(ctx.now)
-    found = ctx.tx.all(statements.ACCOUNTS_ABOVE, agent=agent.boss_id, month=month)
-    return next((one for one in found if one.kind is kind), None)
+    accounts = ctx.tx.all(statements.ACCOUNTS_ABOVE, agent=agent.boss_id, month=month)
+    return next((account for account in accounts if account.kind is kind), None)
 
 
 def _reserve(ctx: Context, above: Account | None, more: int, *, spent: int = 0) -> None:
@@ -403,8 +411,8 @@ def picture(ctx: Context) -> Picture | None:
     if ctx.tx.one(statements.ANY_LIMIT) is None:
         return None
     month = month_of(ctx.now)
-    found = ctx.tx.all(statements.ACCOUNTS, month=month)
-    return {(one.agent_id, one.kind): one.left(month) for one in found}
+    accounts = ctx.tx.all(statements.ACCOUNTS, month=month)
+    return {(account.agent_id, account.kind): account.left(month) for account in accounts}
 
 
 def settle(ctx: Context, before: Picture | None) -> None:
@@ -431,7 +439,10 @@ def recount(ctx: Context) -> None:
     """
     nodes = {node.id: node for node in ctx.tx.all(statements.TREE)}
     month = month_of(ctx.now)
-    known = {(one.agent_id, one.kind): one for one in ctx.tx.all(statements.ACCOUNTS, month=month)}
+    known = {
+        (known_account.agent_id, known_account.kind): known_account
+        for known_account in ctx.tx.all(statements.ACCOUNTS, month=month)
+    }
     for kind in Kind:
         limits = {
             node.id: limit for node in nodes.values() if (limit := limit_of(node, kind)) is not None
@@ -446,10 +457,10 @@ def recount(ctx: Context) -> None:
                 _insert(ctx, agent, kind, amount, reserved[agent])
             elif (account.amount, account.reserved) != (amount, reserved[agent]):
                 _keep(ctx, replace(account, amount=amount, reserved=reserved[agent]))
-        for one in ctx.tx.all(statements.OPEN_IN_COMPANY):
-            payer = _nearest(nodes, limits, one.agent_id)
-            if one.kind is kind and one.account_id != payer:
-                keep(ctx, replace(one, account_id=payer))
+        for reservation in ctx.tx.all(statements.OPEN_IN_COMPANY):
+            payer = _nearest(nodes, limits, reservation.agent_id)
+            if reservation.kind is kind and reservation.account_id != payer:
+                keep(ctx, replace(reservation, account_id=payer))
 
 
 def _nearest(

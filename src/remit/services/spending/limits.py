@@ -48,13 +48,17 @@ def keeping(ctx: Context, agent: Agent) -> Reached | None:
     """Return the reached limit that keeps an agent from being started, if any: the one that lasts
     longest."""
     limits = of_company(ctx)
-    found = [
+    candidates = [
         _reached(ctx, Limit.AGENT_RUNS_PER_HOUR, _runs_of(ctx, agent, limits), agent.id),
         _reached(ctx, Limit.AGENT_TOKENS_PER_DAY, _tokens_of(ctx, agent, limits), agent.id),
         _reached(ctx, Limit.COMPANY_RUNS_PER_HOUR, _runs_here(ctx, limits)),
         money_reached(ctx, limits),
     ]
-    return max((one for one in found if one is not None), key=lambda one: one.until, default=None)
+    return max(
+        (reached for reached in candidates if reached is not None),
+        key=lambda reached: reached.until,
+        default=None,
+    )
 
 
 def _reached(
@@ -83,7 +87,7 @@ def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
     runs used up their share of the hour."""
     limits = of_company(ctx)
     known = (limits.agent_runs_per_hour, limits.company_runs_per_hour)
-    hourly = min((one for one in known if one is not None), default=None)
+    hourly = min((limit for limit in known if limit is not None), default=None)
     if hourly is None:
         return None
     whose = {"company": ctx.company, "agent": agent, "since": earliest_id(ctx.now - HOUR)}
@@ -95,7 +99,7 @@ def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
         _an_hour_after(ctx, max(1, int(hourly * share)), nth, **whose, **place)
         for share, nth, place in shares
     ]
-    return max((one for one in ends if one is not None), default=None)
+    return max((end for end in ends if end is not None), default=None)
 
 
 def _an_hour_after(
@@ -155,9 +159,9 @@ def capped(ctx: Context, left: Mapping[str, int]) -> dict[str, int]:
 def hold(ctx: Context, *, agent: str) -> bool:
     """Store the limit that keeps an agent from being started, if there is one; returns whether
     there is."""
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()
-    reached = keeping(ctx, found)
+    reached = keeping(ctx, agent_row)
     if reached is not None:
         note(ctx, reached)
     return reached is not None
@@ -179,8 +183,8 @@ def note(ctx: Context, reached: Reached) -> None:
         if is_same:
             return
     else:
-        made = replace(reached, id=ctx.ids.new())
-        ctx.tx.add(made, subject_id=subject)
+        row = replace(reached, id=ctx.ids.new())
+        ctx.tx.add(row, subject_id=subject)
     limit = of_company(ctx).of(reached.name)
     ctx.record(
         "limit.reach",
@@ -208,13 +212,13 @@ def sentence(ctx: Context, reached: Reached) -> str:
     runs = "1 run" if limit == 1 else f"{amount} runs"
     agent = lookup.agent_row(ctx, reached.agent_id) if reached.agent_id else None
     who = agent.name if agent else "The company"
-    said = {
+    predicate = {
         Limit.AGENT_RUNS_PER_HOUR: f"had {runs} within an hour",
         Limit.COMPANY_RUNS_PER_HOUR: f"had {runs} within an hour",
         Limit.AGENT_TOKENS_PER_DAY: f"used its {amount} tokens of today",
         Limit.COMPANY_CENTS_PER_DAY: f"spent its {amount} of today",
     }[reached.name]
-    return f"{who} has {said}. It goes on at {views.time(reached.until)}."
+    return f"{who} has {predicate}. It goes on at {views.time(reached.until)}."
 
 
 def next_step(ctx: Context, reached: Reached) -> str:
@@ -246,9 +250,9 @@ def awaiting(ctx: Context) -> list[Reached]:
         return []
     limits = of_company(ctx)
     return [
-        one
-        for one in ctx.tx.all(statements.REACHED_IN)
-        if one.told_until > ctx.now and limits.of(one.name) is not None
+        reached
+        for reached in ctx.tx.all(statements.REACHED_IN)
+        if reached.told_until > ctx.now and limits.of(reached.name) is not None
     ]
 
 

@@ -30,15 +30,15 @@ def wanted(budget: object) -> dict[Kind, int]:
     known = " and ".join(_FIELDS)
     if not isinstance(budget, Mapping) or not set(budget) <= set(_FIELDS):
         raise BadInput(f"budget: must be an object with {known}.", "Give one of them, or both.")
-    found = {}
+    amounts = {}
     for name, value in budget.items():
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST_BUDGET:
             raise BadInput(f"budget.{name}: must be a whole number above 0.", "Send an integer.")
         kind, unit = _FIELDS[name]
-        found[kind] = value * unit
-    return found
+        amounts[kind] = value * unit
+    return amounts
 
 
 def weigh(ctx: Context, giver: Agent, amounts: Mapping[Kind, int]) -> dict[Kind, Account | None]:
@@ -68,7 +68,7 @@ def set_aside(
     ctx: Context, giver: Agent, receiver: Agent, outcome: str, amounts: Mapping[Kind, int]
 ) -> None:
     for kind, account in weigh(ctx, giver, amounts).items():
-        made = Reservation(
+        reservation = Reservation(
             id=ctx.ids.new(),
             company_id=receiver.company_id,
             kind=kind,
@@ -83,16 +83,16 @@ def set_aside(
             created_at=ctx.now,
             closed_at=None,
         )
-        ctx.tx.add(made)
+        ctx.tx.add(reservation)
         ctx.record(
             "budget.reserve",
             f"agent:{receiver.id}",
             {
                 "kind": kind.value,
-                "amount": made.amount,
-                "from": made.account_id,
+                "amount": reservation.amount,
+                "from": reservation.account_id,
                 "outcome": outcome,
-                "said": shown(kind, made.amount),
+                "said": shown(kind, reservation.amount),
             },
         )
     if amounts:
@@ -109,22 +109,27 @@ def close_of(ctx: Context, agent: str) -> None:
     _close(ctx, ctx.tx.all(statements.OPEN_OF_AGENT, agent=agent))
 
 
-def _close(ctx: Context, found: list[Reservation]) -> None:
+def _close(ctx: Context, reservations: list[Reservation]) -> None:
     month = month_of(ctx.now)
-    for one in found:
-        ledger.keep(ctx, replace(one, closed_at=ctx.now))
-        ledger.pay_back(ctx, one.account_id, one.kind, one.spent - one.before(month))
+    for reservation in reservations:
+        ledger.keep(ctx, replace(reservation, closed_at=ctx.now))
+        ledger.pay_back(
+            ctx,
+            reservation.account_id,
+            reservation.kind,
+            reservation.spent - reservation.before(month),
+        )
         ctx.record(
             "budget.return",
-            f"agent:{one.agent_id}",
+            f"agent:{reservation.agent_id}",
             {
-                "kind": one.kind.value,
-                "outcome": one.outcome_id,
-                "amount": one.amount,
-                "spent": one.spent,
-                "returned": one.left,
-                "to": one.account_id,
+                "kind": reservation.kind.value,
+                "outcome": reservation.outcome_id,
+                "amount": reservation.amount,
+                "spent": reservation.spent,
+                "returned": reservation.left,
+                "to": reservation.account_id,
             },
         )
-    if found:
+    if reservations:
         budgets.relieve(ctx)

@@ -46,11 +46,11 @@ class Restored:
     lost: list[str] = field(default_factory=list)
 
     def has(self, agent: str) -> bool:
-        return any(one.id == agent for one in self.agents)
+        return any(row.id == agent for row in self.agents)
 
     def as_dict(self) -> shapes.RestorationShape:
         return {
-            "agents_restored": [{"id": one.id, "name": one.name} for one in self.agents],
+            "agents_restored": [{"id": agent.id, "name": agent.name} for agent in self.agents],
             "not_restored": [{"name": name, "why": why} for name, why in self.left_out.items()],
             "things_restored": dict(self.things),
             "stays_ended": self.lost,
@@ -101,9 +101,9 @@ def _bring_back_things(ctx: Context, agent: Agent, restored: Restored) -> None:
         f"{agent.name}: {what} stays ended: {why}." for what, why in kept_from.items() if why
     ]
     if count := details.get("withdrawn"):
-        asked = plural(count, "request")
+        requests = plural(count, "request")
         restored.lost.append(
-            f"{agent.name}: {asked} for approval stay{'s' * (count == 1)} withdrawn."
+            f"{agent.name}: {requests} for approval stay{'s' * (count == 1)} withdrawn."
         )
 
 
@@ -114,8 +114,8 @@ def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
     is_gone = awaited is not None and awaited.status is AgentStatus.TERMINATED
     about = [
         outcome
-        for one in was["outcomes"]
-        if (outcome := ctx.tx.one(statements.OUTCOME, outcome=one)) is not None
+        for outcome_id in was["outcomes"]
+        if (outcome := ctx.tx.one(statements.OUTCOME, outcome=outcome_id)) is not None
         and outcome.status is OutcomeStatus.OPEN
         and outcome.owner_id == agent.id
     ]
@@ -146,15 +146,15 @@ def _wait_again(ctx: Context, agent: Agent, was: Mapping[str, Any]) -> bool:
 
 def _details(ctx: Context, resource: str, action: str) -> JsonObject:
     """Return the details of the last event of an action on a resource."""
-    found = ctx.tx.one(event_log.LAST_OF, resource=resource, action=action)
-    known: JsonObject = {} if found is None else json.loads(found.details)
+    event = ctx.tx.one(event_log.LAST_OF, resource=resource, action=action)
+    known: JsonObject = {} if event is None else json.loads(event.details)
     return known
 
 
 def _bring_back_agents(ctx: Context, were: Mapping[str, str], restored: Restored) -> None:
-    ended = [agent for one in were if (agent := lookup.agent_row(ctx, one)) is not None]
+    ended = [agent for agent_id in were if (agent := lookup.agent_row(ctx, agent_id)) is not None]
     # Bosses first: no agent is restored below one that is still terminated.
-    for agent in sorted(ended, key=lambda one: len(ctx.boss_chain(one.id))):
+    for agent in sorted(ended, key=lambda ended_agent: len(ctx.boss_chain(ended_agent.id))):
         was = AgentStatus(were[agent.id])
         if agent.status is not AgentStatus.TERMINATED or was not in OPERATIONAL:
             continue
@@ -190,8 +190,8 @@ def _reopen_parts(
     """Reopen the parts that were closed along and not touched since; returns the grants that had
     ended with them."""
     lost: list[str] = []
-    for one in closed:
-        part = ctx.tx.one(statements.OUTCOME, outcome=one)
+    for part_id in closed:
+        part = ctx.tx.one(statements.OUTCOME, outcome=part_id)
         if part is None:
             continue  # the mandate of an agent that was never hired, deleted with it
         if part.status is OutcomeStatus.CLOSED and part.finished_at == outcome.finished_at:
@@ -221,9 +221,9 @@ def _reopen(ctx: Context, part: Outcome, accepted: Outcome, *, keep_owner: bool)
 def _give_again(ctx: Context, lost: Sequence[str]) -> None:
     """Restore the grants that ended with the acceptance, as far as they could be given now."""
     again: dict[str, str] = {}
-    for one in sorted(set(lost)):
+    for grant_id in sorted(set(lost)):
         # Grants are never deleted.
-        was = ctx.tx.existing(grant_statements.GRANT_ANYWHERE, grant=one)
+        was = ctx.tx.existing(grant_statements.GRANT_ANYWHERE, grant=grant_id)
         new = grants.give_again(ctx, was, again.get(was.parent_id or ""))
         if new is not None:
             again[was.id] = new.id

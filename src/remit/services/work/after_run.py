@@ -38,7 +38,9 @@ def plan(ctx: Context, run: Run, *, nudges: int, progress: bool, at_once: bool) 
     if ctx.tx.one(run_statements.FINISHED_SOMETHING, run=run.id):
         nudges = 0
     left = ctx.tx.all(due.LEFT_ALONE, agent=run.agent_id, limit=MOST_LEFT)
-    in_series = [one for one in left if one.reviews == 0] if progress else []
+    in_series = (
+        [left_outcome for left_outcome in left if left_outcome.reviews == 0] if progress else []
+    )
     if in_series and (at_once or nudges < len(NUDGES)):
         pause = 0 if at_once else NUDGES[nudges]
         for outcome in in_series:

@@ -39,17 +39,17 @@ def told_of_prerequisites(
     return _told(ctx, _cycle(ctx, [outcome], prerequisites))
 
 
-def _told(ctx: Context, found: list[Outcome] | None) -> shapes.CycleToldShape:
-    if found is None:
+def _told(ctx: Context, circle: list[Outcome] | None) -> shapes.CycleToldShape:
+    if circle is None:
         return {}
-    agents = list(dict.fromkeys(outcome.owner_id for outcome in found))
+    agents = list(dict.fromkeys(outcome.owner_id for outcome in circle))
     names = [_name(ctx, agent) for agent in agents]
     listed = " waits for ".join([*names, names[0]])
-    _tell_boss(ctx, agents, listed, found)
+    _tell_boss(ctx, agents, listed, circle)
     return {
         "cycle": {
             "agents": names,
-            "outcomes": [outcome.id for outcome in found],
+            "outcomes": [outcome.id for outcome in circle],
             "sentence": f"Nobody gets on by waiting: {listed}. Decide what you can yourself.",
         }
     }
@@ -76,7 +76,7 @@ def _cycle(
             return _way_to(here, came_from)
         for wait in ctx.tx.all(statements.WAITS_OF_OUTCOME, outcome=here.id):
             if wait.awaited_agent_id is not None:
-                if wait.awaited_agent_id in {one.owner_id for one in start}:
+                if wait.awaited_agent_id in {outcome.owner_id for outcome in start}:
                     return [*start[:1], *reversed(_way_to(here, came_from))]
                 go_on(_held_up(ctx, wait.awaited_agent_id), here)
         go_on(_needed(ctx, here), here)
@@ -99,13 +99,13 @@ def _needed(ctx: Context, outcome: Outcome) -> list[Outcome]:
     return [*parts, *ctx.tx.all(outcome_statements.BLOCKERS, outcome=outcome.id)]
 
 
-def _tell_boss(ctx: Context, agents: list[AgentId], listed: str, found: list[Outcome]) -> None:
+def _tell_boss(ctx: Context, agents: list[AgentId], listed: str, circle: list[Outcome]) -> None:
     from remit.services.governance import (
         approval_engine,  # it imports mail, which imports this
     )
 
     boss = _common_boss(ctx, agents)
-    titles = "\n".join(f"- {outcome.title} (outcome:{outcome.id})" for outcome in found)
+    titles = "\n".join(f"- {outcome.title} (outcome:{outcome.id})" for outcome in circle)
     approval_engine.tell(
         ctx,
         f"agent:{boss}" if boss else "board",
@@ -118,9 +118,9 @@ def _common_boss(ctx: Context, agents: list[AgentId]) -> AgentId | None:
     """Return the nearest agent above all of them that is none of them."""
     chains = [ctx.boss_chain(agent) for agent in agents]
     common = set(chains[0]).intersection(*chains[1:]) - set(agents)
-    return next((AgentId(one) for one in chains[0] if one in common), None)
+    return next((AgentId(agent) for agent in chains[0] if agent in common), None)
 
 
 def _name(ctx: Context, agent: str) -> str:
-    found = ctx.tx.one(agent_statements.AGENT, agent=agent)
-    return found.name if found else agent
+    row = ctx.tx.one(agent_statements.AGENT, agent=agent)
+    return row.name if row else agent

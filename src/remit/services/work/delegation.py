@@ -52,25 +52,25 @@ def delegate(
     if len(given) > MOST_GRANTS:
         raise BadInput(f"At most {MOST_GRANTS} grants at once.", "Grant the rest afterwards.")
     amounts = reservations.wanted(budget)
-    found = lookup.find(ctx, OUTCOME, outcome)
-    decision = responsibility.require_delegable(ctx, found)
-    boss = lookup.known_agent(ctx, found.owner_id)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    decision = responsibility.require_delegable(ctx, row)
+    boss = lookup.known_agent(ctx, row.owner_id)
     if to is None:
         assert hire is not None
-        hired = hiring.hire_for(ctx, found, boss, hire, given, amounts=amounts)
+        hired = hiring.hire_for(ctx, row, boss, hire, given, amounts=amounts)
         return {
             "outcome": views.outcome(lookup.known_outcome(ctx, hired.mandate.id), ctx.now),
             "moved": hired.moved,
             **hiring.answer(hired),
         }
-    responsibility.check_not_hired_for(ctx, found)
+    responsibility.check_not_hired_for(ctx, row)
     receiver = _report(ctx, boss, to)
-    count = responsibility.hand_to(ctx, found, receiver, hired=False, decision=decision)
+    count = responsibility.hand_to(ctx, row, receiver, hired=False, decision=decision)
     for wish in given:
-        grants.give_to(ctx, receiver, {**wish, "scope": found.id})
-    reservations.set_aside(ctx, boss, receiver, found.id, amounts)
+        grants.give_to(ctx, receiver, {**wish, "scope": row.id})
+    reservations.set_aside(ctx, boss, receiver, row.id, amounts)
     return {
-        "outcome": views.outcome(lookup.known_outcome(ctx, found.id), ctx.now),
+        "outcome": views.outcome(lookup.known_outcome(ctx, row.id), ctx.now),
         "agent": views.agent(receiver),
         "approval": None,
         "moved": count,
@@ -88,19 +88,19 @@ def delegate(
 )
 def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.ReclaimedShape:
     """Take a delegated outcome back, with everything below it."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    decision = require_outcome(ctx, Action.OUTCOME_RECLAIM, found)
-    if not found.delegated:
+    row = lookup.find(ctx, OUTCOME, outcome)
+    decision = require_outcome(ctx, Action.OUTCOME_RECLAIM, row)
+    if not row.delegated:
         raise Conflict("It is not delegated.", "There is nothing to reclaim.")
-    if found.status is not OutcomeStatus.OPEN:
-        raise Conflict(f"The outcome is {found.status.value}.", "Reopen it if need be.")
-    if found.delegator_id is None:
+    if row.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {row.status.value}.", "Reopen it if need be.")
+    if row.delegator_id is None:
         raise Conflict(
             "A person gave this mandate, so no agent can take it back.", "Terminate the agent."
         )
-    boss = lookup.known_agent(ctx, found.delegator_id)
-    worker = lookup.known_agent(ctx, found.owner_id)
-    parts = outcome_ending.handed_on(ctx, found)
+    boss = lookup.known_agent(ctx, row.delegator_id)
+    worker = lookup.known_agent(ctx, row.owner_id)
+    parts = outcome_ending.handed_on(ctx, row)
     handed_over = [part for part in parts if part.delegated]
     # An agent that was hired for a part ends; a report that was only given a part stays.
     gone = outcome_ending.shut_down(ctx, (part.id for part in handed_over))
@@ -109,7 +109,7 @@ def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.Recl
         ctx.tx.run(statements.REOWN_ALL, owner=agent.id, **waking.new_owner(ctx, boss.id))
     for owner in {part.owner_id for part in parts}:
         heir = waking.new_owner(ctx, boss.id)
-        ctx.tx.run(statements.REOWN_WITHIN, outcome=found.id, owner=owner, **heir)
+        ctx.tx.run(statements.REOWN_WITHIN, outcome=row.id, owner=owner, **heir)
         waits.forget_moved(ctx, owner)
     revoked = []
     for part in handed_over:
@@ -120,10 +120,10 @@ def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.Recl
         reservations.close_for(ctx, part.id)
         outcome_ending.stop(ctx, lookup.known_agent(ctx, part.owner_id))
         waking.wake(ctx, part.owner_id, "something else is left to do")
-    handover = _handover(ctx, found, boss, worker, gone, parts, reason)
+    handover = _handover(ctx, row, boss, worker, gone, parts, reason)
     ctx.record(
         "outcome.reclaim",
-        f"outcome:{found.id}",
+        f"outcome:{row.id}",
         {
             "reason": reason,
             "from": worker.id,
@@ -136,7 +136,7 @@ def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.Recl
         decision,
     )
     return {
-        "outcome": views.outcome(lookup.known_outcome(ctx, found.id), ctx.now),
+        "outcome": views.outcome(lookup.known_outcome(ctx, row.id), ctx.now),
         "agents": [agent.id for agent in gone],
         "handover_file_id": handover,
     }
@@ -145,12 +145,12 @@ def reclaim(ctx: Context, *, outcome: OutcomeRef, reason: Reason) -> shapes.Recl
 def _report(ctx: Context, boss: Agent, text: str) -> Agent:
     receiver = lookup.agent(ctx, text)
     if receiver.boss_id != boss.id:
-        said = f"{receiver.name} is not a report of {boss.name}."
+        sentence = f"{receiver.name} is not a report of {boss.name}."
         step = "Delegate to a direct report, or hire one."
         if receiver.id == boss.id:
-            said = f"{receiver.name} owns it already; nobody delegates to themselves."
+            sentence = f"{receiver.name} owns it already; nobody delegates to themselves."
             step = "Work on it, or delegate it to a direct report."
-        refusal = deny("not_your_report", said)
+        refusal = deny("not_your_report", sentence)
         ctx.accept(Action.OUTCOME_DELEGATE, f"agent:{receiver.id}", refusal, step=step)
     if receiver.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(

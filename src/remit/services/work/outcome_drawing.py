@@ -39,22 +39,22 @@ def show(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
     if root is None:
-        asked: Any = {"status": status, "inboxes_too": inboxes, "company": ctx.company}
-        rows = each(ctx.tx, search.DRAWN, page=_PAGE, **asked)
+        filters: Any = {"status": status, "inboxes_too": inboxes, "company": ctx.company}
+        rows = each(ctx.tx, search.DRAWN, page=_PAGE, **filters)
     else:
         top = lookup.find(ctx, OUTCOME, root)
         require_outcome(ctx, Action.OUTCOME_READ, top)
         below = each(ctx.tx, statements.OUTCOMES_BELOW, outcome=top.id, company=ctx.company)
-        rows = (one for one in below if status is None or one.status == status)
+        rows = (outcome for outcome in below if status is None or outcome.status == status)
     may_read = reader(ctx)
     nodes: dict[str, Outcome] = {}
     cut_off = False
-    for one in rows:
-        if may_read(one):
+    for outcome in rows:
+        if may_read(outcome):
             cut_off = len(nodes) == min(most, MOST_DRAWN)
             if cut_off:
                 break
-            nodes[one.id] = one
+            nodes[outcome.id] = outcome
     if root is None and nodes:
         between = {"company": ctx.company, "first": min(nodes), "last": max(nodes)}
         return _drawing(
@@ -74,24 +74,24 @@ def show(
 @query("picture.around")
 def around(ctx: Context, *, outcome: str) -> shapes.PictureShape:
     """Return one outcome with its reasons, its parts, and what waits for what."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
-    nodes = {found.id: found}
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, row)
+    nodes = {row.id: row}
     cut_off = False
 
-    def add(some: list[Outcome]) -> list[Outcome]:
+    def add(outcomes: list[Outcome]) -> list[Outcome]:
         nonlocal cut_off
-        cut_off = cut_off or len(some) > MOST_AROUND
-        nodes.update((one.id, one) for one in some[:MOST_AROUND])
-        return some[:MOST_AROUND]
+        cut_off = cut_off or len(outcomes) > MOST_AROUND
+        nodes.update((node.id, node) for node in outcomes[:MOST_AROUND])
+        return outcomes[:MOST_AROUND]
 
-    few: dict[str, object] = {"outcome": found.id, "limit": MOST_AROUND + 1}
+    few: dict[str, object] = {"outcome": row.id, "limit": MOST_AROUND + 1}
     may_read = reader(ctx)
-    for parent in add(ctx.tx.all(statements.PARENTS, outcome=found.id)):
+    for parent in add(ctx.tx.all(statements.PARENTS, outcome=row.id)):
         if may_read(parent):
             add(ctx.tx.all(statements.PARENTS, outcome=parent.id))
     add(ctx.tx.all(statements.CHILDREN, **few))
-    add(ctx.tx.all(statements.BLOCKERS, outcome=found.id))
+    add(ctx.tx.all(statements.BLOCKERS, outcome=row.id))
     add(ctx.tx.all(search.WAITING_FOR, **few))
     parts, blockers = (
         _pairs(ctx, nodes, company_dump.PARENTS),
@@ -108,22 +108,22 @@ def _drawing(
     cut_off: bool,
 ) -> shapes.PictureShape:
     names: dict[str, str] = {}
-    for one in nodes.values():
-        if one.owner_id not in names:
-            owner = lookup.agent_row(ctx, one.owner_id)
-            names[one.owner_id] = owner.name if owner else ""
-    found = ctx.tx.one(people.COMPANY)
+    for outcome in nodes.values():
+        if outcome.owner_id not in names:
+            owner = lookup.agent_row(ctx, outcome.owner_id)
+            names[outcome.owner_id] = owner.name if owner else ""
+    company = ctx.tx.one(people.COMPANY)
     return {
-        "company": found.name if found else "",
+        "company": company.name if company else "",
         "nodes": [
             {
-                "id": one.id,
-                "title": one.title,
-                "status": one.status.value,
-                "owner_id": one.owner_id,
-                "owner": names[one.owner_id],
+                "id": node.id,
+                "title": node.title,
+                "status": node.status.value,
+                "owner_id": node.owner_id,
+                "owner": names[node.owner_id],
             }
-            for one in nodes.values()
+            for node in nodes.values()
         ],
         "parts": parts,
         "blockers": blockers,
@@ -145,8 +145,8 @@ def _pairs(
 ) -> list[list[str]]:
     """Return pairs of a shown outcome and each shown one above or before it."""
     return [
-        [other.id, one]
-        for one in nodes
-        for other in ctx.tx.all(statement, outcome=one)
+        [other.id, outcome_id]
+        for outcome_id in nodes
+        for other in ctx.tx.all(statement, outcome=outcome_id)
         if other.id in nodes
     ]

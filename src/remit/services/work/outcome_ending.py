@@ -47,8 +47,8 @@ def finish_tree(
     if root.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The outcome is {root.status.value} already.")
     verdict = verdict_of(ctx, note, evidence)
-    found = ctx.tx.all(statements.EDGES_TO_DESCENDANTS, outcome=root.id)
-    edges = ((edge.parent_id, edge.child_id) for edge in found)
+    rows = ctx.tx.all(statements.EDGES_TO_DESCENDANTS, outcome=root.id)
+    edges = ((edge.parent_id, edge.child_id) for edge in rows)
     closing = _left_over(ctx, root, handed_on(ctx, root), edges)
     ending = [root, *closing]
     gone = shut_down(ctx, (outcome.id for outcome in ending if outcome.delegated))
@@ -204,21 +204,23 @@ def would_end(ctx: Context, root: Outcome) -> list[Agent]:
 
 def _working_for(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
     """The agents of these mandates and everybody below them."""
-    found: dict[str, Agent] = {}
+    agents: dict[str, Agent] = {}
     for mandate in mandates:
-        if mandate in found:
+        if mandate in agents:
             continue  # every agent below it is there, too
         for agent in ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=mandate):
             if agent.status is not AgentStatus.TERMINATED:
-                found.setdefault(agent.id, agent)
-    return list(found.values())
+                agents.setdefault(agent.id, agent)
+    return list(agents.values())
 
 
 def shut_down(ctx: Context, mandates: Iterable[str]) -> list[Agent]:
     """Deactivate the agents of these mandates and every agent below them; what they made stays."""
     gone = _working_for(ctx, mandates)
     # From the bottom up, so that what they asked of a boss that also ends is not passed on.
-    withdrawn = [one for agent in reversed(gone) for one in _deactivate(ctx, agent).withdrawn]
+    withdrawn = [
+        approval for agent in reversed(gone) for approval in _deactivate(ctx, agent).withdrawn
+    ]
     _not_hired_elsewhere(ctx, withdrawn)
     for agent in gone:
         tree.check_root_stays(ctx, agent)
@@ -327,14 +329,14 @@ def _belonging(root: Outcome, parts: Iterable[P]) -> list[P]:
         if part.id != root.id:
             master = (part.delegator_id or "") if part.delegated else part.owner_id
             by_master.setdefault(master, []).append(part)
-    found: list[P] = []
+    members: list[P] = []
     pending: list[str] = [root.owner_id]
     while pending:
         for part in by_master.pop(pending.pop(), ()):
-            found.append(part)
+            members.append(part)
             if part.delegated:
                 pending.append(part.owner_id)
-    return found
+    return members
 
 
 def _left_over(

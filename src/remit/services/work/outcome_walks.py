@@ -36,23 +36,23 @@ MOST_PARTS = 50
 )
 def ancestors(ctx: Context, *, outcome: OutcomeRef) -> shapes.ReasonsShape:
     """Every reason for an outcome: the graph above it, and the chains to a root as lists of ids."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
-    above = ctx.tx.all(statements.ANCESTORS, outcome=found.id)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, row)
+    above = ctx.tx.all(statements.ANCESTORS, outcome=row.id)
     may_read = reader(ctx)
-    readable = {one.id for one in above if may_read(one)}
+    readable = {reason.id for reason in above if may_read(reason)}
     edges = [
         edge
-        for edge in ctx.tx.all(statements.ANCESTOR_EDGES, outcome=found.id)
+        for edge in ctx.tx.all(statements.ANCESTOR_EDGES, outcome=row.id)
         if edge.child_id in readable
     ]
     shown = readable | {edge.parent_id for edge in edges}
     parents: dict[str, list[str]] = {}
     for edge in edges:
         parents.setdefault(edge.child_id, []).append(edge.parent_id)
-    chains, more = _chains(found.id, parents)
+    chains, more = _chains(row.id, parents)
     return {
-        "outcomes": [_brief(one) for one in above if one.id in shown],
+        "outcomes": [_brief(reason) for reason in above if reason.id in shown],
         "edges": [{"parent": edge.parent_id, "child": edge.child_id} for edge in edges],
         "chains": chains,
         "more_chains": more,
@@ -95,18 +95,18 @@ def subtree(
     """An outcome and what it consists of. What hangs in several places is unfolded in the first."""
     if depth is not None and not 0 <= depth <= DEEPEST:
         raise BadInput(f"depth must be 0 to {DEEPEST}.", "Leave it out for everything.")
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, row)
     shown = DEEPEST if depth is None else depth
     # One level more than is shown, to know where there is more.
-    reach: dict[str, object] = {"company": ctx.company, "outcome": found.id, "depth": shown + 1}
-    below = {one.id: one for one in ctx.tx.all(statements.SUBTREE, limit=most + 1, **reach)}
+    reach: dict[str, object] = {"company": ctx.company, "outcome": row.id, "depth": shown + 1}
+    below = {part.id: part for part in ctx.tx.all(statements.SUBTREE, limit=most + 1, **reach)}
     edges = ctx.tx.all(statements.SUBTREE_EDGES, limit=10 * most, **reach)
     children: dict[str, list[str]] = {}
     for edge in edges:
         if edge.child_id in below:
             children.setdefault(edge.parent_id, []).append(edge.child_id)
-    return {**_unfold(ctx, found, below, children, shown), "cut_off": len(below) > most}
+    return {**_unfold(ctx, row, below, children, shown), "cut_off": len(below) > most}
 
 
 @query("graph.outline")
@@ -117,30 +117,30 @@ def outline(
 
     The cost is proportional to what is shown. `more` marks where parts were left out.
     """
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, row)
     may_read = reader(ctx)
     parts: dict[str, list[Outcome]] = {}
     more: dict[str, str] = {}
-    shown = {found.id: 0}
-    level = [found]
+    shown = {row.id: 0}
+    level = [row]
     # Breadth first, so that the deepest parts are left out.
     for deep in range(1, depth + 1):
         below: list[Outcome] = []
-        for one in level:
-            children = ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=MOST_PARTS + 1)
+        for node in level:
+            children = ctx.tx.all(statements.CHILDREN, outcome=node.id, limit=MOST_PARTS + 1)
             new = [child for child in children[:MOST_PARTS] if child.id not in shown]
             room = max(0, most + 1 - len(shown))
             if len(new) > room or len(children) > MOST_PARTS:
-                more[one.id] = "more"
-            parts[one.id] = new[:room]
+                more[node.id] = "more"
+            parts[node.id] = new[:room]
             shown |= {child.id: deep for child in new[:room]}
             below += [child for child in new[:room] if may_read(child)]
         level = below
-    for one in level:
-        if ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=1):
-            more[one.id] = "deeper"
-    return _listed(ctx, found.id, parts, shown, more)
+    for node in level:
+        if ctx.tx.all(statements.CHILDREN, outcome=node.id, limit=1):
+            more[node.id] = "deeper"
+    return _listed(ctx, row.id, parts, shown, more)
 
 
 def _listed(
@@ -154,10 +154,10 @@ def _listed(
     rows: list[shapes.OutlinedShape] = []
     waiting = list(reversed(parts.get(top, ())))
     while waiting:
-        one = waiting.pop()
-        view = views.outcome(one, ctx.now)
-        rows.append({**view, "depth": depth[one.id], "more": more.get(one.id)})
-        waiting += reversed(parts.get(one.id, ()))
+        part = waiting.pop()
+        view = views.outcome(part, ctx.now)
+        rows.append({**view, "depth": depth[part.id], "more": more.get(part.id)})
+        waiting += reversed(parts.get(part.id, ()))
     return rows
 
 

@@ -168,40 +168,40 @@ def change(
     blocked_by: Blockers | None = None,
 ) -> shapes.OutcomeWithCycleShape:
     """Change what an outcome is, how it ranks, what it is for and what it waits for."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_CHANGE, found)
-    if version != found.version:
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_CHANGE, row)
+    if version != row.version:
         raise Conflict(
-            f"The outcome is at version {found.version} now.",
+            f"The outcome is at version {row.version} now.",
             "Look at it again and repeat the change with that version.",
-            details={"version": found.version},
+            details={"version": row.version},
         )
-    if found.status is not OutcomeStatus.OPEN:
-        raise Conflict(f"The outcome is {found.status.value}.", "Reopen it first.")
+    if row.status is not OutcomeStatus.OPEN:
+        raise Conflict(f"The outcome is {row.status.value}.", "Reopen it first.")
     changed: Arguments = {}
     if title is not None:
         changed["title"] = title
-        documents.rename(ctx, found.id, changed["title"])
+        documents.rename(ctx, row.id, changed["title"])
     if urgent is not None:
         changed["urgent"] = urgent
     if important is not None:
         changed["important"] = important
     if deferred_until is not None:
         changed["deferred_until"] = _deferral(deferred_until) if deferred_until else None
-    new = replace(found, **changed)
+    new = replace(row, **changed)
     if deferred_until is not None:
         put_off = new.deferred_until is not None
         new = replace(new, look_at=new.deferred_until, look_for=Look.DEFERRAL if put_off else None)
     _update(ctx, new)
     if description is not None:
-        file = lookup.document_of(ctx, found)
+        file = lookup.document_of(ctx, row)
         changed["document_version"] = documents.rewrite(ctx, file, description).version
     if parents is not None:
-        changed["parents"] = _change_parents(ctx, found, parents)
+        changed["parents"] = _change_parents(ctx, row, parents)
     if blocked_by is not None:
-        changed["blocked_by"] = _change_blockers(ctx, found, blocked_by)
+        changed["blocked_by"] = _change_blockers(ctx, row, blocked_by)
     circle = (
-        cycles.told_of_prerequisites(ctx, new, ctx.tx.all(statements.BLOCKERS, outcome=found.id))
+        cycles.told_of_prerequisites(ctx, new, ctx.tx.all(statements.BLOCKERS, outcome=row.id))
         if blocked_by
         else {}
     )
@@ -214,10 +214,10 @@ def change(
             f"{ctx.actor.name} changed {new.title!r} (outcome:{new.id}), which is yours: "
             f"{', '.join(sorted(changed)).replace('_', ' ') or 'nothing'}.",
         )
-    if deferred_until and waking.is_own(ctx, found.owner_id):
+    if deferred_until and waking.is_own(ctx, row.owner_id):
         after_run.put_off_by_owner(ctx, new)
-    ctx.record("outcome.change", f"outcome:{found.id}", changed)
-    return {**views.outcome(lookup.known_outcome(ctx, found.id), ctx.now), **circle}
+    ctx.record("outcome.change", f"outcome:{row.id}", changed)
+    return {**views.outcome(lookup.known_outcome(ctx, row.id), ctx.now), **circle}
 
 
 def rename(ctx: Context, outcome: Outcome, title: object, field: str) -> Outcome:
@@ -264,32 +264,32 @@ def complete(
     note: Annotated[Remark, Help("Note to remember with it.")] = "",
 ) -> shapes.CompletedOutcomeShape:
     """Say that an outcome is accomplished, and on what evidence."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_FINISH, found)
-    if found.perpetual:
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    if row.perpetual:
         raise Conflict(
             "A perpetual outcome is never completed.", "Close it if it is not wanted any more."
         )
-    if found.open_prereqs and not found.delegated:
+    if row.open_prereqs and not row.delegated:
         raise Conflict(
-            f"It still waits for {plural(found.open_prereqs, 'open outcome')}.",
+            f"It still waits for {plural(row.open_prereqs, 'open outcome')}.",
             "Complete or close what is below it first.",
         )
     shown = submissions.evidence(ctx, _unique(evidence))
-    require_outcome(ctx, Action.OUTCOME_FINISH, found)
-    handed_in = submissions.close(ctx, found, SubmissionStatus.ACCEPTED, note)
+    require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    handed_in = submissions.close(ctx, row, SubmissionStatus.ACCEPTED, note)
     if handed_in is not None and not shown:
         shown = json.loads(handed_in.evidence)
-    gone = outcome_ending.finish_tree(ctx, found, OutcomeStatus.COMPLETED, note, shown)
+    gone = outcome_ending.finish_tree(ctx, row, OutcomeStatus.COMPLETED, note, shown)
     if handed_in is not None:
         approval_engine.tell(
             ctx,
-            f"agent:{found.owner_id}",
-            f"Accepted: {found.title}",
-            f"{ctx.actor.name} accepted what you handed in for {found.title!r}.\n\n{note}",
+            f"agent:{row.owner_id}",
+            f"Accepted: {row.title}",
+            f"{ctx.actor.name} accepted what you handed in for {row.title!r}.\n\n{note}",
         )
     return {
-        **views.outcome(lookup.known_outcome(ctx, found.id), ctx.now),
+        **views.outcome(lookup.known_outcome(ctx, row.id), ctx.now),
         "agents_ended": [{"id": agent.id, "name": agent.name} for agent in gone],
     }
 
@@ -311,10 +311,10 @@ def close(
     rationale: Annotated[Reason, Help("Why it will not be done", model=True)],
 ) -> shapes.OutcomeShape:
     """Give an outcome up, and say why; the reason stays in its document."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_FINISH, found)
-    outcome_ending.finish_tree(ctx, found, OutcomeStatus.CLOSED, rationale)
-    return views.outcome(lookup.known_outcome(ctx, found.id), ctx.now)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    outcome_ending.finish_tree(ctx, row, OutcomeStatus.CLOSED, rationale)
+    return views.outcome(lookup.known_outcome(ctx, row.id), ctx.now)
 
 
 @command(
@@ -330,28 +330,28 @@ def reopen(
 
     Everybody who could judge can do that; the agents that ended because it was accepted come back.
     """
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_FINISH, found)
-    if found.status is OutcomeStatus.OPEN:
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    if row.status is OutcomeStatus.OPEN:
         raise Conflict("The outcome is open.")
-    above = ctx.tx.all(statements.PARENTS, outcome=found.id)
+    above = ctx.tx.all(statements.PARENTS, outcome=row.id)
     if above and all(parent.status is not OutcomeStatus.OPEN for parent in above):
         raise Conflict("The outcome that it is for is finished.", "Reopen its parent first.")
-    restored = acceptance_undo.take_back(ctx, found)
+    restored = acceptance_undo.take_back(ctx, row)
     ctx.record(
         "outcome.reopen",
-        f"outcome:{found.id}",
-        {"note": note, "was": found.status.value, **restored.as_dict()},
+        f"outcome:{row.id}",
+        {"note": note, "was": row.status.value, **restored.as_dict()},
     )
-    if restored.has(found.owner_id):
+    if restored.has(row.owner_id):
         approval_engine.tell(
             ctx,
-            f"agent:{found.owner_id}",
-            f"Reopened: {found.title}",
-            f"{ctx.actor.name} took the acceptance of {found.title!r} back, so you work again.\n\n"
+            f"agent:{row.owner_id}",
+            f"Reopened: {row.title}",
+            f"{ctx.actor.name} took the acceptance of {row.title!r} back, so you work again.\n\n"
             f"{note}",
         )
-    return {**views.outcome(lookup.known_outcome(ctx, found.id), ctx.now), **restored.as_dict()}
+    return {**views.outcome(lookup.known_outcome(ctx, row.id), ctx.now), **restored.as_dict()}
 
 
 @query(
@@ -365,40 +365,42 @@ def reopen(
 )
 def show(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeInFullShape:
     """An outcome with what it is for, what it consists of, and what happened to it."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, row)
     happened = ctx.tx.all(
-        event_log.NEWEST_ON, resource=f"outcome:{found.id}", limit=MOST_HISTORY_SHOWN
+        event_log.NEWEST_ON, resource=f"outcome:{row.id}", limit=MOST_HISTORY_SHOWN
     )
-    hired = lookup.agent_row(ctx, found.id)
+    hired = lookup.agent_row(ctx, row.id)
     return {
-        **_view(ctx, found, hired),
-        "submissions": submissions.shown(ctx, found),
-        "waits": [waits.view(ctx, one) for one in waits.of_outcome(ctx, found.id)],
-        "would_end": _would_end(ctx, found),
-        "description": documents.prose(ctx, found.id),
-        "parents": _briefly(ctx.tx.all(statements.PARENTS, outcome=found.id)),
+        **_view(ctx, row, hired),
+        "submissions": submissions.shown(ctx, row),
+        "waits": [waits.view(ctx, wait) for wait in waits.of_outcome(ctx, row.id)],
+        "would_end": _would_end(ctx, row),
+        "description": documents.prose(ctx, row.id),
+        "parents": _briefly(ctx.tx.all(statements.PARENTS, outcome=row.id)),
         "children": _briefly(
-            ctx.tx.all(statements.CHILDREN, outcome=found.id, limit=MOST_CHILDREN_SHOWN)
+            ctx.tx.all(statements.CHILDREN, outcome=row.id, limit=MOST_CHILDREN_SHOWN)
         ),
-        "blocked_by": _briefly(ctx.tx.all(statements.BLOCKERS, outcome=found.id)),
+        "blocked_by": _briefly(ctx.tx.all(statements.BLOCKERS, outcome=row.id)),
         "history": [views.happening(event) for event in happened],
-        "wish": _wish(ctx, found),
+        "wish": _wish(ctx, row),
     }
 
 
 def _wish(ctx: Context, outcome: Outcome) -> shapes.OriginShape | None:
     """Return the letter that an outcome came of, for people."""
     letter = origins.of_outcome(ctx, outcome.id) if ctx.actor.kind is ActorKind.USER else None
-    found = None if letter is None else lookup.message_row(ctx, letter)
-    return None if found is None else {"message_id": found.id, "subject": found.subject}
+    message = None if letter is None else lookup.message_row(ctx, letter)
+    return None if message is None else {"message_id": message.id, "subject": message.subject}
 
 
 def _would_end(ctx: Context, outcome: Outcome) -> list[shapes.NamedShape]:
     """Return the agents that end when the outcome is accepted or closed."""
     if not outcome.delegated or outcome.status is not OutcomeStatus.OPEN:
         return []
-    return [{"id": one.id, "name": one.name} for one in outcome_ending.would_end(ctx, outcome)]
+    return [
+        {"id": agent.id, "name": agent.name} for agent in outcome_ending.would_end(ctx, outcome)
+    ]
 
 
 @query(
@@ -408,11 +410,11 @@ def history(
     ctx: Context, *, outcome: OutcomeRef, before: int, limit: int = 100
 ) -> list[shapes.NumberedHappeningShape]:
     """Events of an outcome, newest first."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, row)
     happened = ctx.tx.all(
         event_log.ON_BEFORE,
-        resource=f"outcome:{found.id}",
+        resource=f"outcome:{row.id}",
         before=before,
         refused_too=True,
         limit=limit,
@@ -454,13 +456,13 @@ def listing(
     if actionable:
         if whose is None:
             raise BadInput("Whose actionable outcomes?", "Name the owner.")
-        found = ctx.tx.all(statements.ACTIONABLE, owner=whose, limit=limit)
+        outcomes = ctx.tx.all(statements.ACTIONABLE, owner=whose, limit=limit)
     elif stale:
-        found = ctx.tx.all(
+        outcomes = ctx.tx.all(
             due.STALE, owner=whose, reviews=len(after_run.reviews_of(ctx)), after=after, limit=limit
         )
     else:
-        found = ctx.tx.all(
+        outcomes = ctx.tx.all(
             statements.OUTCOMES,
             after=after,
             owner=whose,
@@ -469,7 +471,7 @@ def listing(
             limit=limit,
         )
     hired = {agent.id: agent for agent in ctx.tx.all(agent_statements.AWAITING_APPROVAL)}
-    return [_view(ctx, one, hired.get(AgentId(one.id))) for one in found]
+    return [_view(ctx, outcome, hired.get(AgentId(outcome.id))) for outcome in outcomes]
 
 
 def _view(ctx: Context, outcome: Outcome, hired: Agent | None) -> shapes.OutcomeShape:
@@ -531,7 +533,7 @@ def disconnect(ctx: Context, parent: str, child: str) -> None:
 
 
 def has_edge(ctx: Context, parent: str, child: str) -> bool:
-    return any(found.id == parent for found in ctx.tx.all(statements.PARENTS, outcome=child))
+    return any(row.id == parent for row in ctx.tx.all(statements.PARENTS, outcome=child))
 
 
 def insert_below(ctx: Context, outcome: Outcome, new: Outcome) -> None:
@@ -558,7 +560,8 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
         raise BadInput("An outcome needs a reason.", "Name at least one parent.")
     before = {parent.id: parent for parent in ctx.tx.all(statements.PARENTS, outcome=outcome.id)}
     after = {
-        found.id: found for found in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
+        parent.id: parent
+        for parent in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
     }
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
@@ -574,7 +577,8 @@ def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> l
         blocker.id: blocker for blocker in ctx.tx.all(statements.BLOCKERS, outcome=outcome.id)
     }
     after = {
-        found.id: found for found in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
+        blocker.id: blocker
+        for blocker in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
     }
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_BLOCKER, outcome=outcome.id, blocker=gone)
@@ -585,7 +589,7 @@ def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> l
     return sorted(after)
 
 
-def _briefly(found: Iterable[Outcome]) -> list[shapes.BriefOutcomeShape]:
+def _briefly(outcomes: Iterable[Outcome]) -> list[shapes.BriefOutcomeShape]:
     return [
         {
             "id": outcome.id,
@@ -593,7 +597,7 @@ def _briefly(found: Iterable[Outcome]) -> list[shapes.BriefOutcomeShape]:
             "status": outcome.status.value,
             "owner_id": outcome.owner_id,
         }
-        for outcome in found
+        for outcome in outcomes
     ]
 
 
@@ -603,9 +607,9 @@ def _unique(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _each(found: Iterable[Outcome]) -> list[Outcome]:
+def _each(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Return each outcome once."""
-    return list({outcome.id: outcome for outcome in found}.values())
+    return list({outcome.id: outcome for outcome in outcomes}.values())
 
 
 def _deferral(text: object) -> Micros | None:

@@ -35,11 +35,11 @@ def close(
     ctx: Context, outcome: Outcome, status: SubmissionStatus, note: str | None = None
 ) -> Submission | None:
     """End the open submission of an outcome, if there is one, and the wait for its verdict."""
-    found = handed_in(ctx, outcome)
-    if found is not None:
-        end(ctx, found, status, note)
-        waits.end(ctx, WaitKind.SUBMISSION, found.id)
-    return found
+    submission = handed_in(ctx, outcome)
+    if submission is not None:
+        end(ctx, submission, status, note)
+        waits.end(ctx, WaitKind.SUBMISSION, submission.id)
+    return submission
 
 
 def end(
@@ -63,5 +63,5 @@ def judge_of(outcome: Outcome, owner: Agent) -> tuple[AgentId | None, UserId | N
 
 def shown(ctx: Context, outcome: Outcome) -> list[shapes.SubmissionShape]:
     """The submissions, newest first."""
-    found = ctx.tx.all(statements.SUBMISSIONS_OF, outcome=outcome.id, limit=MOST_SHOWN)
-    return [views.submission(one) for one in found]
+    submissions = ctx.tx.all(statements.SUBMISSIONS_OF, outcome=outcome.id, limit=MOST_SHOWN)
+    return [views.submission(submission) for submission in submissions]

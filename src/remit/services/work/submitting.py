@@ -50,17 +50,17 @@ def submit(
     note: Annotated[Remark, Help("Result, in words", model=True)] = "",
 ) -> shapes.SubmittedOutcomeShape:
     """Hand in a mandate, or an outcome that was delegated to the caller; it waits for a verdict."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_SUBMIT, found)
-    _check_can_be_judged(ctx, found)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_SUBMIT, row)
+    _check_can_be_judged(ctx, row)
     shown = submissions.evidence(ctx, evidence)
-    decision = require_outcome(ctx, Action.OUTCOME_SUBMIT, found)
-    owner = lookup.known_agent(ctx, found.owner_id)
-    judge, person = submissions.judge_of(found, owner)
-    made = Submission(
+    decision = require_outcome(ctx, Action.OUTCOME_SUBMIT, row)
+    owner = lookup.known_agent(ctx, row.owner_id)
+    judge, person = submissions.judge_of(row, owner)
+    submission = Submission(
         id=SubmissionId(ctx.ids.new()),
-        company_id=found.company_id,
-        outcome_id=found.id,
+        company_id=row.company_id,
+        outcome_id=row.id,
         agent_id=owner.id,
         note=note,
         evidence=json.dumps(shown),
@@ -70,20 +70,26 @@ def submit(
         created_at=ctx.now,
         ended_at=None,
     )
-    ctx.tx.add(made)
+    ctx.tx.add(submission)
     wait = waits.begin(
-        ctx, WaitKind.SUBMISSION, made.id, owner.id, to_agent=judge, to_user=person, about=[found]
+        ctx,
+        WaitKind.SUBMISSION,
+        submission.id,
+        owner.id,
+        to_agent=judge,
+        to_user=person,
+        about=[row],
     )
-    waking.moved(ctx, found)
+    waking.moved(ctx, row)
     ctx.record(
         "outcome.submit",
-        f"outcome:{found.id}",
-        {"submission": made.id, "evidence": shown, "to": judge or person},
+        f"outcome:{row.id}",
+        {"submission": submission.id, "evidence": shown, "to": judge or person},
         decision,
     )
     if judge is not None:
-        _ask_for_verdict(ctx, found, owner, made, judge)
-    return {**_view(ctx, found), **cycles.told(ctx, wait)}
+        _ask_for_verdict(ctx, row, owner, submission, judge)
+    return {**_view(ctx, row), **cycles.told(ctx, wait)}
 
 
 @command(
@@ -108,33 +114,33 @@ def send_back(
     note: Annotated[Reason, Help("Missing parts", model=True)],
 ) -> shapes.JudgedOutcomeShape:
     """Not yet: what was handed in goes back to its owner, with what is missing."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    decision = require_outcome(ctx, Action.OUTCOME_FINISH, found)
-    handed_in = submissions.close(ctx, found, SubmissionStatus.RETURNED, note)
+    row = lookup.find(ctx, OUTCOME, outcome)
+    decision = require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    handed_in = submissions.close(ctx, row, SubmissionStatus.RETURNED, note)
     if handed_in is None:
         raise Conflict(
             "Nobody has handed it in.",
             "Write to its owner (mail_send), or change the outcome (outcome_update).",
             code="not_submitted",
         )
-    count = ctx.tx.one(statements.COUNT_RETURNS, outcome=found.id) or 0
+    count = ctx.tx.one(statements.COUNT_RETURNS, outcome=row.id) or 0
     ctx.record(
         "outcome.return",
-        f"outcome:{found.id}",
+        f"outcome:{row.id}",
         {"submission": handed_in.id, "note": note, "returns": count},
         decision,
     )
     approval_engine.tell(
         ctx,
-        f"agent:{found.owner_id}",
-        f"Not yet: {found.title}"[:LONGEST_SUBJECT],
-        f"{ctx.actor.name} sends back what you handed in for {found.title!r} "
-        f"(outcome:{found.id}):\n\n{note}\n\n"
+        f"agent:{row.owner_id}",
+        f"Not yet: {row.title}"[:LONGEST_SUBJECT],
+        f"{ctx.actor.name} sends back what you handed in for {row.title!r} "
+        f"(outcome:{row.id}):\n\n{note}\n\n"
         "Hand it in again with outcome_submit when that is done.",
     )
     if count == RETURNS_TOLD:
-        _tell_above_judge(ctx, found, count)
-    return _view(ctx, found)
+        _tell_above_judge(ctx, row, count)
+    return _view(ctx, row)
 
 
 def _check_can_be_judged(ctx: Context, outcome: Outcome) -> None:
@@ -162,12 +168,12 @@ def _check_can_be_judged(ctx: Context, outcome: Outcome) -> None:
 
 
 def _ask_for_verdict(
-    ctx: Context, outcome: Outcome, owner: Agent, made: Submission, judge: AgentId
+    ctx: Context, outcome: Outcome, owner: Agent, submission: Submission, judge: AgentId
 ) -> None:
-    files = "".join(f"\n- kb://{file['id']}" for file in json.loads(made.evidence))
+    files = "".join(f"\n- kb://{file['id']}" for file in json.loads(submission.evidence))
     lines = [f"{owner.name} hands in {outcome.title!r} (outcome:{outcome.id})."]
-    if made.note:
-        lines += ["", made.note]
+    if submission.note:
+        lines += ["", submission.note]
     lines += ["", f"Evidence:{files}" if files else "Without evidence.", ""]
     lines.append(
         "Look at it, then accept it with outcome_complete, or send it back with outcome_return and "
@@ -178,7 +184,7 @@ def _ask_for_verdict(
         f"agent:{judge}",
         f"To judge: {outcome.title}"[:LONGEST_SUBJECT],
         "\n".join(lines),
-        attachments=[file["id"] for file in json.loads(made.evidence)],
+        attachments=[file["id"] for file in json.loads(submission.evidence)],
     )
 
 

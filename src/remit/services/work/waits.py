@@ -128,7 +128,7 @@ def sentence(ctx: Context, waiting: list[Wait]) -> str:
     """Sentences on whom an agent waits for, for what and since when, along the chain of waits."""
     first = waiting[0]
     more = f", and for {len(waiting) - 1} more" if len(waiting) > 1 else ""
-    said = (
+    text = (
         f"It waits for {awaited(ctx, first)} {_WHAT[first.kind]} since {to_iso(first.since)}{more}."
     )
     seen = {first.agent_id}
@@ -139,9 +139,9 @@ def sentence(ctx: Context, waiting: list[Wait]) -> str:
         if not following:
             break
         following_for = awaited(ctx, following[0])
-        said += f" {_name(ctx, here)} waits for {following_for} {_WHAT[following[0].kind]}."
+        text += f" {_name(ctx, here)} waits for {following_for} {_WHAT[following[0].kind]}."
         here = following[0].awaited_agent_id
-    return said
+    return text
 
 
 def briefly(ctx: Context, wait: Wait) -> str:
@@ -205,8 +205,8 @@ def waiting_for_you(ctx: Context, wait: Wait) -> str:
 
 
 def _name(ctx: Context, agent: str) -> str:
-    found = ctx.tx.one(agent_statements.AGENT, agent=agent)
-    return found.name if found else agent
+    row = ctx.tx.one(agent_statements.AGENT, agent=agent)
+    return row.name if row else agent
 
 
 def forget_moved(ctx: Context, agent: str) -> None:
@@ -262,14 +262,14 @@ def concerned(ctx: Context, agent: str) -> list[Outcome]:
     """Return the outcomes that a wait holds up by default: those that the run was started for, or
     else all that its agent could work on."""
     actionable = {
-        one.id: one
-        for one in ctx.tx.all(outcome_statements.ACTIONABLE, owner=agent, limit=MOST_CONCERNED)
-        if one.kind is OutcomeKind.WORK
+        outcome.id: outcome
+        for outcome in ctx.tx.all(outcome_statements.ACTIONABLE, owner=agent, limit=MOST_CONCERNED)
+        if outcome.kind is OutcomeKind.WORK
     }
     run = ctx.tx.one(run_statements.RUN, run=ctx.actor.run_id) if ctx.actor.run_id else None
     started_for = json.loads(run.outcome_ids) if run is not None else []
-    found = [actionable[outcome] for outcome in started_for if outcome in actionable]
-    return found or list(actionable.values())
+    outcomes = [actionable[outcome_id] for outcome_id in started_for if outcome_id in actionable]
+    return outcomes or list(actionable.values())
 
 
 def own(outcome: Outcome, agent: str) -> list[Outcome]:
@@ -291,5 +291,5 @@ def reminders(ctx: Context, agent: str | None) -> tuple[Micros, ...]:
 def _is_person(ctx: Context, agent: str | None) -> bool:
     if agent is None:
         return True
-    found = ctx.tx.one(agent_statements.AGENT, agent=agent)
-    return found is None or found.adapter_type == HUMAN
+    row = ctx.tx.one(agent_statements.AGENT, agent=agent)
+    return row is None or row.adapter_type == HUMAN
