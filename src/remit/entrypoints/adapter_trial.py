@@ -34,10 +34,10 @@ async def tried(
                 "Give that adapter without adapterConfig, or leave agentId out.",
             )
         config = settings["adapter_config"]
-    found = await threads.CHECKS.run(checks.check, adapter, config, app.settings.home)
-    if not (try_out and found.usable):
-        return found, None
-    return found, await _asked(app, company_id, adapter, config or {})
+    check = await threads.CHECKS.run(checks.check, adapter, config, app.settings.home)
+    if not (try_out and check.usable):
+        return check, None
+    return check, await _asked(app, company_id, adapter, config or {})
 
 
 async def _asked(app: App, company: str, adapter: str, config: Mapping[str, Any]) -> Tried | None:

@@ -24,16 +24,16 @@ _USES: Final = {
 _LONGEST: Final = 200
 
 
-def asks_for(one: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
+def asks_for(request: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
     """Describe a request in one short line; `called` maps resources to their names."""
-    words = _words(one, called or {})
+    words = _words(request, called or {})
     plain = " ".join("".join(char if char.isprintable() else " " for char in words).split())
     return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
 
 
-def _words(one: Mapping[str, Any], called: Mapping[str, str]) -> str:
-    payload = one["payload"]
-    match one["type"]:
+def _words(request: Mapping[str, Any], called: Mapping[str, str]) -> str:
+    payload = request["payload"]
+    match request["type"]:
         case "hire_agent":
             title = f" ({payload['title']})" if payload.get("title") else ""
             return f"hire {payload.get('name')} as {payload.get('role')}{title}"
@@ -56,21 +56,21 @@ def _use(payload: Mapping[str, Any], called: Mapping[str, str]) -> str:
     return _USES[action].format(name.removeprefix("agent:"))
 
 
-def asks_to(one: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
+def asks_to(request: Mapping[str, Any], called: Mapping[str, str] | None = None) -> str:
     """Describe a request as the continuation of "Somebody asks to"."""
-    words = asks_for(one, called)
-    if one["type"] in ("hire_agent", "config_change"):
+    words = asks_for(request, called)
+    if request["type"] in ("hire_agent", "config_change"):
         return words
-    if one["type"] == "capability_use" and one["payload"].get("action") in _USES:
+    if request["type"] == "capability_use" and request["payload"].get("action") in _USES:
         return words
-    if one["type"] == "budget":
+    if request["type"] == "budget":
         return f"have {words}"
     return f"be allowed: {words}"
 
 
-def monthly(one: Mapping[str, Any]) -> str:
+def monthly(fields: Mapping[str, Any]) -> str:
     """A monthly budget in words; nothing if there is none."""
-    cents, tokens = one.get("budgetMonthlyCents"), one.get("budgetMonthlyTokens")
+    cents, tokens = fields.get("budgetMonthlyCents"), fields.get("budgetMonthlyTokens")
     parts = [dollars(cents / 100)] if isinstance(cents, int) else []
     parts += [f"{tokens:,} tokens"] if isinstance(tokens, int) else []
     return f"{' and '.join(parts)} a month" if parts else ""

@@ -14,5 +14,5 @@ async def asked(app: App, who: Caller, company: str | None, binding: str) -> dic
         return {"usable": False, "sentence": bindings.HELD, "next_step": bindings.HELD_STEP}
     about = {"kind": allowed["kind"], "binding": allowed["id"]}
     claimed = await app.gate(as_system(), channels.posted, **about)
-    found = await app.connector.probe(cast(ConnectionShape, claimed))
-    return {"usable": found.usable, "sentence": found.sentence, "next_step": found.next_step}
+    check = await app.connector.probe(cast(ConnectionShape, claimed))
+    return {"usable": check.usable, "sentence": check.sentence, "next_step": check.next_step}

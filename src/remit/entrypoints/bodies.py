@@ -249,19 +249,19 @@ def _values(body: bytes, most: int) -> int:
 
 def _separators(body: bytes, start: int, end: int, most: int) -> int:
     """Count commas and opening brackets: n values in a list or an object have n - 1 and one."""
-    found = 0
-    while start < end and found <= most:
+    count = 0
+    while start < end and count <= most:
         stop = min(start + _WINDOW, end)
-        found += sum(body.count(mark, start, stop) for mark in (b",", b"[", b"{"))
+        count += sum(body.count(mark, start, stop) for mark in (b",", b"[", b"{"))
         start = stop
-    return found
+    return count
 
 
 def _behind_string(body: bytes, start: int) -> int:
     here, size = start, len(body)
     while here < size:
-        found = _IN_STRING.match(body, here, here + _WINDOW)
-        end = found.end() if found is not None else here
+        match = _IN_STRING.match(body, here, here + _WINDOW)
+        end = match.end() if match is not None else here
         if body[end : end + 1] == b'"':
             return end + 1
         if end == here:

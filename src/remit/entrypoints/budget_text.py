@@ -17,43 +17,43 @@ def amount(kind: str, value: int | None) -> str:
     return dollars(value / _DOLLAR)
 
 
-def lines(one: Mapping[str, Any]) -> list[str]:
+def lines(budget: Mapping[str, Any]) -> list[str]:
     """An agent's budgets, in words."""
-    said = []
+    sentences = []
     for kind in KINDS:
-        side = one[kind]
+        side = budget[kind]
         paid = side["paidBy"]
         if paid is None:
             spent = amount(kind, side["spentByItself"])
-            said.append(f"{kind}: no limit; {spent} spent this month")
+            sentences.append(f"{kind}: no limit; {spent} spent this month")
             continue
-        if paid["agentId"] != one["agentId"]:
+        if paid["agentId"] != budget["agentId"]:
             left = amount(kind, side["left"])
-            said.append(f"{kind}: lives on {paid['name']}'s budget, {left} left")
+            sentences.append(f"{kind}: lives on {paid['name']}'s budget, {left} left")
             continue
         parts = [f"{amount(kind, side['left'])} left"]
         if side["limit"] is not None:
             parts.append(f"of {amount(kind, side['limit'])} a month")
-        said.append(f"{kind}: {' '.join(parts)}")
+        sentences.append(f"{kind}: {' '.join(parts)}")
         for name, words in (
             ("spent", "spent"),
             ("reserved", "reserved for those below"),
             ("setAside", "set aside for outcomes that were handed over"),
         ):
             if side[name]:
-                said.append(f"  {amount(kind, side[name])} {words}")
-        said += [
-            f"  {amount(kind, one['left'])} of {amount(kind, one['amount'])} "
-            f"left for outcome {one['outcomeId']}"
-            for one in side["reservations"]
+                sentences.append(f"  {amount(kind, side[name])} {words}")
+        sentences += [
+            f"  {amount(kind, reservation['left'])} of {amount(kind, reservation['amount'])} "
+            f"left for outcome {reservation['outcomeId']}"
+            for reservation in side["reservations"]
         ]
-    return said
+    return sentences
 
 
-def limits(one: Mapping[str, Any]) -> list[str]:
+def limits(budget: Mapping[str, Any]) -> list[str]:
     """The company's limits that hold for an agent, and how much is used."""
-    now = one["limits"]
-    said = [
+    now = budget["limits"]
+    sentences = [
         (
             f"limits: {_most(now['agentRunsPerHour'])} runs an hour, "
             f"{_most(now['agentTokensPerDay'])} tokens a day ({now['tokensToday']:,} today)"
@@ -62,21 +62,21 @@ def limits(one: Mapping[str, Any]) -> list[str]:
     if now["companyCentsPerDay"] is not None:
         spent = amount("money", now["companyMoneyToday"])
         most = amount("money", now["companyCentsPerDay"] * 10_000)
-        said.append(f"  the company has spent {spent} of {most} today")
+        sentences.append(f"  the company has spent {spent} of {most} today")
     if now["heldUntil"] is not None:
-        said.append(f"  it is not started before {now['heldUntil']}")
-    return said
+        sentences.append(f"  it is not started before {now['heldUntil']}")
+    return sentences
 
 
 def _most(limit: int | None) -> str:
     return "any number of" if limit is None else f"{limit:,}"
 
 
-def short(one: Mapping[str, Any]) -> str:
+def short(budget: Mapping[str, Any]) -> str:
     """Return one line for a table: the rest of each budget and its limit."""
     parts = []
     for kind in KINDS:
-        side = one[kind]
+        side = budget[kind]
         if side["limit"] is not None:
             after = " tokens" if kind == "tokens" else ""
             of = amount(kind, side["limit"])

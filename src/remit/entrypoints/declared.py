@@ -26,9 +26,9 @@ def chosen(verb: Verb[..., Any], without: Iterable[str]) -> list[Field]:
     """Return the parameters that a caller gives; those that begin with `new_` are internal."""
     hidden = set(without)
     return [
-        one
-        for one in verb.fields.values()
-        if one.name not in hidden and not one.name.startswith("new_")
+        field
+        for field in verb.fields.values()
+        if field.name not in hidden and not field.name.startswith("new_")
     ]
 
 
@@ -42,31 +42,31 @@ def model(
     model_only: bool = False,
 ) -> type[BaseModel]:
     """Make a Pydantic model whose fields are parameters, under the surface's names for them."""
-    made: dict[str, Any] = {}
-    for one in fields:
-        kind = kind_of(one)
-        said = for_model(one) if model_only else for_people(one)
-        usual: dict[str, Any] = {"alias": called(one.name), "description": said or None}
-        if not one.required:
-            usual |= _default(one)
-        made[one.name] = (kind | None if one.optional else kind, PydanticField(**usual))
-    return create_model(name, __base__=base, **made)
+    definitions: dict[str, Any] = {}
+    for field in fields:
+        kind = kind_of(field)
+        description = for_model(field) if model_only else for_people(field)
+        usual: dict[str, Any] = {"alias": called(field.name), "description": description or None}
+        if not field.required:
+            usual |= _default(field)
+        definitions[field.name] = (kind | None if field.optional else kind, PydanticField(**usual))
+    return create_model(name, __base__=base, **definitions)
 
 
-def for_model(one: Field) -> str:
+def for_model(field: Field) -> str:
     """Description of a parameter for a model, in few tokens."""
-    return one.help.text.rstrip(".") if one.help is not None and one.help.model else ""
+    return field.help.text.rstrip(".") if field.help is not None and field.help.model else ""
 
 
-def for_people(one: Field) -> str:
-    said = [] if one.help is None else [one.help.text.rstrip(".")]
-    said += [f"null {mark.what}" for mark in one.marks if isinstance(mark, Cleared)]
-    return "; ".join(said) + "." if said else ""
+def for_people(field: Field) -> str:
+    sentences = [] if field.help is None else [field.help.text.rstrip(".")]
+    sentences += [f"null {mark.what}" for mark in field.marks if isinstance(mark, Cleared)]
+    return "; ".join(sentences) + "." if sentences else ""
 
 
-def _default(one: Field) -> dict[str, Any]:
+def _default(field: Field) -> dict[str, Any]:
     return (
         {"default_factory": list}
-        if one.kind is list and one.default == ()
-        else {"default": one.default}
+        if field.kind is list and field.default == ()
+        else {"default": field.default}
     )

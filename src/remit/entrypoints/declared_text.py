@@ -15,12 +15,12 @@ def read(text: str, called: str, *, is_json: bool | None = None) -> dict[str, An
     if is_json is None:
         is_json = text.lstrip().startswith("{")
     try:
-        found = _plain(json.loads(text) if is_json else tomllib.loads(text))
+        document = _plain(json.loads(text) if is_json else tomllib.loads(text))
     except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadInput(f"{called} cannot be read ({error}).", "Correct the file.") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise BadInput(f"{called} must hold an object.", "Write sections such as [[agents]].")
-    return found
+    return document
 
 
 def _plain(value: Any) -> Any:

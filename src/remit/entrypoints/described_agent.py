@@ -17,23 +17,28 @@ def describing(
 ) -> Callable[[type[M]], type[M]]:
     """Class decorator: put fields of an agent's description before the model's own. The name of a
     `new` agent is required; all other fields are optional."""
-    given: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for field in fields:
         name, kind, about = declare(field)
         required = new and field.holds is Holds.NAME
-        given[name] = (kind, ...) if required else (kind | None, about)
+        definitions[name] = (kind, ...) if required else (kind | None, about)
 
     def add(model: type[M]) -> type[M]:
-        made = create_model(
+        described_model = create_model(
             model.__name__,
             __base__=model,
             __doc__=model.__doc__,
             __module__=model.__module__,
-            **given,
+            **definitions,
         )
-        order = [*given, *(name for name in made.model_fields if name not in given)]
-        made.__pydantic_fields__ = {name: made.model_fields[name] for name in order}
-        made.model_rebuild(force=True)
-        return made
+        order = [
+            *definitions,
+            *(name for name in described_model.model_fields if name not in definitions),
+        ]
+        described_model.__pydantic_fields__ = {
+            name: described_model.model_fields[name] for name in order
+        }
+        described_model.model_rebuild(force=True)
+        return described_model
 
     return add

@@ -101,15 +101,17 @@ def _commands() -> Iterator[str]:
     yield from ("## Commands", "")
     for name, command in _each("remit", cli):
         arguments = [
-            one.make_metavar(click.Context(command))
-            for one in command.params
-            if isinstance(one, click.Argument)
+            argument.make_metavar(click.Context(command))
+            for argument in command.params
+            if isinstance(argument, click.Argument)
         ]
         yield from (f"### {' '.join([name, *arguments])}", "", command.get_short_help_str(200))
-        for one in command.params:
-            if isinstance(one, click.Option) and one.expose_value:
-                names = ", ".join(f"`{opt}`" for opt in (*one.opts, *one.secondary_opts))
-                yield f"- {names} {one.help or ''}".rstrip()
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.expose_value:
+                names = ", ".join(
+                    f"`{opt}`" for opt in (*parameter.opts, *parameter.secondary_opts)
+                )
+                yield f"- {names} {parameter.help or ''}".rstrip()
         yield ""
 
 
@@ -157,7 +159,7 @@ def _field(
 def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
     if "$ref" in schema:
         return _resolved(definitions.get(schema["$ref"].rpartition("/")[2], {}), definitions)
-    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
     if len(choices) == 1:
         return _resolved(choices[0], definitions)
     return schema
@@ -184,22 +186,22 @@ def commands() -> str:
     table: dict[str, list[dict[str, Any]]] = {}
     for verb, surface in declared(AsCommand):
         group, name = surface.name.split()
-        routes = [one for one in verb.surfaces if isinstance(one, AsRoute)]
+        routes = [route for route in verb.surfaces if isinstance(route, AsRoute)]
         # The route in the named company first; the other is for any company.
-        routes.sort(key=lambda one: "{companyId}" not in one.path)
+        routes.sort(key=lambda route: "{companyId}" not in route.path)
         hidden = {*surface.without, *routes[0].without, "company"}
         if routes[0].page:
             hidden |= {"after", "before", "limit"}
-        parameters = [_parameter(one, surface, routes[0]) for one in chosen(verb, hidden)]
+        parameters = [_parameter(field, surface, routes[0]) for field in chosen(verb, hidden)]
         entry = {
             "name": name,
             "help": surface.words or verb.words,
             "said": surface.said,
             "method": routes[0].method,
-            "paths": [one.path for one in routes],
+            "paths": [route.path for route in routes],
             "is_list": bool(routes[0].page),
-            "has_body": any(one["in"] == "body" for one in parameters),
-            "parameters": sorted(parameters, key=lambda one: one["in"] != "path"),
+            "has_body": any(parameter["in"] == "body" for parameter in parameters),
+            "parameters": sorted(parameters, key=lambda parameter: parameter["in"] != "path"),
         }
         table.setdefault(group, []).append(entry)
     # One command a line, so that a change is one line of a diff.
@@ -225,21 +227,21 @@ def overview() -> str:
 _ALWAYS = ("name", "field", "in")
 
 
-def _parameter(one: Field, surface: AsCommand, route: AsRoute) -> dict[str, Any]:
-    inner = one.entries or one
-    in_path = route.in_path.get(one.name)
-    said = surface.spelled.get(one.name) or (in_path if in_path == "id" else one.name)
+def _parameter(field: Field, surface: AsCommand, route: AsRoute) -> dict[str, Any]:
+    inner = field.entries or field
+    in_path = route.in_path.get(field.name)
+    name = surface.spelled.get(field.name) or (in_path if in_path == "id" else field.name)
     described = {
-        "name": said,
-        "field": route.called(one.name),
+        "name": name,
+        "field": route.called(field.name),
         "in": "path" if in_path else "query" if route.method in ("GET", "DELETE") else "body",
-        "required": one.required or in_path is not None,
-        "many": one.entries is not None,
+        "required": field.required or in_path is not None,
+        "many": field.entries is not None,
         "kind": inner.kind.__name__,
-        "flag": one.kind is bool and not one.optional,
+        "flag": field.kind is bool and not field.optional,
         "words": list(inner.words),
         "of": inner.reference.kind if inner.reference else "",
-        "help": for_people(one),
+        "help": for_people(field),
     }
     return {key: value for key, value in described.items() if value or key in _ALWAYS}
 

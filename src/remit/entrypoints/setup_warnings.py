@@ -27,12 +27,12 @@ async def of(app: App, adapter: object, config: object) -> Warned | None:
         return None
     settings = config if isinstance(config, Mapping) else None
     try:
-        found = await threads.CHECKS.run(checks.check, adapter, settings, app.settings.home)
+        check = await threads.CHECKS.run(checks.check, adapter, settings, app.settings.home)
     except RemitError:
         return None  # invalid settings are refused when they are stored
-    if found.usable:
+    if check.usable:
         return None
-    return {"sentence": found.sentence, "next_step": found.next_step}
+    return {"sentence": check.sentence, "next_step": check.next_step}
 
 
 async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,12 +43,12 @@ async def of_hire(app: App, answer: dict[str, Any], described: Mapping[str, Any]
     adapter, config = described["adapter_type"], described.get("adapter_config")
     if "command" in (config or {}):
         return answer
-    found = await of(app, adapter, config)
-    if found is None:
+    warning = await of(app, adapter, config)
+    if warning is None:
         return answer
     name = answer["agent"]["name"]
-    said = f"{name} cannot work yet: {found['sentence']} Next: {found['next_step']}"
-    return {**answer, "warning": said}
+    sentence = f"{name} cannot work yet: {warning['sentence']} Next: {warning['next_step']}"
+    return {**answer, "warning": sentence}
 
 
 async def of_document(
@@ -65,13 +65,13 @@ async def of_document(
     for agent in document.get("agents", ()):
         if agent.get("name") not in new:
             continue
-        asked = agent.get("adapterType"), agent.get("adapterConfig")
-        key = json.dumps(asked, sort_keys=True, default=str)
+        setup = agent.get("adapterType"), agent.get("adapterConfig")
+        key = json.dumps(setup, sort_keys=True, default=str)
         if key not in known:
             if len(known) >= MOST_CHECKED:
                 continue
-            known[key] = await of(app, *asked)
-        found = known[key]
-        if found is not None:
-            warned.append({"agent": agent["name"], **found})
+            known[key] = await of(app, *setup)
+        warning = known[key]
+        if warning is not None:
+            warned.append({"agent": agent["name"], **warning})
     return warned

@@ -47,7 +47,7 @@ def draw(graph: Mapping[str, Any], link: Callable[[str], str] | None = None) -> 
     placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
     drawn = [_line(placed.lines[edge], "line", "end") for edge in parts]
     drawn += [_line(placed.lines[edge], "line blocks", "start") for edge in blockers]
-    drawn += [_box(placed.boxes[one], node, link) for one, node in nodes.items()]
+    drawn += [_box(placed.boxes[node_id], node, link) for node_id, node in nodes.items()]
     return _page(placed, _heading(graph), drawn)
 
 
@@ -74,8 +74,8 @@ def embed(
             *(f'<path d="{_path(placed.lines[edge], 0)}"/>' for edge in blockers),
             "</g>",
             *(
-                _node(placed.boxes[one], node, link(one), f"{name}-box", one == here)
-                for one, node in nodes.items()
+                _node(placed.boxes[node_id], node, link(node_id), f"{name}-box", node_id == here)
+                for node_id, node in nodes.items()
             ),
             "</svg>",
         )
@@ -89,10 +89,10 @@ def _node(corner: Point, node: Mapping[str, Any], link: str, box: str, here: boo
     first, *more = rows
     lines = [f"<text>{_text(first)}</text>"]
     lines += [f'<text y="{15 * number}">{_text(row)}</text>' for number, row in enumerate(more, 1)]
-    said = f"{_said(node)} · {node['owner']}"
+    caption = f"{_said(node)} · {node['owner']}"
     if node.get("hidden"):
-        said = f"{said} · +{node['hidden']} below"
-    below = _cut(said, _ROW_LENGTH + 5)
+        caption = f"{caption} · +{node['hidden']} below"
+    below = _cut(caption, _ROW_LENGTH + 5)
     whole = f"<title>{_text(title)}</title>" if rows[-1].endswith("…") else ""
     kind = f"box {_status(node)} here" if here else f"box {_status(node)}"
     x, y = corner[0] + 12, corner[1] + 20
@@ -190,10 +190,10 @@ def _box(corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | No
         f'<text x="{x + 12:.1f}" y="{first + 15 * number:.1f}">{_text(row)}</text>'
         for number, row in enumerate(rows)
     ]
-    said = f"{_said(node)} · {node['owner']}"
+    caption = f"{_said(node)} · {node['owner']}"
     if node.get("hidden"):
-        said = f"{said} · +{node['hidden']} below"
-    below = _cut(said, _ROW_LENGTH + 5)
+        caption = f"{caption} · +{node['hidden']} below"
+    below = _cut(caption, _ROW_LENGTH + 5)
     box = (
         f"<g><title>{_text(node['title'])} ({_text(node['status'])})</title>"
         f'<rect class="box {_status(node)}" x="{x:.1f}" y="{y:.1f}" width="{_SIZES.width:.0f}"'

@@ -37,15 +37,15 @@ class Reading:
     def end(self, run: Mapping[str, Any]) -> list[Numbered]:
         """Return the rest of a finished run's output, and an entry about its end."""
         at = from_iso(run["completed_at"]) if run["completed_at"] else None
-        found = self._numbered(self._transcript.end(at))
+        rest = self._numbered(self._transcript.end(at))
         if run["final_response"] and not self._spoke:
-            found += self._numbered([Entry(EntryKind.SAID, run["final_response"], at=at)])
-        return [*found, *self._numbered([_end(run)])]
+            rest += self._numbered([Entry(EntryKind.SAID, run["final_response"], at=at)])
+        return [*rest, *self._numbered([_end(run)])]
 
     def _numbered(self, entries: list[Entry]) -> list[Numbered]:
         start = self._count + 1
         self._count += len(entries)
-        self._spoke = self._spoke or any(one.kind in _SPEAKS for one in entries)
+        self._spoke = self._spoke or any(entry.kind in _SPEAKS for entry in entries)
         return list(enumerate(entries, start))
 
 
@@ -54,7 +54,7 @@ def _end(run: Mapping[str, Any]) -> Entry:
     error = (run["error"] or "").rstrip(".")
     return Entry(
         EntryKind.END,
-        "; ".join(one for one in (error, denials(run["denied"])) if one),
+        "; ".join(reason for reason in (error, denials(run["denied"])) if reason),
         tokens_in=run["tokens_in"],
         tokens_out=run["tokens_out"],
         tokens_cached=run["tokens_cached"],
@@ -69,8 +69,8 @@ def _end(run: Mapping[str, Any]) -> Entry:
 
 def entries(ask: Ask, run: str) -> Iterator[Numbered]:
     """Yield all entries so far, from the beginning; with the end if the run has ended."""
-    found = ask(runs.show, run=run)
-    reading = Reading(found)
+    answer = ask(runs.show, run=run)
+    reading = Reading(answer)
     while True:
         page = ask(runs.log, run=run, after=reading.seen, limit=PIECES)
         for piece in page["pieces"]:
@@ -78,4 +78,4 @@ def entries(ask: Ask, run: str) -> Iterator[Numbered]:
         if len(page["pieces"]) < PIECES:
             break
     if not page["live"]:
-        yield from reading.end(found)
+        yield from reading.end(answer)

@@ -44,30 +44,30 @@ def _watch(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     began = time.monotonic()
     pause = _FIRST_PAUSE
-    said = ""
+    sentence = ""
     replies: dict[str, dict[str, Any]] = {}
     while True:
         trace = session.client.get(path("messages", message, "trace"))
-        for one in trace["replies"]:
-            if one["id"] not in replies:
-                replies[one["id"]] = _print(session, one["id"])
+        for reply in trace["replies"]:
+            if reply["id"] not in replies:
+                replies[reply["id"]] = _print(session, reply["id"])
         if trace["state"] in (*_ANSWERED, *_OVER):
             break
-        if trace["sentence"] != said:
-            said = trace["sentence"]
-            output.note(said)
-        left = None if timeout is None else timeout - (time.monotonic() - began)
-        if left is not None and left <= 0:
+        if trace["sentence"] != sentence:
+            sentence = trace["sentence"]
+            output.note(sentence)
+        remaining = None if timeout is None else timeout - (time.monotonic() - began)
+        if remaining is not None and remaining <= 0:
             break
-        time.sleep(pause if left is None else min(pause, left))
+        time.sleep(pause if remaining is None else min(pause, remaining))
         pause = min(1.5 * pause, _LONGEST_PAUSE)
     return trace, list(replies.values())
 
 
 def _print(session: Session, reply: str) -> dict[str, Any]:
     """Print one reply and mark it as read."""
-    found: dict[str, Any] = session.client.get(path("messages", reply))
-    shown = {name: value for name, value in found.items() if name not in ("thread", "trace")}
+    letter: dict[str, Any] = session.client.get(path("messages", reply))
+    shown = {name: value for name, value in letter.items() if name not in ("thread", "trace")}
     if not session.as_json:
         letters.draw_thread(session, [shown])
     if shown["unread"]:

@@ -175,8 +175,8 @@ class Client:
 
 
 def with_query(target: str, query: Mapping[str, object]) -> str:
-    given = {name: value for name, value in query.items() if value is not None}
-    return f"{target}?{urlencode(given)}" if given else target
+    parameters = {name: value for name, value in query.items() if value is not None}
+    return f"{target}?{urlencode(parameters)}" if parameters else target
 
 
 def _next_page(here: str, link: str | None) -> str | None:

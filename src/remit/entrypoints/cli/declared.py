@@ -36,31 +36,31 @@ def commands_of(group: Group) -> Iterator[Command]:
 
 @cache
 def _table() -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = json.loads(TABLE.read_text())
-    return found
+    table: dict[str, list[dict[str, Any]]] = json.loads(TABLE.read_text())
+    return table
 
 
 def _command(entry: Mapping[str, Any], group: Group) -> Command:
-    def carry_out(session: Session, /, **given: Any) -> None:
-        answer = _ask(session, entry, given)
+    def carry_out(session: Session, /, **arguments: Any) -> None:
+        answer = _ask(session, entry, arguments)
 
-        def show(one: View) -> None:
+        def show(view: View) -> None:
             if session.verbose or not entry["said"]:
-                (group.draw or _draw)(session, one)
+                (group.draw or _draw)(session, view)
             else:
-                output.say(output.shortened(cells.filled(session, one, entry["said"])))
+                output.say(output.shortened(cells.filled(session, view, entry["said"])))
             if group.more is not None:
-                output.say(*group.more(one))
+                output.say(*group.more(view))
 
         session.show(answer, show)
 
-    def list_(session: Session, /, limit: int, **given: Any) -> None:
-        address, values = _asked(session, entry, given)
+    def list_(session: Session, /, limit: int, **arguments: Any) -> None:
+        address, values = _asked(session, entry, arguments)
         row, empty = group.tables[entry["name"]]
         rows = session.listed(address, limit, **values["query"])
         session.show_table(rows, *row, empty=empty)
 
-    parameters = [_parameter(one) for one in entry["parameters"]]
+    parameters = [_parameter(parameter) for parameter in entry["parameters"]]
     if entry["is_list"]:
         parameters.append(click.Option(["--limit"], **LIMITED))
         return Command(entry["name"], callback=list_, params=parameters, help=entry["help"])
@@ -68,52 +68,60 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
 
 
 def _draw(_: Session, answer: View) -> None:
-    output.fields({name: one for name, one in answer.items() if not isinstance(one, list | dict)})
+    output.fields(
+        {name: value for name, value in answer.items() if not isinstance(value, list | dict)}
+    )
 
 
-def _parameter(one: Mapping[str, Any]) -> click.Parameter:
-    kind: click.ParamType[Any] = click.INT if one.get("kind") == "int" else click.STRING
+def _parameter(parameter: Mapping[str, Any]) -> click.Parameter:
+    kind: click.ParamType[Any] = click.INT if parameter.get("kind") == "int" else click.STRING
     metavar = None
-    if one.get("kind") == "dict":
+    if parameter.get("kind") == "dict":
         kind, metavar = JSON, "JSON|@FILE"
-    elif reference := REFERENCES.get(one.get("of", "")):
+    elif reference := REFERENCES.get(parameter.get("of", "")):
         kind, metavar = reference, reference.metavar
-    if one.get("required"):
-        return click.Argument([one["name"]], type=kind, metavar=metavar or one["name"].upper())
-    name = one["name"].replace("_", "-")
-    declared = [one["name"], f"--{name}"]
-    if one.get("flag"):
-        return click.Option(declared, is_flag=True, help=one.get("help"))
-    if one.get("kind") == "bool":
-        declared = [one["name"], f"--{name}/--not-{name}"]
-        return click.Option(declared, default=None, help=one.get("help"))
-    if one.get("words"):
-        return click.Option(declared, type=click.Choice(one["words"]), help=one.get("help"))
-    many = one.get("many", False)
-    return click.Option(declared, type=kind, multiple=many, metavar=metavar, help=one.get("help"))
+    if parameter.get("required"):
+        return click.Argument(
+            [parameter["name"]], type=kind, metavar=metavar or parameter["name"].upper()
+        )
+    name = parameter["name"].replace("_", "-")
+    declared = [parameter["name"], f"--{name}"]
+    if parameter.get("flag"):
+        return click.Option(declared, is_flag=True, help=parameter.get("help"))
+    if parameter.get("kind") == "bool":
+        declared = [parameter["name"], f"--{name}/--not-{name}"]
+        return click.Option(declared, default=None, help=parameter.get("help"))
+    if parameter.get("words"):
+        return click.Option(
+            declared, type=click.Choice(parameter["words"]), help=parameter.get("help")
+        )
+    many = parameter.get("many", False)
+    return click.Option(
+        declared, type=kind, multiple=many, metavar=metavar, help=parameter.get("help")
+    )
 
 
-def _ask(session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]) -> View:
+def _ask(session: Session, entry: Mapping[str, Any], arguments: Mapping[str, Any]) -> View:
     """Send a command's arguments to the route of its verb."""
     # Not needed for help, and slow.
     from remit.entrypoints.cli.client import with_query
 
-    address, values = _asked(session, entry, given)
+    address, values = _asked(session, entry, arguments)
     body = values["body"] if entry["has_body"] else None
-    found: View = session.client.send(entry["method"], with_query(address, values["query"]), body)
-    return found
+    answer: View = session.client.send(entry["method"], with_query(address, values["query"]), body)
+    return answer
 
 
 def _asked(
-    session: Session, entry: Mapping[str, Any], given: Mapping[str, Any]
+    session: Session, entry: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[str, dict[str, View]]:
     """Return the route's path, and the arguments by the place where they go: path, query or
     body."""
     values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
-    for one in entry["parameters"]:
-        value = given[one["name"]]
-        if value is not None and value != () and not (value is False and one.get("flag")):
-            values[one["in"]][one["field"]] = value
+    for parameter in entry["parameters"]:
+        value = arguments[parameter["name"]]
+        if value is not None and value != () and not (value is False and parameter.get("flag")):
+            values[parameter["in"]][parameter["field"]] = value
     places = entry["paths"]
     target = places[0] if session.is_company_named else places[-1]
     if "{companyId}" in target:

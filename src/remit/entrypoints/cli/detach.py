@@ -28,8 +28,8 @@ def start(settings: Settings, host: str, port: int, slots: int) -> Running:
     """Start the instance in a session of its own; return once it answers, raise if it fails."""
     prepare_home(settings)
     # Output of an instance that cannot even begin; afterwards it logs to remit.log.
-    said = settings.log_folder / "start.log"
-    descriptor = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    log = settings.log_folder / "start.log"
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as stream:
         child = subprocess.Popen(
             # -P: no file of the current folder is imported as a module.
@@ -45,11 +45,11 @@ def start(settings: Settings, host: str, port: int, slots: int) -> Running:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         if child.poll() is not None:
-            raise _failed(child.returncode, said)
-        found = process.holder(settings)
-        if found.pid == child.pid and found.url and _answers(found.url):
+            raise _failed(child.returncode, log)
+        holder = process.holder(settings)
+        if holder.pid == child.pid and holder.url and _answers(holder.url):
             child.returncode = 0  # it outlives this process, of which Popen would warn
-            return Running(child.pid, found.url)
+            return Running(child.pid, holder.url)
         time.sleep(_STEP_SECONDS)
     child.terminate()
     raise Unavailable(
@@ -70,9 +70,9 @@ def _answers(url: str) -> bool:
 def _failed(code: int, file: Path) -> RemitError:
     """Make an error of the last output of an instance that ended."""
     lines = file.read_text(errors="replace").splitlines()
-    said = [line.removeprefix("error: ").strip() for line in lines if line.strip()]
+    messages = [line.removeprefix("error: ").strip() for line in lines if line.strip()]
     step = f"See {file.parent}."
-    if said and said[-1].startswith("next: "):
-        step = said.pop().removeprefix("next: ")
-    sentence = " ".join(said[-_LAST_LINES:]) or f"It ended with status {code}."
+    if messages and messages[-1].startswith("next: "):
+        step = messages.pop().removeprefix("next: ")
+    sentence = " ".join(messages[-_LAST_LINES:]) or f"It ended with status {code}."
     return (Conflict if code == _CONFLICT else Unavailable)(sentence, step)

@@ -50,25 +50,27 @@ def _look(client: Client) -> FirstAgent:
     company = next(client.each(path("companies"), 1))
     here = ("companies", company["id"])
     agents = client.each(path(*here, "agents"), 100)
-    root = next((one for one in agents if one["reportsTo"] is None), None)
+    root = next((agent for agent in agents if agent["reportsTo"] is None), None)
     if root is None:
         return FirstAgent("ceo", False, f"{company['name']} has no agent yet.")
     name, type_ = root["name"], root["adapterType"]
     if type_ != WITHOUT_MODEL:
-        found = _test(client, company["id"], type_, agentId=root["id"])
-        if not found["usable"]:
-            return FirstAgent(name, False, f"{name} cannot work yet: {found['sentence']}")
+        check = _test(client, company["id"], type_, agentId=root["id"])
+        if not check["usable"]:
+            return FirstAgent(name, False, f"{name} cannot work yet: {check['sentence']}")
         model = root["adapterConfig"].get("model") if type_ == "llm" else None
         runs = f"{name} works with {model or type_} and is started by its mail."
         return FirstAgent(name, True, runs, company["id"], root["id"], type_)
     tried = {other: _test(client, company["id"], other) for other in WITH_MODEL}
-    for other, found in tried.items():
-        if found["usable"]:
+    for other, check in tried.items():
+        if check["usable"]:
             step = f"`remit agent set {name} adapterType={other}`"
             return FirstAgent(name, False, f"{name} has no model yet, but {step} gives it one.")
     if local := tried["llm"]["details"].get("local"):
         return FirstAgent(name, False, _offer(name, str(local), tried["llm"]))
-    installed = [one for one in tried.values() if one["details"].get("program")]
+    installed = [
+        adapter_check for adapter_check in tried.values() if adapter_check["details"].get("program")
+    ]
     missing = installed[0]["sentence"] if installed else "neither claude nor codex is installed."
     return FirstAgent(name, False, f"{name} has no model and only reads its mail: {missing}")
 

@@ -96,14 +96,14 @@ def show(
     try:
         for _ in _changes(session):
             session.forget()
-            found = _patiently(look)
+            entries = _patiently(look)
             if on_screen:
                 print(_CLEAR, end="")
-                draw(found)
+                draw(entries)
                 output.say("", "Watching; Ctrl-C ends it.")
-            elif shown is None or any(one not in shown for one in found):
-                _append(session, [one for one in found if one not in (shown or [])], draw)
-            shown = found
+            elif shown is None or any(entry not in shown for entry in entries):
+                _append(session, [entry for entry in entries if entry not in (shown or [])], draw)
+            shown = entries
             sys.stdout.flush()
     except KeyboardInterrupt:
         return
@@ -127,8 +127,8 @@ def _append(session: Session, entries: list[dict[str, Any]], draw: Draw) -> None
     if not session.as_json:
         draw(entries)
         return
-    for one in entries:
-        print(output.as_json(one, one_line=True))
+    for entry in entries:
+        print(output.as_json(entry, one_line=True))
 
 
 def _changes(session: Session) -> Iterator[None]:

@@ -135,9 +135,9 @@ class Root(Group):
         if entry is None:
             return None
         module = import_module(f"remit.entrypoints.cli.commands.{entry.module}")
-        found = vars(module).get(cmd_name.replace("-", "_")) or vars(module)[f"{cmd_name}_"]
-        assert isinstance(found, click.Command)
-        return found
+        command = vars(module).get(cmd_name.replace("-", "_")) or vars(module)[f"{cmd_name}_"]
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -18,10 +18,10 @@ def settings(model: str, url: str | None) -> dict[str, Any]:
 
     provider, _, name = model.partition("/")
     if provider in PROVIDERS and name:
-        found = {"provider": provider, "model": name}
+        config = {"provider": provider, "model": name}
     elif url is not None:
         # Names with a slash are common on such servers.
-        found = {"provider": "compatible", "model": model}
+        config = {"provider": "compatible", "model": model}
     else:
         raise BadInput(
             f"--model: {model[:80]!r} does not say who serves the model.",
@@ -29,8 +29,8 @@ def settings(model: str, url: str | None) -> dict[str, Any]:
             "answers with --model-url.",
         )
     if url is not None:
-        found["baseUrl"] = url
-    checked = registry.validate(ADAPTER, found)
+        config["baseUrl"] = url
+    checked = registry.validate(ADAPTER, config)
     looked = registry.check(ADAPTER, checked)
     if not looked.usable:
         raise Unsupported(looked.sentence, looked.next_step)
@@ -41,14 +41,14 @@ def give(client: Client, wanted: dict[str, Any]) -> None:
     """Configure the root agent of the first company to run with this model."""
     company = next(client.each(path("companies"), 1))
     agents = client.each(path("companies", company["id"], "agents"), 100)
-    root = next((one for one in agents if one["reportsTo"] is None), None)
+    root = next((agent for agent in agents if agent["reportsTo"] is None), None)
     if root is None or root["adapterType"] == "human":
         raise Conflict(
             f"{company['name']} has no root agent that a model could run.",
             "Give the model to another agent with `remit agent set`.",
         )
     now = root["adapterConfig"] if root["adapterType"] == ADAPTER else {}
-    kept = {key: one for key, one in now.items() if key not in ("provider", "model", "baseUrl")}
+    kept = {key: value for key, value in now.items() if key not in ("provider", "model", "baseUrl")}
     after = {**kept, **wanted}
     if root["adapterType"] != ADAPTER or after != now:
         body = {"adapterType": ADAPTER, "adapterConfig": after}

@@ -61,8 +61,8 @@ class Session:
 
     @cached_property
     def url(self) -> str:
-        found = self.url_option or self.settings.url or process.holder(self.settings).url
-        return (found or f"http://{DEFAULT_HOST}:{DEFAULT_PORT}").rstrip("/")
+        address = self.url_option or self.settings.url or process.holder(self.settings).url
+        return (address or f"http://{DEFAULT_HOST}:{DEFAULT_PORT}").rstrip("/")
 
     @cached_property
     def token(self) -> str | None:
@@ -102,15 +102,15 @@ class Session:
     def company(self) -> dict[str, Any]:
         """The company that was named, or the only one there is."""
         named = self.company_option or self.settings.company
-        mine = list(self.client.each(path("companies")))
-        if named is None and len(mine) == 1:
-            return dict(mine[0])
-        names = ", ".join(company["name"] for company in mine) or "none"
+        companies = list(self.client.each(path("companies")))
+        if named is None and len(companies) == 1:
+            return dict(companies[0])
+        names = ", ".join(company["name"] for company in companies) or "none"
         if named is None:
-            if not mine:
+            if not companies:
                 raise NotFound("You have no part in a company.", "Ask its board to add you.")
             raise BadInput(f"You have several companies: {names}.", "Say which with --company.")
-        return pick(mine, named, "company", f"You have: {names}.")
+        return pick(companies, named, "company", f"You have: {names}.")
 
     @property
     def is_company_named(self) -> bool:
@@ -124,8 +124,8 @@ class Session:
         name = text.removeprefix("agent:")
         if is_id(name) or not self.is_company_named:
             return name  # the instance looks it up in the only company of the caller
-        found = pick(self.agents, name, "agent", "See `remit agent list`.")
-        return str(found["id"])
+        agent = pick(self.agents, name, "agent", "See `remit agent list`.")
+        return str(agent["id"])
 
     def agent_id_ever(self, text: str) -> str:
         """Like `agent_id`, terminated agents included."""
@@ -141,8 +141,10 @@ class Session:
         """Agent with this name, or the last one that had it: names of terminated agents may be
         reused."""
         key = name_key(name.removeprefix("agent:"))
-        named = [one for one in self.agents_ever if name_key(one["name"]) == key]
-        return max(named, key=lambda one: (one["status"] != "terminated", one["id"]), default=None)
+        named = [agent for agent in self.agents_ever if name_key(agent["name"]) == key]
+        return max(
+            named, key=lambda agent: (agent["status"] != "terminated", agent["id"]), default=None
+        )
 
     @cached_property
     def agents_ever(self) -> list[dict[str, Any]]:
@@ -182,18 +184,18 @@ class Session:
 
     def listed(self, target: str, limit: int, **query: object) -> list[dict[str, Any]]:
         """Fetch a list up to the limit, 0 for all; note it if there is more."""
-        found = list(self.client.each(target, limit + 1 if limit else None, **query))
-        if limit and len(found) > limit:
+        entries = list(self.client.each(target, limit + 1 if limit else None, **query))
+        if limit and len(entries) > limit:
             output.note(f"Only the first {limit} are shown; --limit 0 shows all.")
-        return found[:limit] if limit else found
+        return entries[:limit] if limit else entries
 
-    def done(self, answer: Any, said: Iterable[str], draw: Callable[[Any], None]) -> None:
+    def done(self, answer: Any, sentences: Iterable[str], draw: Callable[[Any], None]) -> None:
         """Print the result of a change: its sentences or, with --json or --verbose, the whole
         answer."""
         if self.as_json or self.verbose:
             self.show(answer, draw)
         else:
-            output.say(*said)
+            output.say(*sentences)
 
     def confirm(self, command: str, ask: Callable[[], str], nothing: str) -> None:
         """Ask before an irreversible change; raise unless the answer is yes. --json cannot ask."""
@@ -215,19 +217,23 @@ class Session:
 
 
 def pick(
-    found: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
+    candidates: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
 ) -> dict[str, Any]:
     """Return the one entry with this name, or else the one whose id or short id begins with the
     text."""
-    entries = list(found)
+    entries = list(candidates)
     key = name_key(text)
-    named = [one for one in entries if key in (one["id"], name_key(one.get(called) or "")) and key]
+    named = [
+        entry
+        for entry in entries
+        if key in (entry["id"], name_key(entry.get(called) or "")) and key
+    ]
     if not named and looks_like_id(text):
         named = [entry for entry in entries if is_part_of(entry["id"], text)]
     if not named:
         raise NotFound(f"There is no {what} {text[:100]!r} here.", step)
     if len(named) > 1:
-        ids = [f"{one['id']} ({output.clean(one.get(called) or '')[:60]})" for one in named]
+        ids = [f"{entry['id']} ({output.clean(entry.get(called) or '')[:60]})" for entry in named]
         raise several(f"Several match {text[:100]!r}", ids)
     return named[0]
 
@@ -284,7 +290,7 @@ class AgentName(click.types.StringParamType):
     ) -> list[CompletionItem]:
         session = ctx.find_object(Session) or Session()
         try:
-            names = sorted(one["name"] for one in session.agents)
+            names = sorted(agent["name"] for agent in session.agents)
         except Exception:  # an error is reported when the command runs, not now
             return []
         finally:
@@ -301,17 +307,17 @@ class Reference(AgentName):
         self.find = find
         self.metavar = metavar
 
-    def found(self, session: Session, given: Any) -> Any:
+    def found(self, session: Session, reference: Any) -> Any:
         """Resolve a name, a partial id or a tuple of them to ids."""
-        if given is None:
+        if reference is None:
             return None
-        if isinstance(given, tuple):
-            return tuple(self.found(session, one) for one in given)
+        if isinstance(reference, tuple):
+            return tuple(self.found(session, text) for text in reference)
         if callable(self.find):
-            return self.find(session, given)
+            return self.find(session, reference)
         module, _, name = self.find.rpartition(".")
-        found = import_module(f"remit.entrypoints.cli.{module}")
-        return getattr(found, name)(session, given)
+        resolver_module = import_module(f"remit.entrypoints.cli.{module}")
+        return getattr(resolver_module, name)(session, reference)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -339,12 +345,12 @@ class Inline(click.ParamType[Any]):
 
 def json_object(text: str, option: str) -> dict[str, Any]:
     try:
-        found = json.loads(text_or_file(text, option))
+        document = json.loads(text_or_file(text, option))
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise click.BadParameter("it must be a JSON object", param_hint=option)
-    return found
+    return document
 
 
 def text_or_file(text: str, option: str) -> str:
@@ -434,9 +440,9 @@ class Command(click.Command):
         return ctx.invoke(self.callback, session, **ctx.params)
 
 
-def stated(given: Mapping[str, Any]) -> dict[str, Any]:
+def stated(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given, without those that were left out."""
-    return {name: value for name, value in given.items() if value not in (None, ())}
+    return {name: value for name, value in options.items() if value not in (None, ())}
 
 
 #: Verbs from other programs, and the verbs that they stand for here.
@@ -480,8 +486,8 @@ class Group(click.Group):
         @self.command("show", help=words)
         @click.argument("id_", metavar=reference.metavar, type=reference)
         def show(session: Session, id_: str) -> None:
-            found = session.client.get(path(f"{self.name}s", id_))
-            session.show(found, lambda one: draw(session, one))
+            answer = session.client.get(path(f"{self.name}s", id_))
+            session.show(answer, lambda view: draw(session, view))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._add_declared()
@@ -499,9 +505,9 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         self._add_declared()
         for name in (cmd_name, *VERBS.get(cmd_name, ())):
-            found = super().get_command(ctx, name)
-            if found is not None:
-                return found
+            command = super().get_command(ctx, name)
+            if command is not None:
+                return command
         return None
 
     def resolve_command(
@@ -514,8 +520,8 @@ class Group(click.Group):
                 raise click.UsageError(
                     f"There is no {args[0]!r} here, but {' and '.join(meant)}.", ctx
                 )
-        name, found, rest = super().resolve_command(ctx, args)
-        return (found.name if found else name), found, rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return (command.name if command else name), command, rest
 
 
 LIMITED: Final[dict[str, Any]] = {

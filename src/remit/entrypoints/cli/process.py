@@ -96,7 +96,7 @@ def _has_open(pid: int, file: Path) -> bool:
 
 def _is_same(descriptor: Path, wanted: os.stat_result) -> bool:
     try:
-        found = descriptor.stat()
+        status = descriptor.stat()
     except OSError:
         return False
-    return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
+    return (status.st_dev, status.st_ino) == (wanted.st_dev, wanted.st_ino)

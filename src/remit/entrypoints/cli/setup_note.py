@@ -18,13 +18,13 @@ def tell(session: Session, agent: Mapping[str, Any]) -> None:
         return
     target = session.under_company("adapters", type_, "test-environment")
     try:
-        found = session.client.send("POST", target, {"agentId": agent["id"]})
+        check = session.client.send("POST", target, {"agentId": agent["id"]})
     except RemitError:
         return  # it is set up; a caller who may not test it gets no warning
-    if not found["usable"]:
-        warn(agent["name"], found)
+    if not check["usable"]:
+        warn(agent["name"], check)
 
 
-def warn(name: str, found: Mapping[str, Any]) -> None:
-    output.note(f"warning: {name} cannot work yet: {found['sentence']}")
-    output.note(f"  next: {found['nextStep']}")
+def warn(name: str, check: Mapping[str, Any]) -> None:
+    output.note(f"warning: {name} cannot work yet: {check['sentence']}")
+    output.note(f"  next: {check['nextStep']}")

@@ -21,7 +21,7 @@ def token_options(command: F) -> F:
 
 
 def carry_out(
-    session: Session, target: str, *, list_: bool, revoke: str | None, **given: Any
+    session: Session, target: str, *, list_: bool, revoke: str | None, **options: Any
 ) -> None:
     if list_ and revoke:
         raise click.UsageError("--list and --revoke exclude each other.")
@@ -33,19 +33,19 @@ def carry_out(
             empty="There are none.",
         )
     elif revoke is not None:
-        found = pick(session.client.each(target), revoke, "token", "See --list.")
-        answer = session.client.send("DELETE", f"{target}/{quote(found['id'], safe='')}")
-        session.show(answer, lambda _: output.say(f"Revoked {found['id']}."))
+        token = pick(session.client.each(target), revoke, "token", "See --list.")
+        answer = session.client.send("DELETE", f"{target}/{quote(token['id'], safe='')}")
+        session.show(answer, lambda _: output.say(f"Revoked {token['id']}."))
     else:
-        session.show(session.client.send("POST", target, stated(given)), _draw_new)
+        session.show(session.client.send("POST", target, stated(options)), _draw_new)
 
 
-def _draw_new(made: dict[str, Any]) -> None:
-    if made.get("token"):
-        print(made["token"])
-        output.note(f"Keep it now, it is not shown again. Its id is {made['id']}.")
+def _draw_new(token: dict[str, Any]) -> None:
+    if token.get("token"):
+        print(token["token"])
+        output.note(f"Keep it now, it is not shown again. Its id is {token['id']}.")
     else:
         output.note(
-            f"The token {made['id']} was made, but the connection broke before it could be shown. "
+            f"The token {token['id']} was made, but the connection broke before it could be shown. "
             "Revoke it and make another."
         )

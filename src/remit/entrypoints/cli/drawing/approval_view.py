@@ -27,67 +27,67 @@ _OF_A_HIRE = frozenset(
 )
 
 
-def who(session: Session, one: Mapping[str, Any], role: str) -> str:
+def who(session: Session, view: Mapping[str, Any], role: str) -> str:
     """The agent or the person in a pair of fields such as requestedByAgentId and …UserId."""
-    found = one.get(f"{role}AgentId") or one.get(f"{role}UserId")
-    return session.names.get(found, found) if found else ""
+    id_ = view.get(f"{role}AgentId") or view.get(f"{role}UserId")
+    return session.names.get(id_, id_) if id_ else ""
 
 
-def status(_: Session, one: Mapping[str, Any]) -> str:
-    return str(one["status"]).replace("_", " ")
+def status(_: Session, request: Mapping[str, Any]) -> str:
+    return str(request["status"]).replace("_", " ")
 
 
-def draw(session: Session, one: dict[str, Any]) -> None:
-    payload, revisions = one["payload"], one["revisions"]
-    said_by = who(session, one, "requestedBy")
-    output.say(f"{said_by or 'Somebody'} asks to {asks_to(one, called(session, one))}.")
+def draw(session: Session, request: dict[str, Any]) -> None:
+    payload, revisions = request["payload"], request["revisions"]
+    said_by = who(session, request, "requestedBy")
+    output.say(f"{said_by or 'Somebody'} asks to {asks_to(request, called(session, request))}.")
     output.say("")
     cells.fields(
-        *(session, one, "id", ("status", status), "revision", "asked: {createdAt:when}"),
+        *(session, request, "id", ("status", status), "revision", "asked: {createdAt:when}"),
         *("expires: {expiresAt:when}", "decided: {decidedAt:when}"),
-        *(("by", lambda session, one: who(session, one, "decidedBy")), "note: {decisionNote}"),
+        *(("by", lambda session, view: who(session, view, "decidedBy")), "note: {decisionNote}"),
         *("boss: {payload[reportsTo]:known}", "outcome: {payload[outcomeId]}"),
     )
-    said = _NOT_SHOWN
-    if one["type"] == "hire_agent":
+    hidden_keys = _NOT_SHOWN
+    if request["type"] == "hire_agent":
         _section("The hire", _hire(session, payload))
-        said |= _OF_A_HIRE
-    asked = {key: value for key, value in payload.items() if key not in said and value}
-    if one["type"] == "config_change":
+        hidden_keys |= _OF_A_HIRE
+    details = {key: value for key, value in payload.items() if key not in hidden_keys and value}
+    if request["type"] == "config_change":
         _section("Changes", _changes(payload["difference"]))
     elif "requestedConfigurationSnapshot" in payload:
         config = payload["requestedConfigurationSnapshot"]
         _section("Configuration", _lines({key: value for key, value in config.items() if value}))
-    _section("Asked for", _lines(asked))
+    _section("Asked for", _lines(details))
     if len(revisions) > 1:
         before, now = revisions[-2], revisions[-1]
         title = f"Revision {now['number']} compared with {before['number']}"
         _section(title, _changes(difference(before["payload"], now["payload"])))
-    if one["redacted"]:
-        _section("Not shown because it is secret", [str(path) for path in one["redacted"]])
-    if one["comments"]:
-        _section("Comments", _thread(session, one["comments"]))
-    if one["status"] == "pending":
+    if request["redacted"]:
+        _section("Not shown because it is secret", [str(path) for path in request["redacted"]])
+    if request["comments"]:
+        _section("Comments", _thread(session, request["comments"]))
+    if request["status"] == "pending":
         output.say("")
-        if (change := _change_of(one)) is not None:
+        if (change := _change_of(request)) is not None:
             output.say(f"Look at it before: `remit change show {short(change)}`.")
-        output.say(f"Decide with `remit approval approve|reject|revise {short(one['id'])}`.")
+        output.say(f"Decide with `remit approval approve|reject|revise {short(request['id'])}`.")
 
 
-def called(session: Session, one: Mapping[str, Any]) -> dict[str, str]:
+def called(session: Session, request: Mapping[str, Any]) -> dict[str, str]:
     """Return the title of the change that a capability would be used for, by its resource."""
-    change = _change_of(one)
+    change = _change_of(request)
     with suppress(RemitError):  # it may be hidden from whoever reads this
         if change is not None:
-            found = session.client.get(path("changes", change))
-            into = f"{found['repo']}, into {found['target']}"
-            return {f"change:{change}": f"“{found['title']}” ({into})"}
+            answer = session.client.get(path("changes", change))
+            into = f"{answer['repo']}, into {answer['target']}"
+            return {f"change:{change}": f"“{answer['title']}” ({into})"}
     return {}
 
 
-def _change_of(one: Mapping[str, Any]) -> str | None:
-    kind, _, named = str(one["payload"].get("resource") or "").partition(":")
-    return named if one["type"] == "capability_use" and kind == "change" else None
+def _change_of(request: Mapping[str, Any]) -> str | None:
+    kind, _, named = str(request["payload"].get("resource") or "").partition(":")
+    return named if request["type"] == "capability_use" and kind == "change" else None
 
 
 def _hire(session: Session, payload: Mapping[str, Any]) -> Iterator[str]:
@@ -95,9 +95,9 @@ def _hire(session: Session, payload: Mapping[str, Any]) -> Iterator[str]:
     config = payload.get("requestedConfigurationSnapshot") or {}
     mandate = payload.get("outcomeId") or payload.get("agentId")
     with suppress(RemitError):  # it may be gone with an agent that was deleted
-        found = session.client.get(path("outcomes", str(mandate)))
-        yield f"mandate: {payload.get('purpose', found['title'])}"
-        yield from (f"{_INDENT}{line}" for line in found["description"].splitlines())
+        outcome = session.client.get(path("outcomes", str(mandate)))
+        yield f"mandate: {payload.get('purpose', outcome['title'])}"
+        yield from (f"{_INDENT}{line}" for line in outcome["description"].splitlines())
     yield f"budget: {monthly(config) or 'none: unlimited'}"
     if payload.get("setAside"):
         yield f"set aside for it: {_value(payload['setAside'])}"
@@ -116,10 +116,10 @@ def _hire(session: Session, payload: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _section(title: str, lines: Any) -> None:
-    found = list(lines)
-    if found:
+    entries = list(lines)
+    if entries:
         output.say("", title)
-        output.say(*(f"{_INDENT}{line}" for line in found))
+        output.say(*(f"{_INDENT}{line}" for line in entries))
 
 
 def _lines(document: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -135,8 +135,8 @@ def _lines(document: Mapping[str, Any], above: str = "") -> Iterator[str]:
             yield f"{name}: {_value(value)}"
 
 
-def _changes(found: list[dict[str, Any]]) -> Iterator[str]:
-    for change in found:
+def _changes(changes: list[dict[str, Any]]) -> Iterator[str]:
+    for change in changes:
         if change["was"] is not None:
             yield f"- {change['path']}: {_value(change['was'])}"
         if change["now"] is not None:

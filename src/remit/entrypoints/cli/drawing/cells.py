@@ -34,13 +34,13 @@ _SHOWN: dict[str, Callable[[Session, Any], object]] = {
 }
 
 
-def fields(session: Session, one: View, *cells: Cell) -> None:
+def fields(session: Session, view: View, *cells: Cell) -> None:
     """Print one thing, a field a line."""
-    output.fields({title(cell): text(session, one, cell) for cell in cells})
+    output.fields({title(cell): text(session, view, cell) for cell in cells})
 
 
 def table(session: Session, rows: Sequence[View], *cells: Cell, empty: str) -> None:
-    drawn = [[text(session, one, cell) for cell in cells] for one in rows]
+    drawn = [[text(session, row, cell) for cell in cells] for row in rows]
     output.table([title(cell) for cell in cells], drawn, empty=empty)
 
 
@@ -48,21 +48,21 @@ def title(cell: Cell) -> str:
     return cell.partition(":")[0] if isinstance(cell, str) else cell[0]
 
 
-def text(session: Session, one: View, cell: Cell) -> object:
+def text(session: Session, view: View, cell: Cell) -> object:
     if not isinstance(cell, str):
-        return cell[1](session, one)
+        return cell[1](session, view)
     key, colon, template = cell.partition(": ")
-    return filled(session, one, template) if colon else one[key]
+    return filled(session, view, template) if colon else view[key]
 
 
-def filled(session: Session, one: View, template: str) -> str:
+def filled(session: Session, view: View, template: str) -> str:
     """Fill a template with the values of an answer; missing ones are empty."""
-    return template.format_map(_Values(session, one))
+    return template.format_map(_Values(session, view))
 
 
 class _Values(dict[str, Any]):
     def __init__(self, session: Session, answer: View) -> None:
-        super().__init__({key: _Value(session, one) for key, one in answer.items()})
+        super().__init__({key: _Value(session, value) for key, value in answer.items()})
         self._session = session
 
     def __missing__(self, _: str) -> _Value:

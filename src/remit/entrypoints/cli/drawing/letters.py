@@ -39,21 +39,21 @@ def age(time: str | None) -> str:
     return time[:10]
 
 
-def who(one: Entry) -> str:
+def who(entry: Entry) -> str:
     """The sender; an agent by its bare name, as it is written to."""
-    kind = one["sender"].partition(":")[0]
-    return f"user:{one['senderName']}" if kind == "user" else str(one["senderName"])
+    kind = entry["sender"].partition(":")[0]
+    return f"user:{entry['senderName']}" if kind == "user" else str(entry["senderName"])
 
 
-def preview(one: Entry) -> str:
+def preview(entry: Entry) -> str:
     """The first words of a body, on one line."""
-    return " ".join(output.clean(one["body"][: 4 * _PREVIEW]).split())[:_PREVIEW]
+    return " ".join(output.clean(entry["body"][: 4 * _PREVIEW]).split())[:_PREVIEW]
 
 
-def state(one: Entry) -> str:
+def state(entry: Entry) -> str:
     """State of a message in an inbox."""
     words = {"queued": "unread", "leased": "in work", "done": "read"}
-    return str(words.get(one["status"], one["status"]))
+    return str(words.get(entry["status"], entry["status"]))
 
 
 def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> None:
@@ -67,14 +67,14 @@ def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> Non
     columns = ["id", "from", "age", *(["state"] if with_state else []), "subject", "text"]
     rows = [
         [
-            short(one["id"]),
-            who(one),
-            age(one["deliveredAt"]),
-            *([state(one)] if with_state else []),
-            one["subject"] + _files(one),
-            preview(one),
+            short(entry["id"]),
+            who(entry),
+            age(entry["deliveredAt"]),
+            *([state(entry)] if with_state else []),
+            entry["subject"] + _files(entry),
+            preview(entry),
         ]
-        for one in entries
+        for entry in entries
     ]
     output.table(columns, rows, empty=empty)
 
@@ -91,19 +91,19 @@ def _draw(entries: Sequence[Entry], *, with_state: bool) -> None:
     if with_state:
         drawn.add_column(no_wrap=True, style="dim")
     drawn.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
-    for one in entries:
-        unread = one["status"] in ("queued", "leased")
+    for entry in entries:
+        unread = entry["status"] in ("queued", "leased")
         # Text, so that brackets in somebody's words are not taken for markup.
         about = Text.assemble(
-            (output.clean(one["subject"]), "bold" if unread else ""),
-            (_files(one) + (_GAP if one["subject"] else ""), "dim"),
-            (preview(one), "dim"),
+            (output.clean(entry["subject"]), "bold" if unread else ""),
+            (_files(entry) + (_GAP if entry["subject"] else ""), "dim"),
+            (preview(entry), "dim"),
         )
         drawn.add_row(
-            short(one["id"]),
-            Text(output.clean(who(one)), style="green" if one["fromBoard"] else "cyan"),
-            age(one["deliveredAt"]),
-            *([state(one)] if with_state else []),
+            short(entry["id"]),
+            Text(output.clean(who(entry)), style="green" if entry["fromBoard"] else "cyan"),
+            age(entry["deliveredAt"]),
+            *([state(entry)] if with_state else []),
             about,
         )
     Console(highlight=False).print(drawn)
@@ -112,56 +112,56 @@ def _draw(entries: Sequence[Entry], *, with_state: bool) -> None:
 _GAP = "  "
 
 
-def _files(one: Entry) -> str:
-    count = len(one["attachments"])
+def _files(entry: Entry) -> str:
+    count = len(entry["attachments"])
     return f" ({count} file{'s' if count > 1 else ''})" if count else ""
 
 
 def draw_thread(session: Session, shown: Sequence[Entry]) -> None:
     """Print messages one after the other, each with its head, its files and its text."""
-    for number, one in enumerate(shown):
+    for number, entry in enumerate(shown):
         if number:
             print()
-        _draw_letter(session, one)
+        _draw_letter(session, entry)
 
 
-def _draw_letter(session: Session, one: Entry) -> None:
-    kind = one["sender"].partition(":")[0]
+def _draw_letter(session: Session, entry: Entry) -> None:
+    kind = entry["sender"].partition(":")[0]
     width = trees.terminal_width()
-    _say(one["subject"] or "(no subject)", width)
+    _say(entry["subject"] or "(no subject)", width)
     head = {
-        "from": one["senderName"] if kind == "system" else f"{kind}:{one['senderName']}",
-        "board": "yes" if one["fromBoard"] else None,
-        "to": _receiver(one),
-        "sent": f"{output.when(one['createdAt'])}, {_ago(one['createdAt'])}",
-        "state": ", ".join(_states(one)),
-        "note": one["mark"] and MARKS[Mark(one["mark"])],
-        "id": one["id"],
-        "question": one["questionId"] and f"remit question answer {short(one['questionId'])} …",
-        "asks for": one["request"] and _request(one),
+        "from": entry["senderName"] if kind == "system" else f"{kind}:{entry['senderName']}",
+        "board": "yes" if entry["fromBoard"] else None,
+        "to": _receiver(entry),
+        "sent": f"{output.when(entry['createdAt'])}, {_ago(entry['createdAt'])}",
+        "state": ", ".join(_states(entry)),
+        "note": entry["mark"] and MARKS[Mark(entry["mark"])],
+        "id": entry["id"],
+        "question": entry["questionId"] and f"remit question answer {short(entry['questionId'])} …",
+        "asks for": entry["request"] and _request(entry),
     }
     output.fields({f"  {name}": value for name, value in head.items() if value})
-    for file in one["attachments"]:
+    for file in entry["attachments"]:
         _say(f"  file  {_described(session, file)}", width)
     print()
-    for line in one["body"].splitlines() or [""]:
+    for line in entry["body"].splitlines() or [""]:
         for piece in _pieces(output.clean(line.expandtabs(4)), width):
             print(_BAR + piece)
-    if one["bodyCut"]:
+    if entry["bodyCut"]:
         print()
-        output.say(f"  The whole text: remit kb cat {short(one['fileId'])}")
+        output.say(f"  The whole text: remit kb cat {short(entry['fileId'])}")
 
 
 def draw_sent(entries: Sequence[Entry]) -> None:
     """Sent letters, each with its state."""
     rows = [
         (
-            *(short(one["id"]), _receiver(one), age(one["createdAt"])),
-            one["state"].replace("_", " "),
-            one["subject"] or preview(one),
-            one["sentence"],
+            *(short(entry["id"]), _receiver(entry), age(entry["createdAt"])),
+            entry["state"].replace("_", " "),
+            entry["subject"] or preview(entry),
+            entry["sentence"],
         )
-        for one in entries
+        for entry in entries
     ]
     columns = ("id", "to", "age", "state", "letter", "what became of it")
     output.table(columns, rows, empty="You have written nothing.")
@@ -170,17 +170,22 @@ def draw_sent(entries: Sequence[Entry]) -> None:
 def draw_trace(trace: Entry) -> None:
     """The trace of a letter, below it."""
     lines = [("", trace["sentence"])]
-    lines += [("run", f"{one['agent']}, {one['status']}  {one['id']}") for one in trace["runs"]]
+    lines += [("run", f"{run['agent']}, {run['status']}  {run['id']}") for run in trace["runs"]]
     lines += [
-        ("outcome", f"{one['title']}, {one['status']}, {one['owner']}  {one['id']}")
-        for one in trace["outcomes"]
+        ("outcome", f"{outcome['title']}, {outcome['status']}, {outcome['owner']}  {outcome['id']}")
+        for outcome in trace["outcomes"]
     ]
-    lines += [("hired", f"{one['name']}, {one['status']}") for one in trace["hires"]]
-    lines += [("asked", f"{one['text']} ({one['status']})") for one in trace["questions"]]
-    lines += [("mail", f"{one['from']} to {one['to']}  {one['id']}") for one in trace["letters"]]
+    lines += [("hired", f"{hire['name']}, {hire['status']}") for hire in trace["hires"]]
     lines += [
-        ("reply", f"{one['from']}, {output.when(one['at'])}{_mark(one)}  {one['id']}")
-        for one in trace["replies"]
+        ("asked", f"{question['text']} ({question['status']})") for question in trace["questions"]
+    ]
+    lines += [
+        ("mail", f"{letter['from']} to {letter['to']}  {letter['id']}")
+        for letter in trace["letters"]
+    ]
+    lines += [
+        ("reply", f"{reply['from']}, {output.when(reply['at'])}{_mark(reply)}  {reply['id']}")
+        for reply in trace["replies"]
     ]
     width = trees.terminal_width()
     print()
@@ -190,8 +195,8 @@ def draw_trace(trace: Entry) -> None:
             _say(f"  {what:8}{text}" if what else f"  {text}", width)
 
 
-def _mark(one: Entry) -> str:
-    return f" ({MARKS[Mark(one['mark'])]})" if one["mark"] else ""
+def _mark(entry: Entry) -> str:
+    return f" ({MARKS[Mark(entry['mark'])]})" if entry["mark"] else ""
 
 
 def _say(line: str, width: int | None) -> None:
@@ -209,9 +214,9 @@ def _pieces(line: str, width: int | None) -> list[str]:
     return chop_cells(line, width - len(_BAR))
 
 
-def _receiver(one: Entry) -> str:
-    kind, colon, _ = one["to"].partition(":")
-    return f"{kind}:{one['toName']}" if colon else kind
+def _receiver(entry: Entry) -> str:
+    kind, colon, _ = entry["to"].partition(":")
+    return f"{kind}:{entry['toName']}" if colon else kind
 
 
 def _ago(time: str) -> str:
@@ -219,30 +224,30 @@ def _ago(time: str) -> str:
     return passed if passed == "now" or "-" in passed else f"{passed} ago"
 
 
-def _states(one: Entry) -> list[str]:
+def _states(entry: Entry) -> list[str]:
     """States of a letter's deliveries that are worth showing."""
-    found = []
-    for delivery in one["deliveries"]:
+    states = []
+    for delivery in entry["deliveries"]:
         name = delivery["toName"]
         if delivery["status"] == "deferred":
-            found.append(f"{name} gets it at {output.when(delivery['deliverAt'])}")
+            states.append(f"{name} gets it at {output.when(delivery['deliverAt'])}")
         elif delivery["status"] in ("dead", "cancelled"):
-            found.append(f"{delivery['status']} for {name} ({delivery['endedWhy']})")
+            states.append(f"{delivery['status']} for {name} ({delivery['endedWhy']})")
         elif delivery["attempt"] > 1:
-            found.append(f"attempt {delivery['attempt']} by {name}")
-    return found
+            states.append(f"attempt {delivery['attempt']} by {name}")
+    return states
 
 
-def _request(one: Entry) -> str:
-    asked = one["request"]
-    resource = output.shortened(asked["resource"])
-    return f"{asked['level']} on {resource}; remit grant give --request {short(one['id'])}"
+def _request(entry: Entry) -> str:
+    request = entry["request"]
+    resource = output.shortened(request["resource"])
+    return f"{request['level']} on {resource}; remit grant give --request {short(entry['id'])}"
 
 
 def _described(session: Session, file: str) -> str:
     try:
-        found = session.client.get(path("files", file))
+        answer = session.client.get(path("files", file))
     except RemitError:
         return f"kb://{file}"
-    size = f", {output.size(found['size'])}" if "size" in found else ""
-    return f"kb://{file}  {found['description']}{size}"
+    size = f", {output.size(answer['size'])}" if "size" in answer else ""
+    return f"kb://{file}  {answer['description']}{size}"

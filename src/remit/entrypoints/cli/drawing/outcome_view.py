@@ -26,40 +26,48 @@ def outcome_id(session: Session, text: str) -> str:
         return str(named["id"])  # a mandate has the id of its agent
     known = list(session.client.each(session.under_company("outcomes")))
     # A finished outcome does not stand in the way of an open one with the same title.
-    being = [one for one in known if _is_open(one)]
-    where = being if any(name_key(one["title"]) == name_key(text) for one in being) else known
+    being = [outcome for outcome in known if _is_open(outcome)]
+    where = (
+        being if any(name_key(outcome["title"]) == name_key(text) for outcome in being) else known
+    )
     what = "outcome or agent"
     return str(pick(where, text, what, "See `remit outcome tree`.", "title")["id"])
 
 
 def owner_names(session: Session) -> dict[str, str]:
     """Names of agents by id, terminated ones included."""
-    return {one["id"]: one["name"] for one in session.agents_ever}
+    return {agent["id"]: agent["name"] for agent in session.agents_ever}
 
 
-def marks(one: Outcome) -> str:
-    return ("!" if one.get("urgent") else "") + ("*" if one.get("important") else "")
+def marks(outcome: Outcome) -> str:
+    return ("!" if outcome.get("urgent") else "") + ("*" if outcome.get("important") else "")
 
 
-def status(one: Outcome) -> str:
+def status(outcome: Outcome) -> str:
     """The status in words, with what an owner wants to know of an open one."""
-    if one["status"] != "open":
-        return str(one["status"])
-    if one.get("actionable"):
+    if outcome["status"] != "open":
+        return str(outcome["status"])
+    if outcome.get("actionable"):
         return "open, ready"
-    if one.get("perpetual"):
+    if outcome.get("perpetual"):
         return "open, perpetual"
-    if str(one.get("whyNotActionable", "")).startswith("it is deferred"):
-        return f"open, deferred to {one['deferredUntil'][:10]}"
+    if str(outcome.get("whyNotActionable", "")).startswith("it is deferred"):
+        return f"open, deferred to {outcome['deferredUntil'][:10]}"
     return "open, waits"
 
 
-def draw_list(session: Session, found: list[Outcome], empty: str) -> None:
+def draw_list(session: Session, outcomes: list[Outcome], empty: str) -> None:
     names = owner_names(session)
     cells.table(
-        *(session, found, "title", ("rank", lambda _, one: marks(one)), ("status", _status)),
-        ("owner", lambda _, one: names.get(one["ownerId"], one["ownerId"])),
-        ("delegated", lambda _, one: "yes" if one["delegated"] else ""),
+        *(
+            session,
+            outcomes,
+            "title",
+            ("rank", lambda _, outcome: marks(outcome)),
+            ("status", _status),
+        ),
+        ("owner", lambda _, outcome: names.get(outcome["ownerId"], outcome["ownerId"])),
+        ("delegated", lambda _, outcome: "yes" if outcome["delegated"] else ""),
         "id: {id:short}",
         empty=empty,
     )
@@ -87,60 +95,60 @@ def draw_tree(
         what = "shown elsewhere" if node.get("elsewhere") else f"{status(node)} · {who}"
         return trees.Line(branch, label, f"{what} · {node['id']}" if ids else what)
 
-    found = []
+    rows = []
     if title is not None:
-        found = [trees.Line("", title, ""), *trees.lines(forest, "children", line, depth=depth)]
+        rows = [trees.Line("", title, ""), *trees.lines(forest, "children", line, depth=depth)]
     else:
         for root in forest:
-            found.append(line("", root))
+            rows.append(line("", root))
             if depth != 0:
-                found += trees.lines(root["children"], "children", line, depth=depth)
-    trees.draw(found)
-    if any(one.label.startswith(("!", "*")) for one in found):
+                rows += trees.lines(root["children"], "children", line, depth=depth)
+    trees.draw(rows)
+    if any(row.label.startswith(("!", "*")) for row in rows):
         output.say("", "! urgent  * important")
 
 
-def draw(session: Session, one: Outcome) -> None:
+def draw(session: Session, outcome: Outcome) -> None:
     cells.fields(
-        *(session, one, "title", "id", ("status", _status), ("rank", _rank)),
+        *(session, outcome, "title", "id", ("status", _status), ("rank", _rank)),
         *("perpetual: {perpetual:yes}", "owner: {ownerId:name}"),
         "delegated by: {delegatorId:name}",
-        ("not ready", lambda _, one: one.get("whyNotActionable") if _is_open(one) else None),
+        ("not ready", lambda _, view: view.get("whyNotActionable") if _is_open(view) else None),
         *("deferred: {deferredUntil:when}", "note: {verdict[note]}", ("evidence", _evidence)),
         *("version", "created: {createdAt:when}", "finished: {finishedAt:when}"),
     )
 
 
-def _is_open(one: Outcome) -> bool:
-    return bool(one["status"] == "open")
+def _is_open(outcome: Outcome) -> bool:
+    return bool(outcome["status"] == "open")
 
 
-def _status(_: Session, one: Outcome) -> str:
-    return status(one)
+def _status(_: Session, outcome: Outcome) -> str:
+    return status(outcome)
 
 
-def _rank(_: Session, one: Outcome) -> str:
-    return ", ".join(word for word in ("urgent", "important") if one[word])
+def _rank(_: Session, outcome: Outcome) -> str:
+    return ", ".join(word for word in ("urgent", "important") if outcome[word])
 
 
-def _evidence(_: Session, one: Outcome) -> str:
-    seen = (one.get("verdict") or {}).get("evidence", ())
+def _evidence(_: Session, outcome: Outcome) -> str:
+    seen = (outcome.get("verdict") or {}).get("evidence", ())
     return ", ".join(f"kb://{file['id']} version {file['version']}" for file in seen)
 
 
-def draw_whole(session: Session, one: Outcome) -> None:
-    draw(session, one)
-    if one["description"]:
-        output.say("", *one["description"].splitlines())
-    if one["wish"]:
-        output.say("", f"Made of a letter: remit read {one['wish']['messageId']}")
+def draw_whole(session: Session, outcome: Outcome) -> None:
+    draw(session, outcome)
+    if outcome["description"]:
+        output.say("", *outcome["description"].splitlines())
+    if outcome["wish"]:
+        output.say("", f"Made of a letter: remit read {outcome['wish']['messageId']}")
     for title, key in (("Why", "parents"), ("How", "children"), ("Waits for", "blockedBy")):
-        if one[key]:
+        if outcome[key]:
             output.say("", f"{title}:")
-            output.say(*(f"  {other['title']} ({other['status']})" for other in one[key]))
-    if one["history"]:
+            output.say(*(f"  {other['title']} ({other['status']})" for other in outcome[key]))
+    if outcome["history"]:
         output.say("", "History:")
-        for event in one["history"][:_SHOWN_HISTORY]:
+        for event in outcome["history"][:_SHOWN_HISTORY]:
             allowed = "" if event["allowed"] else " (refused)"
             why = f": {event['why']}" if event["why"] else ""
             kind, _, id_ = event["by"].partition(":")
@@ -155,6 +163,6 @@ def fetch_forest(session: Session, id_: str | None, depth: int | None) -> list[O
     elif session.client.get(path("me"))["kind"] == "agent":
         roots = [session.client.get(path("agents", "me"))["id"]]
     else:
-        found = session.client.each(session.under_company("outcomes"), roots="1")
-        roots = [one["id"] for one in found]
+        outcomes = session.client.each(session.under_company("outcomes"), roots="1")
+        roots = [outcome["id"] for outcome in outcomes]
     return [session.client.get(path("outcomes", root, "subtree"), depth=depth) for root in roots]

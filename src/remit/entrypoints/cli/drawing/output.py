@@ -89,7 +89,7 @@ def as_json(value: Any, *, one_line: bool = False) -> str:
 
 def shortened(text: str) -> str:
     """Return a text with its UUIDs replaced by short ids."""
-    return _UUID.sub(lambda found: short(found[0]), text)
+    return _UUID.sub(lambda match: short(match[0]), text)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:

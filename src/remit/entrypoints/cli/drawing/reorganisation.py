@@ -44,6 +44,6 @@ def _draw_side(verb: str, changes: list[dict[str, Any]]) -> None:
     for change in changes:
         rights.setdefault(change["right"], []).append(change["overName"])
     for right, over in sorted(rights.items()):
-        names = [output.shortened(one) for one in sorted(over, key=str.casefold)]
+        names = [output.shortened(name) for name in sorted(over, key=str.casefold)]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         output.say(f"  {verb}  {right} {', '.join(names[:_MOST_NAMED])}{more}")

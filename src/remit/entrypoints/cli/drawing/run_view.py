@@ -45,9 +45,9 @@ def _why(_: Session, run: dict[str, Any]) -> str:
     return "; ".join(filter(None, (run["error"] or run["why"], transcript.denials(run["denied"]))))
 
 
-def draw(session: Session, one: dict[str, Any]) -> None:
+def draw(session: Session, run: dict[str, Any]) -> None:
     cells.fields(
-        *(session, one, "id", "agent: {agentId:name}", "status", "why"),
+        *(session, run, "id", "agent: {agentId:name}", "status", "why"),
         *("started: {startedAt:when}", "ended: {completedAt:when}", ("took", took)),
         *("reason: {exitReason}", "error", ("denied", _denied), "mail: {envelopeIds:list}"),
         *("tokens in: {tokensIn}", "tokens out: {tokensOut}", "from cache: {tokensCached}"),
@@ -55,14 +55,14 @@ def draw(session: Session, one: dict[str, Any]) -> None:
         *("adapter: {adapterType}", "worker", "accountable: {accountableUserId:known}"),
         *("log: {logBytes:size}", ("kept", _kept)),
     )
-    if one["finalResponse"]:
-        output.say("", *one["finalResponse"].splitlines())
+    if run["finalResponse"]:
+        output.say("", *run["finalResponse"].splitlines())
 
 
 def _denied(_: Session, run: dict[str, Any]) -> str:
     return ", ".join(
-        one["tool"] if one["count"] == 1 else f"{one['tool']} ({one['count']} times)"
-        for one in run["denied"]
+        denial["tool"] if denial["count"] == 1 else f"{denial['tool']} ({denial['count']} times)"
+        for denial in run["denied"]
     )
 
 

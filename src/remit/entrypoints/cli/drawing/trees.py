@@ -43,11 +43,11 @@ def lines(
             yield Line(f"{deeper}└── ", f"… {hidden} more below", "")
 
 
-def draw(found: Sequence[Line], *, aligned: bool = True) -> None:
+def draw(rows: Sequence[Line], *, aligned: bool = True) -> None:
     """Print lines, cut to the terminal's width if there is one."""
     from rich.cells import cell_len
 
-    shown = [Line(branch, output.clean(label), output.clean(tail)) for branch, label, tail in found]
+    shown = [Line(branch, output.clean(label), output.clean(tail)) for branch, label, tail in rows]
     width = terminal_width()
     tails = max((cell_len(line.tail) for line in shown), default=0)
     lefts = max((len(line.branch) + cell_len(line.label) for line in shown), default=0)

@@ -13,9 +13,9 @@ account = Group("account", help="Accounts of providers and set-ups of workers.")
 
 account.rows(
     *("list", "name", "state", "fault"),
-    ("since", lambda _, one: letters.age(one["since"])),
-    ("until", lambda _, one: one["until"] or one["triedAt"]),
-    ("waiting", lambda _, one: one["waiting"] or ""),
+    ("since", lambda _, row: letters.age(row["since"])),
+    ("until", lambda _, row: row["until"] or row["triedAt"]),
+    ("waiting", lambda _, row: row["waiting"] or ""),
     empty="No agent has used an account of a provider yet.",
 )
 
@@ -24,21 +24,21 @@ account.rows(
 @click.argument("name")
 def show(session: Session, name: str) -> None:
     """Show one of them, with the cause and what to do about it."""
-    found = _named(session, name)
-    session.show(found, output.fields)
+    view = _named(session, name)
+    session.show(view, output.fields)
 
 
 def _named(session: Session, name: str) -> dict[str, Any]:
     """Find an account by its name or the beginning of its id."""
     every = list(session.client.each(session.under_company("accounts")))
-    found = [one for one in every if one["name"] == name] or [
-        one for one in every if len(name) >= 4 and one["id"].startswith(name)
+    matches = [view for view in every if view["name"] == name] or [
+        view for view in every if len(name) >= 4 and view["id"].startswith(name)
     ]
-    if not found:
+    if not matches:
         raise NotFound("There is no such account.", "`remit account list` names them.")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise Conflict("Several match.", "Give more of its id.")
-    return dict(found[0])
+    return dict(matches[0])
 
 
 def account_id(session: Session, name: str) -> str:
@@ -47,7 +47,7 @@ def account_id(session: Session, name: str) -> str:
 
 def held(session: Session) -> list[dict[str, Any]]:
     """Closed accounts; none if the caller may not see them."""
-    return [one for one in session.visible("accounts") if one["state"] != "open"]
+    return [view for view in session.visible("accounts") if view["state"] != "open"]
 
 
 def line(account: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ def list_(session: Session) -> None:
     """List the adapters that are installed where the instance runs."""
     session.show_table(
         session.client.get(session.under_company("adapters")),
-        *("type", ("description", lambda _, one: one["problem"] or one["summary"])),
+        *("type", ("description", lambda _, row: row["problem"] or row["summary"])),
         empty="No adapter is installed.",
     )
 
@@ -25,14 +25,14 @@ def list_(session: Session) -> None:
 @click.argument("type_", metavar="TYPE")
 def show(session: Session, type_: str) -> None:
     """Show an adapter's settings, and what agents' tools cost in every conversation."""
-    found = session.client.get(session.under_company("adapters", type_))
+    answer = session.client.get(session.under_company("adapters", type_))
 
-    def draw(one: dict[str, Any]) -> None:
-        output.say(*one["text"].splitlines())
-        tools = one["baseTools"]
+    def draw(view: dict[str, Any]) -> None:
+        output.say(*view["text"].splitlines())
+        tools = view["baseTools"]
         output.say("", f"Tools of every agent: {tools['count']}, about {tools['tokens']} tokens.")
 
-    session.show(found, draw)
+    session.show(answer, draw)
 
 
 @adapter.command()
@@ -53,15 +53,15 @@ def test(session: Session, type_: str | None, config: Any, agent: str | None, un
     if agent is not None:
         type_ = session.client.get(path("agents", agent))["adapterType"]
     target = session.under_company("adapters", str(type_), "test-environment")
-    found = session.client.send("POST", target, body)
-    parts = [one for one in (found, found["tried"]) if one is not None]
+    answer = session.client.send("POST", target, body)
+    parts = [part for part in (answer, answer["tried"]) if part is not None]
 
     def draw(_: dict[str, Any]) -> None:
-        for one in parts:
-            output.say(one["sentence"])
-            if one["nextStep"]:
-                output.say(f"  next: {one['nextStep']}")
+        for part in parts:
+            output.say(part["sentence"])
+            if part["nextStep"]:
+                output.say(f"  next: {part['nextStep']}")
 
-    session.show(found, draw)
-    failed = found["tried"] is not None and found["tried"]["ok"] is False
-    return 0 if found["usable"] and not failed else 1
+    session.show(answer, draw)
+    failed = answer["tried"] is not None and answer["tried"]["ok"] is False
+    return 0 if answer["usable"] and not failed else 1

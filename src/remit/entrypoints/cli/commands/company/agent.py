@@ -41,10 +41,10 @@ def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
     """List the agents of the company."""
 
     def draw(agents: list[dict[str, Any]]) -> None:
-        names = {one["id"]: one["name"] for one in agents}
+        names = {row["id"]: row["name"] for row in agents}
         cells.table(
             *(session, agents, "name", "role", "title", "status"),
-            ("boss", lambda _, one: names.get(one["reportsTo"], one["reportsTo"] or "board")),
+            ("boss", lambda _, row: names.get(row["reportsTo"], row["reportsTo"] or "board")),
             *("adapter: {adapterType}", "id: {id:short}"),
             empty="The company has no agents.",
         )
@@ -57,32 +57,32 @@ def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
 @depth_option
 def tree(session: Session, depth: int | None) -> None:
     """Draw who reports to whom."""
-    found = session.client.get(session.under_company("org"))
-    session.show(found, lambda all_: trees.draw_agents(session.company["name"], all_, depth))
+    forest = session.client.get(session.under_company("org"))
+    session.show(forest, lambda all_: trees.draw_agents(session.company["name"], all_, depth))
 
 
 @agent.command()
 @hiring.description_options
-def create(session: Session, /, **said: Any) -> None:
+def create(session: Session, /, **options: Any) -> None:
     """Create an agent directly, as the board; nobody is asked.
 
     It is started by mail and by outcomes, not by being created.
     """
-    body = hiring.described(said)
-    made = session.client.send("POST", session.under_company("agents"), body)
-    session.done(made, _created(session, made), partial(_draw, session))
-    setup_note.tell(session, made)
+    body = hiring.described(options)
+    new_agent = session.client.send("POST", session.under_company("agents"), body)
+    session.done(new_agent, _created(session, new_agent), partial(_draw, session))
+    setup_note.tell(session, new_agent)
 
 
-def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
-    boss = session.agent_name(one["reportsTo"]) if one["reportsTo"] else "the board"
-    name = one["name"]
-    if one["adapterType"] == "human":
+def _created(session: Session, new_agent: dict[str, Any]) -> Iterator[str]:
+    boss = session.agent_name(new_agent["reportsTo"]) if new_agent["reportsTo"] else "the board"
+    name = new_agent["name"]
+    if new_agent["adapterType"] == "human":
         yield f"{name} is there, a person's seat that reports to {boss}."
-        if not one["seatUserId"]:
+        if not new_agent["seatUserId"]:
             yield f"Next: remit org seat {name} --user NAME"
         return
-    yield f"{name} is there, reports to {boss} and is run by {one['adapterType']}."
+    yield f"{name} is there, reports to {boss} and is run by {new_agent['adapterType']}."
     yield f'Next: remit send {name} "…", or give it an outcome'
 
 
@@ -105,19 +105,21 @@ def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bo
     session.show(session.client.send("POST", target, body), _draw_ended)
 
 
-def _draw_ended(one: dict[str, Any]) -> None:
-    preview = one["dryRun"]
-    if len(one["agentsEnded"]) == 1:
+def _draw_ended(answer: dict[str, Any]) -> None:
+    preview = answer["dryRun"]
+    if len(answer["agentsEnded"]) == 1:
         would = "would be" if preview else "is"
-        output.say(f"{one['name']} {would} terminated.")
+        output.say(f"{answer['name']} {would} terminated.")
     else:
-        names = ", ".join(agent["name"] for agent in one["agentsEnded"])
+        names = ", ".join(agent["name"] for agent in answer["agentsEnded"])
         would = "would end" if preview else "ended"
-        output.say(f"{len(one['agentsEnded'])} agents {would}: {names}.")
-    for outcome in one["outcomesMoved"]:
+        output.say(f"{len(answer['agentsEnded'])} agents {would}: {names}.")
+    for outcome in answer["outcomesMoved"]:
         output.say(f"  {outcome['title']} goes to {outcome['owner']}.")
     if preview:
-        output.say(f"  {len(one['outcomesClosed'])} outcomes would be closed. Nothing was changed.")
+        output.say(
+            f"  {len(answer['outcomesClosed'])} outcomes would be closed. Nothing was changed."
+        )
 
 
 @agent.command()
@@ -127,23 +129,23 @@ def update(session: Session, name: str, dry_run: bool) -> None:
     """Apply the current settings and program of an agent, in a new session."""
     answer = session.client.send("POST", path("agents", name, "update"), {"dryRun": dry_run})
 
-    def draw(one: dict[str, Any]) -> None:
-        if one["dryRun"]:
+    def draw(view: dict[str, Any]) -> None:
+        if view["dryRun"]:
             output.say("This would change (nothing was changed):")
-        for change in one["changes"]:
+        for change in view["changes"]:
             was, now = (output.as_json(change.get(key), one_line=True) for key in ("was", "now"))
             before = f"{was} → " if "was" in change else ""
             output.say(f"  {change['path']}: {before}{now}")
-        if not one["changes"]:
+        if not view["changes"]:
             output.say("Its settings stay as they are.")
-        if one["approval"]:
-            output.say(f"That waits for approval: remit approve {short(one['approval']['id'])}")
+        if view["approval"]:
+            output.say(f"That waits for approval: remit approve {short(view['approval']['id'])}")
             return
-        if one["runTold"]:
+        if view["runTold"]:
             output.say("Its run is told to save its state and end; it is started again afterwards.")
-        if not one["dryRun"]:
-            session_ended = "; its conversation ended" if one["sessionEnded"] else ""
-            output.say(f"{one['name']} is at revision {one['revision']}{session_ended}.")
+        if not view["dryRun"]:
+            session_ended = "; its conversation ended" if view["sessionEnded"] else ""
+            output.say(f"{view['name']} is at revision {view['revision']}{session_ended}.")
 
     session.show(answer, draw)
 
@@ -158,7 +160,7 @@ def purge(session: Session, name: str, yes: bool) -> None:
         what = f"Remove the keys, memory, sessions and logs of {output.clean(name)} for good?"
         session.confirm("purge", lambda: what, "Nothing was removed.")
     answer = session.client.send("POST", target)
-    session.show(answer, lambda one: output.say(f"{one['name']} is purged."))
+    session.show(answer, lambda view: output.say(f"{view['name']} is purged."))
 
 
 @agent.command()
@@ -166,8 +168,8 @@ def purge(session: Session, name: str, yes: bool) -> None:
 def stop(session: Session, name: str) -> None:
     """End what an agent is doing and keep it from being started."""
     answer = session.client.send("POST", path("agents", name, "stop"))
-    said = "{0} is stopped; `remit agent start {0}` lets it work again."
-    session.show(answer, lambda one: output.say(said.format(one["name"])))
+    sentence = "{0} is stopped; `remit agent start {0}` lets it work again."
+    session.show(answer, lambda view: output.say(sentence.format(view["name"])))
 
 
 @agent.command()
@@ -190,7 +192,7 @@ def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -
         run = run_view.run_id(session, session.agent_name(name))
         run_view.tail(session, run, go_on=follow)
         return
-    found = session.listed(path("agents", name, "log"), limit)
+    log = session.listed(path("agents", name, "log"), limit)
 
     def draw(entries: list[dict[str, Any]]) -> None:
         if not entries:
@@ -200,7 +202,7 @@ def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -
             output.say(f"{output.when(entry['at'])}{run}")
             output.say(*(f"  {line}" for line in entry["summary"].splitlines()))
 
-    session.show(found, draw)
+    session.show(log, draw)
 
 
 @agent.command()
@@ -215,13 +217,13 @@ for command in (*hiring.COMMANDS, budgets.budget):
     agent.add_command(command)
 
 
-def _boss(session: Session, one: dict[str, Any]) -> str:
-    return session.agent_name(one["reportsTo"]) if one["reportsTo"] else "board"
+def _boss(session: Session, view: dict[str, Any]) -> str:
+    return session.agent_name(view["reportsTo"]) if view["reportsTo"] else "board"
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
+def _draw(session: Session, view: dict[str, Any]) -> None:
     cells.fields(
-        *(session, one, "name", "id", "role", "title", "status", ("boss", _boss)),
+        *(session, view, "name", "id", "role", "title", "status", ("boss", _boss)),
         *("adapter: {adapterType}", "may hire: {permissions[canCreateAgents]:yes}"),
         *("level: {permissionLevel}", ("budget", budgets.in_words), "seat: {seatUserId:known}"),
         *("state: kb://{stateFileId}", "log: kb://{logFileId}"),

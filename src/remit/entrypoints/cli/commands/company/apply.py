@@ -27,7 +27,7 @@ def apply(session: Session, file: str, dry_run: bool) -> None:
     """
     body = {"document": read(file), "dryRun": dry_run}
     answer = session.client.send("POST", session.under_company("apply"), body)
-    session.show(answer, lambda one: _draw(one, dry_run))
+    session.show(answer, lambda view: _draw(view, dry_run))
 
 
 def read(file: str) -> dict[str, Any]:
@@ -53,12 +53,12 @@ def _draw(answer: dict[str, Any], dry_run: bool) -> None:
         for change in entry["changes"]:
             was, now = (json.dumps(change[key], ensure_ascii=False) for key in ("was", "now"))
             output.say(f"    {change['path']}: {was} → {now}")
-    for one in answer["tokens"]:
-        output.say(f"  token of {one['agent']} for {one['adapterType']}: {one['token']}")
+    for token in answer["tokens"]:
+        output.say(f"  token of {token['agent']} for {token['adapterType']}: {token['token']}")
     if answer["tokens"]:
         output.say("  They are not shown again.")
-    for one in answer.get("warnings", ()):
-        setup_note.warn(one["agent"], one)
+    for warning in answer.get("warnings", ()):
+        setup_note.warn(warning["agent"], warning)
     created, changed = answer["created"], answer["changed"]
     if not created and not changed:
         output.say("There is nothing to do.")

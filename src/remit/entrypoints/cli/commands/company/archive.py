@@ -57,13 +57,13 @@ def import_(session: Session, folder: Path, name: str | None) -> None:
         )
 
 
-def _draw(one: dict[str, Any]) -> None:
-    output.fields({name: one[name] for name in ("name", "id", "agents", "outcomes", "files")})
-    for agent, settings in one["removed"].items():
+def _draw(answer: dict[str, Any]) -> None:
+    output.fields({name: answer[name] for name in ("name", "id", "agents", "outcomes", "files")})
+    for agent, settings in answer["removed"].items():
         output.note(f"{agent}: give again what was taken out: {', '.join(settings)}.")
-    if one["bindings"]:
+    if answer["bindings"]:
         output.note(
-            f"Bindings that wait for their secrets: {one['bindings']}. See `remit bind list`."
+            f"Bindings that wait for their secrets: {answer['bindings']}. See `remit bind list`."
         )
 
 
@@ -102,10 +102,10 @@ def _unpack(stream: BinaryIO, folder: Path) -> int:
 
 def _read(stream: BinaryIO, size: int) -> bytes:
     """Read `size` bytes, or fewer at the end of the stream."""
-    found = b""
-    while len(found) < size and (piece := stream.read(size - len(found))):
-        found += piece
-    return found
+    content = b""
+    while len(content) < size and (piece := stream.read(size - len(content))):
+        content += piece
+    return content
 
 
 def _copy(source: BinaryIO, sink: IO[bytes], size: int) -> None:
@@ -142,8 +142,8 @@ def _files(folder: Path, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield the plain files in a stable order. Dot files are Git's or the desktop's, and are
     skipped."""
     with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
+        sorted_entries = sorted(entries, key=lambda entry: entry.name)
+    for entry in sorted_entries:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):

@@ -25,46 +25,46 @@ def budget(session: Session, name: str | None) -> None:
     if name is None:
         _all(session)
         return
-    found = session.client.get(path("agents", name, "budget"))
+    answer = session.client.get(path("agents", name, "budget"))
 
-    def draw(one: dict[str, Any]) -> None:
-        output.say(f"{one['name']}, from {one['month'][:10]} until {one['until'][:10]}:")
-        output.say(*(f"  {line}" for line in budget_text.lines(one)))
-        output.say(*(f"  {line}" for line in budget_text.limits(one)))
-        if one["stoppedAt"]:
-            output.say(f"  It stands still for that since {output.when(one['stoppedAt'])}.")
+    def draw(view: dict[str, Any]) -> None:
+        output.say(f"{view['name']}, from {view['month'][:10]} until {view['until'][:10]}:")
+        output.say(*(f"  {line}" for line in budget_text.lines(view)))
+        output.say(*(f"  {line}" for line in budget_text.limits(view)))
+        if view["stoppedAt"]:
+            output.say(f"  It stands still for that since {output.when(view['stoppedAt'])}.")
 
-    session.show(found, draw)
+    session.show(answer, draw)
 
 
 def _all(session: Session) -> None:
-    found = list(session.client.each(session.under_company("budgets")))
+    budgets = list(session.client.each(session.under_company("budgets")))
 
     def draw(rows: list[dict[str, Any]]) -> None:
         cells = [
             (
-                one["name"],
+                row["name"],
                 *(
-                    budget_text.amount(kind, one[kind][field]).removeprefix("$")
+                    budget_text.amount(kind, row[kind][field]).removeprefix("$")
                     for kind in budget_text.KINDS
                     for field in _FIELDS
                 ),
             )
-            for one in rows
+            for row in rows
         ]
         columns = ("name", *(f"{unit} {word}" for unit in ("$", "tokens") for word in _WORDS))
         output.table(columns, cells, empty="Nobody has a budget or spent anything this month.")
 
-    session.show(found, draw)
+    session.show(budgets, draw)
 
 
 def in_words(session: Session, agent: dict[str, Any]) -> str | None:
     """Return an agent's monthly budget, and the rest of it if the caller may see that."""
-    said = monthly(agent)
-    if not said:
+    monthly_budget = monthly(agent)
+    if not monthly_budget:
         return None
     try:
-        found = session.client.get(path("agents", agent["id"], "budget"))
+        answer = session.client.get(path("agents", agent["id"], "budget"))
     except RemitError:
-        return said
-    return f"{said}; left: {budget_text.short(found)}"
+        return monthly_budget
+    return f"{monthly_budget}; left: {budget_text.short(answer)}"

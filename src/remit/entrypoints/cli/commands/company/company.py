@@ -33,23 +33,26 @@ company = Group("company", help="Companies.")
 @option(
     "--template",
     "A team to begin with, below the root agent.",
-    type=click.Choice([one.name for one in TEMPLATES]),
+    type=click.Choice([template.name for template in TEMPLATES]),
 )
-def create(session: Session, /, template: str | None, **given: Any) -> None:
+def create(session: Session, /, template: str | None, **options: Any) -> None:
     """Create a company with its root agent; you are its board."""
-    body = stated(given)
-    made = session.client.send("POST", path("companies"), body)
+    body = stated(options)
+    new_company = session.client.send("POST", path("companies"), body)
 
     root = body.get("rootName", "ceo")
-    team = next((one for one in TEMPLATES if one.name == template and one.agents), None)
+    team = next(
+        (candidate for candidate in TEMPLATES if candidate.name == template and candidate.agents),
+        None,
+    )
     if team is not None:
-        target = path("companies", made["id"], "apply")
+        target = path("companies", new_company["id"], "apply")
         session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
-    said = [
-        f"{made['name']} is there, with {root}; you are its board.",
-        f'Next: remit --company "{made["name"]}" send {root} "…"',
+    sentences = [
+        f"{new_company['name']} is there, with {root}; you are its board.",
+        f'Next: remit --company "{new_company["name"]}" send {root} "…"',
     ]
-    session.done(made, said, _draw)
+    session.done(new_company, sentences, _draw)
 
 
 @company.command("list")
@@ -116,9 +119,9 @@ def show(session: Session, name: str | None) -> None:
     "A limit, such as agentRunsPerHour=120; none turns it off. Can be repeated.",
     field="limits",
 )
-def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
+def set_(session: Session, /, limits: tuple[str, ...], **options: Any) -> None:
     """Change a company's settings."""
-    body = stated({**given, "limits": dict(map(_limit, limits)) or None})
+    body = stated({**options, "limits": dict(map(_limit, limits)) or None})
     if not body:
         raise click.UsageError("Nothing is to be changed.")
     session.show(session.client.send("PATCH", session.under_company(), body), _draw)
@@ -129,7 +132,7 @@ def set_(session: Session, /, limits: tuple[str, ...], **given: Any) -> None:
 def signing_key(session: Session, new: bool) -> None:
     """Show the key that commits are signed with, to be registered at the forge."""
     target = session.under_company("signing-key")
-    found = session.client.send("POST", target, {}) if new else session.client.get(target)
+    answer = session.client.send("POST", target, {}) if new else session.client.get(target)
 
     def draw(key: dict[str, Any]) -> None:
         if key["publicKey"] is None:
@@ -138,42 +141,42 @@ def signing_key(session: Session, new: bool) -> None:
         output.say(key["publicKey"])
         output.say(f"{key['fingerprint']}, in the secret {key['secret']}.")
 
-    session.show(found, draw)
+    session.show(answer, draw)
 
 
-def _draw(one: dict[str, Any]) -> None:
+def _draw(view: dict[str, Any]) -> None:
     output.fields(
         {
-            "name": one["name"],
-            "id": one["id"],
-            "messaging": one.get("messaging"),
-            "hires": _waits(one.get("requireBoardApprovalForNewAgents")),
-            "configuration": _waits(one.get("requireApprovalForConfigChanges")),
-            "chat provider": one.get("chatLLMProvider"),
-            "chat model": one.get("chatLLMModel"),
-            "reviews after": f"{one['reviewHours']} hours" if "reviewHours" in one else None,
-            "committer": one.get("commitCommitter"),
-            "co-authors": one.get("commitCoAuthors"),
-            "commits signed with": one.get("commitSigning"),
-            **_limits(one.get("limits") or {}),
-            "created": output.when(one.get("createdAt")),
+            "name": view["name"],
+            "id": view["id"],
+            "messaging": view.get("messaging"),
+            "hires": _waits(view.get("requireBoardApprovalForNewAgents")),
+            "configuration": _waits(view.get("requireApprovalForConfigChanges")),
+            "chat provider": view.get("chatLLMProvider"),
+            "chat model": view.get("chatLLMModel"),
+            "reviews after": f"{view['reviewHours']} hours" if "reviewHours" in view else None,
+            "committer": view.get("commitCommitter"),
+            "co-authors": view.get("commitCoAuthors"),
+            "commits signed with": view.get("commitSigning"),
+            **_limits(view.get("limits") or {}),
+            "created": output.when(view.get("createdAt")),
         }
     )
 
 
-def _limit(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
+def _limit(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
     if not name or not equals:
-        raise click.UsageError(f"--limit {given}: write NAME=NUMBER, such as agentRunsPerHour=120.")
+        raise click.UsageError(f"--limit {text}: write NAME=NUMBER, such as agentRunsPerHour=120.")
     return name.strip(), value.strip()
 
 
-def _limits(given: dict[str, int | None]) -> dict[str, str]:
+def _limits(amounts: dict[str, int | None]) -> dict[str, str]:
     """Amounts of limits in words, by the names that the option takes."""
     return {
-        limit.spelled: f"{amount_shown(limit, given[limit.spelled])} ({WORDS[limit]})"
+        limit.spelled: f"{amount_shown(limit, amounts[limit.spelled])} ({WORDS[limit]})"
         for limit in Limit
-        if limit.spelled in given
+        if limit.spelled in amounts
     }
 
 

@@ -30,8 +30,8 @@ grant = Group("grant", help="Capabilities that agents hold.")
 @limit_option
 def list_(session: Session, agent: str | None, limit: int) -> None:
     """List the grants in force; of one agent, also what it may without one."""
-    found = session.listed(session.under_company("grants"), limit, agent=agent, derived="1")
-    session.show(found, lambda grants: _draw_list(session, grants, "No grants are in force."))
+    answer = session.listed(session.under_company("grants"), limit, agent=agent, derived="1")
+    session.show(answer, lambda grants: _draw_list(session, grants, "No grants are in force."))
 
 
 @grant.command()
@@ -52,9 +52,9 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
     "Of a repository: only into these branches. Repeatable.",
     field="branches",
 )
-def give(session: Session, /, request: str | None, **given: Any) -> None:
+def give(session: Session, /, request: str | None, **options: Any) -> None:
     """Give an agent a capability, such as `kb_file:ID read`."""
-    body = stated(given)
+    body = stated(options)
     if request is not None:
         if body:
             raise click.UsageError("--request says all there is to say.")
@@ -64,7 +64,7 @@ def give(session: Session, /, request: str | None, **given: Any) -> None:
         answer = session.client.send("POST", session.under_company("grants"), body)
     else:
         raise click.UsageError("Missing argument: AGENT, RESOURCE and LEVEL, or --request.")
-    session.done(answer, _given(session, answer), lambda one: _draw(session, one))
+    session.done(answer, _given(session, answer), lambda view: _draw(session, view))
 
 
 def _resource(session: Session, text: str) -> str:
@@ -75,13 +75,13 @@ def _resource(session: Session, text: str) -> str:
     return f"{kind}:{outcome_id(session, named)}" if colon and kind == "outcome" else text
 
 
-def _given(session: Session, one: dict[str, Any]) -> Iterator[str]:
-    name, what = session.agent_name(one["holderId"]), _called(session, one["resource"])
-    has = "is denied" if one["mode"] == "deny" else "has"
-    until = f" until {output.when(one['expiresAt'])}" if one["expiresAt"] else ""
-    asks = ", and asks before each use" if one["mode"] == "ask" else ""
-    yield f"{name} {has} {one['level']} on {what}{until}{asks}."
-    yield f"  remit grant revoke {short(one['id'])}   takes it back"
+def _given(session: Session, view: dict[str, Any]) -> Iterator[str]:
+    name, what = session.agent_name(view["holderId"]), _called(session, view["resource"])
+    has = "is denied" if view["mode"] == "deny" else "has"
+    until = f" until {output.when(view['expiresAt'])}" if view["expiresAt"] else ""
+    asks = ", and asks before each use" if view["mode"] == "ask" else ""
+    yield f"{name} {has} {view['level']} on {what}{until}{asks}."
+    yield f"  remit grant revoke {short(view['id'])}   takes it back"
 
 
 def _called(session: Session, resource: str) -> str:
@@ -108,27 +108,29 @@ def revoke(session: Session, id_: str) -> None:
 @option("--yes", "Do not ask for confirmation.")
 def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) -> None:
     """List grants that were never used; --revoke revokes them."""
-    found = list(session.client.each(session.under_company("grants"), agent=agent, unused="1"))
+    unused_grants = list(
+        session.client.each(session.under_company("grants"), agent=agent, unused="1")
+    )
     if not revoke_them:
         empty = "Every grant in force has been used."
-        session.show(found, lambda grants: _draw_list(session, grants, empty))
+        session.show(unused_grants, lambda grants: _draw_list(session, grants, empty))
         return
 
     def ask() -> str:
-        _draw_list(session, found, "")
-        return f"Revoke {_count(len(found))}?"
+        _draw_list(session, unused_grants, "")
+        return f"Revoke {_count(len(unused_grants))}?"
 
-    if found and not yes:
+    if unused_grants and not yes:
         session.confirm("--revoke", ask, "Nothing was revoked.")
-    gone = _revoke_all(session, found)
+    gone = _revoke_all(session, unused_grants)
     session.show({"revoked": gone}, lambda _: output.say(f"Revoked {_count(len(gone))}."))
 
 
 def _revoke_all(session: Session, grants: list[dict[str, Any]]) -> list[str]:
     gone: dict[str, None] = {}
-    for one in grants:
-        if one["id"] not in gone:  # revoked already with the grant it was derived from
-            answer = session.client.send("DELETE", path("grants", one["id"]))
+    for view in grants:
+        if view["id"] not in gone:  # revoked already with the grant it was derived from
+            answer = session.client.send("DELETE", path("grants", view["id"]))
             gone.update(dict.fromkeys(answer["revoked"]))
     return list(gone)
 
@@ -137,12 +139,12 @@ def _count(number: int) -> str:
     return f"{number} grant" if number == 1 else f"{number} grants"
 
 
-def _used(_: Session, one: dict[str, Any]) -> str:
-    return "" if one.get("derived") else output.when(one["usedAt"]) or "never"
+def _used(_: Session, row: dict[str, Any]) -> str:
+    return "" if row.get("derived") else output.when(row["usedAt"]) or "never"
 
 
-def _id(_: Session, one: dict[str, Any]) -> str:
-    return "by rule" if one.get("derived") else short(one["id"])
+def _id(_: Session, row: dict[str, Any]) -> str:
+    return "by rule" if row.get("derived") else short(row["id"])
 
 
 def _draw_list(session: Session, grants: list[dict[str, Any]], empty: str) -> None:
@@ -154,8 +156,8 @@ def _draw_list(session: Session, grants: list[dict[str, Any]], empty: str) -> No
     )
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
+def _draw(session: Session, view: dict[str, Any]) -> None:
     cells.fields(
-        *(session, one, "id", "agent: {holderId:name}", "resource", "level", "mode", "scope"),
+        *(session, view, "id", "agent: {holderId:name}", "resource", "level", "mode", "scope"),
         *("expires: {expiresAt:when}", "paths: {paths:list}", "branches: {branches:list}"),
     )

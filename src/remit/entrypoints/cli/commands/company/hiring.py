@@ -26,7 +26,7 @@ from remit.model.organisation.agent_spec import CONFIGURED, Field, Holds
 
 _INLINE = {"JSON|@FILE": JSON, "TEXT|@FILE": TEXT}
 LEVELS = ("restricted", "standard", "privileged", "boss")
-_BY_KEY = {one.key: one for one in CONFIGURED}
+_BY_KEY = {field.key: field for field in CONFIGURED}
 _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
 
 
@@ -35,7 +35,7 @@ def description_options(command: F) -> F:
     for each in reversed(
         [
             click.argument("name"),
-            *(_option(one) for one in CONFIGURED if one.part.option),
+            *(_option(field) for field in CONFIGURED if field.part.option),
             option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
             option("--purpose TEXT", "The outcome it is responsible for."),
             option(
@@ -60,9 +60,9 @@ def _option(field: Field) -> Callable[[F], F]:
     return click.option(part.option, field.key, metavar=part.metavar, help=part.help, **more)
 
 
-def described(said: dict[str, Any]) -> dict[str, Any]:
+def described(options: dict[str, Any]) -> dict[str, Any]:
     """Build the request body from the description options."""
-    body = stated(said)
+    body = stated(options)
     if body.pop("once"):
         if "purpose" not in body:
             raise click.UsageError("--once needs a --purpose.")
@@ -75,9 +75,9 @@ def described(said: dict[str, Any]) -> dict[str, Any]:
 @option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
 @option("--level", "Permission level.", field="permissionLevel", type=click.Choice(LEVELS))
 @option("--reason TEXT", "Reason for the hire, for whoever approves it.")
-def hire(session: Session, /, **said: Any) -> None:
+def hire(session: Session, /, **options: Any) -> None:
     """Request a new agent; it waits for approval if the company requires that."""
-    body = described(said)
+    body = described(options)
     answer = session.client.send("POST", session.under_company("agent-hires"), body)
 
     def draw(hired: dict[str, Any]) -> None:
@@ -121,8 +121,10 @@ def set_(
         body["expectedRevision"] = revision
     if not propose:
         answer = session.client.send("PATCH", path("agents", name), body)
-        said = f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
-        session.show(answer, lambda one: output.say(f"{one['name']} {said}."))
+        predicate = (
+            f"is at revision {answer['configRevision']}" if "configRevision" in answer else ""
+        )
+        session.show(answer, lambda view: output.say(f"{view['name']} {predicate}."))
         if {"adapterType", "adapterConfig"} & body.keys():
             setup_note.tell(session, answer)
         return
@@ -156,13 +158,13 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
     else:
         answer = session.client.get(path("agents", name))
 
-    def draw(one: dict[str, Any]) -> None:
-        may = (one.get("permissions") or {}).get("canCreateAgents")
+    def draw(view: dict[str, Any]) -> None:
+        may = (view.get("permissions") or {}).get("canCreateAgents")
         if may is None:
-            output.say(f"You may not see what {one['name']} is permitted.")
+            output.say(f"You may not see what {view['name']} is permitted.")
             return
         output.say(
-            f"{one['name']} may {'' if may else 'not '}hire; level {one['permissionLevel']}."
+            f"{view['name']} may {'' if may else 'not '}hire; level {view['permissionLevel']}."
         )
 
     session.show(answer, draw)
@@ -174,7 +176,7 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
 def wake(session: Session, name: str, reason: str) -> None:
     """Send an agent mail that says why, so that it is started."""
     answer = session.client.send("POST", path("agents", name, "wakeup"), {"reason": reason})
-    session.show(answer, lambda one: output.say(f"{one['name']} has mail and will look at it."))
+    session.show(answer, lambda view: output.say(f"{view['name']} has mail and will look at it."))
 
 
 COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)

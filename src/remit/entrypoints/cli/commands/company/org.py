@@ -40,9 +40,9 @@ org.add_command(agent.tree)
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--purpose TEXT", "The outcome it is responsible for.")
 @dry_run_option
-def insert_layer(session: Session, /, dry_run: bool, **given: Any) -> None:
+def insert_layer(session: Session, /, dry_run: bool, **options: Any) -> None:
     """Put a new agent between agents and the boss they share."""
-    carry_out(session, dry_run, operations=[{"op": "insertLayer", **given}])
+    carry_out(session, dry_run, operations=[{"op": "insertLayer", **options}])
 
 
 @org.command("remove-layer")
@@ -68,15 +68,15 @@ def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
 @option("--adapter TEXT", "Or the program that does.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @dry_run_option
-def seat(session: Session, /, dry_run: bool, **given: Any) -> None:
+def seat(session: Session, /, dry_run: bool, **options: Any) -> None:
     """Put a person or a program into an agent's seat; all else stays as it is."""
-    if (given["user"] is None) == (given["adapterType"] is None):
+    if (options["user"] is None) == (options["adapterType"] is None):
         raise click.UsageError("Give either --user or --adapter.")
-    if given["user"] is None:
-        given["adapterConfig"] = given["adapterConfig"] or {}
-    elif given["adapterConfig"] is not None:
+    if options["user"] is None:
+        options["adapterConfig"] = options["adapterConfig"] or {}
+    elif options["adapterConfig"] is not None:
         raise click.UsageError("A person takes no --config.")
-    carry_out(session, dry_run, operations=[{"op": "seat", **stated(given)}])
+    carry_out(session, dry_run, operations=[{"op": "seat", **stated(options)}])
 
 
 @org.command()

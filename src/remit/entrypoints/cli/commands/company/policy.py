@@ -29,11 +29,11 @@ policy = Group("policy", help="Permission levels, and the actions that each bund
 @option("--governs nobody|below|company", "Over whom the level boss has a say.")
 @option("--shipped", "As Remit ships it, instead.")
 def set_(
-    session: Session, /, level: str, create_agents: str | None, shipped: bool, **given: Any
+    session: Session, /, level: str, create_agents: str | None, shipped: bool, **options: Any
 ) -> None:
     """Change what a permission level bundles; whoever has the level follows."""
-    nothing: dict[str, Any] = {name: [] for name in ("allow", "deny") if given.pop(f"no_{name}")}
-    body = nothing | stated(given) | ({"shipped": True} if shipped else {})
+    nothing: dict[str, Any] = {name: [] for name in ("allow", "deny") if options.pop(f"no_{name}")}
+    body = nothing | stated(options) | ({"shipped": True} if shipped else {})
     if create_agents is not None:
         body["canCreateAgents"] = _CREATES[create_agents]
     if not body:
@@ -41,22 +41,22 @@ def set_(
     target = session.under_company("permission-policy")
     done = session.client.send("PATCH", target, {"level": level, **body})
 
-    def draw(one: dict[str, Any]) -> None:
-        _draw(session, one)
-        if one["agentsChanged"]:
-            output.say(f"Changed with it: {', '.join(one['agentsChanged'])}.")
+    def draw(view: dict[str, Any]) -> None:
+        _draw(session, view)
+        if view["agentsChanged"]:
+            output.say(f"Changed with it: {', '.join(view['agentsChanged'])}.")
 
     session.show(done, draw)
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
-    levels = [{"level": level, **said} for level, said in one["levels"].items()]
+def _draw(session: Session, view: dict[str, Any]) -> None:
+    levels = [{"level": level, **bundle} for level, bundle in view["levels"].items()]
     cells.table(
         *(session, levels, "level"),
-        ("creates agents", lambda _, said: _SAYS[said["canCreateAgents"]]),
-        ("allows", lambda _, said: ", ".join(said["allow"]) or "-"),
-        ("denies", lambda _, said: ", ".join(said["deny"]) or "-"),
-        *("governs", "agents", ("", lambda _, said: "" if said["shipped"] else "changed")),
+        ("creates agents", lambda _, row: _SAYS[row["canCreateAgents"]]),
+        ("allows", lambda _, row: ", ".join(row["allow"]) or "-"),
+        ("denies", lambda _, row: ", ".join(row["deny"]) or "-"),
+        *("governs", "agents", ("", lambda _, row: "" if row["shipped"] else "changed")),
         empty="There are no levels.",
     )
 

@@ -31,14 +31,14 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
     answer = session.client.send("POST", session.under_company("users"), body)
     what = "is on the board of" if role == "board" else "observes"
     over = f"{scope} and below" if scope is not None else session.company["name"]
-    said = [f"{answer['name']} {what} {over}."]
+    sentences = [f"{answer['name']} {what} {over}."]
     if role == "observer":
-        said.append(
+        sentences.append(
             f"An observer changes nothing and reads all that is about {over}: mail, files, logs "
             "of runs, configurations without keys."
         )
-    said.append(f"Next: remit user token {answer['name']}")
-    session.done(answer, said, lambda one: _draw(session, one))
+    sentences.append(f"Next: remit user token {answer['name']}")
+    session.done(answer, sentences, lambda person: _draw(session, person))
 
 
 # Not declared: the link uses the address that this command connects to.
@@ -47,35 +47,35 @@ def add(session: Session, name: str, role: str, scope: str | None) -> None:
 @role_option
 @option("--scope AGENT", "Only this agent and everybody below it.")
 @hours_option
-def invite(session: Session, /, **given: Any) -> None:
+def invite(session: Session, /, **options: Any) -> None:
     """Give a person a part in the company, with a link that signs them in."""
-    answer = session.client.send("POST", session.under_company("invitations"), stated(given))
-    session.show(answer, lambda one: _draw_link(session, one))
+    answer = session.client.send("POST", session.under_company("invitations"), stated(options))
+    session.show(answer, lambda invitation: _draw_link(session, invitation))
 
 
 @user.command()
 @click.argument("name")
 @hours_option
-def link(session: Session, /, name: str, **given: Any) -> None:
+def link(session: Session, /, name: str, **options: Any) -> None:
     """Make a new one-time sign-in link for a person; their earlier links end."""
     target = session.under_company("users", name, "links")
-    answer = session.client.send("POST", target, stated(given))
-    session.show(answer, lambda one: _draw_link(session, one))
+    answer = session.client.send("POST", target, stated(options))
+    session.show(answer, lambda invitation: _draw_link(session, invitation))
 
 
-def _draw_link(session: Session, one: dict[str, Any]) -> None:
-    if one.get("known"):
-        output.say(f"{one['name']} is known here already, and signs in as before.")
-    elif one.get("token"):
-        output.say(f"{session.url.rstrip('/')}/login?token={one['token']}")
-        until = output.when(one["expiresAt"])
+def _draw_link(session: Session, invitation: dict[str, Any]) -> None:
+    if invitation.get("known"):
+        output.say(f"{invitation['name']} is known here already, and signs in as before.")
+    elif invitation.get("token"):
+        output.say(f"{session.url.rstrip('/')}/login?token={invitation['token']}")
+        until = output.when(invitation["expiresAt"])
         output.note(f"It signs in once, until {until}; it is not shown again.")
     else:
         output.note("The link was shown already. Make another with `remit user link`.")
 
 
-def _over(session: Session, one: dict[str, Any]) -> str:
-    scope = one.get("scopeAgentId")
+def _over(session: Session, row: dict[str, Any]) -> str:
+    scope = row.get("scopeAgentId")
     return session.names.get(scope, scope) if scope else "whole company"
 
 
@@ -94,6 +94,6 @@ def token(session: Session, /, name: str, **options: Any) -> None:
     tokens.carry_out(session, session.under_company("users", name, "tokens"), **options)
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
-    over = ("over", lambda _, one: one.get("scopeAgentId") or "whole company")
-    cells.fields(session, one, "name", "id", "role", over)
+def _draw(session: Session, person: dict[str, Any]) -> None:
+    over = ("over", lambda _, view: view.get("scopeAgentId") or "whole company")
+    cells.fields(session, person, "name", "id", "role", over)

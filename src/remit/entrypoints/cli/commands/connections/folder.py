@@ -7,7 +7,7 @@ from remit.entrypoints.cli.options import Group
 folder = Group("folder", help="Folders of the machine that agents' runs work in or read.")
 
 folder.rows(
-    *("list", "id", "kind", ("agent", lambda _, one: one["agentName"] or "all"), "folder: {title}"),
-    ("PATH", lambda _, one: " ".join(one["programs"])),
+    *("list", "id", "kind", ("agent", lambda _, row: row["agentName"] or "all"), "folder: {title}"),
+    ("PATH", lambda _, row: " ".join(row["programs"])),
     empty="There are no folders.",
 )

@@ -57,23 +57,23 @@ class _Naming(Command):
 )
 @option("--inject", "Give the variables to agents, too. Not safe.")
 @option("--replace", "Replace the settings of a registered server.")
-def add(session: Session, /, command: str | None, url_: str | None, **given: Any) -> None:
+def add(session: Session, /, command: str | None, url_: str | None, **options: Any) -> None:
     """Register a server. Then let agents use it: `remit grant give AGENT mcp_server:NAME use`."""
     if (command is None) == (url_ is None):
         raise click.UsageError("Give either --command or --url.")
     body = stated(
-        {**given, "command": None if command is None else command_words(command), "url": url_}
+        {**options, "command": None if command is None else command_words(command), "url": url_}
     )
     for key in ("env", "secretEnv", "headers", "secretHeaders"):
         if key in body:
             body[key] = dict(map(_pair, body[key]))
     answer = session.client.send("POST", session.under_company("mcp-servers"), body)
     name = answer["name"]
-    said = [
+    sentences = [
         f"{name} is registered.",
         f"Next: remit mcp test {name}, then remit grant give AGENT mcp_server:{name} use",
     ]
-    session.done(answer, said, lambda one: _draw(session, one))
+    session.done(answer, sentences, lambda server: _draw(session, server))
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -87,38 +87,38 @@ def _pair(text: str) -> tuple[str, str]:
 @click.argument("name")
 def test(session: Session, name: str) -> int:
     """Start a server and list its tools, as agents would see them."""
-    found = session.client.send("POST", session.under_company("mcp-servers", name, "test"), {})
+    answer = session.client.send("POST", session.under_company("mcp-servers", name, "test"), {})
 
-    def draw(one: dict[str, Any]) -> None:
-        if not one["usable"]:
-            output.error(one["error"], one["complaint"] or "See to the server, and try again.")
+    def draw(view: dict[str, Any]) -> None:
+        if not view["usable"]:
+            output.error(view["error"], view["complaint"] or "See to the server, and try again.")
             return
         row = ("tool: {name}", "description")
-        cells.table(session, one["tools"], *row, empty="It has no tools.")
+        cells.table(session, view["tools"], *row, empty="It has no tools.")
 
-    session.show(found, draw)
-    return 0 if found["usable"] else 1
-
-
-def _where(_: Session, one: dict[str, Any]) -> str:
-    return one["url"] or shlex.join(one["command"])
+    session.show(answer, draw)
+    return 0 if answer["usable"] else 1
 
 
-def _holders(session: Session, one: dict[str, Any]) -> str:
-    return ", ".join(session.names.get(id_, id_) for id_ in one["holders"])
+def _where(_: Session, server: dict[str, Any]) -> str:
+    return server["url"] or shlex.join(server["command"])
+
+
+def _holders(session: Session, server: dict[str, Any]) -> str:
+    return ", ".join(session.names.get(id_, id_) for id_ in server["holders"])
 
 
 mcp.rows(
     *("list", "name", ("where", _where), ("holders", _holders)),
-    ("", lambda _, one: "injected" if one["inject"] else ""),
+    ("", lambda _, server: "injected" if server["inject"] else ""),
     empty="There are no MCP servers.",
 )
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
+def _draw(session: Session, server: dict[str, Any]) -> None:
     cells.fields(
-        *(session, one, "name", ("where", _where)),
-        ("secrets", lambda _, one: ", ".join([*one["secretEnv"], *one["secretHeaders"]])),
-        ("injected", lambda _, one: "yes: agents can read them" if one["inject"] else None),
+        *(session, server, "name", ("where", _where)),
+        ("secrets", lambda _, view: ", ".join([*view["secretEnv"], *view["secretHeaders"]])),
+        ("injected", lambda _, view: "yes: agents can read them" if view["inject"] else None),
         *("version", ("holders", _holders)),
     )

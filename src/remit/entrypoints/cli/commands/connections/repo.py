@@ -25,12 +25,13 @@ repo.rows(
 def sync(session: Session, name: str | None) -> None:
     """Fetch a repository now, or all of them, and check the copy."""
     listed = session.client.each(session.under_company("repos"))
-    names = [name] if name is not None else [str(one["name"]) for one in listed]
-    found = [
-        session.client.send("POST", session.under_company("repos", one, "sync")) for one in names
+    names = [name] if name is not None else [str(row["name"]) for row in listed]
+    copies = [
+        session.client.send("POST", session.under_company("repos", repo_name, "sync"))
+        for repo_name in names
     ]
     session.show_table(
-        found,
+        copies,
         *("name", "branch: {head}", "branches", "fetched: {fetchedAt:when}"),
         empty="There are no repositories.",
     )
@@ -41,24 +42,24 @@ def sync(session: Session, name: str | None) -> None:
 def remove(session: Session, name: str) -> None:
     """Forget a repository, its copy and every capability on it."""
     gone = session.client.send("DELETE", session.under_company("repos", name))
-    said = "{name} is removed; {revoked:count} grants ended with it."
-    session.show(gone, lambda one: output.say(cells.filled(session, one, said)))
+    template = "{name} is removed; {revoked:count} grants ended with it."
+    session.show(gone, lambda view: output.say(cells.filled(session, view, template)))
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
+def _draw(session: Session, view: dict[str, Any]) -> None:
     cells.fields(
-        *(session, one, "name", "url", "ref", "username", "secret", "forge", "api"),
+        *(session, view, "name", "url", "ref", "username", "secret", "forge", "api"),
         *("api secret: {apiSecret}", ("webhooks", _webhooks), "heard: {people:list}", "label"),
         "added: {createdAt:when}",
     )
 
 
-def _webhooks(_: Session, one: dict[str, Any]) -> str | None:
-    return one["hook"] and f"/api/hooks/{one['id']}, signed with {one['hook']}"
+def _webhooks(_: Session, view: dict[str, Any]) -> str | None:
+    return view["hook"] and f"/api/hooks/{view['id']}, signed with {view['hook']}"
 
 
 repo.draw = _draw
 # Views of checks have a name, too, but no URL: no grant is given on a check.
-repo.more = lambda one: (
-    [f"Next: remit grant give AGENT repo:{one['name']} read"] if "url" in one else []
+repo.more = lambda view: (
+    [f"Next: remit grant give AGENT repo:{view['name']} read"] if "url" in view else []
 )

@@ -48,12 +48,12 @@ def set_(
         path = os.path.abspath(os.path.expanduser(path))
     words = None if command is None else command_words(command)
     places = (("env", variable), ("file", path), ("command", words), (source, place))
-    given = [{"source": kind, "place": where} for kind, where in places if where is not None]
-    if len(given) > 1:
+    sources = [{"source": kind, "place": where} for kind, where in places if where is not None]
+    if len(sources) > 1:
         raise click.UsageError("Give one of --env, --file, --command and --source.")
-    body = {"name": name, **(given[0] if given else {"value": _value(name)})}
+    body = {"name": name, **(sources[0] if sources else {"value": _value(name)})}
     answer = session.client.send("POST", session.under_company("secrets"), body)
-    session.show(answer, lambda one: output.say(f"{one['name']} is found in {_where(one)}."))
+    session.show(answer, lambda view: output.say(f"{view['name']} is found in {_where(view)}."))
 
 
 def _value(name: str) -> str:
@@ -67,10 +67,10 @@ def _value(name: str) -> str:
 @limit_option
 def list_(session: Session, limit: int) -> None:
     """List secrets: where they are, and whether they can be read there. Never their values."""
-    found = session.listed(session.under_company("secrets"), limit)
+    secrets = session.listed(session.under_company("secrets"), limit)
     session.show_table(
-        found,
-        *("name", "source", "place", ("found", lambda _, one: one["problem"] or "found")),
+        secrets,
+        *("name", "source", "place", ("found", lambda _, row: row["problem"] or "found")),
         empty="There are no secrets.",
     )
 
@@ -80,8 +80,8 @@ def list_(session: Session, limit: int) -> None:
 def remove(session: Session, name: str) -> None:
     """Forget a secret; a value that the instance kept is deleted."""
     gone = session.client.send("DELETE", session.under_company("secrets", name))
-    session.show(gone, lambda one: output.say(f"{one['name']} is forgotten."))
+    session.show(gone, lambda view: output.say(f"{view['name']} is forgotten."))
 
 
-def _where(one: dict[str, Any]) -> str:
-    return f"{one['source']} {one['place']}"
+def _where(view: dict[str, Any]) -> str:
+    return f"{view['source']} {view['place']}"

@@ -28,8 +28,8 @@ def backup(session: Session, file: Path) -> None:
     from remit.store.backups import backup as backups
 
     settings = load()
-    found = backups.create(settings.database_url, _blobs(settings), file.absolute())
-    _tell(session, file, found, "")
+    summary = backups.create(settings.database_url, _blobs(settings), file.absolute())
+    _tell(session, file, summary, "")
 
 
 @click.command("restore", cls=Command)
@@ -54,15 +54,15 @@ def _blobs(settings: Settings) -> Callable[[], BlobStore]:
     return lambda: open_blobs(settings.blob_url, settings.run_folder)
 
 
-def _tell(session: Session, file: Path, found: Contents, done: str) -> None:
+def _tell(session: Session, file: Path, summary: Contents, done: str) -> None:
     from dataclasses import asdict
 
     if session.as_json:
-        output.say(output.as_json({"file": str(file), **asdict(found)}))
+        output.say(output.as_json({"file": str(file), **asdict(summary)}))
     else:
-        companies = plural(found.companies, "company", "companies")
-        events, contents = plural(found.events, "event"), plural(found.contents, "content")
+        companies = plural(summary.companies, "company", "companies")
+        events, contents = plural(summary.events, "event"), plural(summary.contents, "content")
         output.say(
             f"{done}{file}: {companies}, {events} and {contents} "
-            f"({output.size(found.bytes)}), all of them verified."
+            f"({output.size(summary.bytes)}), all of them verified."
         )

@@ -19,8 +19,10 @@ def completion(_: Session, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None, "click completes in all of them"
-    script = found(click.get_current_context().find_root().command, {}, "remit", "_REMIT_COMPLETE")
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, "click completes in all of them"
+    script = completion_class(
+        click.get_current_context().find_root().command, {}, "remit", "_REMIT_COMPLETE"
+    )
     # Not `source()`, which would start a bash to learn its version.
     print(script.source_template % script.source_vars())

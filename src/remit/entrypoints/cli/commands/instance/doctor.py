@@ -45,44 +45,51 @@ def _conditions(session: Session) -> Iterator[Finding]:
     """Findings about the programs that runs find here, and the folders that the board shows
     them."""
     search: list[str] = []
-    for one in session.visible("folders"):
-        if one["path"] is None:
-            yield Finding("folder", "ok", f"{one['agentName']} works in {one['title']}")
+    for folder in session.visible("folders"):
+        if folder["path"] is None:
+            yield Finding("folder", "ok", f"{folder['agentName']} works in {folder['title']}")
             continue
         try:
-            conditions.looked_at(one["path"], session.settings.home)
+            conditions.looked_at(folder["path"], session.settings.home)
         except RemitError as error:
             yield Finding("folder", "fail", error.sentence, error.step)
             continue
-        search += [f"{one['path']}/{part}" for part in one["programs"]]
-        whose = one["agentName"] or "every run"
-        verb = "works in" if one["kind"] == "work" else "reads"
-        yield Finding("folder", "ok", f"{whose} {verb} {one['path']}")
+        search += [f"{folder['path']}/{part}" for part in folder["programs"]]
+        whose = folder["agentName"] or "every run"
+        verb = "works in" if folder["kind"] == "work" else "reads"
+        yield Finding("folder", "ok", f"{whose} {verb} {folder['path']}")
     yield Finding("a run has", "ok", ", ".join(conditions.programs(search)) or "no known programs")
     yield Finding("a run has", "ok", f"network {conditions.NETWORK}")
 
 
 def _receivers(session: Session) -> Iterator[Finding]:
     """Findings about held bindings, and about the receivers of the others."""
-    bound = {one["id"]: one for one in session.visible("bindings")}
-    for one in bound.values():
-        if one["state"] == "held":
-            step = f"`remit bind add {one['agentName']} {one['adapterType']} --secret NAME`"
-            name = f"{one['adapterType']} of {one['agentName']}"
-            yield Finding(name, "warn", one["problem"], step)
-    for one in session.visible("receivers"):
-        binding = bound.get(one["bindingId"])
-        if binding is None:
+    bound = {binding["id"]: binding for binding in session.visible("bindings")}
+    for binding in bound.values():
+        if binding["state"] == "held":
+            step = f"`remit bind add {binding['agentName']} {binding['adapterType']} --secret NAME`"
+            name = f"{binding['adapterType']} of {binding['agentName']}"
+            yield Finding(name, "warn", binding["problem"], step)
+    for receiver in session.visible("receivers"):
+        receiver_binding = bound.get(receiver["bindingId"])
+        if receiver_binding is None:
             continue
-        name = f"{binding['adapterType']} of {binding['agentName']}"
-        if one["problem"]:
-            step = f"See `remit bind channels {binding['adapterType']}`; it is tried again."
-            yield Finding(name, "warn", one["problem"], step)
+        name = f"{receiver_binding['adapterType']} of {receiver_binding['agentName']}"
+        if receiver["problem"]:
+            step = (
+                f"See `remit bind channels {receiver_binding['adapterType']}`; it is tried again."
+            )
+            yield Finding(name, "warn", receiver["problem"], step)
         else:
-            yield Finding(name, "ok", one["state"])
+            yield Finding(name, "ok", receiver["state"])
 
 
 def _accounts(session: Session) -> Iterator[Finding]:
     """Findings about closed accounts and set-ups; none if the instance cannot be asked."""
-    for one in account.held(session):
-        yield Finding(f"{one['kind']} {one['name']}", "warn", one["sentence"], one["step"])
+    for closed_account in account.held(session):
+        yield Finding(
+            f"{closed_account['kind']} {closed_account['name']}",
+            "warn",
+            closed_account["sentence"],
+            closed_account["step"],
+        )

@@ -14,7 +14,7 @@ def help_(_: Session, words: tuple[str, ...]) -> None:
     while rest:
         if not isinstance(here.command, click.Group):
             raise click.UsageError(f"{here.command_path} has no commands of its own.")
-        name, found, rest = here.command.resolve_command(here, rest)
-        assert found is not None, "what is not found was refused"
-        here = click.Context(found, here, name)
+        name, command, rest = here.command.resolve_command(here, rest)
+        assert command is not None, "what is not found was refused"
+        here = click.Context(command, here, name)
     print(here.get_help())

@@ -128,8 +128,9 @@ def worker(session: Session, name: str | None, slots: int) -> int:
         answer = {"name": called, "slots": slots, "pid": os.getpid(), "url": url}
         session.show(
             answer,
-            lambda one: output.say(
-                f"Worker {one['name']} starts up to {slots} agents at once (process {one['pid']})."
+            lambda view: output.say(
+                f"Worker {view['name']} starts up to {slots} agents at once "
+                f"(process {view['pid']})."
             ),
         )
         sys.stdout.flush()
@@ -139,9 +140,9 @@ def worker(session: Session, name: str | None, slots: int) -> int:
 
 def _check_free(session: Session) -> None:
     settings = session.settings
-    if found := process.holder(settings).pid:
+    if pid := process.holder(settings).pid:
         raise Conflict(
-            f"An instance is running in {settings.home} already (process {found}).",
+            f"An instance is running in {settings.home} already (process {pid}).",
             "Use it, stop it with `remit down`, or set another REMIT_HOME.",
         )
 
@@ -242,11 +243,11 @@ def _say_tried(tried: dict[str, Any] | None) -> None:
 
 def _daily_limit(client: Client) -> list[str]:
     """Return a line about the daily spending limit; none unless there is exactly one company."""
-    found = list(client.each(path("companies"), MOST_COUNTED))
-    if len(found) != 1 or "limits" not in found[0]:
+    companies = list(client.each(path("companies"), MOST_COUNTED))
+    if len(companies) != 1 or "limits" not in companies[0]:
         return []
     limit = Limit.COMPANY_CENTS_PER_DAY
-    cents = found[0]["limits"][limit.spelled]
+    cents = companies[0]["limits"][limit.spelled]
     if cents is None:
         return ["Nothing limits what it spends in a day."]
     another = command_that_sets(limit, 2 * cents)
@@ -303,20 +304,20 @@ def status(session: Session) -> None:
     answer["agents"] = sum(company["agents"] for company in answer["companies"])
     answer["runs"] = sum(company["runs"] for company in answer["companies"])
 
-    def draw(found: dict[str, Any]) -> None:
+    def draw(view: dict[str, Any]) -> None:
         output.fields(
             {
-                "running at": found["url"],
-                "version": found["version"],
-                "process": found["pid"],
-                "companies": ", ".join(company["name"] for company in found["companies"]),
-                "agents": _counted(found["agents"]),
-                "running now": _counted(found["runs"]) if found["companies"] else "",
+                "running at": view["url"],
+                "version": view["version"],
+                "process": view["pid"],
+                "companies": ", ".join(company["name"] for company in view["companies"]),
+                "agents": _counted(view["agents"]),
+                "running now": _counted(view["runs"]) if view["companies"] else "",
             }
         )
-        for company in found["companies"]:
-            for one in company["halts"]:
-                output.say(f"{company['name']}: {halt.line(one)}")
+        for company in view["companies"]:
+            for company_halt in company["halts"]:
+                output.say(f"{company['name']}: {halt.line(company_halt)}")
         if session.token is None:
             output.note("Without a token nothing more can be seen; `remit login` keeps one.")
 
@@ -330,13 +331,13 @@ def _companies(session: Session) -> list[dict[str, Any]]:
 
     return [
         {
-            "id": one["id"],
-            "name": one["name"],
-            "agents": count(one["id"], "agents"),
-            "runs": count(one["id"], "runs", live="true"),
-            "halts": halt.listed(session, one["id"]),
+            "id": company["id"],
+            "name": company["name"],
+            "agents": count(company["id"], "agents"),
+            "runs": count(company["id"], "runs", live="true"),
+            "halts": halt.listed(session, company["id"]),
         }
-        for one in session.client.each(path("companies"))
+        for company in session.client.each(path("companies"))
     ]
 
 
@@ -356,8 +357,8 @@ def open_(session: Session, browser: bool) -> None:
 
 def _link(client: Client, url: str) -> str:
     """Make a one-time sign-in link with the address that this command connects to."""
-    made = client.send("POST", path("login-links"))
-    return f"{url.rstrip('/')}/login?{urlsplit(made['url']).query}"
+    login_link = client.send("POST", path("login-links"))
+    return f"{url.rstrip('/')}/login?{urlsplit(login_link['url']).query}"
 
 
 def _browse(link: str) -> None:

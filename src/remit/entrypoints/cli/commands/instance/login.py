@@ -42,14 +42,14 @@ def login(session: Session, secret: str | None, show: bool) -> None:
 
 
 def _read_token(session: Session, secret: str | None) -> str:
-    given = secret or session.token_option
-    if given == "-":
-        given = sys.stdin.readline()
-    elif given is None and sys.stdin.isatty():
-        given = click.prompt("Token", hide_input=True, err=True)
-    elif given is None:
+    text = secret or session.token_option
+    if text == "-":
+        text = sys.stdin.readline()
+    elif text is None and sys.stdin.isatty():
+        text = click.prompt("Token", hide_input=True, err=True)
+    elif text is None:
         raise click.UsageError("No token was given; write `-` to read it from standard input.")
-    token = str(given).strip()
+    token = str(text).strip()
     if not looks_like_token(token) or not token.isascii() or not token.isprintable():
         raise BadInput("That is not a token of Remit's.", "A token begins with rmt_.")
     return token

@@ -51,13 +51,13 @@ def simulate(
     assert file is not None
     from remit.testing import scenario
 
-    found = scenario.read(file)
+    parsed_scenario = scenario.read(file)
     if adapter is None:
         from remit.testing.simulation import Simulation
 
         with Simulation(seed) as sim:
             try:
-                told = _play(found, scenario.Simulated(sim))
+                expected = _play(parsed_scenario, scenario.Simulated(sim))
             except Conflict:
                 output.note("The story:")
                 for line in sim.story[-LAST_LINES:]:
@@ -67,22 +67,22 @@ def simulate(
         from remit.testing.real import real_stage
 
         with real_stage(adapter, config or {}, patience=patience) as stage:
-            told = _play(found, stage)
+            expected = _play(parsed_scenario, stage)
     if session.as_json:
-        output.say(output.as_json({"name": found.name, "expected": told}))
+        output.say(output.as_json({"name": parsed_scenario.name, "expected": expected}))
     else:
-        output.say(f"{found.name}: all as expected.", *(f"  {line}" for line in told))
+        output.say(f"{parsed_scenario.name}: all as expected.", *(f"  {line}" for line in expected))
 
 
-def _play(found: object, stage: object) -> list[str]:
+def _play(parsed_scenario: object, stage: object) -> list[str]:
     from remit.testing import scenario
 
-    assert isinstance(found, scenario.Scenario)
+    assert isinstance(parsed_scenario, scenario.Scenario)
     try:
-        return scenario.play(found, stage)  # type: ignore[arg-type]  # both stages are stages
+        return scenario.play(parsed_scenario, stage)  # type: ignore[arg-type]  # both stages are stages
     except scenario.Failed as failed:
         raise Conflict(
-            f"{found.name}: {failed}.", "Look at the scenario, or at what the agents did."
+            f"{parsed_scenario.name}: {failed}.", "Look at the scenario, or at what the agents did."
         ) from None
 
 

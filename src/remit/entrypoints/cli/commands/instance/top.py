@@ -47,11 +47,11 @@ def top(session: Session, once: bool, every: float) -> None:
 def look(session: Session) -> dict[str, Any]:
     """Fetch everything that `top` shows."""
     client = session.client
-    agents = {one["id"]: one for one in client.each(session.under_company("agents"))}
+    agents = {agent["id"]: agent for agent in client.each(session.under_company("agents"))}
     live = list(client.each(session.under_company("runs"), MOST_RUNS, live="true"))
     doing = _doing(session) if live else {}
-    busy = {one["agentId"] for one in live}
-    idle = [one for one in agents.values() if one["id"] not in busy]
+    busy = {run["agentId"] for run in live}
+    idle = [agent for agent in agents.values() if agent["id"] not in busy]
     return {
         "company": session.company["name"],
         "halts": halt.listed(session, session.company["id"]),
@@ -59,18 +59,18 @@ def look(session: Session) -> dict[str, Any]:
         "agents": len(agents),
         "running": [
             {
-                "agent": agents[one["agentId"]]["name"] if one["agentId"] in agents else "",
-                "agentId": one["agentId"],
-                "runId": one["id"],
-                "why": one["why"],
-                "doing": doing.get(one["id"], ""),
-                "took": run_view.took(session, one),
-                "tokens": one["tokensIn"] + one["tokensOut"],
-                "costUsd": one["costUsd"],
+                "agent": agents[run["agentId"]]["name"] if run["agentId"] in agents else "",
+                "agentId": run["agentId"],
+                "runId": run["id"],
+                "why": run["why"],
+                "doing": doing.get(run["id"], ""),
+                "took": run_view.took(session, run),
+                "tokens": run["tokensIn"] + run["tokensOut"],
+                "costUsd": run["costUsd"],
             }
-            for one in live
+            for run in live
         ],
-        "idle": [_idle(session, one) for one in idle[:MOST_IDLE]],
+        "idle": [_idle(session, agent) for agent in idle[:MOST_IDLE]],
         "idleNotShown": max(0, len(idle) - MOST_IDLE),
         "today": _today(session),
         "budgets": _budgets(session),
@@ -80,14 +80,14 @@ def look(session: Session) -> dict[str, Any]:
 
 def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
     try:
-        found = session.client.get(path("agents", agent["id"], "why-idle"))
+        answer = session.client.get(path("agents", agent["id"], "why-idle"))
     except RemitError as error:
-        found = {"reason": "unknown", "sentence": error.sentence}
+        answer = {"reason": "unknown", "sentence": error.sentence}
     return {
         "agent": agent["name"],
         "agentId": agent["id"],
-        "reason": found["reason"],
-        "sentence": found["sentence"],
+        "reason": answer["reason"],
+        "sentence": answer["sentence"],
     }
 
 
@@ -125,11 +125,11 @@ def _budgets(session: Session) -> list[dict[str, Any]]:
         rows = list(session.client.each(session.under_company("budgets"), MOST_RUNS))
     except RemitError:
         return []
-    limited = {one["agentId"] for one in rows if budget_text.short(one)}
+    limited = {row["agentId"] for row in rows if budget_text.short(row)}
     return [
-        {"agent": one["name"], "agentId": one["agentId"], "left": budget_text.short(one)}
-        for one in rows
-        if one["agentId"] in limited and one["reportsTo"] not in limited
+        {"agent": row["name"], "agentId": row["agentId"], "left": budget_text.short(row)}
+        for row in rows
+        if row["agentId"] in limited and row["reportsTo"] not in limited
     ]
 
 
@@ -140,58 +140,60 @@ def _limits(session: Session) -> list[dict[str, Any]]:
     except RemitError:
         return []
     return [
-        {"title": one["title"], "command": one["next"], "agentId": one["agentId"]}
-        for one in rows
-        if one["kind"] == "limit"
+        {"title": row["title"], "command": row["next"], "agentId": row["agentId"]}
+        for row in rows
+        if row["kind"] == "limit"
     ]
 
 
-def _limit_line(one: dict[str, Any]) -> str:
-    return f"LIMIT: {one['title']} `{one['command']}` raises it."
+def _limit_line(limit: dict[str, Any]) -> str:
+    return f"LIMIT: {limit['title']} `{limit['command']}` raises it."
 
 
-def _summary(found: dict[str, Any]) -> str:
-    today = found["today"]
+def _summary(view: dict[str, Any]) -> str:
+    today = view["today"]
     cost = run_view.money(today["costUsd"]) or "$0.00"
-    left = "; ".join(f"{one['agent']} {one['left']}" for one in found["budgets"][:MOST_BUDGETS])
-    everybody = plural(found["agents"], "agent")
+    left = "; ".join(
+        f"{budget['agent']} {budget['left']}" for budget in view["budgets"][:MOST_BUDGETS]
+    )
+    everybody = plural(view["agents"], "agent")
     return (
-        f"{found['company']}: {len(found['running'])} of {everybody} running. "
+        f"{view['company']}: {len(view['running'])} of {everybody} running. "
         f"Today {plural(today['runs'], 'run')}, {today['failed']} failed, "
         f"{today['tokensIn']} tokens in, {today['tokensOut']} out, {cost}."
         + (f" Left this month: {left}." if left else "")
     )
 
 
-def _notices(found: dict[str, Any]) -> list[str]:
+def _notices(view: dict[str, Any]) -> list[str]:
     """Causes that keep many from working: halts, closed accounts, and reached limits."""
     return [
-        *map(halt.line, found["halts"]),
-        *map(account.line, found["held"]),
-        *map(_limit_line, found["limits"]),
+        *map(halt.line, view["halts"]),
+        *map(account.line, view["held"]),
+        *map(_limit_line, view["limits"]),
     ]
 
 
-def _running_rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
+def _running_rows(view: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
-        (one["agent"], one["took"], str(one["tokens"] or ""), one["doing"], one["why"])
-        for one in found["running"]
+        (run["agent"], run["took"], str(run["tokens"] or ""), run["doing"], run["why"])
+        for run in view["running"]
     ]
 
 
-def _print(found: dict[str, Any]) -> None:
-    output.say(_summary(found), *_notices(found), "")
+def _print(view: dict[str, Any]) -> None:
+    output.say(_summary(view), *_notices(view), "")
     columns = ("running", "for", "tokens", "doing", "why")
-    output.table(columns, _running_rows(found), empty="Nobody is running.")
-    if found["idle"]:
+    output.table(columns, _running_rows(view), empty="Nobody is running.")
+    if view["idle"]:
         output.say("")
         rows = [
-            (one["agent"], one["reason"].replace("_", " "), one["sentence"])
-            for one in found["idle"]
+            (agent["agent"], agent["reason"].replace("_", " "), agent["sentence"])
+            for agent in view["idle"]
         ]
         output.table(("idle", "reason", "why"), rows, empty="")
-    if found["idleNotShown"]:
-        output.say(f"and {found['idleNotShown']} more")
+    if view["idleNotShown"]:
+        output.say(f"and {view['idleNotShown']} more")
 
 
 def _watch(session: Session, every: float) -> None:
@@ -219,7 +221,7 @@ def _trouble(error: RemitError) -> Any:
     return Text(output.clean(f"{error.sentence} {error.step} Trying again."))
 
 
-def _drawn(found: dict[str, Any], height: int) -> Any:
+def _drawn(view: dict[str, Any], height: int) -> Any:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -230,20 +232,20 @@ def _drawn(found: dict[str, Any], height: int) -> Any:
     running = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("running", "for", "tokens", "doing", "why"):
         running.add_column(column)
-    for row in _running_rows(found)[: max(1, height - 6)]:
+    for row in _running_rows(view)[: max(1, height - 6)]:
         running.add_row(*map(text, row))
     idle = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("idle", "reason", "why"):
         idle.add_column(column)
-    for one in found["idle"][: max(1, height - 6 - len(found["running"]))]:
+    for agent in view["idle"][: max(1, height - 6 - len(view["running"]))]:
         idle.add_row(
-            text(one["agent"]), text(one["reason"].replace("_", " ")), text(one["sentence"])
+            text(agent["agent"]), text(agent["reason"].replace("_", " ")), text(agent["sentence"])
         )
     return Group(
-        Text(output.clean(_summary(found)), style="bold"),
-        *(Text(output.clean(one), style="bold") for one in _notices(found)),
+        Text(output.clean(_summary(view)), style="bold"),
+        *(Text(output.clean(notice), style="bold") for notice in _notices(view)),
         Text(""),
-        running if found["running"] else Text("Nobody is running.", style="dim"),
+        running if view["running"] else Text("Nobody is running.", style="dim"),
         Text(""),
         idle,
     )

@@ -21,12 +21,12 @@ _LISTENING = ("telegram", "slack", "email")
 bind = Group("bind", help="Channels that agents are bound to.")
 
 
-def _settings(_: Session, one: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in one["adapterConfig"].items())
+def _settings(_: Session, row: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in row["adapterConfig"].items())
 
 
-def _state(_: Session, one: dict[str, Any]) -> str:
-    return f"{one['state']}: {one['problem']}" if one["problem"] else one["state"]
+def _state(_: Session, row: dict[str, Any]) -> str:
+    return f"{row['state']}: {row['problem']}" if row["problem"] else row["state"]
 
 
 @bind.command()
@@ -43,25 +43,25 @@ def add(
     address: str | None,
     secret: str | None,
     config: Any,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Bind an agent to a channel, such as webhook. The token is shown once."""
     settings = (config or {}) | stated({"url": address, "secretRef": secret})
-    body = {**given, "adapterType": channel, "adapterConfig": settings}
-    made = session.client.send("POST", session.under_company("bindings"), body)
+    body = {**options, "adapterType": channel, "adapterConfig": settings}
+    answer = session.client.send("POST", session.under_company("bindings"), body)
 
-    def draw(one: dict[str, Any]) -> None:
-        output.say(f"{one['agentName']} is bound to {one['adapterType']}.")
+    def draw(binding: dict[str, Any]) -> None:
+        output.say(f"{binding['agentName']} is bound to {binding['adapterType']}.")
         if channel in _LISTENING:
             output.say("  Somebody listens within seconds; `remit doctor` says whether it works.")
-        elif one["token"] is not None:
+        elif binding["token"] is not None:
             output.say(
-                f"  token: {one['token']}",
+                f"  token: {binding['token']}",
                 "  Keep it where messages come from; it is not shown again.",
-                f"  They are posted to {session.url}/api/channels/{one['adapterType']}.",
+                f"  They are posted to {session.url}/api/channels/{binding['adapterType']}.",
             )
 
-    session.show(made, draw)
+    session.show(answer, draw)
 
 
 bind.rows(
@@ -77,21 +77,21 @@ bind.rows(
 def test(session: Session, agent: str, channel: str) -> int:
     """Check the credentials of a binding with the server of its channel."""
     path = session.under_company("bindings", _id(session, agent, channel), "test")
-    found = session.client.send("POST", path, {})
+    answer = session.client.send("POST", path, {})
 
-    def draw(one: dict[str, Any]) -> None:
-        if one["usable"]:
-            output.say(one["sentence"])
+    def draw(view: dict[str, Any]) -> None:
+        if view["usable"]:
+            output.say(view["sentence"])
         else:
-            output.error(one["sentence"], one["nextStep"])
+            output.error(view["sentence"], view["nextStep"])
 
-    session.show(found, draw)
-    return 0 if found["usable"] else 1
+    session.show(answer, draw)
+    return 0 if answer["usable"] else 1
 
 
 def _id(session: Session, agent: str, channel: str) -> str:
-    found = session.client.get(session.under_company("bindings"), agent=agent)
-    ids = [one["id"] for one in found if one["adapterType"] == channel]
+    bindings = session.client.get(session.under_company("bindings"), agent=agent)
+    ids = [binding["id"] for binding in bindings if binding["adapterType"] == channel]
     if not ids:
         raise NotFound(f"{agent} is not bound to {channel}.", "See `remit bind list`.")
     return str(ids[0])
@@ -112,17 +112,17 @@ def remove(session: Session, agent: str, channel: str) -> None:
 @click.argument("channel", required=False)
 def channels(session: Session, channel: str | None) -> None:
     """List the channels that are installed, or say how a binding to one is configured."""
-    found = session.client.get(session.under_company("channels"))
+    channel_kinds = session.client.get(session.under_company("channels"))
     if channel is not None:
-        found = [one for one in found if one["type"] == channel]
-        if not found:
+        channel_kinds = [kind for kind in channel_kinds if kind["type"] == channel]
+        if not channel_kinds:
             raise NotFound(f"There is no channel {channel!r} here.", "See `remit bind channels`.")
 
     def draw(kinds: list[dict[str, Any]]) -> None:
         if channel is not None:
             output.say(*(kinds[0]["problem"] or kinds[0]["text"]).splitlines())
             return
-        described = ("description", lambda _, one: one["problem"] or one["summary"])
+        described = ("description", lambda _, kind: kind["problem"] or kind["summary"])
         cells.table(session, kinds, "channel: {type}", described, empty="No channel is installed.")
 
-    session.show(found, draw)
+    session.show(channel_kinds, draw)

@@ -36,13 +36,13 @@ def code(session: Session, channel: str) -> None:
 
 
 def _code(session: Session, kind: str) -> None:
-    made = session.client.send("POST", "/api/linked-accounts", {"kind": kind})
+    answer = session.client.send("POST", "/api/linked-accounts", {"kind": kind})
 
-    def draw(one: dict[str, Any]) -> None:
+    def draw(view: dict[str, Any]) -> None:
         output.say(
-            f"Your code for {kind}: {one['code']}",
+            f"Your code for {kind}: {view['code']}",
             "  Send it to your agent there, in a direct conversation, within fifteen minutes.",
             "  That account speaks as you from then on; `remit link revoke` ends it.",
         )
 
-    session.show(made, draw)
+    session.show(answer, draw)

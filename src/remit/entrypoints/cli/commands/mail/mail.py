@@ -93,21 +93,21 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     """Answer a message.
 
     The answer goes to who wrote it or, if that was you, to who it went to."""
-    found = session.client.get(path("messages", id_))
+    letter = session.client.get(path("messages", id_))
     me = session.client.get(path("me"))
-    mine = f"{me['kind']}:{me['id']}"
+    own_address = f"{me['kind']}:{me['id']}"
     # Mail from a channel to somebody else: only its receiver can answer in the channel.
-    overheard = found["sender"].startswith("channel:") and found["to"] != mine
-    away = found["sender"] == mine or overheard
-    to = found["to"] if away else found["sender"]
+    overheard = letter["sender"].startswith("channel:") and letter["to"] != own_address
+    away = letter["sender"] == own_address or overheard
+    to = letter["to"] if away else letter["sender"]
     if to == "system":
         raise BadInput("Remit wrote it, and reads no answers.", "Write to an agent: remit send.")
-    subject = found["subject"]
+    subject = letter["subject"]
     if subject and not subject.lower().startswith("re:"):
         subject = f"Re: {subject}"[:200]
-    body = {**_letter(session, text, subject, attach), "to": to, "replyTo": found["id"]}
-    answer = session.client.send("POST", path("companies", found["companyId"], "messages"), body)
-    name = found["toName"] if away else found["senderName"]
+    body = {**_letter(session, text, subject, attach), "to": to, "replyTo": letter["id"]}
+    answer = session.client.send("POST", path("companies", letter["companyId"], "messages"), body)
+    name = letter["toName"] if away else letter["senderName"]
     session.show(answer, lambda sent: _draw_sent(sent, name))
 
 
@@ -118,13 +118,13 @@ def _draw_sent(sent: dict[str, Any], to: str, when: str = "") -> None:
 
 
 _ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "letters": lambda one: f"unread: {one['subject']} (to {one['to']})",
-    "runs": lambda one: f"run of {one['agent']}",
-    "outcomes": lambda one: f"outcome: {one['title']} ({one['owner']})",
-    "agents": lambda one: f"agent {one['name']}",
-    "questions": lambda one: f"question: {one['text']}",
-    "approvals": lambda one: f"request: {one['about']}",
-    "jobs": lambda one: f"background job of {one['agent']}",
+    "letters": lambda letter: f"unread: {letter['subject']} (to {letter['to']})",
+    "runs": lambda run: f"run of {run['agent']}",
+    "outcomes": lambda outcome: f"outcome: {outcome['title']} ({outcome['owner']})",
+    "agents": lambda agent: f"agent {agent['name']}",
+    "questions": lambda question: f"question: {question['text']}",
+    "approvals": lambda request: f"request: {request['about']}",
+    "jobs": lambda job: f"background job of {job['agent']}",
 }
 
 
@@ -144,7 +144,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     if dry_run or not yes:
         preview = session.client.send("POST", target, {"dryRun": True})
         if dry_run:
-            session.show(preview, lambda found: _draw_ends(found, "Would end:"))
+            session.show(preview, lambda ends: _draw_ends(ends, "Would end:"))
             return
         _draw_ends(preview, "Ends with it:", note=session.as_json)
         click.confirm("Take it back?", abort=True, err=True)
@@ -158,25 +158,25 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     session.show(answer, draw)
 
 
-def _draw_ends(found: dict[str, Any], title: str, *, note: bool = False) -> None:
+def _draw_ends(ends: dict[str, Any], title: str, *, note: bool = False) -> None:
     say = output.note if note else output.say
-    lines = [line(one) for name, line in _ENDS.items() for one in found[name]]
+    lines = [line(entry) for name, line in _ENDS.items() for entry in ends[name]]
     say(title if lines else "Nothing was made of it that would end.")
     for line in lines:
         say(f"  {line}")
-    if found["kept"]:
+    if ends["kept"]:
         say("Stays:")
-    for one in found["kept"]:
-        say(f"  {one['title']}: {one['why']}")
+    for kept_entry in ends["kept"]:
+        say(f"  {kept_entry['title']}: {kept_entry['why']}")
 
 
 def _letter(
     session: Session, text: str | None, subject: str, attach: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return body and attachments of a letter; no file is stored before all are found."""
-    attached = [_attachment(session, one) for one in attach]
-    said = {**_text(session, text, subject), "subject": subject}
-    return {**said, "attachments": [_stored(session, one) for one in attached]}
+    attached = [_attachment(session, reference) for reference in attach]
+    content = {**_text(session, text, subject), "subject": subject}
+    return {**content, "attachments": [_stored(session, attachment) for attachment in attached]}
 
 
 def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
@@ -188,8 +188,8 @@ def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
             raise click.UsageError("There is no text.")
         if size > _LONGEST_INLINE:
             description = f"Message: {subject}" if subject else "Message"
-            made = store(session, description, stream, size, unlisted=True)
-            return {"fileId": made["id"]}
+            file = store(session, description, stream, size, unlisted=True)
+            return {"fileId": file["id"]}
         try:
             return {"body": stream.read().decode()}
         except UnicodeDecodeError:
@@ -215,8 +215,8 @@ def _stored(session: Session, attached: str | Path) -> str:
     if isinstance(attached, str):
         return attached
     with spooled(str(attached)) as (stream, size):
-        made = store(session, output.clean(attached.name), stream, size, unlisted=True)
-    return str(made["id"])
+        file = store(session, output.clean(attached.name), stream, size, unlisted=True)
+    return str(file["id"])
 
 
 @click.command(cls=Command)
@@ -266,23 +266,23 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
         answer = session.client.send("POST", path("messages", id_, verb))
         session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
         return
-    found = session.client.get(path("messages", id_))
-    thread = found["thread"]
-    if all(one["id"] != found["id"] for one in thread):
-        alone = {name: value for name, value in found.items() if name not in ("thread", "trace")}
+    letter = session.client.get(path("messages", id_))
+    thread = letter["thread"]
+    if all(entry["id"] != letter["id"] for entry in thread):
+        alone = {name: value for name, value in letter.items() if name not in ("thread", "trace")}
         thread = [*thread, alone]
 
     def draw(_: dict[str, Any]) -> None:
         letters.draw_thread(session, thread)
-        if found["trace"]:
-            letters.draw_trace(found["trace"])
+        if letter["trace"]:
+            letters.draw_trace(letter["trace"])
 
-    session.show(found, draw)
-    unread = [one["id"] for one in thread if one["unread"]]
+    session.show(letter, draw)
+    unread = [entry["id"] for entry in thread if entry["unread"]]
     if unread and not keep and session.client.get(path("me"))["kind"] == "user":
         sys.stdout.flush()  # a letter that could not be printed stays unread
-        for one in unread:
-            session.client.send("POST", path("messages", one, "ack"))
+        for unread_id in unread:
+            session.client.send("POST", path("messages", unread_id, "ack"))
 
 
 @click.command(cls=Command)
@@ -308,17 +308,19 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
             lambda done: output.say(f"{plural(len(done['revived']), 'letter')} back in line."),
         )
         return
-    found = session.listed(target, limit)
+    dead_letters = session.listed(target, limit)
 
     def draw(items: list[dict[str, Any]]) -> None:
-        names = {agent: session.agent_name(agent) for agent in {one["agentId"] for one in items}}
-        to = ("to", lambda _, one: names[one["agentId"]])
+        names = {
+            agent: session.agent_name(agent) for agent in {letter["agentId"] for letter in items}
+        }
+        to = ("to", lambda _, letter: names[letter["agentId"]])
         row = ("id: {id:short}", to, "subject: {title}", "why")
         cells.table(session, items, *row, empty="There are none.")
         if items:
             output.say("", "`remit revive --all` puts all of them back in line.")
 
-    session.show(found, draw)
+    session.show(dead_letters, draw)
 
 
 @click.command("needs-you", cls=Command)
@@ -329,12 +331,12 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
     company = session.company["id"] if session.is_company_named else None
 
     def draw(items: list[dict[str, Any]]) -> None:
-        about = dict.fromkeys(one["agentId"] for one in items if one["agentId"])
+        about = dict.fromkeys(entry["agentId"] for entry in items if entry["agentId"])
         names = {agent: session.agent_name(agent) for agent in about}
         cells.table(
-            *(session, items, ("what", lambda _, one: one["kind"].replace("_", " "))),
-            ("age", lambda _, one: letters.age(one["since"])),
-            ("agent", lambda _, one: names.get(one["agentId"], "")),
+            *(session, items, ("what", lambda _, entry: entry["kind"].replace("_", " "))),
+            ("age", lambda _, entry: letters.age(entry["since"])),
+            ("agent", lambda _, entry: names.get(entry["agentId"], "")),
             *("title", "cause", "next step: {next:ids}"),
             empty="Nothing awaits you.",
         )

@@ -26,17 +26,21 @@ def show(session: Session) -> None:
     """Show how you are notified, and the state of the last notices."""
     answer = session.client.get(session.under_company("notify"))
 
-    def draw(found: dict[str, Any]) -> None:
+    def draw(view: dict[str, Any]) -> None:
         output.fields(
             {
-                "command": found["commandProblem"] or ("set" if found["command"] else "none"),
-                "webhook": found["webhook"] or "none",
-                "chats": ", ".join(found["chats"]) or "none",
-                **_drawn(found["rules"]),
+                "command": view["commandProblem"] or ("set" if view["command"] else "none"),
+                "webhook": view["webhook"] or "none",
+                "chats": ", ".join(view["chats"]) or "none",
+                **_drawn(view["rules"]),
             }
         )
         cells.table(
-            *(session, found["latest"], ("what", lambda _, one: one["kind"].replace("_", " "))),
+            *(
+                session,
+                view["latest"],
+                ("what", lambda _, notice: notice["kind"].replace("_", " ")),
+            ),
             *("by: {way}", "state: {status}", "why"),
             empty="You have not been told of anything yet.",
         )
@@ -115,22 +119,22 @@ def set_(
     session.show(answer, _draw)
 
 
-def _rules(to: tuple[str, ...], **given: Any) -> dict[str, Any]:
+def _rules(to: tuple[str, ...], **options: Any) -> dict[str, Any]:
     """Build the request body of the rules from the options."""
     routes: dict[str, list[str] | None] = {}
-    for one in to:
-        kind, equals, ways = one.partition("=")
+    for route in to:
+        kind, equals, ways = route.partition("=")
         if not equals:
             raise click.UsageError("Write --to KIND=WAY,WAY, such as --to approval=webhook.")
         routes[kind.strip()] = None if ways.strip() == "usual" else _listed(ways)
-    found = stated({**given, "routes": routes or None})
+    rules = stated({**options, "routes": routes or None})
     for name in ("urgent", "digest"):
-        if name in found:
-            found[name] = _listed(found[name])
+        if name in rules:
+            rules[name] = _listed(rules[name])
     for name, nothing in (("quiet", "none"), ("escalateTo", "next")):
-        if found.get(name) == nothing:
-            found[name] = None
-    return found
+        if rules.get(name) == nothing:
+            rules[name] = None
+    return rules
 
 
 def _listed(text: str) -> list[str]:
@@ -145,7 +149,7 @@ def _drawn(rules: dict[str, Any]) -> dict[str, str]:
     )
     digest = ", ".join(rules["digest"])
     after, escalate = rules["afterMinutes"], rules["escalateMinutes"]
-    found = {
+    fields = {
         "kinds": ways,
         "quiet hours": rules["quiet"] and f"{rules['quiet']} ({rules['timeZone']})",
         "urgent": ", ".join(rules["urgent"]),
@@ -154,7 +158,7 @@ def _drawn(rules: dict[str, Any]) -> dict[str, str]:
         "escalated": escalate
         and f"after {escalate} min to {rules['escalateTo'] or 'the next member of the board'}",
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 @notify.command("test", cls=Command)

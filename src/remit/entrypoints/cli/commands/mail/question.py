@@ -10,17 +10,17 @@ from remit.ids import looks_like_id, several, short
 question = Group("question", help="Questions of agents, and your answers.")
 
 
-def _asked(session: Session, one: dict[str, Any]) -> str:
-    _, _, agent = one["to"].partition(":")
-    return session.names.get(agent, agent) if agent else str(one["to"])
+def _asked(session: Session, row: dict[str, Any]) -> str:
+    _, _, agent = row["to"].partition(":")
+    return session.names.get(agent, agent) if agent else str(row["to"])
 
 
 question.rows(
     *("list", "id: {id:short}", "agent: {agentId:known}", ("asks", _asked)),
-    ("age", lambda _, one: letters.age(one["createdAt"])),
-    ("answer", lambda _, one: one["answer"] or one["status"]),
+    ("age", lambda _, row: letters.age(row["createdAt"])),
+    ("answer", lambda _, row: row["answer"] or row["status"]),
     "question",
-    ("options", lambda _, one: " | ".join(one["options"])),
+    ("options", lambda _, row: " | ".join(row["options"])),
     empty="There are no questions.",
 )
 
@@ -31,15 +31,17 @@ def question_id(session: Session, text: str) -> str:
     if looks_like_id(bare):
         return bare
     agent = session.agent_id(bare)
-    found = list(session.client.each(session.under_company("questions"), agent=agent))
-    if not found:
+    questions = list(session.client.each(session.under_company("questions"), agent=agent))
+    if not questions:
         raise NotFound(f"{bare} asks nothing.", "See `remit question list`.")
-    if len(found) > 1:
-        asked = [f"{short(one['id'])} ({output.clean(one['question'])[:60]})" for one in found]
-        raise several(f"{bare} asks several things", asked)
-    return str(found[0]["id"])
+    if len(questions) > 1:
+        lines = [
+            f"{short(view['id'])} ({output.clean(view['question'])[:60]})" for view in questions
+        ]
+        raise several(f"{bare} asks several things", lines)
+    return str(questions[0]["id"])
 
 
-question.draw = lambda session, one: cells.fields(
-    session, one, "question: {question}", "status: {status}", "answer: {answer}", "id: {id}"
+question.draw = lambda session, view: cells.fields(
+    session, view, "question: {question}", "status: {status}", "answer: {answer}", "id: {id}"
 )

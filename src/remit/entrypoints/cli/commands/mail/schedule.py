@@ -17,14 +17,14 @@ from remit.ids import short
 schedule = Group("schedule", help="Mail that agents send at set times.")
 
 
-def _times(_: Session, one: dict[str, Any]) -> str:
-    return f"{one['cron']} {one['timezone']}" if one["cron"] else "once"
+def _times(_: Session, row: dict[str, Any]) -> str:
+    return f"{row['cron']} {row['timezone']}" if row["cron"] else "once"
 
 
 schedule.rows(
     *("list", "id: {id:short}", "agent: {agentId:known}", ("times", _times)),
-    ("next", lambda _, one: output.when(one["nextAt"]) or one["status"]),
-    ("title", lambda _, one: one["subject"] or one["body"]),
+    ("next", lambda _, row: output.when(row["nextAt"]) or row["status"]),
+    ("title", lambda _, row: row["subject"] or row["body"]),
     empty="There are no schedules.",
 )
 
@@ -37,21 +37,21 @@ schedule.rows(
 @option("--timezone ZONE", "Time zone of --cron.", default="UTC", show_default=True)
 @option("--at TIME", "Time of a single message (ISO 8601).")
 @option("--subject TEXT", "Subject.", default="")
-def add(session: Session, /, **given: Any) -> None:
+def add(session: Session, /, **options: Any) -> None:
     """Have an agent send mail again and again, or once at a time."""
-    if (given["cron"] is None) == (given["at"] is None):
+    if (options["cron"] is None) == (options["at"] is None):
         raise click.UsageError("Give either --cron or --at.")
-    answer = session.client.send("POST", session.under_company("schedules"), stated(given))
+    answer = session.client.send("POST", session.under_company("schedules"), stated(options))
     name, first = session.agent_name(answer["agentId"]), output.when(answer["nextAt"])
-    said = [
+    sentences = [
         f"{name} sends it {_times(session, answer)}; next at {first}.",
         f"  remit schedule cancel {short(answer['id'])}   ends it",
     ]
-    session.done(answer, said, lambda one: _draw(session, one))
+    session.done(answer, sentences, lambda view: _draw(session, view))
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
+def _draw(session: Session, view: dict[str, Any]) -> None:
     cells.fields(
-        *(session, one, "id", "agent: {agentId:name}", "to", ("times", _times)),
+        *(session, view, "id", "agent: {agentId:name}", "to", ("times", _times)),
         *("next: {nextAt:when}", "subject", "text: {body}"),
     )

@@ -46,20 +46,22 @@ def list_(session: Session, status: str | None, everything: bool, limit: int) ->
     """List what waits for a decision, the newest first."""
     target = session.under_company("approvals")
     if status is not None or everything:
-        found = session.listed(target, limit, status=status)
+        requests = session.listed(target, limit, status=status)
     else:
-        undecided = [one for each in OPEN for one in session.listed(target, limit, status=each)]
-        found = sorted(undecided, key=lambda one: str(one["id"]), reverse=True)
+        undecided = [
+            request for each in OPEN for request in session.listed(target, limit, status=each)
+        ]
+        requests = sorted(undecided, key=lambda request: str(request["id"]), reverse=True)
 
     empty = "Nothing waits for a decision." if status is None else "There are none."
-    session.show(found, lambda approvals: _draw_list(session, approvals, empty))
+    session.show(requests, lambda approvals: _draw_list(session, approvals, empty))
 
 
 def _draw_list(session: Session, approvals: list[dict[str, Any]], empty: str) -> None:
     cells.table(
         *(session, approvals, "id: {id:short}", ("status", approval_view.status)),
         ("title", _title),
-        ("asked by", lambda session, one: approval_view.who(session, one, "requestedBy")),
+        ("asked by", lambda session, row: approval_view.who(session, row, "requestedBy")),
         *("revision", "since: {createdAt:when}"),
         empty=empty,
     )
@@ -95,7 +97,7 @@ def comment(session: Session, id_: str, text: str | None, reply_to: str | None) 
     """Comment on a request; without a text, from standard input."""
     body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
     answer = session.client.send("POST", path("approvals", id_, "comments"), stated(body))
-    session.show(answer, lambda one: output.say(f"Said as comment {one['id']}."))
+    session.show(answer, lambda view: output.say(f"Said as comment {view['id']}."))
 
 
 # Not declared: it asks for confirmation.
@@ -106,8 +108,8 @@ def delete_agent(session: Session, id_: str, yes: bool) -> None:
     """Delete an agent that was not taken on; the approval and its comments stay."""
 
     def ask() -> str:
-        found = session.client.get(path("approvals", id_))
-        return f"Delete {output.clean(found['payload'].get('name') or 'the agent')} for good?"
+        request = session.client.get(path("approvals", id_))
+        return f"Delete {output.clean(request['payload'].get('name') or 'the agent')} for good?"
 
     if not yes:
         session.confirm("delete-agent", ask, "Nothing was deleted.")
@@ -119,15 +121,15 @@ def _decide(session: Session, id_: str, verb: str, note: str | None, revision: i
     body = stated({"decisionNote": note, "expectedRevision": revision})
     target = path("approvals", approval_id(session, id_), verb)
     answer = session.client.send("POST", target, body)
-    session.show(answer, lambda one: _draw(session, one))
+    session.show(answer, lambda request: _draw(session, request))
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
-    output.say(f"{_title(session, one)}: {approval_view.status(session, one)}.")
+def _draw(session: Session, request: dict[str, Any]) -> None:
+    output.say(f"{_title(session, request)}: {approval_view.status(session, request)}.")
 
 
-def _title(session: Session, one: dict[str, Any]) -> str:
-    return asks_for(one, approval_view.called(session, one))
+def _title(session: Session, request: dict[str, Any]) -> str:
+    return asks_for(request, approval_view.called(session, request))
 
 
 approval.draw = _draw
@@ -138,11 +140,11 @@ def _decide_or_ask(
 ) -> None:
     """Decide the named request, or the only one that waits, once it was shown and confirmed."""
     if id_ is None:
-        one = _only_one(session, verb)
-        if one is None:
+        request = _only_one(session, verb)
+        if request is None:
             return
         # Bind the decision to the revision that was shown; a newer one is a conflict.
-        id_, revision = one["id"], revision or one["revision"]
+        id_, revision = request["id"], revision or request["revision"]
     _decide(session, id_, verb, note, revision)
 
 
@@ -156,14 +158,14 @@ def _only_one(session: Session, verb: str) -> dict[str, Any] | None:
         if not waiting:
             return None
         raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
-    one: dict[str, Any] = session.client.get(path("approvals", waiting[0]["id"]))
-    approval_view.draw(session, one)
+    request: dict[str, Any] = session.client.get(path("approvals", waiting[0]["id"]))
+    approval_view.draw(session, request)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {short(one['id'])}.")
+        raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {short(request['id'])}.")
     print()
     if not click.confirm(f"{verb.capitalize()} this?", err=True):
         raise BadInput("Nothing is decided.", "approve, reject or revise it when you know.")
-    return one
+    return request
 
 
 def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:
@@ -181,31 +183,33 @@ def _concerning(session: Session, name: str, *, open_only: bool) -> dict[str, An
     """Find the undecided request about an agent, else by it; else perhaps the newest decided
     one."""
     target = session.under_company("approvals")
-    waiting = [one for each in OPEN for one in session.client.each(target, status=each)]
-    found = _about(session, waiting, name)
-    if not found and not open_only:
-        found = _about(session, list(session.client.each(target)), name)[:1]
-    if not found:
+    waiting = [request for each in OPEN for request in session.client.each(target, status=each)]
+    matches = _about(session, waiting, name)
+    if not matches and not open_only:
+        matches = _about(session, list(session.client.each(target)), name)[:1]
+    if not matches:
         raise NotFound(f"Nothing waits that concerns {name[:100]!r}.", "See `remit approval list`.")
-    if len(found) > 1:
-        which = [f"{short(one['id'])} ({asks_for(one)})" for one in found]
+    if len(matches) > 1:
+        which = [f"{short(request['id'])} ({asks_for(request)})" for request in matches]
         raise several(f"Several requests concern {name}", which)
-    return found[0]
+    return matches[0]
 
 
 def _about(session: Session, requests: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     agent = session.agent_named(name)
     key, id_ = name_key(name.removeprefix("agent:")), agent["id"] if agent else None
 
-    def is_about(one: dict[str, Any]) -> bool:
-        payload = one["payload"]
+    def is_about(request: dict[str, Any]) -> bool:
+        payload = request["payload"]
         return (id_ is not None and payload.get("agentId") == id_) or (
-            one["type"] == "hire_agent" and name_key(payload.get("name") or "") == key
+            request["type"] == "hire_agent" and name_key(payload.get("name") or "") == key
         )
 
-    about = [one for one in requests if is_about(one)]
-    asked = [one for one in requests if id_ is not None and one["requestedByAgentId"] == id_]
-    return about or asked
+    about = [request for request in requests if is_about(request)]
+    own_requests = [
+        request for request in requests if id_ is not None and request["requestedByAgentId"] == id_
+    ]
+    return about or own_requests
 
 
 approval.shows(

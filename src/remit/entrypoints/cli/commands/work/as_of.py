@@ -23,22 +23,22 @@ def as_of(session: Session, time: str, what: str, id_: str | None, agent: str | 
     if id_ is not None:
         write_out(session, id_, at=time)
         return
-    found = list(
+    entries = list(
         session.client.each(session.under_company("as-of"), at=time, what=what, agent=agent)
     )
     if what == "org":
-        forest = trees.nested(found)
+        forest = trees.nested(entries)
         title = f"{session.company['name']} at {time}"
         session.show(forest, lambda all_: trees.draw_agents(title, all_))
     else:
-        session.show(found, lambda grants: _draw_grants(session, grants))
+        session.show(entries, lambda grants: _draw_grants(session, grants))
 
 
 def _draw_grants(session: Session, grants: list[dict[str, Any]]) -> None:
-    holders = {one["holderId"] for one in grants}
+    holders = {grant["holderId"] for grant in grants}
     names = {holder: session.agent_name(holder) for holder in holders}
     cells.table(
-        *(session, grants, ("agent", lambda _, one: names[one["holderId"]])),
+        *(session, grants, ("agent", lambda _, grant: names[grant["holderId"]])),
         *("resource: {resource:ids}", "level", "mode", "since: {createdAt:when}"),
         *("expires: {expiresAt:when}", "id: {id:short}"),
         empty="No grants were in force then.",

@@ -14,14 +14,14 @@ _LOG_LINES = 20
 change = Group("change", help="Changes that agents propose to repositories.")
 
 
-def _status(_: Session, one: dict[str, Any]) -> str:
-    decision = one["decision"]
+def _status(_: Session, view: dict[str, Any]) -> str:
+    decision = view["decision"]
     decided = decision["decision"] if decision and decision["isCurrent"] else ""
-    return str(decided if decided and one["status"] == "open" else one["status"])
+    return str(decided if decided and view["status"] == "open" else view["status"])
 
 
-def _title(_: Session, one: dict[str, Any]) -> str:
-    return visible(one["title"])
+def _title(_: Session, view: dict[str, Any]) -> str:
+    return visible(view["title"])
 
 
 change.rows(
@@ -35,33 +35,33 @@ change.rows(
 @option("--diff/--no-diff", "With what it changes.", default=True)
 def show(session: Session, change: str, diff: bool) -> None:
     """Show a change: its state and comments, and what it does to files."""
-    found = session.client.get(f"/api/changes/{change}")
+    answer = session.client.get(f"/api/changes/{change}")
     if diff:
-        found["diff"] = session.client.get(f"/api/changes/{found['id']}/diff")
-    session.show(found, lambda one: _draw(session, one))
+        answer["diff"] = session.client.get(f"/api/changes/{answer['id']}/diff")
+    session.show(answer, lambda view: _draw(session, view))
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
-    decision = one["decision"]
-    said = decision and f"{decision['decision']} {visible(decision['note'])}"
+def _draw(session: Session, view: dict[str, Any]) -> None:
+    decision = view["decision"]
+    verdict = decision and f"{decision['decision']} {visible(decision['note'])}"
     cells.fields(
-        *(session, one, ("title", _title), "id", "repo: {repo}: {branch} into {target}"),
-        ("status", lambda _, one: one["status"] + (", it conflicts" if one["conflicts"] else "")),
-        *("head", "base", ("decision", lambda *_: said), ("request", _request)),
+        *(session, view, ("title", _title), "id", "repo: {repo}: {branch} into {target}"),
+        ("status", lambda _, row: row["status"] + (", it conflicts" if row["conflicts"] else "")),
+        *("head", "base", ("decision", lambda *_: verdict), ("request", _request)),
         *("merged as: {mergedCommit}", "to do: {waiting:list}"),
-        ("problems", lambda _, one: "; ".join(map(visible, one["problems"]))),
+        ("problems", lambda _, row: "; ".join(map(visible, row["problems"]))),
     )
-    for check in one["checks"]:
+    for check in view["checks"]:
         output.say(f"check {check['name']}: {check['state']}{_why(check)}")
         if check["state"] == "failed":
             _lines("\n".join((check["log"] or "").splitlines()[-_LOG_LINES:]))
-    for about in one["comments"]:
+    for about in view["comments"]:
         who = about["agentId"] or about["userId"] or about["outside"]
         line = f":{about['line']}" if about["line"] else ""
         where = f" {visible(about['path'])}{line}" if about["path"] else ""
         output.say(f"{visible(str(who))}{where}:")
         _lines(about["body"])
-    for file in one.get("diff", {}).get("files", ()):
+    for file in view.get("diff", {}).get("files", ()):
         note = f" ({file['note']})" if file["note"] else ""
         output.say(f"\n{file['status']} {file['path']}{note}")
         for hunk in file["hunks"]:
@@ -69,7 +69,7 @@ def _draw(session: Session, one: dict[str, Any]) -> None:
             for line in hunk["lines"]:
                 number = line["new"] or line["old"]
                 output.say(f"{line['kind']} {number:>5} {line['text']}")
-    if one.get("diff", {}).get("cut"):
+    if view.get("diff", {}).get("cut"):
         output.say("It is too large to be shown whole.")
 
 
@@ -80,12 +80,16 @@ def _why(check: dict[str, Any]) -> str:
 
 def _request(_: Session, change: dict[str, Any]) -> str | None:
     """The state of the request at the forge."""
-    one = change["request"]
-    if one is None:
+    request = change["request"]
+    if request is None:
         return None
-    checks = [f"{visible(each['name'])} {each['state']}" for each in one["checks"]]
-    reviews = [f"{visible(each['verdict'])} by {visible(each['by'])}" for each in one["reviews"]]
-    return ", ".join([f"{one['number']} {one['state']} {one['url']}", *checks, *reviews])
+    checks = [f"{visible(each['name'])} {each['state']}" for each in request["checks"]]
+    reviews = [
+        f"{visible(each['verdict'])} by {visible(each['by'])}" for each in request["reviews"]
+    ]
+    return ", ".join(
+        [f"{request['number']} {request['state']} {request['url']}", *checks, *reviews]
+    )
 
 
 def _lines(text: str) -> None:
@@ -93,4 +97,4 @@ def _lines(text: str) -> None:
         output.say(f"  {visible(line)}")
 
 
-change.draw = lambda _, one: output.say(f"{visible(one['title'])}: {one['status']}")
+change.draw = lambda _, view: output.say(f"{visible(view['title'])}: {view['status']}")

@@ -29,12 +29,17 @@ event = Group("event", help="Events, in a tamper-evident record.")
 def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
     """List events, the newest first."""
     wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
-    found = session.listed(session.under_company("events"), limit, **wanted)
+    events = session.listed(session.under_company("events"), limit, **wanted)
 
     session.show_table(
-        *(found, "seq", "at: {at:when}", ("who", lambda session, one: _who(session, one["actor"]))),
+        *(
+            events,
+            "seq",
+            "at: {at:when}",
+            ("who", lambda session, row: _who(session, row["actor"])),
+        ),
         *("action", "resource: {resource:ids}"),
-        ("refused", lambda _, one: "" if one["allowed"] else one["reason"]),
+        ("refused", lambda _, row: "" if row["allowed"] else row["reason"]),
         "id: {id:short}",
         empty="Nothing has happened yet.",
     )
@@ -45,13 +50,13 @@ def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> N
 def tail(session: Session, after: int | None) -> None:
     """Follow the record as it grows; with --json one event a line."""
     last = newest(session) if after is None else after
-    for one in follow(session, last, session.connect(session.token)):
+    for entry in follow(session, last, session.connect(session.token)):
         if session.as_json:
-            print(output.as_json(one, one_line=True), flush=True)
+            print(output.as_json(entry, one_line=True), flush=True)
         else:
-            allowed = "" if one["allowed"] else f"  refused: {one['reason']}"
-            line = f"{output.when(one['at'])}  {_who(session, one['actor'])}  {one['action']}"
-            print(output.clean(f"{line}  {one['resource']}{allowed}"), flush=True)
+            allowed = "" if entry["allowed"] else f"  refused: {entry['reason']}"
+            line = f"{output.when(entry['at'])}  {_who(session, entry['actor'])}  {entry['action']}"
+            print(output.clean(f"{line}  {entry['resource']}{allowed}"), flush=True)
 
 
 @event.command()
@@ -60,9 +65,9 @@ def verify(session: Session, expect: str | None) -> int:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""
     answer = session.client.get(session.under_company("events", "verify"), expect=expect)
 
-    def draw(found: dict[str, Any]) -> None:
-        if found["ok"]:
-            output.say(f"The record is whole: {found['events']} events, up to {found['hash']}.")
+    def draw(view: dict[str, Any]) -> None:
+        if view["ok"]:
+            output.say(f"The record is whole: {view['events']} events, up to {view['hash']}.")
 
     session.show(answer, draw)
     if answer["ok"]:
@@ -81,8 +86,8 @@ def why(session: Session, id_: str) -> None:
     That is who authorised it, or wished for it. Events and outcomes go by id; an outcome also by
     its title, and an agent by its name."""
     bare = _bare(id_)
-    found = normalise(bare) if looks_like_id(bare) else outcome_id(session, bare)
-    target = path("events", found, "why")
+    subject_id = normalise(bare) if looks_like_id(bare) else outcome_id(session, bare)
+    target = path("events", subject_id, "why")
     answer = session.client.get(target)
     session.show(answer, _draw_chain)
 

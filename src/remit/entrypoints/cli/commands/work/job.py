@@ -9,29 +9,29 @@ from remit.entrypoints.cli.options import REFERENCES, Group, Session
 job = Group("job", help="Background jobs of agents.")
 
 
-def _took(session: Session, one: dict[str, Any]) -> str:
-    return run_view.took(session, one) if one["startedAt"] else ""
+def _took(session: Session, view: dict[str, Any]) -> str:
+    return run_view.took(session, view) if view["startedAt"] else ""
 
 
 def job_id(session: Session, text: str) -> str:
     return references.picked(session, text, "job", "See `remit job list`.")
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
+def _draw(session: Session, view: dict[str, Any]) -> None:
     cells.fields(
-        *(session, one, "id", "agent: {agentId:name}", "status", "error", "waits for: {waitsFor}"),
+        *(session, view, "id", "agent: {agentId:name}", "status", "error", "waits for: {waitsFor}"),
         *("message: {messageId}", "answer: {answerId}", "asked for: {createdAt:when}"),
         *("due: {dueAt:when}", "started: {startedAt:when}", "ended: {completedAt:when}"),
         *(("took", _took), "attempts", "adapter: {adapterType}", "worker"),
         *("tokens in: {tokensIn}", "tokens out: {tokensOut}", "from cache: {tokensCached}"),
-        ("cost", lambda _, one: run_view.money(one["costUsd"])),
+        ("cost", lambda _, row: run_view.money(row["costUsd"])),
     )
 
 
 job.rows(
     *("list", "id: {id:short}", "agent: {agentId:known}", "status", "asked for: {createdAt:when}"),
     *(("took", _took), ("tokens", run_view.tokens)),
-    ("why", lambda _, one: one["error"] or one["waitsFor"]),
+    ("why", lambda _, row: row["error"] or row["waitsFor"]),
     empty="There are no background jobs.",
 )
 job.shows(

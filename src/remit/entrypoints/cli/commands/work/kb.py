@@ -36,7 +36,7 @@ kb = Group("kb", help="The knowledge base: files with versions.")
 def list_(session: Session, limit: int) -> None:
     """List the files that you may read."""
     everything = session.listed(session.under_company("files"), limit)
-    readable = [one for one in everything if one["level"] != "none"]
+    readable = [file for file in everything if file["level"] != "none"]
     empty = "There are no files that you may read."
     session.show(readable, lambda files: _draw_list(session, files, empty))
 
@@ -47,8 +47,8 @@ def list_(session: Session, limit: int) -> None:
 def browse(session: Session, query: tuple[str, ...], limit: int) -> None:
     """Search the descriptions of files; without words, the newest."""
     words = " ".join(query)
-    found = session.listed(session.under_company("files"), limit, query=words or None)
-    session.show(found, lambda files: _draw_list(session, files, "No file matches."))
+    matches = session.listed(session.under_company("files"), limit, query=words or None)
+    session.show(matches, lambda files: _draw_list(session, files, "No file matches."))
 
 
 @kb.command()
@@ -95,11 +95,11 @@ def create(session: Session, description: str, source: str, unlisted: bool) -> N
     with spooled(source) as (stream, size):
         answer = store(session, description, stream, size, unlisted=unlisted)
     id_ = short(answer["id"])
-    said = [
+    sentences = [
         f"Stored kb://{id_}, {output.size(answer['size'])}: {answer['description']}",
         f"Next: remit send AGENT --attach {id_}, or remit grant give AGENT kb_file:{id_} read",
     ]
-    session.done(answer, said, partial(_draw, session))
+    session.done(answer, sentences, partial(_draw, session))
 
 
 def store(
@@ -107,13 +107,13 @@ def store(
 ) -> dict[str, Any]:
     """Store a stream as a new file."""
     target = f"{session.under_company('files')}?description={quote(description, safe='')}"
-    made: dict[str, Any] = session.client.upload(
+    file: dict[str, Any] = session.client.upload(
         "POST",
         target + ("&unlisted=true" if unlisted else ""),
         stream,
         {**_BYTES, "Content-Length": str(size)},
     )
-    return made
+    return file
 
 
 @kb.command()
@@ -178,15 +178,15 @@ def file_id(session: Session, text: str) -> str:
     return str(pick(files, text, "file", "See `remit kb browse`.", "description")["id"])
 
 
-def _author(session: Session, one: dict[str, Any]) -> str:
-    kind = "agent" if one.get("agentId") else "user"
-    id_ = one.get("agentId") or one.get("userId")
+def _author(session: Session, row: dict[str, Any]) -> str:
+    kind = "agent" if row.get("agentId") else "user"
+    id_ = row.get("agentId") or row.get("userId")
     return f"{kind}:{session.names.get(id_, id_)}" if id_ else "remit"
 
 
 kb.rows(
     *("history", "version: {number}", "at: {at:when}", ("by", _author), "size: {size:size}"),
-    ("hash", lambda _, one: one["hash"][:16]),
+    ("hash", lambda _, row: row["hash"][:16]),
     empty="It has no versions.",
 )
 kb.rows(
@@ -203,5 +203,5 @@ def _draw_list(session: Session, files: list[dict[str, Any]], empty: str) -> Non
     )
 
 
-def _draw(session: Session, one: dict[str, Any]) -> None:
-    cells.fields(session, one, "id", "description", "version", "hash", "size: {size:size}")
+def _draw(session: Session, view: dict[str, Any]) -> None:
+    cells.fields(session, view, "id", "description", "version", "hash", "size: {size:size}")

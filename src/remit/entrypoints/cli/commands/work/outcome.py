@@ -92,15 +92,17 @@ outcome.shows(
 @option("--urgent", "It is urgent.")
 @option("--important", "It is important.")
 @option("--defer TIME", "Not before this time (ISO 8601).", field="deferredUntil")
-def create(session: Session, /, **given: Any) -> None:
+def create(session: Session, /, **options: Any) -> None:
     """Create a part of an outcome."""
-    answer = session.client.send("POST", session.under_company("outcomes"), given)
-    session.done(answer, _created(session, answer), lambda one: view.draw(session, one))
+    answer = session.client.send("POST", session.under_company("outcomes"), options)
+    session.done(
+        answer, _created(session, answer), lambda new_outcome: view.draw(session, new_outcome)
+    )
 
 
-def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
-    id_, owner = short(one["id"]), session.agent_name(one["ownerId"])
-    yield f"Created {id_}: {one['title']} ({view.status(one)}), which {owner} owns."
+def _created(session: Session, new_outcome: dict[str, Any]) -> Iterator[str]:
+    id_, owner = short(new_outcome["id"]), session.agent_name(new_outcome["ownerId"])
+    yield f"Created {id_}: {new_outcome['title']} ({view.status(new_outcome)}), which {owner} owns."
     yield f"Next: remit outcome delegate {id_} --to AGENT, or leave it to {owner}"
 
 
@@ -125,9 +127,11 @@ def _created(session: Session, one: dict[str, Any]) -> Iterator[str]:
 )
 @option("--unblock", "It waits for nothing any more.")
 @option("--version INTEGER", "Only if this is its version; otherwise whichever is.")
-def update(session: Session, /, id_: str, unblock: bool, version: int | None, **given: Any) -> None:
+def update(
+    session: Session, /, id_: str, unblock: bool, version: int | None, **options: Any
+) -> None:
     """Change an outcome: its texts, priority, parents or what it waits for."""
-    body = stated(given)
+    body = stated(options)
     if unblock and "blockedBy" in body:
         raise click.UsageError("--unblock and --blocked-by exclude each other.")
     if unblock:
@@ -139,8 +143,8 @@ def update(session: Session, /, id_: str, unblock: bool, version: int | None, **
     target = path("outcomes", id_)
     body["version"] = session.client.get(target)["version"] if version is None else version
     answer = session.client.send("PATCH", target, body)
-    said = [f"Changed {short(answer['id'])}: {answer['title']} ({view.status(answer)})."]
-    session.done(answer, said, lambda one: view.draw(session, one))
+    sentences = [f"Changed {short(answer['id'])}: {answer['title']} ({view.status(answer)})."]
+    session.done(answer, sentences, lambda changed_outcome: view.draw(session, changed_outcome))
 
 
 @outcome.command()
@@ -164,12 +168,12 @@ def delegate(
     grant: tuple[tuple[str, str], ...],
     budget: int | None,
     tokens: int | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Hand an outcome to a report, or to an agent that is hired for it."""
     if (to is None) == (hire is None):
         raise click.UsageError("Give either --to or --hire.")
-    fields = stated(given)
+    fields = stated(options)
     if to is not None and fields:
         raise click.UsageError("Only a new agent (--hire) is described.")
     body: dict[str, Any] = {
@@ -224,24 +228,26 @@ _THINGS = {
 }
 
 
-def _consequences(one: dict[str, Any]) -> list[str]:
+def _consequences(answer: dict[str, Any]) -> list[str]:
     """Sentences about the agents and things that ended or were restored."""
-    said = []
-    if one.get("agentsEnded"):
-        first, *below = (agent["name"] for agent in one["agentsEnded"])
+    sentences = []
+    if answer.get("agentsEnded"):
+        first, *below = (agent["name"] for agent in answer["agentsEnded"])
         more = f" and {len(below)} below" if below else ""
         them = "them" if below else "it"
-        back = f"`remit outcome reopen {short(one['id'])}` brings {them} back"
-        said.append(f"Ends {first}{more}; {back}.")
-    if one.get("agentsRestored"):
-        names = ", ".join(agent["name"] for agent in one["agentsRestored"])
-        said.append(f"Back at work: {names}, with new credentials and a new session.")
-    if one.get("thingsRestored"):
-        counted = (plural(n, _THINGS[what]) for what, n in one["thingsRestored"].items())
-        said.append(f"Also back: {', '.join(counted)}.")
-    said += one.get("staysEnded", ())
-    said += [f"{gone['name']} stays ended: {gone['why']}." for gone in one.get("notRestored", ())]
-    return said
+        back = f"`remit outcome reopen {short(answer['id'])}` brings {them} back"
+        sentences.append(f"Ends {first}{more}; {back}.")
+    if answer.get("agentsRestored"):
+        names = ", ".join(agent["name"] for agent in answer["agentsRestored"])
+        sentences.append(f"Back at work: {names}, with new credentials and a new session.")
+    if answer.get("thingsRestored"):
+        counted = (plural(n, _THINGS[what]) for what, n in answer["thingsRestored"].items())
+        sentences.append(f"Also back: {', '.join(counted)}.")
+    sentences += answer.get("staysEnded", ())
+    sentences += [
+        f"{gone['name']} stays ended: {gone['why']}." for gone in answer.get("notRestored", ())
+    ]
+    return sentences
 
 
 outcome.add_command(graph)

@@ -22,12 +22,14 @@ _MOST_ROOTS = 20
 def graph(session: Session, id_: str | None, file: Path | None) -> None:
     """Show how outcomes relate to each other, all or those below ID; up to 2,000 of them."""
     drawing = with_query(session.under_company("outcomes", "graph.svg"), {"root": id_})
-    found = session.client.get(session.under_company("outcomes", "graph.json"), root=id_)
+    answer = session.client.get(session.under_company("outcomes", "graph.json"), root=id_)
     if file is not None:
         _save(session, drawing, file)
-    if found["cutOff"]:
-        output.note(f"Only the oldest {found['most']} are shown; name one to see what is below it.")
-    session.show({**found, "file": str(file) if file else None}, lambda _: _draw(found, file))
+    if answer["cutOff"]:
+        output.note(
+            f"Only the oldest {answer['most']} are shown; name one to see what is below it."
+        )
+    session.show({**answer, "file": str(file) if file else None}, lambda _: _draw(answer, file))
 
 
 def _save(session: Session, drawing: str, file: Path) -> None:
@@ -40,20 +42,20 @@ def _save(session: Session, drawing: str, file: Path) -> None:
             raise Unreachable("The connection broke before the end of the drawing.", "Try again.")
 
 
-def _draw(found: dict[str, Any], file: Path | None) -> None:
-    nodes = found["nodes"]
+def _draw(answer: dict[str, Any], file: Path | None) -> None:
+    nodes = answer["nodes"]
     counts = Counter(node["status"] for node in nodes)
     words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    output.say(f"{len(nodes)} outcomes ({words or 'none'}) in {found['company']}.")
+    output.say(f"{len(nodes)} outcomes ({words or 'none'}) in {answer['company']}.")
     if file is not None:
         output.say(f"The drawing is in {file}; open it in a browser.")
         return
-    parts = Counter(parent for parent, _ in found["parts"])
-    below = {child for _, child in found["parts"]}
+    parts = Counter(parent for parent, _ in answer["parts"])
+    below = {child for _, child in answer["parts"]}
     roots = [node for node in nodes if node["id"] not in below]
     rows = [
-        (short(one["id"]), one["status"], one["owner"], parts[one["id"]], one["title"])
-        for one in roots[:_MOST_ROOTS]
+        (short(node["id"]), node["status"], node["owner"], parts[node["id"]], node["title"])
+        for node in roots[:_MOST_ROOTS]
     ]
     output.table(("id", "status", "owner", "parts", "title"), rows, empty="There are none.")
     output.say("--svg FILE draws them; ID shows what is below one.")

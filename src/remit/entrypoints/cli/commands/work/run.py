@@ -63,4 +63,4 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
 def cancel(session: Session, id_: str, reason: str) -> None:
     """Cancel a run; the mail that it took up is not given to another run."""
     answer = session.client.send("POST", path("runs", id_, "cancel"), {"reason": reason})
-    session.show(answer, lambda one: output.say(f"The run is {one['status']}."))
+    session.show(answer, lambda view: output.say(f"The run is {view['status']}."))
