@@ -141,7 +141,7 @@ def _charts(trend: dict[str, Any]) -> dict[str, Any]:
             money,
             label=f"{words.dollars(sum(money))} spent in {trend['range']}",
             shown=words.rounded,
-            said=[
+            tooltips=[
                 f"{name}: {words.dollars(value)}" for name, value in zip(names, money, strict=True)
             ],
             limit=limit / 1_000_000 if limit else None,
@@ -151,7 +151,7 @@ def _charts(trend: dict[str, Any]) -> dict[str, Any]:
             trend["runs"],
             trend["failed"],
             label=f"{plural(runs_, 'run')} in {trend['range']}, {failed:,} failed",
-            said=[
+            tooltips=[
                 f"{name}: {plural(count, 'run')}, {bad:,} failed"
                 for name, count, bad in zip(names, trend["runs"], trend["failed"], strict=True)
             ],
