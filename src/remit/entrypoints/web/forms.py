@@ -29,8 +29,8 @@ class Form:
 
     def text(self, name: str, default: str = "") -> str:
         """Return a text of one or more lines, with line feeds instead of CR LF."""
-        found = self.fields.get(name)
-        return found[0].replace("\r\n", "\n").strip() if found else default
+        texts = self.fields.get(name)
+        return texts[0].replace("\r\n", "\n").strip() if texts else default
 
     def maybe(self, name: str) -> str | None:
         return self.text(name) or None

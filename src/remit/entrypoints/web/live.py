@@ -36,8 +36,8 @@ MOST_COMPANIES: Final = 100
 def routes(app: App, announcer: Announcer) -> list[Route]:
     async def live(request: Request) -> Response:
         who = caller(request)
-        found = await app.gate(who, companies.listing, limit=MOST_COMPANIES)
-        deciding = {one["id"]: one.get("role") == UserRole.BOARD for one in found}
+        rows = await app.gate(who, companies.listing, limit=MOST_COMPANIES)
+        deciding = {company["id"]: company.get("role") == UserRole.BOARD for company in rows}
         return StreamingResponse(
             _follow(app, announcer, who, deciding),
             media_type=EVENT_STREAM,
@@ -56,9 +56,9 @@ async def _follow(
     app: App, announcer: Announcer, who: Caller, deciding: dict[str, bool]
 ) -> AsyncIterator[bytes]:
     with contextlib.ExitStack() as stack:
-        grown = [stack.enter_context(announcer.subscribe(one)) for one in deciding]
-        for one, may_decide in deciding.items():
-            stack.enter_context(announcer.attend(one, may_decide))
+        grown = [stack.enter_context(announcer.subscribe(company)) for company in deciding]
+        for company, may_decide in deciding.items():
+            stack.enter_context(announcer.attend(company, may_decide))
         seen = await app.gate(who, companies.positions)
         yield message("hello", {"position": position(seen)})
         quiet = 0.0

@@ -60,7 +60,7 @@ _PAGES = (
 
 def build(app: App, announcer: Announcer) -> list[Route]:
     site = Site(app)
-    found = [route for page in _PAGES for route in page.routes(site)]
+    routes = [route for page in _PAGES for route in page.routes(site)]
     for noun in (*connections.ALL, *running.ALL):
-        found += noun.routes(site)
-    return [site.static(), *live.routes(app, announcer), *found, site.anything_else()]
+        routes += noun.routes(site)
+    return [site.static(), *live.routes(app, announcer), *routes, site.anything_else()]

@@ -137,40 +137,40 @@ class Visit:
                 self.me = ask(users.me)
                 self.companies = ask(companies.listing, limit=MOST_COMPANIES)
                 self.company = _chosen(self.request, self.companies)
-            found = work(self)
-            if isinstance(found, Page):
+            answer = work(self)
+            if isinstance(answer, Page):
                 self.awaits()
                 here = self.company
                 self.halted = ask(halts.listing, company=here["id"]) if here else []
                 self.position = position(ask(companies.positions))
-            return found
+            return answer
 
         try:
             return await self.site.app.gate.together(self.who, load)
         finally:
             self._ask = None
 
-    def ask(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
+    def ask(self, verb: Verb[P, R], *args: P.args, **arguments: P.kwargs) -> R:
         """Run a query on the snapshot of `look`."""
         assert self._ask is not None, "only what is loaded by `look` can ask"
-        return self._ask(verb, *args, **given)
+        return self._ask(verb, *args, **arguments)
 
-    async def do(self, verb: Verb[P, R], *args: P.args, **given: P.kwargs) -> R:
+    async def do(self, verb: Verb[P, R], *args: P.args, **arguments: P.kwargs) -> R:
         """Run a verb in its own transaction; repeated forms have no second effect, by their key."""
-        return await self.site.app.gate(self.caller, verb, *args, **given)
+        return await self.site.app.gate(self.caller, verb, *args, **arguments)
 
     def enter(self, company_id: str) -> None:
         """Make a company of the visitor the current one."""
-        for one in self.companies:
-            if one["id"] == company_id:
-                self.company = one
+        for company in self.companies:
+            if company["id"] == company_id:
+                self.company = company
 
     def link(self, path: str, **query: object) -> str:
         """Return an address that keeps the current company, for other visitors, too."""
-        given = {name: str(value) for name, value in query.items() if value not in (None, "")}
+        parameters = {name: str(value) for name, value in query.items() if value not in (None, "")}
         if len(self.companies) > 1 and self.company is not None:
-            given["company"] = self.company["id"]
-        return f"{path}?{urlencode(given)}" if given else path
+            parameters["company"] = self.company["id"]
+        return f"{path}?{urlencode(parameters)}" if parameters else path
 
     def awaits(self) -> list[dict[str, Any]]:
         """Return all items that await the visitor; queried once."""
@@ -181,8 +181,8 @@ class Visit:
     @property
     def awaiting_keys(self) -> str:
         """Keys of items that await the visitor, for the script that notifies of new ones."""
-        found = (self._awaits or [])[-MOST_KEYS:]
-        return " ".join(f"{item['kind']}:{item['id']}" for item in found)
+        newest = (self._awaits or [])[-MOST_KEYS:]
+        return " ".join(f"{item['kind']}:{item['id']}" for item in newest)
 
     @property
     def stops(self) -> str:
@@ -263,21 +263,21 @@ def _packed(name: str) -> bytes:
 @functools.cache
 def _templates(edition: str) -> Environment:
     """Return the template environment, shared by all instances of a process."""
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(words.FILTERS)
-    found.globals.update(
+    environment.filters.update(words.FILTERS)
+    environment.globals.update(
         edition=edition,
         new_key=lambda: f"web-{random_name()}",
         plural=plural,
         actions_everywhere=ACTIONS,
     )
-    return found
+    return environment
 
 
 class _Elsewhere(Route):
@@ -286,8 +286,8 @@ class _Elsewhere(Route):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["path"].startswith(("/api/", "/mcp", "/static/")):
             return Match.NONE, {}
-        found = super().matches(scope)
-        return found if found[0] is Match.FULL else (Match.NONE, {})
+        matched = super().matches(scope)
+        return matched if matched[0] is Match.FULL else (Match.NONE, {})
 
 
 class Site:
@@ -459,10 +459,10 @@ class Site:
         return self.render("trouble.html", problem.status, problem=problem)
 
 
-def _chosen(request: Request, found: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def _chosen(request: Request, choices: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the company in the address, or the last one, or the first."""
     for wanted in (request.query_params.get("company"), request.cookies.get(COMPANY_COOKIE)):
-        for one in found:
-            if wanted and wanted in (one["id"], one["name"]):
-                return one
-    return found[0] if found else None
+        for company in choices:
+            if wanted and wanted in (company["id"], company["name"]):
+                return company
+    return choices[0] if choices else None

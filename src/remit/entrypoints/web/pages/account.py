@@ -46,13 +46,13 @@ def routes(site: Site) -> list[Route]:
 
 
 def show(visit: Visit) -> Page:
-    scopes = [one.get("scope_agent_id") for one in visit.companies]
+    scopes = [company.get("scope_agent_id") for company in visit.companies]
     return visit.show(
         "account.html",
         sessions=visit.ask(sessions.mine),
-        tokens=[one for one in visit.ask(own_tokens.listing) if one["revoked_at"] is None][::-1],
+        tokens=[row for row in visit.ask(own_tokens.listing) if row["revoked_at"] is None][::-1],
         linked=visit.ask(accounts.mine),
-        linkable=[one.type for one in registry.installed.all() if one.vouches],
+        linkable=[channel.type for channel in registry.installed.all() if channel.vouches],
         notify=_notify(visit),
         names=common_queries.names(visit, scopes),
     )
@@ -69,7 +69,7 @@ def _notify(visit: Visit) -> dict[str, Any] | None:
         return None
     shown = visit.ask(notices.show, company=visit.company_id)
     members = visit.ask(users.listing, company=visit.company_id) if visit.whole else []
-    others = [one["name"] for one in members if one["role"] == "board"]
+    others = [member["name"] for member in members if member["role"] == "board"]
     return {
         **shown,
         "command": _command(visit, shown["user_id"]),
@@ -97,10 +97,10 @@ async def set_webhook(visit: Visit) -> Done | Page:
     """Set the webhook in the form's company, whichever is current in other tabs by now."""
     visit.enter(visit.form.text("company"))
     url = visit.form.maybe("webhook")
-    made = await visit.do(notices.set_webhook, company=visit.company_id, url=url)
+    hook = await visit.do(notices.set_webhook, company=visit.company_id, url=url)
     if url is None:
         return Done(visit.link("/account"), "Webhook removed.")
-    return visit.show("webhook_key.html", key=made["key"], webhook=made["webhook"])
+    return visit.show("webhook_key.html", key=hook["key"], webhook=hook["webhook"])
 
 
 async def set_rules(visit: Visit) -> Done:
@@ -137,14 +137,14 @@ async def try_out(visit: Visit) -> Done:
 
 async def new_token(visit: Visit) -> Page:
     form = visit.form
-    made = await visit.do(own_tokens.create, label=form.text("label"), days=form.number("days"))
-    return shown_once(visit, "A token of yours", visit.me, made, "/account")
+    token = await visit.do(own_tokens.create, label=form.text("label"), days=form.number("days"))
+    return shown_once(visit, "A token of yours", visit.me, token, "/account")
 
 
 async def new_link(visit: Visit) -> Page:
     """Show a sign-in link for another browser of the same person."""
-    made = await visit.do(sessions.create_link)
-    return shown_once(visit, "A link for another browser", visit.me, made, "/account")
+    link = await visit.do(sessions.create_link)
+    return shown_once(visit, "A link for another browser", visit.me, link, "/account")
 
 
 async def revoke(visit: Visit) -> Done:
@@ -153,8 +153,8 @@ async def revoke(visit: Visit) -> Done:
 
 
 async def link_chat(visit: Visit) -> Page:
-    made = await visit.do(accounts.code, kind=visit.form.text("kind"))
-    return visit.show("link_code.html", made=made)
+    code = await visit.do(accounts.code, kind=visit.form.text("kind"))
+    return visit.show("link_code.html", made=code)
 
 
 async def unlink_chat(visit: Visit) -> Done:

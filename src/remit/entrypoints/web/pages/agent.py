@@ -39,14 +39,14 @@ Load = Callable[[Visit, Mapping[str, Any]], Values]
 
 
 def routes(site: Site) -> list[Route]:
-    found = [site.page("/agents/{agent}", show), site.page("/agents/{agent}/state", state)]
-    return found + agent_forms.routes(site, show) + agent_changes.routes(site)
+    pages = [site.page("/agents/{agent}", show), site.page("/agents/{agent}/state", state)]
+    return pages + agent_forms.routes(site, show) + agent_changes.routes(site)
 
 
 def show(visit: Visit) -> Page:
-    one = visit.ask(agent_page.show, agent=visit.argument("agent"))
-    visit.enter(one["company_id"])
-    tabs = [tab for tab in TABS if tab == "overview" or tab in one["sees"]]
+    agent = visit.ask(agent_page.show, agent=visit.argument("agent"))
+    visit.enter(agent["company_id"])
+    tabs = [tab for tab in TABS if tab == "overview" or tab in agent["sees"]]
     tab = visit.form.text("tab") or visit.request.query_params.get("tab") or "overview"
     if tab not in tabs:
         raise NotFound(
@@ -54,17 +54,17 @@ def show(visit: Visit) -> Page:
             f"Choose one of {', '.join(tabs)}.",
         )
     title, load = TABS[tab]
-    values = load(visit, one)
-    reason = run_text.reasons(visit, [one["run"]])[one["run"]["id"]] if one["run"] else ""
+    values = load(visit, agent)
+    reason = run_text.reasons(visit, [agent["run"]])[agent["run"]["id"]] if agent["run"] else ""
     return visit.show(
         f"agent/{tab}.html",
-        one=one,
+        one=agent,
         tab=tab,
         tabs=[(name, TABS[name][0]) for name in tabs],
         title=title,
-        why_idle=one["idle"]["sentence"] if one["idle"] else "",
+        why_idle=agent["idle"]["sentence"] if agent["idle"] else "",
         run_reason=reason,
-        controls=controls(one),
+        controls=controls(agent),
         **values,
     )
 
@@ -87,31 +87,35 @@ _POSSIBLE: Final = {
 }
 
 
-def controls(one: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def controls(agent: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Controls for an agent's status, if the visitor may control it: verb, label, effect."""
-    if "control" not in one["may"]:
+    if "control" not in agent["may"]:
         return []
-    found = [(verb, *CONTROLS[verb]) for verb in _POSSIBLE.get(one["status"], ())]
-    if one["status"] == "running":
-        found = [
+    buttons = [(verb, *CONTROLS[verb]) for verb in _POSSIBLE.get(agent["status"], ())]
+    if agent["status"] == "running":
+        buttons = [
             (verb, "Pause when done" if verb == "pause" else words, hint)
-            for verb, words, hint in found
+            for verb, words, hint in buttons
         ]
-    return found
+    return buttons
 
 
-def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
-    if "work" not in one["sees"]:
+def _overview(visit: Visit, agent: Mapping[str, Any]) -> Values:
+    if "work" not in agent["sees"]:
         return {"known": None, "open": [], "more_open": False, "spend": None, "spark": ""}
-    known = visit.ask(agent_page.overview, agent=one["id"])
-    found = visit.ask(
-        outcomes.listing, company=one["company_id"], owner=one["id"], status="open", limit=FEW + 2
+    known = visit.ask(agent_page.overview, agent=agent["id"])
+    owned = visit.ask(
+        outcomes.listing,
+        company=agent["company_id"],
+        owner=agent["id"],
+        status="open",
+        limit=FEW + 2,
     )
-    work = [outcome for outcome in found if outcome["id"] != one["id"]]
+    work = [outcome for outcome in owned if outcome["id"] != agent["id"]]
     if known["last_run"]:
         last = known["last_run"]
         known["last_run"] = {**last, "reason": run_text.reasons(visit, [last])[last["id"]]}
-    spend = visit.ask(budgets.show, agent=one["id"])["money"]
+    spend = visit.ask(budgets.show, agent=agent["id"])["money"]
     by_day = known["runs_by_day"]
     return {
         "known": known,
@@ -126,38 +130,38 @@ def _overview(visit: Visit, one: Mapping[str, Any]) -> Values:
 
 async def state(visit: Visit) -> Response:
     """Show the working memory; that is a read access, and is in the file's log."""
-    one = await visit.do(agent_page.show, agent=visit.argument("agent"))
-    _, content = await visit.site.app.library.read(visit.who, file=one["state_file_id"])
-    return visit.site.render("agent/state.html", one=one, text=content.decode(errors="replace"))
+    agent = await visit.do(agent_page.show, agent=visit.argument("agent"))
+    _, content = await visit.site.app.library.read(visit.who, file=agent["state_file_id"])
+    return visit.site.render("agent/state.html", one=agent, text=content.decode(errors="replace"))
 
 
-def _work(visit: Visit, one: Mapping[str, Any]) -> Values:
+def _work(visit: Visit, agent: Mapping[str, Any]) -> Values:
     status = visit.argument("status")
     known = [each.value for each in OutcomeStatus]
-    found = visit.ask(
+    owned = visit.ask(
         outcomes.listing,
-        company=one["company_id"],
-        owner=one["id"],
+        company=agent["company_id"],
+        owner=agent["id"],
         status=status if status in known else None,
         after=visit.argument("after"),
         limit=PAGE,
     )
-    last = found[-1]["id"] if len(found) == PAGE else None
+    last = owned[-1]["id"] if len(owned) == PAGE else None
     return {
-        "outcomes": found,
+        "outcomes": owned,
         "status": status,
         "statuses": known,
         "states": STATES,
-        "standing_of": standing_of(visit, found),
-        "more": _more(visit, one, "work", status=status, after=last),
+        "standing_of": standing_of(visit, owned),
+        "more": _more(visit, agent, "work", status=status, after=last),
     }
 
 
-def _mail(visit: Visit, one: Mapping[str, Any]) -> Values:
-    waiting = visit.ask(threads.inbox_of, agent=one["id"], limit=PAGE)
+def _mail(visit: Visit, agent: Mapping[str, Any]) -> Values:
+    waiting = visit.ask(threads.inbox_of, agent=agent["id"], limit=PAGE)
     before = visit.argument("before")
-    given = {"before": before} if before else {}
-    sent = visit.ask(agent_page.correspondence, agent=one["id"], limit=PAGE, **given)
+    cursor = {"before": before} if before else {}
+    sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=PAGE, **cursor)
     parties = {who for message in sent for who in (message["sender"], message["to"])}
     last = sent[-1]["id"] if len(sent) == PAGE else None
     return {
@@ -165,62 +169,64 @@ def _mail(visit: Visit, one: Mapping[str, Any]) -> Values:
         "sent": sent,
         "names": common_queries.names(visit, (who.partition(":")[2] for who in parties)),
         "bindings": visit.ask(
-            bindings.listing, company=one["company_id"], agent=one["id"], limit=PAGE
+            bindings.listing, company=agent["company_id"], agent=agent["id"], limit=PAGE
         ),
         "states": BINDING_STATES,
-        "more": _more(visit, one, "mail", before=last),
+        "more": _more(visit, agent, "mail", before=last),
     }
 
 
-def _rights(visit: Visit, one: Mapping[str, Any]) -> Values:
+def _rights(visit: Visit, agent: Mapping[str, Any]) -> Values:
     by_mail = bool(visit.argument("mail"))
-    found = visit.ask(
+    rights = visit.ask(
         agent_page.rights,
-        agent=one["id"],
+        agent=agent["id"],
         by_mail=by_mail,
         after=visit.argument("after"),
         limit=PAGE,
     )
-    given, by_rule = found["given"], found["by_rule"]
+    granted, by_rule = rights["given"], rights["by_rule"]
     shown = by_rule[:MOST_BY_RULE]
-    scopes = {f"outcome:{grant['scope']}" for grant in given if grant["scope"]}
-    last = given[-1]["id"] if len(given) == PAGE else None
+    scopes = {f"outcome:{grant['scope']}" for grant in granted if grant["scope"]}
+    last = granted[-1]["id"] if len(granted) == PAGE else None
     return {
-        "given": given,
+        "given": granted,
         "by_rule": shown,
         "by_rule_count": len(by_rule),
         "mail": by_mail,
-        "mail_count": found["by_mail"],
+        "mail_count": rights["by_mail"],
         "about": visit.ask(
             agent_page.resources,
-            company=one["company_id"],
-            named={grant["resource"] for grant in (*given, *shown)} | scopes,
+            company=agent["company_id"],
+            named={grant["resource"] for grant in (*granted, *shown)} | scopes,
         ),
         "names": common_queries.names(
-            visit, ((grant["granted_by"] or "").partition(":")[2] for grant in given)
+            visit, ((grant["granted_by"] or "").partition(":")[2] for grant in granted)
         ),
         "levels": [(level.value, level.value) for level in PermissionLevel],
-        "resources": common_queries.grantable(visit, one["company_id"]),
-        "outcomes": common_queries.open_outcomes(visit, one["company_id"], one["id"]),
-        "more": _more(visit, one, "rights", mail="1" if by_mail else "", after=last),
+        "resources": common_queries.grantable(visit, agent["company_id"]),
+        "outcomes": common_queries.open_outcomes(visit, agent["company_id"], agent["id"]),
+        "more": _more(visit, agent, "rights", mail="1" if by_mail else "", after=last),
     }
 
 
-def _configuration(visit: Visit, one: Mapping[str, Any]) -> Values:
-    now = visit.ask(configuration.show, agent=one["id"])
+def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
+    now = visit.ask(configuration.show, agent=agent["id"])
     older, newer = (visit.number(name) for name in ("older", "newer"))
     revisions = visit.ask(
         configuration.revisions,
-        agent=one["id"],
+        agent=agent["id"],
         before=visit.number("before") or _NEWEST,
         limit=PAGE,
     )
     compared = None
     if older is not None and newer is not None:
-        compared = visit.ask(configuration.compare, agent=one["id"], older=older, newer=newer)
+        compared = visit.ask(configuration.compare, agent=agent["id"], older=older, newer=newer)
     last = revisions[-1]["number"] if len(revisions) == PAGE else None
-    people = (one["created_by_user_id"] or one["created_by_agent_id"] for one in revisions)
-    company = visit.ask(companies.show, company=one["company_id"])
+    people = (
+        revision["created_by_user_id"] or revision["created_by_agent_id"] for revision in revisions
+    )
+    company = visit.ask(companies.show, company=agent["company_id"])
     return {
         "now": now,
         "revisions": revisions,
@@ -236,21 +242,25 @@ def _configuration(visit: Visit, one: Mapping[str, Any]) -> Values:
         **agent_forms.settings(visit, now),
         "picks": pickers.of(visit, "secret", "repo"),
         "proposals": company["require_approval_for_config_changes"],
-        "more": _more(visit, one, "configuration", before=last),
+        "more": _more(visit, agent, "configuration", before=last),
     }
 
 
-def _runs(visit: Visit, one: Mapping[str, Any]) -> Values:
-    found = visit.ask(
-        runs.listing, company=one["company_id"], agent=one["id"], before=visit.before_id, limit=PAGE
+def _runs(visit: Visit, agent: Mapping[str, Any]) -> Values:
+    rows = visit.ask(
+        runs.listing,
+        company=agent["company_id"],
+        agent=agent["id"],
+        before=visit.before_id,
+        limit=PAGE,
     )
-    last = found[-1]["id"] if len(found) == PAGE else None
+    last = rows[-1]["id"] if len(rows) == PAGE else None
     return {
-        "runs": found,
-        "reasons": run_text.reasons(visit, found),
-        "totals": visit.ask(agent_page.run_totals, agent=one["id"]),
-        "budget": budget_text.lines(camel(visit.ask(budgets.show, agent=one["id"]))),
-        "more": _more(visit, one, "runs", before=last),
+        "runs": rows,
+        "reasons": run_text.reasons(visit, rows),
+        "totals": visit.ask(agent_page.run_totals, agent=agent["id"]),
+        "budget": budget_text.lines(camel(visit.ask(budgets.show, agent=agent["id"]))),
+        "more": _more(visit, agent, "runs", before=last),
     }
 
 
@@ -265,8 +275,8 @@ TABS: Final[dict[str, tuple[str, Load]]] = {
 }
 
 
-def _more(visit: Visit, one: Mapping[str, Any], tab: str, **where: object) -> str:
+def _more(visit: Visit, agent: Mapping[str, Any], tab: str, **where: object) -> str:
     """Address of a list's next page, empty if there is none."""
     if list(where.values())[-1] is None:
         return ""
-    return visit.link(f"/agents/{one['id']}", tab=tab, **where)
+    return visit.link(f"/agents/{agent['id']}", tab=tab, **where)

@@ -19,9 +19,9 @@ def routes(site: Site) -> list[Route]:
 
 
 def _agent(visit: Visit) -> dict[str, Any]:
-    one = visit.ask(agents.show, agent=visit.argument("agent"))
-    visit.enter(one["company_id"])
-    return one
+    agent = visit.ask(agents.show, agent=visit.argument("agent"))
+    visit.enter(agent["company_id"])
+    return agent
 
 
 async def show_update(visit: Visit) -> Page:
@@ -35,8 +35,8 @@ async def update(visit: Visit) -> Done:
     done = await visit.do(agent_update.update, agent=visit.argument("agent"))
     if done["approval"] is not None:
         return Done(f"/approvals/{done['approval']['id']}", "It waits for a decision.")
-    said = f"{done['name']} takes over its set-up; it is at revision {done['revision']}."
-    return Done(f"/agents/{done['id']}", said)
+    message = f"{done['name']} takes over its set-up; it is at revision {done['revision']}."
+    return Done(f"/agents/{done['id']}", message)
 
 
 async def show_ending(visit: Visit) -> Page:
@@ -49,5 +49,9 @@ async def show_ending(visit: Visit) -> Page:
 async def end(visit: Visit) -> Done:
     done = await visit.do(agents.terminate, agent=visit.argument("agent"), subtree=True)
     count = len(done["agents_ended"])
-    said = f"{done['name']} is terminated" + (f" with {count - 1} below it." if count > 1 else ".")
-    return Done(f"/agents/{done['id']}", f"{said} {'Their' if count > 1 else 'Its'} history stays.")
+    message = f"{done['name']} is terminated" + (
+        f" with {count - 1} below it." if count > 1 else "."
+    )
+    return Done(
+        f"/agents/{done['id']}", f"{message} {'Their' if count > 1 else 'Its'} history stays."
+    )

@@ -42,7 +42,7 @@ _KEEPS: Final = frozenset(
     }
 )
 #: Fields of the form: texts as they are, and documents as JSON.
-_TEXTS: Final = {**{one.key: one.name for one in FORM}, "adapterType": "adapter_type"}
+_TEXTS: Final = {**{field.key: field.name for field in FORM}, "adapterType": "adapter_type"}
 _DOCUMENTS: Final = {"adapterConfig": "adapter_config", "runtimeConfig": "runtime_config"}
 
 
@@ -65,23 +65,27 @@ async def control(visit: Visit) -> Done:
     chosen = _CONTROLS.get(visit.form.text("verb"))
     if chosen is None:
         raise NotFound("That cannot be done to an agent.", "Use the buttons.")
-    verb, said = chosen
+    verb, message = chosen
     done = await visit.do(verb, agent=visit.argument("agent"))
     back = _UNDONE_BY.get(visit.form.text("verb"))
     undo = Undo(f"/agents/{done['id']}/control", {"verb": back}) if back else None
-    return Done(_here(visit), await _came_to(visit, done["name"], said.format(done["name"])), undo)
+    return Done(
+        _here(visit), await _came_to(visit, done["name"], message.format(done["name"])), undo
+    )
 
 
-async def _came_to(visit: Visit, name: str, said: str) -> str:
+async def _came_to(visit: Visit, name: str, message: str) -> str:
     """Message after a control, with the reason if the agent still cannot work."""
     if visit.form.text("verb") not in ("wake", "resume", "start", "restart"):
-        return said
+        return message
     shown = await visit.site.app.gate(visit.who, agent_page.show, agent=visit.argument("agent"))
     idle = shown["idle"]
     if idle is None or idle["reason"] not in _KEEPS:
-        return said
+        return message
     why = words.with_readable_times(idle["sentence"])
-    return f"{said} {why}" if visit.form.text("verb") == "resume" else f"{name} cannot start: {why}"
+    return (
+        f"{message} {why}" if visit.form.text("verb") == "resume" else f"{name} cannot start: {why}"
+    )
 
 
 async def write(visit: Visit) -> Done:
@@ -93,8 +97,8 @@ async def write(visit: Visit) -> Done:
         subject=visit.form.text("subject"),
         body=visit.form.text("body"),
     )
-    said = f"Your message to {to['name']} is sent."
-    return Done(_here(visit), " ".join(filter(None, (said, sent["not_started"]))))
+    sentence = f"Your message to {to['name']} is sent."
+    return Done(_here(visit), " ".join(filter(None, (sentence, sent["not_started"]))))
 
 
 async def channel(visit: Visit) -> Done:
@@ -105,23 +109,25 @@ async def channel(visit: Visit) -> Done:
         await visit.do(bindings.remove, **about)
         return Done(_here(visit, "mail"), "Channel removed; its token is revoked.")
     who = visit.caller
-    found = await asked(visit.site.app, who, **about)
-    said = " ".join(filter(None, (found["sentence"], found["next_step"])))
-    return Done(_here(visit, "mail"), said)
+    trial = await asked(visit.site.app, who, **about)
+    message = " ".join(filter(None, (trial["sentence"], trial["next_step"])))
+    return Done(_here(visit, "mail"), message)
 
 
 async def permit(visit: Visit) -> Done:
-    given: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
     if visit.form.text("can_create"):
-        given["can_create"] = visit.form.ticked("can_create")
+        wanted["can_create"] = visit.form.ticked("can_create")
     if visit.form.text("permission_level"):
-        given["level"] = visit.form.text("permission_level")
-    done = await visit.do(permissions.change, agent=visit.argument("agent"), **given)
+        wanted["level"] = visit.form.text("permission_level")
+    done = await visit.do(permissions.change, agent=visit.argument("agent"), **wanted)
     may = "can" if done["permissions"]["canCreateAgents"] else "cannot"
-    said = f"{done['name']} {may} create new agents."
-    if "level" in given:
-        said = f"{done['name']} has the level {done['permission_level']}, and {may} create agents."
-    return Done(_here(visit, "rights"), said)
+    message = f"{done['name']} {may} create new agents."
+    if "level" in wanted:
+        message = (
+            f"{done['name']} has the level {done['permission_level']}, and {may} create agents."
+        )
+    return Done(_here(visit, "rights"), message)
 
 
 async def give(visit: Visit) -> Done:
@@ -164,18 +170,18 @@ async def configure(visit: Visit) -> Done:
         done = await visit.do(
             configuration.change, agent=agent, changes=wanted, expected_revision=seen
         )
-        said = f"Saved as revision {done['revision']}.{await _missing(visit, agent, wanted)}"
-        return Done(_here(visit, "configuration"), said)
-    asked = await visit.do(
+        message = f"Saved as revision {done['revision']}.{await _missing(visit, agent, wanted)}"
+        return Done(_here(visit, "configuration"), message)
+    proposal = await visit.do(
         configuration.propose,
         agent=agent,
         changes=wanted,
         reason=visit.form.text("reason"),
         expected_revision=seen,
     )
-    if asked["approval"] is None:
+    if proposal["approval"] is None:
         return Done(_here(visit, "configuration"), "The change took effect at once.")
-    return Done(f"/approvals/{asked['approval']['id']}", "Proposed; it awaits a decision.")
+    return Done(f"/approvals/{proposal['approval']['id']}", "Proposed; it awaits a decision.")
 
 
 async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
@@ -194,22 +200,22 @@ async def _missing(visit: Visit, agent: str, changes: Mapping[str, Any]) -> str:
 
 def changes(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the form that differ from the configuration."""
-    found: dict[str, Any] = {}
+    differing: dict[str, Any] = {}
     for name, shown in _TEXTS.items():
         text = visit.form.text(name)
         if name in visit.form.fields and text != (now[shown] or "").strip():
-            found[name] = text
+            differing[name] = text
     for name, shown in _DOCUMENTS.items():
         if name in visit.form.fields:
             document = read_json(visit.form.text(name) or "{}", name)
             if document != now[shown]:
-                found[name] = document
+                differing[name] = document
     if visit.form.ticked("fields"):
         adapter = _adapter(visit, now)
         document = settings_form.read(adapter, visit.form)
         if adapter != now["adapter_type"] or document != now["adapter_config"]:
-            found["adapterConfig"] = document
-    return found
+            differing["adapterConfig"] = document
+    return differing
 
 
 def read_json(text: str, name: str) -> Any:
@@ -231,8 +237,10 @@ async def roll_back(visit: Visit) -> Done:
     done = await visit.do(
         configuration.rollback, agent=visit.argument("agent"), revision=visit.form.text("revision")
     )
-    said = f"It is configured as in revision {visit.form.text('revision')} again; that is revision"
-    return Done(_here(visit, "configuration"), f"{said} {done['revision']}.")
+    message = (
+        f"It is configured as in revision {visit.form.text('revision')} again; that is revision"
+    )
+    return Done(_here(visit, "configuration"), f"{message} {done['revision']}.")
 
 
 def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,11 +273,11 @@ def _adapter(visit: Visit, now: Mapping[str, Any]) -> str:
 def typed(visit: Visit, now: Mapping[str, Any]) -> dict[str, str]:
     """Values of the form: as typed if it failed, else the current ones."""
     kept = visit.form.fields if visit.problem is not None else {}
-    found = {name: now[shown] or "" for name, shown in _TEXTS.items()}
-    found["adapterType"] = _adapter(visit, now)
-    found |= {name: as_json(now[shown]) for name, shown in _DOCUMENTS.items()}
-    found |= {"revision": str(now["revision"]), "reason": ""}
-    return {name: visit.form.text(name) if name in kept else value for name, value in found.items()}
+    texts = {name: now[shown] or "" for name, shown in _TEXTS.items()}
+    texts["adapterType"] = _adapter(visit, now)
+    texts |= {name: as_json(now[shown]) for name, shown in _DOCUMENTS.items()}
+    texts |= {"revision": str(now["revision"]), "reason": ""}
+    return {name: visit.form.text(name) if name in kept else value for name, value in texts.items()}
 
 
 def as_json(document: Any) -> str:

@@ -26,54 +26,61 @@ _CONFIGURATION: Final = {
 _AMOUNTS: Final = {"budgetMonthlyCents": 100, "budgetMonthlyTokens": 1}
 
 
-def shown(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
+def shown(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
     """Values of the form for a person's returned request; `form` is empty if there is none."""
-    if one["status"] != "revision_requested" or not one["requested_by_user_id"]:
+    if approval["status"] != "revision_requested" or not approval["requested_by_user_id"]:
         return {"form": ""}
-    kind = one["type"]
+    kind = approval["type"]
     if kind in _CONFIGURATION:
-        return _configured(visit, one)
+        return _configured(visit, approval)
     if kind == "budget":
-        return {"form": "budget", "typed": _kept(visit, _budget(one["payload"]))}
+        return {"form": "budget", "typed": _kept(visit, _budget(approval["payload"]))}
     if kind == "capability_use":
         return {"form": "call"}
     return {
         "form": "document",
-        "typed": {"payload": visit.form.text("payload") or agent_forms.as_json(one["payload"])},
+        "typed": {
+            "payload": visit.form.text("payload") or agent_forms.as_json(approval["payload"])
+        },
     }
 
 
-def _configured(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
+def _configured(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        agent: dict[str, Any] = visit.ask(configuration.show, agent=one["agent_id"])
+        agent: dict[str, Any] = visit.ask(configuration.show, agent=approval["agent_id"])
     except RemitError:
         return {"form": ""}  # a deleted agent cannot be requested again
-    now = _now(one, agent)
-    hires = one["type"] == "hire_agent"
-    own = _hire(one["payload"]) if hires else {"reason": _text(one["payload"], "reason")}
+    now = _now(approval, agent)
+    hires = approval["type"] == "hire_agent"
+    own = _hire(approval["payload"]) if hires else {"reason": _text(approval["payload"], "reason")}
     typed: dict[str, Any] = {**agent_forms.typed(visit, now), **_kept(visit, own)}
     if hires:
         told = visit.problem is not None and bool(visit.form.fields)
         typed["can_create"] = (
-            visit.form.ticked("can_create") if told else approval_words.can_create(one["payload"])
+            visit.form.ticked("can_create")
+            if told
+            else approval_words.can_create(approval["payload"])
         )
     return {
-        "form": one["type"],
+        "form": approval["type"],
         "typed": typed,
         "described": FORM,
         "roles": [(role.value, role.value) for role in AgentRole],
         "adapters": agent_forms.adapters(now["adapter_type"]),
         "at_field": agent_forms.at_field(visit.problem),
         "picks": pickers.of(visit, "secret", "repo"),
-        "grantable": common_queries.grantable(visit, one["company_id"]) if hires else [],
+        "grantable": common_queries.grantable(visit, approval["company_id"]) if hires else [],
         **agent_forms.settings(visit, now),
     }
 
 
-def _now(one: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, Any]:
+def _now(approval: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, Any]:
     """The requested configuration: the agent's, with the proposal's changes."""
-    asked = approval_words.document(one["payload"].get(_CONFIGURATION[one["type"]]))
-    return {**agent, **{it.name: asked[it.key] for it in CONFIGURED if it.key in asked}}
+    requested = approval_words.document(approval["payload"].get(_CONFIGURATION[approval["type"]]))
+    return {
+        **agent,
+        **{field.name: requested[field.key] for field in CONFIGURED if field.key in requested},
+    }
 
 
 def _hire(payload: Mapping[str, Any]) -> dict[str, str]:
@@ -102,24 +109,28 @@ def _text(payload: Mapping[str, Any], key: str) -> str:
 def _kept(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
     """Values as typed if the form failed, else as given."""
     kept = visit.form.fields if visit.problem is not None else {}
-    return {name: visit.form.text(name) if name in kept else one for name, one in values.items()}
+    return {
+        name: visit.form.text(name) if name in kept else value for name, value in values.items()
+    }
 
 
 async def resubmit(visit: Visit) -> Done:
     """Resubmit a person's request."""
     approval = visit.argument("approval")
-    one = await visit.do(approvals.show, approval=approval)
-    given: dict[str, Any] = {}
-    if one["type"] in _CONFIGURATION:
-        agent = await visit.do(configuration.show, agent=one["agent_id"])
-        given = agent_forms.changes(visit, _now(one, agent))
-    await visit.do(approvals.resubmit, approval=approval, payload={**given, **_given(visit, one)})
+    request = await visit.do(approvals.show, approval=approval)
+    changes: dict[str, Any] = {}
+    if request["type"] in _CONFIGURATION:
+        agent = await visit.do(configuration.show, agent=request["agent_id"])
+        changes = agent_forms.changes(visit, _now(request, agent))
+    await visit.do(
+        approvals.resubmit, approval=approval, payload={**changes, **_given(visit, request)}
+    )
     return Done(f"/approvals/{approval}", "Resubmitted.")
 
 
-def _given(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
+def _given(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
     """Differences from the last revision, except those of a configuration."""
-    kind, payload = one["type"], one["payload"]
+    kind, payload = approval["type"], approval["payload"]
     if kind == "hire_agent":
         return _given_of_hire(visit, payload)
     if kind == "config_change":
@@ -139,15 +150,17 @@ def _given(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given_of_hire(visit: Visit, payload: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = dict(_different(visit, _hire(payload)))
-    if "grants" in found:
+    differing: dict[str, Any] = dict(_different(visit, _hire(payload)))
+    if "grants" in differing:
         # An unchanged line keeps its expiry.
-        wishes = [one for one in payload.get("grants") or () if isinstance(one, dict)]
+        wishes = [wish for wish in payload.get("grants") or () if isinstance(wish, dict)]
         before = dict(zip(map(_line, approval_words.rights(payload)), wishes, strict=True))
-        found["grants"] = [before.get(_line(one), one) for one in hire.wishes(found["grants"])]
+        differing["grants"] = [
+            before.get(_line(wish), wish) for wish in hire.wishes(differing["grants"])
+        ]
     if visit.form.ticked("can_create") != approval_words.can_create(payload):
-        found["permissions"] = {"canCreateAgents": visit.form.ticked("can_create")}
-    return found
+        differing["permissions"] = {"canCreateAgents": visit.form.ticked("can_create")}
+    return differing
 
 
 def _different(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
@@ -159,7 +172,7 @@ def _different(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _amount(visit: Visit, key: str, parts: int) -> int:
-    found = settings_form.number_or_none(visit.form.text(key), key)
-    if found is None:
+    amount = settings_form.number_or_none(visit.form.text(key), key)
+    if amount is None:
         raise settings_form.wrong(key, "must be a number, 0 or more")
-    return round(found * parts)
+    return round(amount * parts)

@@ -43,52 +43,54 @@ def routes(site: Site) -> list[Route]:
 
 def listing(visit: Visit) -> Page:
     status = visit.argument("status")
-    found = visit.ask(
+    rows = visit.ask(
         approvals.listing,
         company=visit.company_id,
         status=status or None,
         before=visit.before_id,
         limit=PAGE,
     )
-    last = found[-1]["id"] if len(found) == PAGE else ""
+    last = rows[-1]["id"] if len(rows) == PAGE else ""
     if not status:
-        found = _pending_first(visit, found)
-    called = common_queries.called(visit, visit.company_id, found)
+        rows = _pending_first(visit, rows)
+    called = common_queries.called(visit, visit.company_id, rows)
     return visit.show(
         "approvals.html",
-        approvals=[{**one, "asks": asks_to(one, called)} for one in found],
-        names=common_queries.names(visit, (who for one in found for who in _people(one))),
+        approvals=[{**approval, "asks": asks_to(approval, called)} for approval in rows],
+        names=common_queries.names(visit, (who for approval in rows for who in _people(approval))),
         status=status,
-        statuses=[one.value for one in ApprovalStatus],
+        statuses=[state.value for state in ApprovalStatus],
         more=visit.link("/approvals", status=status, before=last) if last else "",
     )
 
 
-def _pending_first(visit: Visit, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _pending_first(visit: Visit, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Move pending approvals to the top of the first page."""
     pending = visit.ask(approvals.listing, company=visit.company_id, status=_PENDING, limit=PAGE)
     if len(pending) == PAGE:  # too many to move
-        return found
-    others = [one for one in found if one["status"] != _PENDING]
+        return rows
+    others = [approval for approval in rows if approval["status"] != _PENDING]
     return others if visit.argument("before") else [*pending, *others]
 
 
 def show(visit: Visit) -> Page:
-    one = visit.ask(approvals.show, approval=visit.argument("approval"))
-    visit.enter(one["company_id"])
-    payload, kind = one["payload"], one["type"]
+    approval = visit.ask(approvals.show, approval=visit.argument("approval"))
+    visit.enter(approval["company_id"])
+    payload, kind = approval["payload"], approval["type"]
     snapshot = approval_words.document(payload.get("requestedConfigurationSnapshot"))
     rights = approval_words.rights(payload) if kind == "hire_agent" else []
     about = visit.ask(
-        agent_page.resources, company=one["company_id"], named=approval_words.resources(one, rights)
+        agent_page.resources,
+        company=approval["company_id"],
+        named=approval_words.resources(approval, rights),
     )
-    called = {name: found["name"] for name, found in about.items()}
-    happened = visit.ask(approvals.history, approval=one["id"])
+    called = {name: resource["name"] for name, resource in about.items()}
+    happened = visit.ask(approvals.history, approval=approval["id"])
     return visit.show(
         "approval.html",
-        one=one,
-        asks=asks_to(one, called),
-        about=_about(visit, one),
+        one=approval,
+        asks=asks_to(approval, called),
+        about=_about(visit, approval),
         resources=about,
         rights=rights,
         can_create=approval_words.can_create(payload),
@@ -97,23 +99,23 @@ def show(visit: Visit) -> Page:
         facts=approval_words.facts(payload, kind),
         compared=[
             (now["number"], approval_words.once(difference(before["payload"], now["payload"])))
-            for before, now in pairwise(one["revisions"])
+            for before, now in pairwise(approval["revisions"])
         ][::-1],
-        thread=approval_words.thread(one["comments"]),
-        timeline=approval_words.timeline(one, happened),
+        thread=approval_words.thread(approval["comments"]),
+        timeline=approval_words.timeline(approval, happened),
         names=common_queries.names(
-            visit, (*_everybody(one), *(event["by"].partition(":")[2] for event in happened))
+            visit, (*_everybody(approval), *(event["by"].partition(":")[2] for event in happened))
         ),
-        **approval_forms.shown(visit, one),
+        **approval_forms.shown(visit, approval),
     )
 
 
-def _about(visit: Visit, one: Mapping[str, Any]) -> dict[str, Any] | None:
+def _about(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any] | None:
     """The agent that an approval is about, unless it was deleted."""
-    if not one["agent_id"]:
+    if not approval["agent_id"]:
         return None
     try:
-        return visit.ask(overview.agent, agent=one["agent_id"])
+        return visit.ask(overview.agent, agent=approval["agent_id"])
     except RemitError:
         return None
 
@@ -122,14 +124,14 @@ async def decide(visit: Visit) -> Done:
     chosen = _DECISIONS.get(visit.form.text("decision"))
     if chosen is None:
         raise NotFound("There is no such decision.", "Approve, reject or return it.")
-    verb, said = chosen
+    verb, message = chosen
     done = await visit.do(
         verb,
         approval=visit.argument("approval"),
         note=visit.form.maybe("note"),
         expected_revision=visit.form.number("revision"),
     )
-    return Done(f"/approvals/{done['id']}", said)
+    return Done(f"/approvals/{done['id']}", message)
 
 
 async def comment(visit: Visit) -> Done:
@@ -148,28 +150,28 @@ async def cancel(visit: Visit) -> Done:
 
 
 async def delete_agent(visit: Visit) -> Done:
-    said = "The agent was deleted; the approval stays."
-    return await _done(visit, approvals.delete_agent, said)
+    message = "The agent was deleted; the approval stays."
+    return await _done(visit, approvals.delete_agent, message)
 
 
-async def _done(visit: Visit, verb: Verb[..., Any], said: str, **given: Any) -> Done:
+async def _done(visit: Visit, verb: Verb[..., Any], message: str, **arguments: Any) -> Done:
     approval = visit.argument("approval")
-    await visit.do(verb, approval=approval, **given)
-    return Done(f"/approvals/{approval}", said)
+    await visit.do(verb, approval=approval, **arguments)
+    return Done(f"/approvals/{approval}", message)
 
 
-def _people(one: Mapping[str, Any]) -> list[str | None]:
+def _people(approval: Mapping[str, Any]) -> list[str | None]:
     return [
-        one[f"{role}_{kind}_id"]
+        approval[f"{role}_{kind}_id"]
         for role in ("requested_by", "decided_by")
         for kind in ("agent", "user")
     ]
 
 
-def _everybody(one: Mapping[str, Any]) -> Iterable[str | None]:
-    yield from _people(one)
-    yield one["agent_id"]
-    yield one["routed_to_agent_id"]
-    yield approval_words.text(one["payload"].get("reportsTo"))
-    for said in (*one["comments"], *one["revisions"]):
-        yield said["author_agent_id"] or said["author_user_id"]
+def _everybody(approval: Mapping[str, Any]) -> Iterable[str | None]:
+    yield from _people(approval)
+    yield approval["agent_id"]
+    yield approval["routed_to_agent_id"]
+    yield approval_words.text(approval["payload"].get("reportsTo"))
+    for entry in (*approval["comments"], *approval["revisions"]):
+        yield entry["author_agent_id"] or entry["author_user_id"]

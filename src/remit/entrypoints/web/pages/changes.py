@@ -33,7 +33,7 @@ def routes(site: Site) -> list[Route]:
 
 def listing(visit: Visit) -> Page:
     status = visit.argument("status")
-    found = visit.ask(
+    rows = visit.ask(
         changes.listing,
         company=visit.company_id,
         status=status if status in list(ChangeStatus) else None,
@@ -42,12 +42,12 @@ def listing(visit: Visit) -> Page:
     )
     return visit.show(
         "changes.html",
-        changes=found,
-        names=common_queries.names(visit, (one["agent_id"] for one in found)),
+        changes=rows,
+        names=common_queries.names(visit, (change["agent_id"] for change in rows)),
         status=status,
-        statuses=[one.value for one in ChangeStatus],
-        more=visit.link("/changes", status=status, before=found[-1]["id"])
-        if len(found) == PAGE
+        statuses=[state.value for state in ChangeStatus],
+        more=visit.link("/changes", status=status, before=rows[-1]["id"])
+        if len(rows) == PAGE
         else "",
     )
 
@@ -62,34 +62,38 @@ async def show(visit: Visit) -> Page:
 def _show(visit: Visit) -> Page:
     """Build the page without the diff, which git makes of the values in `known`."""
     known = visit.ask(reviews.material, change=visit.argument("change"))
-    one = known["detail"]
-    visit.enter(one["company_id"])
-    said = one["comments"]
-    decision = one["decision"] or {}
-    everybody = [one["agent_id"], decision.get("agent_id"), decision.get("user_id")]
-    everybody += [about["agent_id"] or about["user_id"] for about in said]
+    change = known["detail"]
+    visit.enter(change["company_id"])
+    remarks = change["comments"]
+    decision = change["decision"] or {}
+    everybody = [change["agent_id"], decision.get("agent_id"), decision.get("user_id")]
+    everybody += [remark["agent_id"] or remark["user_id"] for remark in remarks]
     view = visit.argument("view")
     return visit.show(
         "change.html",
         known=known,
-        one=one,
+        one=change,
         view=view if view in VIEWS else "inline",
         views=VIEWS,
-        methods=[one for one in _METHODS if one[0] in merge_methods(known["repo"].forge)],
-        judges=known["judges"] and one["status"] == ChangeStatus.OPEN.value,
-        placed=_placed(one),
-        loose=[about for about in said if about["line"] is None or about["head"] != one["head"]],
+        methods=[method for method in _METHODS if method[0] in merge_methods(known["repo"].forge)],
+        judges=known["judges"] and change["status"] == ChangeStatus.OPEN.value,
+        placed=_placed(change),
+        loose=[
+            remark
+            for remark in remarks
+            if remark["line"] is None or remark["head"] != change["head"]
+        ],
         names=common_queries.names(visit, everybody),
     )
 
 
-def _placed(one: Mapping[str, Any]) -> dict[tuple[str, str, int], list[Any]]:
+def _placed(change: Mapping[str, Any]) -> dict[tuple[str, str, int], list[Any]]:
     """Comments on lines of the current head, by file, side and line number."""
-    found = defaultdict(list)
-    for about in one["comments"]:
-        if about["line"] is not None and about["head"] == one["head"]:
-            found[about["path"], about["side"], about["line"]].append(about)
-    return dict(found)
+    placed = defaultdict(list)
+    for remark in change["comments"]:
+        if remark["line"] is not None and remark["head"] == change["head"]:
+            placed[remark["path"], remark["side"], remark["line"]].append(remark)
+    return dict(placed)
 
 
 async def comment(visit: Visit) -> Done:
@@ -117,12 +121,12 @@ async def decide(visit: Visit) -> Done:
     change, decision = visit.argument("change"), visit.form.text("decision")
     if decision not in _DECISIONS:
         raise NotFound("There is no such decision.", "Approve, return, decline or merge it.")
-    verb, said = _DECISIONS[decision]
-    given = {name: visit.form.text(name) for name in ("head", "base", "note")}
+    verb, message = _DECISIONS[decision]
+    arguments = {name: visit.form.text(name) for name in ("head", "base", "note")}
     if verb is reviews.merge:
-        given["method"] = visit.form.text("method")
-    await visit.do(verb, change=change, **given)
-    return Done(f"/changes/{change}", said)
+        arguments["method"] = visit.form.text("method")
+    await visit.do(verb, change=change, **arguments)
+    return Done(f"/changes/{change}", message)
 
 
 _DECISIONS: Final[Mapping[str, tuple[Verb[..., Any], str]]] = {

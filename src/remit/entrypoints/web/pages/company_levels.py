@@ -77,7 +77,7 @@ async def change(visit: Visit) -> Done:
         expected_version=form.number("version"),
     )
     reached = ", ".join(done["agents_changed"])
-    said = f"The level {form.text('level')} is changed."
+    message = f"The level {form.text('level')} is changed."
     return Done(
-        f"/companies/{company}/levels", f"{said} It reached {reached}." if reached else said
+        f"/companies/{company}/levels", f"{message} It reached {reached}." if reached else message
     )

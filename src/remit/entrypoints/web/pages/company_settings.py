@@ -88,7 +88,7 @@ def _load(visit: Visit) -> Page:
     invited: set[str | None] = set()
     if visit.whole:
         people = visit.ask(users.listing, company=company, after=after, limit=PAGE)
-        invited = {one["user_id"] for one in visit.ask(invitations.links, company=company)}
+        invited = {link["user_id"] for link in visit.ask(invitations.links, company=company)}
     # After a conflict the form shows the current values; after a mistake, the typed ones.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
     return visit.show(
@@ -109,10 +109,10 @@ def _load(visit: Visit) -> Page:
         invited=invited,
         picks=pickers.of(visit, "agent", "secret"),
         accounts=[
-            {**one, "key": _key(one), "sentence": with_readable_times(one["sentence"])}
-            for one in visit.ask(accounts.listing, company=company)
+            {**account, "key": _key(account), "sentence": with_readable_times(account["sentence"])}
+            for account in visit.ask(accounts.listing, company=company)
         ],
-        names=common_queries.names(visit, (one["scope_agent_id"] for one in people)),
+        names=common_queries.names(visit, (member["scope_agent_id"] for member in people)),
         more=f"/companies/{company}/settings?after={people[-1]['id']}#people"
         if len(people) == PAGE
         else "",
@@ -130,15 +130,17 @@ def _key(account: Mapping[str, Any]) -> str:
 async def change(visit: Visit) -> Done:
     """Change the settings that differ from the form's original values, unless those are stale."""
     company = await visit.look(entered)
-    asked, was = _typed(visit.form), _before(visit.form)
-    changed = {name: value for name, value in asked.items() if value != was[name]}
+    typed, before = _typed(visit.form), _before(visit.form)
+    changed = {name: value for name, value in typed.items() if value != before[name]}
     here = f"/companies/{company}/settings"
     if not changed:
         return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
         company=company,
-        expected={name: was[name] or None if name in _TEXTS else was[name] for name in changed},
+        expected={
+            name: before[name] or None if name in _TEXTS else before[name] for name in changed
+        },
         **changed,
     )
     return Done(here, "Saved.")
@@ -148,28 +150,28 @@ def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool)
     """The limit as typed if that failed, else the current one; empty if there is none."""
     if visit.problem is not None and not late and limit.value in visit.form.fields:
         return visit.form.text(limit.value)
-    found = now["limits"][limit.value]
-    if found is not None and limit is Limit.COMPANY_CENTS_PER_DAY:
-        return f"{found / 100:,.2f}"
-    return "" if found is None else f"{found:,}"
+    amount = now["limits"][limit.value]
+    if amount is not None and limit is Limit.COMPANY_CENTS_PER_DAY:
+        return f"{amount / 100:,.2f}"
+    return "" if amount is None else f"{amount:,}"
 
 
 async def change_limits(visit: Visit) -> Done:
     """Change the limits that differ from the form's original values, unless those are stale."""
     company, form = await visit.look(entered), visit.form
     here = f"/companies/{company}/settings#limits"
-    asked = {limit.value: form.text(limit.value).replace(",", "") for limit in Limit}
+    limits = {limit.value: form.text(limit.value).replace(",", "") for limit in Limit}
     dollars = Limit.COMPANY_CENTS_PER_DAY.value
-    if asked[dollars]:  # money is typed in dollars
-        typed = number_or_none(asked[dollars], "dollars")
-        asked[dollars] = "" if typed is None else str(round(typed * 100))
-    differ = [name for name, value in asked.items() if value != form.text(f"was_{name}")]
+    if limits[dollars]:  # money is typed in dollars
+        typed = number_or_none(limits[dollars], "dollars")
+        limits[dollars] = "" if typed is None else str(round(typed * 100))
+    differ = [name for name, value in limits.items() if value != form.text(f"was_{name}")]
     if not differ:
         return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
         company=company,
-        limits={name: asked[name] for name in differ},
+        limits={name: limits[name] for name in differ},
         expected={"limits": {name: form.number(f"was_{name}") for name in differ}},
     )
     return Done(here, "Saved.")
@@ -178,20 +180,20 @@ async def change_limits(visit: Visit) -> Done:
 async def new_signing_key(visit: Visit) -> Done:
     company = await visit.look(entered)
     await visit.site.app.signing.make(visit.caller, company=company)
-    said = "There is a new key. Register it at the forge."
-    return Done(f"/companies/{company}/settings#commits", said)
+    message = "There is a new key. Register it at the forge."
+    return Done(f"/companies/{company}/settings#commits", message)
 
 
 def _typed(form: Form) -> dict[str, Any]:
     """Settings of the form, with their new values."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name in _SWITCHES:
         if form.text(f"was_{name}"):
-            found[name] = form.ticked(name)
+            settings[name] = form.ticked(name)
     for name in _TEXTS:
         if f"was_{name}" in form.fields:
-            found[name] = form.text(name)
-    return found
+            settings[name] = form.text(name)
+    return settings
 
 
 def _before(form: Form) -> dict[str, Any]:
@@ -217,15 +219,17 @@ def back(visit: Visit) -> Response:
 async def add(visit: Visit) -> Page:
     company = await visit.look(entered)
     form = visit.form
-    made = await visit.do(
+    invitation = await visit.do(
         invitations.invite,
         company=company,
         name=form.text("person"),
         role=form.text("role"),
         scope=form.maybe("scope"),
     )
-    said = f"{made['name']} has a part in {visit.company['name'] if visit.company else ''} now"
-    return shown_once(visit, said, made, made, _page_of(visit, made))
+    sentence = (
+        f"{invitation['name']} has a part in {visit.company['name'] if visit.company else ''} now"
+    )
+    return shown_once(visit, sentence, invitation, invitation, _page_of(visit, invitation))
 
 
 def _page_of(visit: Visit, who: Mapping[str, Any]) -> str:
@@ -233,19 +237,19 @@ def _page_of(visit: Visit, who: Mapping[str, Any]) -> str:
 
 
 def shown_once(
-    visit: Visit, said: str, who: Mapping[str, Any], made: Mapping[str, Any], back: str
+    visit: Visit, sentence: str, who: Mapping[str, Any], credential: Mapping[str, Any], back: str
 ) -> Page:
     """Values of the page that shows a link or a token, which no later page has."""
-    token = made.get("token")
+    token = credential.get("token")
     is_link = token is not None and token.startswith(LINK)
     return visit.show(
         "token.html",
-        said=said,
+        said=sentence,
         person=who,
         link=f"{base(visit)}/login?token={token}" if is_link else None,
-        until=made.get("expires_at"),
+        until=credential.get("expires_at"),
         token=None if is_link else token,
-        known=made.get("known", False),
+        known=credential.get("known", False),
         back=back,
     )
 
@@ -264,15 +268,15 @@ def person(visit: Visit) -> Page:
         raise NotFound("There is no such user here.")
     tokens = visit.ask(users.tokens, company=company, user=who)
     everybody = visit.ask(users.listing, company=company, limit=10_000)
-    found = next((one for one in everybody if who in (one["id"], one["name"])), None)
-    if found is None:
+    member = next((user for user in everybody if who in (user["id"], user["name"])), None)
+    if member is None:
         raise NotFound("There is no such user here.")
     return visit.show(
         "person.html",
-        person=found,
+        person=member,
         tokens=tokens[::-1],
         may_change=visit.decides,
-        names=common_queries.names(visit, [found["scope_agent_id"]]),
+        names=common_queries.names(visit, [member["scope_agent_id"]]),
     )
 
 
@@ -284,25 +288,25 @@ async def remove(visit: Visit) -> Done:
 
 async def new_token(visit: Visit) -> Page:
     company = await visit.look(entered)
-    made = await visit.do(
+    token = await visit.do(
         users.create_token,
         company=company,
         user=visit.argument("user"),
         label=visit.form.text("label"),
     )
-    return await _made(visit, "token", made)
+    return await _made(visit, "token", token)
 
 
 async def new_link(visit: Visit) -> Page:
     company = await visit.look(entered)
-    made = await visit.do(invitations.create_link, company=company, user=visit.argument("user"))
-    return await _made(visit, "link", made)
+    link = await visit.do(invitations.create_link, company=company, user=visit.argument("user"))
+    return await _made(visit, "link", link)
 
 
-async def _made(visit: Visit, what: str, made: Mapping[str, Any]) -> Page:
-    names = await visit.look(lambda visit: common_queries.names(visit, [made["user_id"]]))
-    who = {"id": made["user_id"], "name": names[made["user_id"]]}
-    return shown_once(visit, f"A {what} for {who['name']}", who, made, _page_of(visit, who))
+async def _made(visit: Visit, what: str, credential: Mapping[str, Any]) -> Page:
+    names = await visit.look(lambda visit: common_queries.names(visit, [credential["user_id"]]))
+    who = {"id": credential["user_id"], "name": names[credential["user_id"]]}
+    return shown_once(visit, f"A {what} for {who['name']}", who, credential, _page_of(visit, who))
 
 
 async def revoke(visit: Visit) -> Done:

@@ -39,21 +39,21 @@ def show(visit: Visit) -> Page:
     before = visit.number("before", digits=18)
     # Search results are not folded; only the whole record is.
     folded = not any(wanted[name] for name in ("q", "action", "refused", "every"))
-    found: dict[str, Any] = {"lines": [], "before": None, "last": 0}
+    page: dict[str, Any] = {"lines": [], "before": None, "last": 0}
     nobody: NotFound | None = None
     try:
-        found = (
+        page = (
             _folded(visit, wanted, span, before) if folded else _plain(visit, wanted, span, before)
         )
     except NotFound as error:
         nobody = error
-    lines = _told(visit, found["lines"])
+    lines = _told(visit, page["lines"])
     now = visit.site.app.clock.now()
     return visit.show(
         "events.html",
         days=[
-            (day, list(some))
-            for day, some in groupby(lines, lambda line: time_range.day_of(line["at"], now))
+            (day, list(day_lines))
+            for day, day_lines in groupby(lines, lambda line: time_range.day_of(line["at"], now))
         ],
         wanted=wanted,
         span=span,
@@ -65,10 +65,10 @@ def show(visit: Visit) -> Page:
         filtered=any(value for name, value in wanted.items() if name != "every")
         or span.name != "all",
         folded=folded,
-        last=found["last"],
+        last=page["last"],
         goes_on=before is None and span.until is None and not nobody,
-        more=_address(visit, wanted, span, before=found["before"]) if found["before"] else "",
-        looked_to=found["before"] if len(found["lines"]) < PAGE and not folded else None,
+        more=_address(visit, wanted, span, before=page["before"]) if page["before"] else "",
+        looked_to=page["before"] if len(page["lines"]) < PAGE and not folded else None,
         address=lambda **change: _address(visit, wanted, span, **change),
     )
 
@@ -99,7 +99,7 @@ def _plain(
     visit: Visit, wanted: dict[str, str], span: time_range.Range, before: int | None
 ) -> dict[str, Any]:
     """Events one by one, without folding."""
-    found = visit.ask(
+    page = visit.ask(
         search.events,
         company=visit.company_id,
         action=wanted["action"],
@@ -113,26 +113,26 @@ def _plain(
     )
     lines = [
         {
-            "at": one["at"],
-            "first": one["at"],
-            "events": [one],
+            "at": event["at"],
+            "first": event["at"],
+            "events": [event],
             "effects": 1,
             "times": 1,
             "others": 0,
         }
-        for one in found["events"]
+        for event in page["events"]
     ]
-    return {**found, "lines": [{**one, "run": None} for one in lines]}
+    return {**page, "lines": [{**line, "run": None} for line in lines]}
 
 
 def _told(visit: Visit, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Lines with their events in words."""
-    found = list(lines)
-    told = iter(event_text.told(visit, (one for line in found for one in line["events"])))
-    names = common_queries.names(visit, {line["run"]["agent_id"] for line in found if line["run"]})
-    reasons = run_text.reasons(visit, [line["run"] for line in found if line["run"]])
+    rows = list(lines)
+    told = iter(event_text.told(visit, (event for line in rows for event in line["events"])))
+    names = common_queries.names(visit, {line["run"]["agent_id"] for line in rows if line["run"]})
+    reasons = run_text.reasons(visit, [line["run"] for line in rows if line["run"]])
     shown = []
-    for line in found:
+    for line in rows:
         run = line["run"]
         shown.append(
             {
@@ -149,28 +149,30 @@ def why(visit: Visit) -> Page:
     """Show one event, and the chain from it back to the person who authorised it."""
     if not visit.whole:
         return visit.show("events_closed.html")
-    found = visit.ask(events.why, event=visit.argument("event"))
+    chain = visit.ask(events.why, event=visit.argument("event"))
     return visit.show(
         "event.html",
-        steps=event_text.told(visit, found["steps"]),
-        authorised_by=(found["authorised_by"] or "").partition(":")[2],
+        steps=event_text.told(visit, chain["steps"]),
+        authorised_by=(chain["authorised_by"] or "").partition(":")[2],
     )
 
 
 async def verify(visit: Visit) -> Done:
     """Verify the whole record."""
-    found = await visit.do(
+    check = await visit.do(
         events.verify, company=visit.company_id, expect=visit.form.maybe("expect")
     )
-    if not found["ok"]:
-        faults = [fault["sentence"] for fault in found["faults"]]
+    if not check["ok"]:
+        faults = [fault["sentence"] for fault in check["faults"]]
         more = f" And {len(faults) - MOST_FAULTS} more." if len(faults) > MOST_FAULTS else ""
-        told = " ".join(one[:1].upper() + one[1:] for one in faults[:MOST_FAULTS])
+        sentences = " ".join(
+            sentence[:1].upper() + sentence[1:] for sentence in faults[:MOST_FAULTS]
+        )
         raise Conflict(
-            f"The audit log does not hold. {told}{more}",
+            f"The audit log does not hold. {sentences}{more}",
             "Somebody changed the database. Compare it with a backup.",
         )
     return Done(
         visit.link("/events"),
-        f"The audit log is intact: {found['events']:,} events. Its last hash is {found['hash']}",
+        f"The audit log is intact: {check['events']:,} events. Its last hash is {check['hash']}",
     )

@@ -54,10 +54,10 @@ def _show(visit: Visit, info: Any, may: Any, content: dict[str, Any], *, quiet: 
     held: dict[str, Any] | None = None
     if may["audit"]:
         held = visit.ask(allowed_actions.holders, file=info["id"])
-    everybody = [one["agent_id"] or one["user_id"] for one in (*versions, *read)]
+    everybody = [entry["agent_id"] or entry["user_id"] for entry in (*versions, *read)]
     if held is not None:
-        everybody += [one["holder_id"] for one in held["grants"]] + [held["home_agent_id"]]
-        everybody += [(one["granted_by"] or "").partition(":")[2] for one in held["grants"]]
+        everybody += [grant["holder_id"] for grant in held["grants"]] + [held["home_agent_id"]]
+        everybody += [(grant["granted_by"] or "").partition(":")[2] for grant in held["grants"]]
     seen = visit.number("version") or visit.number("seen")
     return visit.show(
         "file.html",
@@ -78,15 +78,15 @@ def _show(visit: Visit, info: Any, may: Any, content: dict[str, Any], *, quiet: 
         else "",
         held=held,
         staff=[
-            (one["name"], one["role"])
-            for one in visit.ask(agent_page.roster, company=visit.company_id, limit=MOST_STAFF)
+            (agent["name"], agent["role"])
+            for agent in visit.ask(agent_page.roster, company=visit.company_id, limit=MOST_STAFF)
         ]
         if held is not None and visit.decides
         else [],
         titles=visit.ask(
             name_lookup.titles,
             company=visit.company_id,
-            resources=[f"kb_file:{one}" for one in (info.get("links") or [])[:MOST_LINKS]],
+            resources=[f"kb_file:{link}" for link in (info.get("links") or [])[:MOST_LINKS]],
         ),
         names=common_queries.names(visit, everybody),
     )
@@ -103,7 +103,7 @@ async def _content(
 ) -> dict[str, Any]:
     """Content of a version, and the form in which it is shown."""
     view, text = await _read(visit, info["id"], version)
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "shown": True,
         "version": view["version"],
         "size": view["size"],
@@ -115,14 +115,14 @@ async def _content(
         "against": None,
     }
     if text is None:
-        return found
+        return content
     if against is not None:
         _, other = await _read(visit, info["id"], against)
         compared: Comparison = await visit.site.app.library.run(compare, other or "", text)
-        return found | {"compared": compared, "against": against}
+        return content | {"compared": compared, "against": against}
     if visit.argument("view") != "source" and _is_markdown(info["description"], text):
-        found["markdown"] = await visit.site.app.library.run(words.markdown, text)
-    return found
+        content["markdown"] = await visit.site.app.library.run(words.markdown, text)
+    return content
 
 
 async def _read(visit: Visit, file: str, version: int | None) -> tuple[dict[str, Any], str | None]:

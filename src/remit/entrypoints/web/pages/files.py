@@ -19,11 +19,11 @@ def routes(site: Site) -> list[Route]:
 async def show(visit: Visit) -> Page:
     words = visit.argument("query").strip()[:500]
     if words and visit.argument("inside"):
-        found = await visit.look(lambda visit: _containing(visit, words))
-        for one in found["files"]:  # an excerpt is a read access, which is recorded
-            await visit.site.app.gate(visit.who, files.read, file=one["id"])
-        more = visit.link("/files", query=words, inside="1", before=found["before"])
-        return _page(visit, words, found["files"], more if found["before"] else "")
+        page = await visit.look(lambda visit: _containing(visit, words))
+        for file in page["files"]:  # an excerpt is a read access, which is recorded
+            await visit.site.app.gate(visit.who, files.read, file=file["id"])
+        more = visit.link("/files", query=words, inside="1", before=page["before"])
+        return _page(visit, words, page["files"], more if page["before"] else "")
     return await visit.look(lambda visit: _listed(visit, words))
 
 
@@ -53,7 +53,7 @@ def _containing(visit: Visit, words: str) -> dict[str, Any]:
 def _page(visit: Visit, words: str, rows: list[Any], more: str, *, best: bool = False) -> Page:
     return visit.show(
         "files.html",
-        files=[{"excerpt": "", **one} for one in rows],
+        files=[{"excerpt": "", **row} for row in rows],
         query=words,
         inside=bool(visit.argument("inside")),
         letters=bool(visit.argument("letters")),
@@ -64,14 +64,14 @@ def _page(visit: Visit, words: str, rows: list[Any], more: str, *, best: bool = 
 
 
 async def create(visit: Visit) -> Done:
-    made = await visit.site.app.library.create(
+    file = await visit.site.app.library.create(
         visit.caller,
         typed(visit).encode(),
         company=visit.company_id,
         description=visit.form.text("description"),
         unlisted=visit.form.ticked("unlisted"),
     )
-    return Done(f"/files/{made['id']}", "File created.")
+    return Done(f"/files/{file['id']}", "File created.")
 
 
 def typed(visit: Visit) -> str:

@@ -29,7 +29,7 @@ from remit.services.screens import agent_page
 RELATED: Final = 5
 DEFAULT_ADAPTER: Final = "claude"
 _TEXTS: Final = (
-    *("name", "reportsTo", "purpose", "outcome", "reason", *(one.key for one in FORM)),
+    *("name", "reportsTo", "purpose", "outcome", "reason", *(field.key for field in FORM)),
 )
 #: Placeholder of the id in a preview.
 _NO_ID: Final = "(its id, once it is hired)"
@@ -44,31 +44,33 @@ async def act(visit: Visit) -> Done | Page:
     step = visit.form.text("step")
     if step not in ("preview", "now", "ask"):
         return await show(visit)
-    asked = _asked(visit.form)
-    if step == "preview" or _digest(asked) != visit.form.text("seen"):
-        found = await visit.do(hire_preview.preview, company=visit.company_id, asked=asked)
+    arguments = _asked(visit.form)
+    if step == "preview" or _digest(arguments) != visit.form.text("seen"):
+        preview = await visit.do(hire_preview.preview, company=visit.company_id, asked=arguments)
         missing = await setup_warnings.of(
-            visit.site.app, asked["adapter_type"], asked["adapter_config"]
+            visit.site.app, arguments["adapter_type"], arguments["adapter_config"]
         )
-        more = {"digest": _digest(asked), "again": step != "preview", "missing": missing}
-        return await show(visit, {**found, **more})
+        more = {"digest": _digest(arguments), "again": step != "preview", "missing": missing}
+        return await show(visit, {**preview, **more})
     if step == "ask":
         reason = visit.form.maybe("reason")
-        hired = await visit.do(hiring.hire, company=visit.company_id, reason=reason, **asked)
+        hired = await visit.do(hiring.hire, company=visit.company_id, reason=reason, **arguments)
         return Done(visit.link("/hire", hired=hired["agent"]["id"]))
-    if asked["outcome"] is None:
-        described = {key: value for key, value in asked.items() if key != "outcome"}
-        made = await visit.do(agents.create, company=visit.company_id, **described)
-        return await _hired(visit, made["id"], asked)
+    if arguments["outcome"] is None:
+        described = {key: value for key, value in arguments.items() if key != "outcome"}
+        agent = await visit.do(agents.create, company=visit.company_id, **described)
+        return await _hired(visit, agent["id"], arguments)
     company = await visit.do(companies.show, company=visit.company_id)
     if company["require_board_approval_for_new_agents"]:
         raise BadInput("A hire for an outcome needs an approval here.", "Ask for approval.")
-    hired = await visit.do(hiring.hire, company=visit.company_id, **asked)
-    return await _hired(visit, hired["agent"]["id"], asked)
+    hired = await visit.do(hiring.hire, company=visit.company_id, **arguments)
+    return await _hired(visit, hired["agent"]["id"], arguments)
 
 
-async def _hired(visit: Visit, agent: str, asked: Mapping[str, Any]) -> Done:
-    lacks = await setup_warnings.of(visit.site.app, asked["adapter_type"], asked["adapter_config"])
+async def _hired(visit: Visit, agent: str, arguments: Mapping[str, Any]) -> Done:
+    lacks = await setup_warnings.of(
+        visit.site.app, arguments["adapter_type"], arguments["adapter_config"]
+    )
     return Done(visit.link("/hire", hired=agent, lacks="1" if lacks else ""))
 
 
@@ -84,14 +86,14 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
     company = visit.ask(companies.show, company=visit.company_id)
     hired, lacks = visit.argument("hired"), bool(visit.argument("lacks"))
     if hired:
-        one = visit.ask(agent_page.show, agent=hired)
-        return visit.show("hired.html", one=one, lacks=lacks)
+        agent = visit.ask(agent_page.show, agent=hired)
+        return visit.show("hired.html", one=agent, lacks=lacks)
     if not visit.decides:
         return visit.show("hire_not.html")
     typed = _typed(visit)
     problem = visit.problem
     wrong = settings_form.problems(problem.details) if problem is not None else {}
-    given = [] if preview is None else preview["rights"]
+    rights = [] if preview is None else preview["rights"]
     return visit.show(
         "hire.html",
         typed=typed,
@@ -115,23 +117,23 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
         named=visit.ask(
             agent_page.resources,
             company=visit.company_id,
-            named={right["resource"] for right in given},
+            named={right["resource"] for right in rights},
         )
-        if given
+        if rights
         else {},
     )
 
 
 def _about(adapter: str) -> dict[str, Any]:
     """The chosen adapter, its settings and documentation, and the other adapters."""
-    found = registry.get(adapter)
+    installed = registry.get(adapter)
     return {
-        "type": found.type,
-        "summary": found.summary,
-        "text": found.agent_configuration_doc(),
-        "safety": list(found.safety),
+        "type": installed.type,
+        "summary": installed.summary,
+        "text": installed.agent_configuration_doc(),
+        "safety": list(installed.safety),
         "settings": settings_form.settings(adapter),
-        "known": [(one.type, one.summary) for one in registry.all()],
+        "known": [(other.type, other.summary) for other in registry.all()],
         "problems": sorted(registry.problems().items()),
     }
 
@@ -145,38 +147,40 @@ def _told(preview: Mapping[str, Any]) -> str:
         mandate=preview["mandate"],
         can=preview["can"],
     )
-    for one in ("id", "state_file_id"):
-        text = text.replace(preview["agent"][one], _NO_ID)
+    for key in ("id", "state_file_id"):
+        text = text.replace(preview["agent"][key], _NO_ID)
     return text
 
 
 def _typed(visit: Visit) -> dict[str, Any]:
     """Values of the form: as typed or from the query, changed by the requested step."""
     form, step = visit.form, visit.form.text("step")
-    found: dict[str, Any] = {name: form.text(name) or _given(visit, name) for name in _TEXTS}
+    typed: dict[str, Any] = {name: form.text(name) or _given(visit, name) for name in _TEXTS}
     role = form.text("role") or _given(visit, "role")
-    found["role"] = role if role in {one.value for one in AgentRole} else AgentRole.GENERAL.value
+    typed["role"] = (
+        role if role in {option.value for option in AgentRole} else AgentRole.GENERAL.value
+    )
     chosen = form.text("adapter") or _given(visit, "adapter")
-    found["adapter"] = chosen if chosen in registry.types() else DEFAULT_ADAPTER
-    found["grants"] = form.text("grants")
-    found["can_create"] = form.ticked("can_create")
-    found["once"] = form.ticked("once")
-    found["as_json"] = form.ticked("as_json")
-    found["adapterConfig"] = form.text("adapterConfig")
-    found["settings"] = {
+    typed["adapter"] = chosen if chosen in registry.types() else DEFAULT_ADAPTER
+    typed["grants"] = form.text("grants")
+    typed["can_create"] = form.ticked("can_create")
+    typed["once"] = form.ticked("once")
+    typed["as_json"] = form.ticked("as_json")
+    typed["adapterConfig"] = form.text("adapterConfig")
+    typed["settings"] = {
         name: form.text(name) for name in form.fields if name.startswith(settings_form.PREFIX)
     }
     if visit.problem is not None:
-        return found  # as it was, so that it can be corrected
+        return typed  # as it was, so that it can be corrected
     copied = step.removeprefix("copy:") if step.startswith("copy:") else _given(visit, "copy")
     if copied:
-        _copy(visit, copied, found)
+        _copy(visit, copied, typed)
     elif step == "json":
-        found["as_json"] = True
-        found["adapterConfig"] = as_json(_fields(found["adapter"], form))
+        typed["as_json"] = True
+        typed["adapterConfig"] = as_json(_fields(typed["adapter"], form))
     elif step == "fields":
-        _to_fields(found, form)
-    return found
+        _to_fields(typed, form)
+    return typed
 
 
 def _given(visit: Visit, name: str) -> str:
@@ -190,26 +194,30 @@ def _fields(adapter: str, form: Form) -> dict[str, Any]:
         return {}  # an invalid value cannot be converted
 
 
-def _to_fields(found: dict[str, Any], form: Form) -> None:
+def _to_fields(typed: dict[str, Any], form: Form) -> None:
     config = read_json(form.text("adapterConfig") or "{}", "adapterConfig")
-    fields = settings_form.written(found["adapter"], config) if isinstance(config, dict) else None
+    fields = settings_form.written(typed["adapter"], config) if isinstance(config, dict) else None
     if fields is None:
         raise BadInput(
             "adapterConfig: has something that the fields cannot show.", "Go on with JSON."
         )
-    found["as_json"], found["settings"] = False, fields
+    typed["as_json"], typed["settings"] = False, fields
 
 
-def _copy(visit: Visit, agent: str, found: dict[str, Any]) -> None:
+def _copy(visit: Visit, agent: str, typed: dict[str, Any]) -> None:
     """Copy another agent's configuration into the form, without its secrets."""
     other = visit.ask(configuration.show, agent=agent)
     config = _without_marks(other["adapter_config"])
     fields = settings_form.written(other["adapter_type"], config)
-    found |= {
+    typed |= {
         "adapter": other["adapter_type"],
         "role": other["role"],
-        **{one.key: _unmarked(other[one.name]) for one in FORM if one.holds is Holds.TEXT},
-        **{one.key: found[one.key] or other[one.name] for one in FORM if one.holds is Holds.LINE},
+        **{field.key: _unmarked(other[field.name]) for field in FORM if field.holds is Holds.TEXT},
+        **{
+            field.key: typed[field.key] or other[field.name]
+            for field in FORM
+            if field.holds is Holds.LINE
+        },
         "as_json": fields is None,
         "settings": fields or {},
         "adapterConfig": as_json(config),
@@ -218,10 +226,10 @@ def _copy(visit: Visit, agent: str, found: dict[str, Any]) -> None:
 
 def _without_marks(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {key: _without_marks(one) for key, one in value.items() if REMOVED not in key}
-        return {key: one for key, one in kept.items() if one is not None}
+        kept = {key: _without_marks(inner) for key, inner in value.items() if REMOVED not in key}
+        return {key: inner for key, inner in kept.items() if inner is not None}
     if isinstance(value, list):
-        return [one for one in map(_without_marks, value) if one is not None]
+        return [inner for inner in map(_without_marks, value) if inner is not None]
     return None if isinstance(value, str) and REMOVED in value else value
 
 
@@ -241,7 +249,7 @@ def _asked(form: Form) -> dict[str, Any]:
     return {
         "name": form.text("name"),
         "role": form.text("role") or AgentRole.GENERAL.value,
-        **{one.name: form.text(one.key) for one in FORM},
+        **{field.name: form.text(field.key) for field in FORM},
         "reports_to": form.maybe("reportsTo"),
         "purpose": form.maybe("purpose"),
         "perpetual": False if form.ticked("once") else None,
@@ -255,7 +263,7 @@ def _asked(form: Form) -> dict[str, Any]:
 
 def wishes(text: str) -> list[dict[str, Any]]:
     """Parse one right a line: resource, level, and optionally a mode."""
-    found = []
+    rights = []
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if not words:
@@ -267,13 +275,13 @@ def wishes(text: str) -> list[dict[str, Any]]:
                 details={"path": "grants"},
             )
         mode = words[2] if len(words) == 3 else "allow"
-        found.append({"resource": words[0], "level": words[1], "mode": mode})
-    return found
+        rights.append({"resource": words[0], "level": words[1], "mode": mode})
+    return rights
 
 
-def _digest(asked: Mapping[str, Any]) -> str:
+def _digest(arguments: Mapping[str, Any]) -> str:
     """Digest of the previewed values, so that nothing else is hired."""
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(arguments, sort_keys=True).encode()).hexdigest()
 
 
 def _at_field(problem: RemitError | None) -> str:

@@ -39,29 +39,29 @@ def listing(visit: Visit) -> Page:
     more = ""
     if which in ("company", "sent"):
         before = visit.before_id
-        found = visit.ask(
+        messages = visit.ask(
             threads.listing,
             company=visit.company_id,
             before=before,
             limit=PAGE,
             sent=which == "sent",
         )
-        if len(found) == PAGE:
-            more = visit.link("/inbox", show=which, before=found[-1]["id"])
+        if len(messages) == PAGE:
+            more = visit.link("/inbox", show=which, before=messages[-1]["id"])
     else:
         place = visit.number("before", digits=18)
-        found = visit.ask(
+        messages = visit.ask(
             threads.newest,
             company=visit.company_id,
             everything=which == "all",
             before=threads.LAST_POSITION if place is None else place,
             limit=PAGE,
         )
-        if len(found) == PAGE:
-            more = visit.link("/inbox", show=which, before=found[-1]["position"])
+        if len(messages) == PAGE:
+            more = visit.link("/inbox", show=which, before=messages[-1]["position"])
     return visit.show(
         "inbox.html",
-        messages=found,
+        messages=messages,
         which=which,
         more=more,
         to=visit.form.text("to") or visit.argument("to"),
@@ -71,7 +71,7 @@ def listing(visit: Visit) -> Page:
 
 def _addresses(visit: Visit) -> list[str]:
     staff = visit.ask(agents.listing, company=visit.company_id, limit=MOST_NAMED)
-    return ["board", *(f"agent:{one['name']}" for one in staff)]
+    return ["board", *(f"agent:{agent['name']}" for agent in staff)]
 
 
 async def show(visit: Visit) -> Page:
@@ -90,7 +90,7 @@ def _show(visit: Visit, message: dict[str, Any]) -> Page:
         thread=thread,
         answer_to=_other(visit, last),
         last=last,
-        dead=[one for one in thread if _is_dead(one)],
+        dead=[letter for letter in thread if _is_dead(letter)],
         trace=message["trace"],
         takes_back=_may_take_back(visit, message, thread),
     )
@@ -103,7 +103,10 @@ def _may_take_back(
     trace = message["trace"]
     if trace is None or trace.get("state") in (None, "taken_back", "sent", "read"):
         return None
-    letter = next((one for one in [message, *thread] if one["id"] == trace["message_id"]), None)
+    letter = next(
+        (candidate for candidate in [message, *thread] if candidate["id"] == trace["message_id"]),
+        None,
+    )
     mine = letter is not None and letter["sender"] == f"user:{visit.me['id']}"
     return letter if mine or visit.decides else None
 
@@ -138,7 +141,7 @@ def _other(visit: Visit, last: dict[str, Any]) -> str:
 
 
 def _is_dead(message: dict[str, Any]) -> bool:
-    return any(one["status"] == "dead" for one in message["deliveries"])
+    return any(delivery["status"] == "dead" for delivery in message["deliveries"])
 
 
 async def send(visit: Visit) -> Done:

@@ -39,9 +39,10 @@ def show(visit: Visit) -> Page:
     known = visit.ask(org_page.lines, company=company)
     rows: list[dict[str, Any]] = list(known.values())
     if gone_too:
-        found = visit.ask(agents.listing, company=company, limit=_ALL, terminated=True)
+        everybody = visit.ask(agents.listing, company=company, limit=_ALL, terminated=True)
         rows = [
-            {**one, "word": known.get(one["id"], {}).get("word", one["status"])} for one in found
+            {**agent, "word": known.get(agent["id"], {}).get("word", agent["status"])}
+            for agent in everybody
         ]
     tops, top = org_lines.plant(rows), visit.argument("root")
     part = org_lines.part_of(tops, top) if top else None
@@ -62,14 +63,14 @@ def show(visit: Visit) -> Page:
         q=q,
         status=word,
         gone_too=gone_too,
-        words=Counter(one["word"] for one in known.values()),
+        words=Counter(agent["word"] for agent in known.values()),
         order=tuple(standing.WORDS),
         terminated=numbers[AgentStatus.TERMINATED.value],
         living=sum(numbers.values()) - numbers[AgentStatus.TERMINATED.value],
         known=known,
         chart=_chart(visit, shown, known) if visit.argument("view") == "chart" else None,
         iso=to_iso,
-        done=done if is_id(done) and any(one["id"] == done for one in changes) else "",
+        done=done if is_id(done) and any(change["id"] == done for change in changes) else "",
         changes=changes,
     )
 
@@ -85,29 +86,29 @@ def _chart(
 
 def _changes(visit: Visit) -> list[dict[str, Any]]:
     """Recent reorganisations, with whether they were undone."""
-    found = visit.ask(
+    events = visit.ask(
         overview.happened_to, company=visit.company_id, resource="org", before=1 << 62, limit=50
     )
-    allowed = [one for one in found if one["allowed"]]
-    undone = {one["details"].get("undoes") for one in allowed}
+    allowed = [event for event in events if event["allowed"]]
+    undone = {event["details"].get("undoes") for event in allowed}
     latest = allowed[:MOST_CHANGES]
     concerned = [
         who
-        for one in latest
-        for operation in one["details"].get("operations", ())
+        for event in latest
+        for operation in event["details"].get("operations", ())
         for who in (operation.get("agent"), operation.get("to"), *operation.get("agents", ()))
     ]
     names = common_queries.names(
-        visit, [*concerned, *(one["actor"].partition(":")[2] for one in latest)]
+        visit, [*concerned, *(event["actor"].partition(":")[2] for event in latest)]
     )
     return [
         {
-            **one,
-            "who": names[one["actor"].partition(":")[2]],
-            "undone": one["id"] in undone,
-            "said": said(one, names),
+            **event,
+            "who": names[event["actor"].partition(":")[2]],
+            "undone": event["id"] in undone,
+            "said": said(event, names),
         }
-        for one in latest
+        for event in latest
     ]
 
 
@@ -115,20 +116,20 @@ def said(event: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """Describe a reorganisation in words that follow its actor's name."""
     if event["action"] == "org.undo":
         return "undid a change"
-    return ", ".join(_did(one, names) for one in event["details"].get("operations", ()))
+    return ", ".join(_did(operation, names) for operation in event["details"].get("operations", ()))
 
 
 def _did(operation: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """Describe an operation; agents may be given by name or by id."""
 
-    def name(one: object) -> str:
-        return "the board" if one == "board" else str(names.get(str(one), one))
+    def name(agent: object) -> str:
+        return "the board" if agent == "board" else str(names.get(str(agent), agent))
 
     match operation.get("op"):
         case "move":
             return f"moved {name(operation.get('agent'))} below {name(operation.get('to'))}"
         case "insert_layer":
-            those = ", ".join(name(one) for one in operation.get("agents", ())[:5])
+            those = ", ".join(name(agent) for agent in operation.get("agents", ())[:5])
             return f"inserted {operation.get('name', 'somebody')} above {those}"
         case "remove_layer":
             return f"removed {name(operation.get('agent'))}"

@@ -49,18 +49,18 @@ def show(visit: Visit) -> Page:
     """Show one agent, its place, and the operations on it."""
     everybody = visit.ask(agents.listing, company=visit.company_id, limit=_ALL)
     wanted = visit.form.text("agent") or visit.argument("agent")
-    one = _named(everybody, wanted)
+    agent = _named(everybody, wanted)
     tops = org_lines.plant(everybody)
-    node = org_lines.part_of(tops, one["id"])
+    node = org_lines.part_of(tops, agent["id"])
     assert node is not None
     below = org_lines.everybody_below(node)
-    chosen = visit.form.text("adapter_type") or one["adapter_type"]
+    chosen = visit.form.text("adapter_type") or agent["adapter_type"]
     adapter = chosen if chosen in registry.types() else registry.types()[0]
     bosses = [other for other in everybody if other["id"] not in below and _works(other)]
     return visit.show(
         "org_change.html",
-        one=one,
-        works=_works(one),
+        one=agent,
+        works=_works(agent),
         reports=[report.agent for report in node.reports if _works(report.agent)],
         below=node.below,
         offered=bosses if len(bosses) <= MOST_OFFERED else [],
@@ -75,7 +75,7 @@ def show(visit: Visit) -> Page:
             if name.startswith(settings_form.PREFIX)
         },
         wrong=settings_form.problems(visit.problem.details) if visit.problem is not None else {},
-        names=common_queries.names(visit, [one["reports_to"] or one["boss_user_id"]]),
+        names=common_queries.names(visit, [agent["reports_to"] or agent["boss_user_id"]]),
         typed=visit.form,
     )
 
@@ -109,8 +109,8 @@ async def preview(visit: Visit) -> Page:
 async def carry_out(visit: Visit) -> Done:
     operation = _operation(visit.form)
     done = await visit.do(reorganise.reorganise, company=visit.company_id, operations=[operation])
-    said = await _said(visit, operation, "{agent} now reports to {to}.")
-    return Done(visit.link("/org", done=done["event_id"]), said)
+    message = await _said(visit, operation, "{agent} now reports to {to}.")
+    return Done(visit.link("/org", done=done["event_id"]), message)
 
 
 async def undo(visit: Visit) -> Done | Page:
@@ -156,11 +156,11 @@ def _operation(form: Form) -> dict[str, Any]:
             chosen = form.every("agents")
             if not chosen:
                 raise BadInput("Nobody is chosen.", "Tick the reports of the new agent.")
-            found: dict[str, Any] = {"op": "insert_layer", "agents": chosen}
-            found |= {name: form.text(name) for name in _LAYER if form.text(name)}
-            if found.get("adapter_type") in registry.types():
-                found["adapter_config"] = settings_form.read(found["adapter_type"], form)
-            return found
+            operation: dict[str, Any] = {"op": "insert_layer", "agents": chosen}
+            operation |= {name: form.text(name) for name in _LAYER if form.text(name)}
+            if operation.get("adapter_type") in registry.types():
+                operation["adapter_config"] = settings_form.read(operation["adapter_type"], form)
+            return operation
         case "remove_layer":
             return {"op": "remove_layer", "agent": agent}
         case _:
@@ -173,8 +173,8 @@ async def _said(visit: Visit, operation: Mapping[str, Any], moved: str) -> str:
     concerned = [operation.get("agent"), operation.get("to"), *operation.get("agents", ())]
     names = await visit.look(lambda visit: common_queries.names(visit, concerned))
 
-    def name(one: str) -> str:
-        return names.get(one, one)
+    def name(agent: str) -> str:
+        return names.get(agent, agent)
 
     match operation["op"]:
         case "move":
@@ -218,10 +218,10 @@ def grouped(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _named(everybody: Sequence[dict[str, Any]], wanted: str) -> dict[str, Any]:
     key = wanted.casefold()
-    for one in everybody:
-        if one["id"] == wanted or one["name"].casefold() == key:
-            return one
-    likely = closest(wanted, [one["name"] for one in everybody])
+    for agent in everybody:
+        if agent["id"] == wanted or agent["name"].casefold() == key:
+            return agent
+    likely = closest(wanted, [agent["name"] for agent in everybody])
     step = f"Did you mean {' or '.join(likely)}?" if likely else "Look at the organisation."
     raise NotFound(f"There is no agent named {wanted[:64]!r} here.", step)
 

@@ -43,19 +43,19 @@ def routes(site: Site) -> list[Route]:
 
 def show(visit: Visit) -> Page:
     outcome = visit.argument("outcome")
-    one = visit.ask(outcomes.show, outcome=outcome)
-    visit.enter(one["company_id"])
-    why = visit.ask(outcome_walks.ancestors, outcome=one["id"])
-    parts = _outline(visit, one["id"])
-    near = visit.ask(outcome_drawing.around, outcome=one["id"])
-    may = visit.ask(allowed_actions.outcome, outcome=one["id"])
+    detail = visit.ask(outcomes.show, outcome=outcome)
+    visit.enter(detail["company_id"])
+    why = visit.ask(outcome_walks.ancestors, outcome=detail["id"])
+    parts = _outline(visit, detail["id"])
+    near = visit.ask(outcome_drawing.around, outcome=detail["id"])
+    may = visit.ask(allowed_actions.outcome, outcome=detail["id"])
     before = visit.number("before", digits=18)
     happened = visit.ask(
-        outcomes.history, outcome=one["id"], before=before or _NEWEST, limit=HISTORY
+        outcomes.history, outcome=detail["id"], before=before or _NEWEST, limit=HISTORY
     )
-    judged: list[Mapping[str, Any]] = [one["verdict"] or {}, *one["submissions"]]
-    evidence = [seen for given in judged for seen in given.get("evidence", ())]
-    known = [one["id"], *(found["id"] for found in (*near["nodes"], *parts))]
+    judged: list[Mapping[str, Any]] = [detail["verdict"] or {}, *detail["submissions"]]
+    evidence = [seen for judgement in judged for seen in judgement.get("evidence", ())]
+    known = [detail["id"], *(node["id"] for node in (*near["nodes"], *parts))]
     standing = visit.ask(outcome_tree.states, company=visit.company_id, outcomes=known)
     drawing = {
         **near,
@@ -63,21 +63,21 @@ def show(visit: Visit) -> Page:
     }
     return visit.show(
         "outcome.html",
-        one=one,
+        one=detail,
         may=may,
-        state=standing.get(one["id"], one["status"]),
+        state=standing.get(detail["id"], detail["status"]),
         states=STATES,
         standing_of=standing,
         chains=_chains(why),
         more_chains=why["more_chains"] or len(why["chains"]) > MOST_CHAINS,
         outline=parts,
-        graph=partial(drawn, drawing, "near", one["id"]) if len(near["nodes"]) > 1 else None,
+        graph=partial(drawn, drawing, "near", detail["id"]) if len(near["nodes"]) > 1 else None,
         near_cut_off=near["cut_off"],
         happened=event_text.counted(
             ({**event, "said": _said(event)} for event in happened), "by", "said", "why"
         ),
         later=before is not None,
-        more=visit.link(address(one["id"]), before=happened[-1]["seq"])
+        more=visit.link(address(detail["id"]), before=happened[-1]["seq"])
         if len(happened) == HISTORY
         else "",
         titles=visit.ask(
@@ -85,18 +85,18 @@ def show(visit: Visit) -> Page:
             company=visit.company_id,
             resources=[f"kb_file:{seen['id']}" for seen in evidence],
         ),
-        names=common_queries.names(visit, _people(one, parts, why, happened)),
+        names=common_queries.names(visit, _people(detail, parts, why, happened)),
     )
 
 
 def _outline(visit: Visit, outcome: str) -> list[dict[str, Any]]:
     """Parts down to the depth at which all fit; if direct parts are too many, the first of them."""
-    found: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     for depth in range(DEPTH, 0, -1):
-        found = visit.ask(outcome_walks.outline, outcome=outcome, depth=depth, most=MOST_PARTS)
-        if len(found) < MOST_PARTS:
+        parts = visit.ask(outcome_walks.outline, outcome=outcome, depth=depth, most=MOST_PARTS)
+        if len(parts) < MOST_PARTS:
             break
-    return found
+    return parts
 
 
 def _said(event: Mapping[str, Any]) -> str:
@@ -107,34 +107,34 @@ def _said(event: Mapping[str, Any]) -> str:
 
 def _chains(why: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     """Chains from the company's top outcomes down to this one, which is left out."""
-    known = {one["id"]: one for one in why["outcomes"]}
-    found = [
+    known = {outcome["id"]: outcome for outcome in why["outcomes"]}
+    chains = [
         [known[step] for step in reversed(chain[1:]) if step in known] for chain in why["chains"]
     ]
-    return [chain for chain in found if chain][:MOST_CHAINS]
+    return [chain for chain in chains if chain][:MOST_CHAINS]
 
 
 def _people(
-    one: Mapping[str, Any],
+    detail: Mapping[str, Any],
     parts: list[dict[str, Any]],
     why: Mapping[str, Any],
     happened: list[dict[str, Any]],
 ) -> list[str | None]:
-    said = [str(event["by"]).partition(":")[2] for event in happened]
-    judged = str((one["verdict"] or {}).get("by", "")).partition(":")[2]
-    others = [*parts, *one["parents"], *one["blocked_by"], *why["outcomes"]]
+    actors = [str(event["by"]).partition(":")[2] for event in happened]
+    judged = str((detail["verdict"] or {}).get("by", "")).partition(":")[2]
+    others = [*parts, *detail["parents"], *detail["blocked_by"], *why["outcomes"]]
     return [
-        one["owner_id"],
-        one["delegator_id"],
+        detail["owner_id"],
+        detail["delegator_id"],
         judged,
-        *said,
+        *actors,
         *(other["owner_id"] for other in others),
     ]
 
 
 async def add_part(visit: Visit) -> Done:
-    made = await create_part(visit, visit.argument("outcome"))
-    return Done(address(made["id"]), "Added.")
+    part = await create_part(visit, visit.argument("outcome"))
+    return Done(address(part["id"]), "Added.")
 
 
 async def change(visit: Visit) -> Done:
@@ -163,29 +163,33 @@ def _back_again(done: Mapping[str, Any]) -> str:
     """Sentences about agents that work again after a verdict was undone, and those that do not."""
     names = [agent["name"] for agent in done.get("agents_restored", ())]
     work = f" {', '.join(names)} {'works' if len(names) == 1 else 'work'} again." if names else ""
-    gone = [f"{one['name']} stays ended: {one['why']}." for one in done.get("not_restored", ())]
-    return work + "".join(f" {one}" for one in (*gone, *done.get("stays_ended", ())))
+    gone = [
+        f"{agent['name']} stays ended: {agent['why']}." for agent in done.get("not_restored", ())
+    ]
+    return work + "".join(f" {sentence}" for sentence in (*gone, *done.get("stays_ended", ())))
 
 
 def _declared() -> Iterator[tuple[str, Callable[[Visit], Awaitable[Done]]]]:
     """Actions on an outcome that verbs declare, with their message. The form fields are named
     `NAME_PARAMETER`."""
     for verb, route in declared(AsRoute):
-        said = next((one.said for one in verb.surfaces if isinstance(one, AsCommand)), "")
-        if said and route.address.startswith("POST /outcomes/{id}/"):
+        message = next(
+            (surface.said for surface in verb.surfaces if isinstance(surface, AsCommand)), ""
+        )
+        if message and route.address.startswith("POST /outcomes/{id}/"):
             name = route.path.rpartition("/")[2]
-            yield name, _doing(verb, name, said)
+            yield name, _doing(verb, name, message)
 
 
-def _doing(verb: Verb[..., Any], name: str, said: str) -> Callable[[Visit], Awaitable[Done]]:
+def _doing(verb: Verb[..., Any], name: str, message: str) -> Callable[[Visit], Awaitable[Done]]:
     async def act(visit: Visit) -> Done:
-        given: dict[str, Any] = {}
-        for one in chosen(verb, ("outcome",)):
-            text = visit.form.text(f"{name}_{one.name}")
-            given[one.name] = text if one.entries is None else _references(text)
-        done = await visit.do(verb, outcome=visit.argument("outcome"), **given)
+        arguments: dict[str, Any] = {}
+        for field in chosen(verb, ("outcome",)):
+            text = visit.form.text(f"{name}_{field.name}")
+            arguments[field.name] = text if field.entries is None else _references(text)
+        done = await visit.do(verb, outcome=visit.argument("outcome"), **arguments)
         followed = ended_with_it(done) + _back_again(done)
-        return Done(address(done["id"]), said.format_map(done) + followed)
+        return Done(address(done["id"]), message.format_map(done) + followed)
 
     return act
 
@@ -206,7 +210,7 @@ async def reclaim(visit: Visit) -> Done:
 
 def _references(text: str) -> list[str]:
     """Parse references of files, one a line: `kb://…`, an id, or the address of its page."""
-    found = [line.strip().rpartition("/")[2] for line in text.split() if line.strip()]
-    if len(found) > MOST_EVIDENCE:
+    references = [line.strip().rpartition("/")[2] for line in text.split() if line.strip()]
+    if len(references) > MOST_EVIDENCE:
         raise BadInput(f"At most {MOST_EVIDENCE} files.", "Name those that show it best.")
-    return found
+    return references

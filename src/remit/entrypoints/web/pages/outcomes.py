@@ -56,20 +56,20 @@ def show(visit: Visit) -> Page:
 
 def _tree(visit: Visit) -> Page:
     wanted = _wanted(visit)
-    found = visit.ask(
+    tree = visit.ask(
         outcome_tree.page,
         company=visit.company_id,
         root=visit.argument("root") or _own_part(visit),
         ended=not wanted["status"],
     )
-    rows = found["rows"]
+    rows = tree["rows"]
     judges = [row["judge"] for row in rows if row["judge"]]
-    people = [one[key] for one in judges for key in ("agent_id", "user_id")]
+    people = [judge[key] for judge in judges for key in ("agent_id", "user_id")]
     return visit.show(
         "outcome_tree.html",
         rows=rows,
         root=visit.argument("root"),
-        cut_off=found["cut_off"],
+        cut_off=tree["cut_off"],
         names=common_queries.names(visit, [*(row["owner_id"] for row in rows), *people]),
         wanted=wanted,
         view="tree",
@@ -80,10 +80,10 @@ def _tree(visit: Visit) -> Page:
 
 def _list(visit: Visit) -> Page:
     wanted = _wanted(visit)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     nobody: NotFound | None = None
     try:
-        found = visit.ask(
+        rows = visit.ask(
             search.outcomes,
             company=visit.company_id,
             owner=wanted["owner"] or _own_part(visit),
@@ -96,32 +96,32 @@ def _list(visit: Visit) -> Page:
         )
     except NotFound as error:
         nobody = error
-    names = common_queries.names(visit, (one["owner_id"] for one in found))
-    given = {**wanted, "status": wanted["status"] or "all"}
+    names = common_queries.names(visit, (row["owner_id"] for row in rows))
+    filters = {**wanted, "status": wanted["status"] or "all"}
     return visit.show(
         "outcomes.html",
-        outcomes=found,
+        outcomes=rows,
         names=names,
         wanted=wanted,
         nobody=nobody,
         statuses=STATUSES,
         states=STATES,
-        standing_of=standing_of(visit, found),
-        filtered=any(wanted[one] for one in ("owner", "query", "actionable", "stale")),
+        standing_of=standing_of(visit, rows),
+        filtered=any(wanted[key] for key in ("owner", "query", "actionable", "stale")),
         later=bool(visit.argument("before")),
-        more=visit.link("/outcomes", view="list", **given, before=found[-1]["id"])
-        if len(found) == PAGE
+        more=visit.link("/outcomes", view="list", **filters, before=rows[-1]["id"])
+        if len(rows) == PAGE
         else "",
         view="list",
         parents=_parents(visit),
     )
 
 
-def standing_of(visit: Visit, found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def standing_of(visit: Visit, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the state of each outcome, as a key of `STATES`."""
-    ids = [one["id"] for one in found]
+    ids = [row["id"] for row in rows]
     known = visit.ask(outcome_tree.states, company=visit.company_id, outcomes=ids)
-    return {one["id"]: known.get(one["id"], one["status"]) for one in found}
+    return {row["id"]: known.get(row["id"], row["status"]) for row in rows}
 
 
 def _graph(visit: Visit) -> Page:
@@ -166,8 +166,8 @@ async def create(visit: Visit) -> Done:
     parent = visit.form.text("parent")
     if not parent:
         raise BadInput("Every outcome is part of another.", "Choose its parent.")
-    made = await create_part(visit, parent)
-    return Done(address(made["id"]), f"Created “{made['title']}”.")
+    part = await create_part(visit, parent)
+    return Done(address(part["id"]), f"Created “{part['title']}”.")
 
 
 async def create_part(visit: Visit, parent: str) -> dict[str, Any]:

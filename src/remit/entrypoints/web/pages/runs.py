@@ -35,11 +35,11 @@ def routes(site: Site) -> list[Route]:
         """Return the whole output of a run as text."""
         who = caller(request)
         run = request.path_params["run"]
-        found = await site.app.gate(who, runs.show, run=run)
+        detail = await site.app.gate(who, runs.show, run=run)
         return StreamingResponse(
-            _text(site, who, found["id"]),
+            _text(site, who, detail["id"]),
             media_type="text/plain; charset=utf-8",
-            headers={"Content-Disposition": f'inline; filename="run-{found["id"]}.txt"'},
+            headers={"Content-Disposition": f'inline; filename="run-{detail["id"]}.txt"'},
         )
 
     async def whole_entry(request: Request) -> Response:
@@ -109,8 +109,8 @@ def listing(visit: Visit) -> Page:
         filtered=any(wanted.values()),
         address=address,
         choices_of_status=[
-            (one.capitalize(), address(status=one, before=""), wanted["status"] == one)
-            for one in STATUSES
+            (choice.capitalize(), address(status=choice, before=""), wanted["status"] == choice)
+            for choice in STATUSES
         ],
     )
 
@@ -128,7 +128,7 @@ def _address(
 
 
 def _listed(visit: Visit, wanted: dict[str, Any], address: Any) -> dict[str, Any]:
-    found = visit.ask(
+    rows = visit.ask(
         runs.listing,
         company=visit.company_id,
         **wanted,
@@ -136,25 +136,25 @@ def _listed(visit: Visit, wanted: dict[str, Any], address: Any) -> dict[str, Any
         limit=PAGE,
     )
     return {
-        "runs": found,
-        "names": common_queries.names(visit, (one["agent_id"] for one in found)),
-        "reasons": run_text.reasons(visit, found),
-        "more": address(before=found[-1]["id"]) if len(found) == PAGE else "",
+        "runs": rows,
+        "names": common_queries.names(visit, (run["agent_id"] for run in rows)),
+        "reasons": run_text.reasons(visit, rows),
+        "more": address(before=rows[-1]["id"]) if len(rows) == PAGE else "",
     }
 
 
 def _over_time(
     visit: Visit, wanted: dict[str, Any], span: time_range.Range, address: Any
 ) -> dict[str, Any]:
-    found = visit.ask(run_page.spans, company=visit.company_id, **wanted)
-    spans, now = found["spans"], from_iso(found["now"])
+    answer = visit.ask(run_page.spans, company=visit.company_id, **wanted)
+    spans, now = answer["spans"], from_iso(answer["now"])
     any_run = bool(spans or visit.ask(runs.listing, company=visit.company_id, limit=1))
     since, until = span.since, span.until if span.until is not None else now
     if since is None or not (visit.argument("range") or span.first):
         # No range was chosen: show all runs, scaled to fit.
-        first = min((one["started_at"] for one in spans), default=now - DAY)
+        first = min((run["started_at"] for run in spans), default=now - DAY)
         since = first - max(MINUTE, (until - first) // 50)
-    names = common_queries.names(visit, {one["agent_id"] for one in spans})
+    names = common_queries.names(visit, {run["agent_id"] for run in spans})
 
     def zoom(first: Micros, last: Micros) -> str:
         """Address of a part of the timeline, in whole minutes with a margin."""
@@ -170,8 +170,8 @@ def _over_time(
         "drawn": len(spans),
         "lanes": timeline.lanes_of(spans),
         "names": names,
-        "lanes_cut": len({one["agent_id"] for one in spans}) > timeline.MOST_LANES,
-        "cut_off": found["cut_off"],
+        "lanes_cut": len({run["agent_id"] for run in spans}) > timeline.MOST_LANES,
+        "cut_off": answer["cut_off"],
         "zooms": [
             ("Earlier", zoom(since - third, until - third)),
             ("Later", zoom(since + third, until + third)),
@@ -186,36 +186,36 @@ def _minute(at: Micros) -> str:
 
 
 def show(visit: Visit) -> Page:
-    one = visit.ask(runs.show, run=visit.argument("run"))
-    visit.enter(one["company_id"])
+    run = visit.ask(runs.show, run=visit.argument("run"))
+    visit.enter(run["company_id"])
     after = visit.number("after") or 0
     shown: list[dict[str, Any]] = []
     more = ""
-    for number, entry in transcripts.entries(visit.ask, one["id"]):
+    for number, entry in transcripts.entries(visit.ask, run["id"]):
         if number > after + ENTRIES:
-            more = f"/runs/{one['id']}?after={after + ENTRIES}"
+            more = f"/runs/{run['id']}?after={after + ENTRIES}"
             break
         if number > after:
             shown.append(transcript.view(number, entry))
     effects: list[dict[str, Any]] = []
     if visit.whole:
-        effects = visit.ask(record_page.of_run, run=one["id"])
+        effects = visit.ask(record_page.of_run, run=run["id"])
     return visit.show(
         "run.html",
-        one=one,
+        one=run,
         after=after,
         entries=shown,
         turns=run_text.turns(shown),
         seen=shown[-1]["number"] if shown else after,
         more=more,
-        reason=run_text.reasons(visit, [one])[one["id"]],
+        reason=run_text.reasons(visit, [run])[run["id"]],
         effects=event_text.told(visit, effects),
         works_on=visit.ask(
             name_lookup.titles,
             company=visit.company_id,
-            resources=[f"outcome:{own}" for own in one["outcome_ids"]],
+            resources=[f"outcome:{own}" for own in run["outcome_ids"]],
         ),
-        names=common_queries.names(visit, (one["agent_id"], one["accountable_user_id"])),
+        names=common_queries.names(visit, (run["agent_id"], run["accountable_user_id"])),
     )
 
 

@@ -58,7 +58,7 @@ def document(value: object) -> dict[str, Any]:
 def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
     """Return the parts of a request that the page shows nowhere else, with labels."""
     hidden = _NOT_SHOWN.get(kind, _FREE)
-    found = []
+    pairs = []
     for key, value in payload.items():
         if key in hidden or value in (None, "", [], {}):
             continue
@@ -67,16 +67,16 @@ def facts(payload: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
             shown = money(value)
         elif key == "perpetual" and kind == "hire_agent" and isinstance(value, bool):
             shown = _LASTS[value]
-        words = _NAMES.get(key) or _CAMEL.sub(lambda found: f" {found[0].lower()}", str(key))
-        found.append((words[:_LONGEST_NAME], shown))
-    return found
+        words = _NAMES.get(key) or _CAMEL.sub(lambda match: f" {match[0].lower()}", str(key))
+        pairs.append((words[:_LONGEST_NAME], shown))
+    return pairs
 
 
 def can_create(payload: Mapping[str, Any]) -> bool:
     """Return whether the hired agent can hire; by default the CEO alone can."""
-    said = document(payload.get("permissions")).get("canCreateAgents")
+    permission = document(payload.get("permissions")).get("canCreateAgents")
     leads = payload.get("role") == AgentRole.CEO and not payload.get("reportsTo")
-    return said if isinstance(said, bool) else leads
+    return permission if isinstance(permission, bool) else leads
 
 
 def rights(payload: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -89,14 +89,14 @@ def rights(payload: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def resources(one: Mapping[str, Any], rights: Iterable[Mapping[str, str]]) -> set[str]:
-    found = {right["resource"] for right in rights}
-    payload = one["payload"]
-    if one["type"] == "hire_agent" and text(payload.get("outcomeId")):
-        found.add(f"outcome:{payload['outcomeId']}")
-    if one["type"] == "capability_use":
-        found.add(text(payload.get("resource")))
-    return found
+def resources(approval: Mapping[str, Any], rights: Iterable[Mapping[str, str]]) -> set[str]:
+    named = {right["resource"] for right in rights}
+    payload = approval["payload"]
+    if approval["type"] == "hire_agent" and text(payload.get("outcomeId")):
+        named.add(f"outcome:{payload['outcomeId']}")
+    if approval["type"] == "capability_use":
+        named.add(text(payload.get("resource")))
+    return named
 
 
 _SNAPSHOT: Final = "requestedConfigurationSnapshot."
@@ -104,28 +104,30 @@ _SNAPSHOT: Final = "requestedConfigurationSnapshot."
 
 def once(changes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Merge differences of two revisions that a hire has twice."""
-    found: dict[str, dict[str, Any]] = {}
+    merged: dict[str, dict[str, Any]] = {}
     for change in changes:
         path = str(change["path"]).removeprefix(_SNAPSHOT)
-        found.setdefault(path, {**change, "path": path})
-    return list(found.values())
+        merged.setdefault(path, {**change, "path": path})
+    return list(merged.values())
 
 
 def thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return comments, oldest first, with their answers nested; deep chains stop indenting."""
     top: list[dict[str, Any]] = []
     known: dict[str, dict[str, Any]] = {}
-    for one in comments:
-        above = known.get(one["reply_to"] or "")
+    for comment in comments:
+        above = known.get(comment["reply_to"] or "")
         while above is not None and above["depth"] >= DEEPEST_THREAD:
             above = above["above"]
         depth = 0 if above is None else above["depth"] + 1
-        known[one["id"]] = {**one, "answers": [], "above": above, "depth": depth}
-        (top if above is None else above["answers"]).append(known[one["id"]])
+        known[comment["id"]] = {**comment, "answers": [], "above": above, "depth": depth}
+        (top if above is None else above["answers"]).append(known[comment["id"]])
     return top
 
 
-def timeline(one: Mapping[str, Any], happened: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def timeline(
+    approval: Mapping[str, Any], happened: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Return the steps of an approval, each with who and when: requested, revised, decided,
     used."""
     steps = [
@@ -136,20 +138,20 @@ def timeline(one: Mapping[str, Any], happened: Iterable[Mapping[str, Any]]) -> l
             if revision["number"] == 1
             else f"submitted revision {revision['number']}",
         )
-        for revision in one["revisions"]
+        for revision in approval["revisions"]
     ]
     steps += [
         _step(event["at"], event["by"].partition(":")[2], _HAPPENED[event["action"]], event["why"])
         for event in happened
         if event["action"] in _HAPPENED
     ]
-    if one["decided_at"]:
+    if approval["decided_at"]:
         steps.append(
             _step(
-                one["decided_at"],
-                one["decided_by_user_id"] or one["decided_by_agent_id"],
-                _DECIDED.get(one["status"], one["status"].replace("_", " ")),
-                one["decision_note"],
+                approval["decided_at"],
+                approval["decided_by_user_id"] or approval["decided_by_agent_id"],
+                _DECIDED.get(approval["status"], approval["status"].replace("_", " ")),
+                approval["decision_note"],
             )
         )
     return sorted(steps, key=lambda step: str(step["at"]))

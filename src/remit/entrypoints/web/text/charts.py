@@ -18,12 +18,12 @@ def bars(
     *,
     label: str,
     shown: Callable[[float], str] = lambda value: f"{value:,.0f}",
-    said: Sequence[str] = (),
+    tooltips: Sequence[str] = (),
     limit: float | None = None,
 ) -> Markup:
     """Draw a bar for each span of time; `second` is a part of `first`, drawn at its foot.
 
-    `said` are the tooltips of the bars, `limit` is a line across if it is near, and `label` is a
+    `tooltips` are those of the bars, `limit` is a line across if it is near, and `label` is a
     sentence that summarises the chart.
     """
     highest = max([*first, 0])
@@ -58,9 +58,9 @@ def bars(
         parts = [_bar(x, width, at(first[index]), at(0), "bar-1")] if first[index] else []
         if second and second[index]:
             parts.append(_bar(x, width, at(second[index]), at(0), "bar-2"))
-        told = said[index] if said else f"{name}: {shown(first[index])}"
+        tooltip = tooltips[index] if tooltips else f"{name}: {shown(first[index])}"
         if parts:
-            out.append(Markup("<g><title>{}</title>{}</g>").format(told, Markup("").join(parts)))
+            out.append(Markup("<g><title>{}</title>{}</g>").format(tooltip, Markup("").join(parts)))
         if index % every == 0:
             # The first name begins at its bar, away from the number beside the grid.
             place, anchor = (x + width / 2, "middle") if index else (x, "start")

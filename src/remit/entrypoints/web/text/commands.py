@@ -41,12 +41,12 @@ def place(command: str) -> tuple[str, str] | None:
     """Label and address of the page that does the same as a command."""
     noun, _, rest = command.partition(" ")
     verb, _, rest = rest.partition(" ")
-    found = PLACES.get(f"{noun} {verb}") or PLACES.get(noun)
-    if found is None:
+    link = PLACES.get(f"{noun} {verb}") or PLACES.get(noun)
+    if link is None:
         return None
-    words, address = found
+    words, address = link
     if "{}" not in address:
-        return found
+        return link
     argument = rest.split(" ", 1)[0]
     return (words.format(argument), address.format(quote(argument, safe=""))) if argument else None
 
@@ -55,33 +55,33 @@ def _split(text: str) -> Iterator[tuple[str, tuple[str, str] | None]]:
     """Yield the text before each command, with the place that replaces the command."""
     at = 0
     for match in _COMMAND.finditer(text):
-        if found := place(match[1]):
-            yield text[at : match.start()], found
+        if link := place(match[1]):
+            yield text[at : match.start()], link
             at = match.end()
     yield text[at:], None
 
 
 def linked(text: str) -> Markup:
     """Return a sentence with links in place of commands; other literals become code."""
-    made = Markup("")
-    for before, found in _split(text):
-        made += _with_literals(before)
-        if found:
-            made += Markup('<a href="{1}">{0}</a>').format(*found)
-    return made
+    markup = Markup("")
+    for before, link in _split(text):
+        markup += _with_literals(before)
+        if link:
+            markup += Markup('<a href="{1}">{0}</a>').format(*link)
+    return markup
 
 
 def _with_literals(text: str) -> Markup:
-    made, at = Markup(""), 0
+    markup, at = Markup(""), 0
     for match in _LITERAL.finditer(text):
-        made += Markup("{}<code>{}</code>").format(text[at : match.start()], match[1])
+        markup += Markup("{}<code>{}</code>").format(text[at : match.start()], match[1])
         at = match.end()
-    return made + text[at:]
+    return markup + text[at:]
 
 
 def worded(text: str) -> str:
     """Like `linked`, with labels only, where no link can stand."""
-    return "".join(before + (found[0] if found else "") for before, found in _split(text))
+    return "".join(before + (link[0] if link else "") for before, link in _split(text))
 
 
 def in_markdown(text: str) -> str:
@@ -93,8 +93,8 @@ def in_markdown(text: str) -> str:
         listing ^= line.lstrip().startswith(("```", "~~~"))
         if not listing:
             line = "".join(
-                before + (f"[{found[0]}]({found[1]})" if found else "")
-                for before, found in _split(line)
+                before + (f"[{link[0]}]({link[1]})" if link else "")
+                for before, link in _split(line)
             )
         lines.append(line)
     return "".join(lines)

@@ -17,21 +17,21 @@ MOST_OFFERED: Final = 200
 class Names(dict[str, str]):
     """Names by id; the end of the id if the name is unknown."""
 
-    def __missing__(self, one: str) -> str:
-        return f"…{one[-8:]}" if one else "nobody"
+    def __missing__(self, key: str) -> str:
+        return f"…{key[-8:]}" if key else "nobody"
 
 
 def names(visit: Visit, ids: Iterable[str | None]) -> Names:
-    wanted = {one for one in ids if one}
+    wanted = {key for key in ids if key}
     if not wanted or visit.company is None:
         return Names()
-    found = Names()
+    known = Names()
     for company in visit.companies:
-        left = wanted - found.keys()
-        if left:
-            more = visit.ask(name_lookup.names, company=company["id"], ids=sorted(left))
-            found.update(more)
-    return found
+        unknown = wanted - known.keys()
+        if unknown:
+            more = visit.ask(name_lookup.names, company=company["id"], ids=sorted(unknown))
+            known.update(more)
+    return known
 
 
 def grantable(visit: Visit, company: str) -> list[tuple[str, str]]:
@@ -39,29 +39,29 @@ def grantable(visit: Visit, company: str) -> list[tuple[str, str]]:
     newest = visit.ask(files.browse, company=company, limit=MOST_OFFERED)
     staff = visit.ask(agent_page.roster, company=company, limit=MOST_OFFERED)
     return [
-        *((f"kb_file:{one['id']}", f"File: {one['description']}") for one in newest),
-        *((f"message:agent:{one['name']}", f"Mail to {one['name']}") for one in staff),
+        *((f"kb_file:{file['id']}", f"File: {file['description']}") for file in newest),
+        *((f"message:agent:{agent['name']}", f"Mail to {agent['name']}") for agent in staff),
         *((action, f"Action: {action}") for action in sorted(ACTIONS)),
     ]
 
 
 def open_outcomes(visit: Visit, company: str, agent: str) -> list[tuple[str, str]]:
     """Return the id and the title of open outcomes of an agent, as options of a field."""
-    found = visit.ask(
+    rows = visit.ask(
         outcomes.listing, company=company, owner=agent, status="open", limit=MOST_OFFERED
     )
-    return [(one["id"], one["title"]) for one in found]
+    return [(outcome["id"], outcome["title"]) for outcome in rows]
 
 
 def called(visit: Visit, company: str, approvals: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Names of the resources that approvals ask to use, as far as the visitor may know them."""
     named = {
         resource
-        for one in approvals
-        if one["type"] == "capability_use"
-        and isinstance(resource := one["payload"].get("resource"), str)
+        for approval in approvals
+        if approval["type"] == "capability_use"
+        and isinstance(resource := approval["payload"].get("resource"), str)
     }
     if not named:
         return {}
-    found = visit.ask(agent_page.resources, company=company, named=named)
-    return {resource: about["name"] for resource, about in found.items()}
+    resources = visit.ask(agent_page.resources, company=company, named=named)
+    return {resource: about["name"] for resource, about in resources.items()}

@@ -12,8 +12,8 @@ _EVERY: Final = re.compile(r"\*/(\d+)")
 def told(cron: str, timezone: str) -> str:
     """Return a schedule in words; unusual ones as cron."""
     parts = cron.split()
-    found = _told(*parts) if len(parts) == 5 else None
-    return f"{found or cron} ({timezone})"
+    words = _told(*parts) if len(parts) == 5 else None
+    return f"{words or cron} ({timezone})"
 
 
 def _told(minute: str, hour: str, day: str, month: str, weekday: str) -> str | None:
@@ -41,6 +41,6 @@ def _days(day: str, weekday: str) -> str | None:
     if weekday == "1-5":
         return "weekdays"
     named = weekday.split(",")
-    if all(one.isdecimal() and int(one) <= 7 for one in named):
-        return ", ".join(_DAYS[int(one) % 7] for one in named)
+    if all(number.isdecimal() and int(number) <= 7 for number in named):
+        return ", ".join(_DAYS[int(number) % 7] for number in named)
     return None

@@ -240,14 +240,16 @@ def _in_the_past(words: str) -> str:
 
 def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return events with all values that a page shows of them."""
-    found = [dict(event) for event in events]
-    names = common_queries.names(visit, {one for event in found for one in _mentioned(event)})
+    copies = [dict(event) for event in events]
+    names = common_queries.names(
+        visit, {mentioned for event in copies for mentioned in _mentioned(event)}
+    )
     titles = visit.ask(
         name_lookup.titles,
         company=visit.company_id,
-        resources={f"{kind}:{own}" for kind, own in map(_thing, found) if own},
+        resources={f"{kind}:{own}" for kind, own in map(_thing, copies) if own},
     )
-    for event in found:
+    for event in copies:
         event["actor_kind"], _, event["actor_id"] = event["actor"].partition(":")
         event["actor_name"] = names[event["actor_id"]] if event["actor_id"] else "Remit"
         kind, own = _thing(event)
@@ -264,18 +266,18 @@ def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
         else:
             event["said"] = f"was not allowed to {infinitive(event['action'])}"
             event["more"] = str(event["details"].get("sentence") or "")
-    return found
+    return copies
 
 
 def counted(told: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
     """Merge repeated events into one with a count; events are equal if their `keys` are."""
-    found: list[dict[str, Any]] = []
+    merged: list[dict[str, Any]] = []
     for event in told:
-        if found and all(found[-1][key] == event[key] for key in keys):
-            found[-1]["times"] += 1
+        if merged and all(merged[-1][key] == event[key] for key in keys):
+            merged[-1]["times"] += 1
         else:
-            found.append({**event, "times": 1})
-    return found
+            merged.append({**event, "times": 1})
+    return merged
 
 
 class _Teller:
@@ -370,5 +372,5 @@ def _mentioned(event: Mapping[str, Any]) -> list[str]:
     return [
         event["actor"].partition(":")[2],
         *([own] if kind in ("agent", "user", "log") else []),
-        *(one.rpartition(":")[2] for one in people if isinstance(one, str)),
+        *(party.rpartition(":")[2] for party in people if isinstance(party, str)),
     ]

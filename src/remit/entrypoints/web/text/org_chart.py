@@ -54,13 +54,13 @@ def draw(
 
 def _upper(tops: Sequence[Node]) -> dict[str, Node]:
     """Return the upper levels, up to `MOST_BOXES` agents."""
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     level = list(tops)
-    while level and len(found) < MOST_BOXES:
-        for node in level[: MOST_BOXES - len(found)]:
-            found[str(node.agent["id"])] = node
-        level = [report for node in level for report in node.reports if node.agent["id"] in found]
-    return found
+    while level and len(nodes) < MOST_BOXES:
+        for node in level[: MOST_BOXES - len(nodes)]:
+            nodes[str(node.agent["id"])] = node
+        level = [report for node in level for report in node.reports if node.agent["id"] in nodes]
+    return nodes
 
 
 def _box(corner: tuple[float, float], node: Node, about: Mapping[str, Any], branch: str) -> Markup:
@@ -70,7 +70,7 @@ def _box(corner: tuple[float, float], node: Node, about: Mapping[str, Any], bran
     kind = about.get("worst_kind" if branch else "kind", "idle")
     word = about.get("worst" if branch else "word", agent["status"])
     cost = micros(about.get("spent_below", 0)) if about.get("spent_below") else ""
-    said = " · ".join(
+    caption = " · ".join(
         filter(None, (str(word), cost, f"{node.below:,} below" if node.below else ""))
     )
     more = (
@@ -97,6 +97,6 @@ def _box(corner: tuple[float, float], node: Node, about: Mapping[str, Any], bran
         str(agent["name"])[:_LETTERS],
         title,
         kind,
-        said[: _LETTERS + 8],
+        caption[: _LETTERS + 8],
         more,
     )

@@ -37,7 +37,7 @@ class Line:
 
 def plant(agents: Iterable[Mapping[str, Any]]) -> list[Node]:
     """Return agents as a forest, each of them once even if the stored tree has a cycle."""
-    nodes = {one["id"]: Node(one) for one in agents}
+    nodes = {agent["id"]: Node(agent) for agent in agents}
     tops: list[Node] = []
     for own, node in nodes.items():
         boss = nodes.get(node.agent["reports_to"] or "")
@@ -72,7 +72,7 @@ def part_of(tops: list[Node], agent: str) -> Node | None:
 
 
 def everybody_below(node: Node) -> set[str]:
-    return {one.agent["id"] for one in _walk([node])}
+    return {below.agent["id"] for below in _walk([node])}
 
 
 def seek(tops: list[Node], text: str, word: str) -> int:
@@ -81,8 +81,8 @@ def seek(tops: list[Node], text: str, word: str) -> int:
     number = 0
     for node in reversed(list(_walk(tops))):
         agent = node.agent
-        said = f"{agent['name']} {agent['title']} {agent['role']}".casefold()
-        node.found = all(one in said for one in sought) and word in ("", agent["word"])
+        description = f"{agent['name']} {agent['title']} {agent['role']}".casefold()
+        node.found = all(term in description for term in sought) and word in ("", agent["word"])
         node.kept = node.found or any(report.kept for report in node.reports)
         number += node.found
     return number
@@ -93,7 +93,7 @@ def lines(tops: list[Node], most: int) -> list[Line]:
     boss."""
     kept = [node for node in _walk(tops) if node.kept]
     shown = {id(node) for node in kept[:most]}
-    found: list[Line] = []
+    outline: list[Line] = []
     # Stack of nodes, each with the number of lists that end after it.
     waiting: list[tuple[Node, int]] = []
     _push(waiting, [node for node in tops if id(node) in shown], 0)
@@ -101,7 +101,7 @@ def lines(tops: list[Node], most: int) -> list[Line]:
         node, closes = waiting.pop()
         inner = [report for report in node.reports if id(report) in shown]
         hidden = sum(report.kept and id(report) not in shown for report in node.reports)
-        found.append(
+        outline.append(
             Line(
                 agent=node.agent,
                 reports=len(node.reports),
@@ -113,7 +113,7 @@ def lines(tops: list[Node], most: int) -> list[Line]:
             )
         )
         _push(waiting, inner, closes + 1)
-    return found
+    return outline
 
 
 def _push(waiting: list[tuple[Node, int]], nodes: list[Node], closes: int) -> None:

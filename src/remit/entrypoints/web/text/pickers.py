@@ -20,18 +20,18 @@ Offered = list[tuple[str, str]]
 
 def of(visit: Visit, *kinds: str) -> dict[str, Offered]:
     """Return the options by kind, as far as the visitor may see them: (value, label)."""
-    found: dict[str, Offered] = {}
+    options: dict[str, Offered] = {}
     for kind in kinds or KINDS:
         try:
-            found[kind] = KINDS[kind](visit)
+            options[kind] = KINDS[kind](visit)
         except RemitError:
-            found[kind] = []  # without the right to list them, a name can still be typed
-    return found
+            options[kind] = []  # without the right to list them, a name can still be typed
+    return options
 
 
 def _agents(visit: Visit) -> Offered:
-    found = visit.ask(agent_page.roster, company=visit.company_id, limit=MOST)
-    return [(one["name"], _words(one)) for one in found]
+    roster = visit.ask(agent_page.roster, company=visit.company_id, limit=MOST)
+    return [(agent["name"], _words(agent)) for agent in roster]
 
 
 def _words(agent: dict[str, Any]) -> str:
@@ -51,8 +51,8 @@ def _offered(
     def offer(visit: Visit) -> Offered:
         if not visit.whole or (board and not visit.decides):
             return []
-        found = visit.ask(verb, company=visit.company_id, limit=MOST)
-        return [(sent(one), words(one)) for one in found]
+        rows = visit.ask(verb, company=visit.company_id, limit=MOST)
+        return [(sent(row), words(row)) for row in rows]
 
     return offer
 

@@ -12,10 +12,10 @@ from remit.services.screens import run_page
 
 def reasons(visit: Visit, runs: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
     """Return the reason why each run was started."""
-    found = visit.ask(
-        run_page.occasions, company=visit.company_id, runs=[one["id"] for one in runs]
+    occasions = visit.ask(
+        run_page.occasions, company=visit.company_id, runs=[run["id"] for run in runs]
     )
-    return defaultdict(str, found)
+    return defaultdict(str, occasions)
 
 
 @dataclass
@@ -65,11 +65,11 @@ class Turn:
 
 def turns(entries: Iterable[Mapping[str, Any]]) -> list[Turn]:
     """Split the entries of a run into turns; cumulative usage becomes usage by turn."""
-    found = [Turn(1)]
+    run_turns = [Turn(1)]
     spent: dict[str, float] = {}
     open_: dict[str, Step] = {}
     for entry in entries:
-        turn = found[-1]
+        turn = run_turns[-1]
         if entry["kind"] == "turn":
             turn.at = entry["at"]
             turn.seconds = entry.get("seconds")
@@ -78,9 +78,9 @@ def turns(entries: Iterable[Mapping[str, Any]]) -> list[Turn]:
                 setattr(turn, name, max(0, now - spent.get(name, 0)))
                 spent[name] = now
             turn.cost_estimated = bool(entry.get("cost_estimated"))
-            found.append(Turn(turn.number + 1))
+            run_turns.append(Turn(turn.number + 1))
         elif entry["kind"] in ("result", "denied"):
-            step = open_.pop(entry.get("call") or "", None) or _unanswered(found, entry)
+            step = open_.pop(entry.get("call") or "", None) or _unanswered(run_turns, entry)
             if step is None:
                 turn.steps.append(Step(entry))
             else:
@@ -90,9 +90,9 @@ def turns(entries: Iterable[Mapping[str, Any]]) -> list[Turn]:
             turn.steps.append(step)
             if entry["kind"] == "call" and entry.get("call"):
                 open_[entry["call"]] = step
-    if not found[-1].steps and len(found) > 1:
-        found.pop()
-    return [turn for turn in found if turn.steps or turn.at]
+    if not run_turns[-1].steps and len(run_turns) > 1:
+        run_turns.pop()
+    return [turn for turn in run_turns if turn.steps or turn.at]
 
 
 def _unanswered(turns: Sequence[Turn], entry: Mapping[str, Any]) -> Step | None:

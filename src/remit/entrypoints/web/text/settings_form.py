@@ -108,18 +108,18 @@ def of_model(
 ) -> list[Setting]:
     """Return the settings of a model; `labels` and `words` replace texts that are for programs."""
     schema = model.model_json_schema(by_alias=True)
-    titles = {one.alias or name: one.title for name, one in model.model_fields.items()}
+    titles = {field.alias or name: field.title for name, field in model.model_fields.items()}
     left_out = set(without)
-    found = [
-        replace(one, description=(words or {}).get(one.key, one.description))
-        for one in _of_schema(schema, schema.get("$defs", {}), {**titles, **(labels or {})})
-        if one.key not in left_out
+    form_fields = [
+        replace(setting, description=(words or {}).get(setting.key, setting.description))
+        for setting in _of_schema(schema, schema.get("$defs", {}), {**titles, **(labels or {})})
+        if setting.key not in left_out
     ]
-    return sorted(found, key=_rank)
+    return sorted(form_fields, key=_rank)
 
 
-def _rank(one: Setting) -> tuple[bool, bool]:
-    return not one.required, not one.leads
+def _rank(setting: Setting) -> tuple[bool, bool]:
+    return not setting.required, not setting.leads
 
 
 def _of_schema(
@@ -134,7 +134,7 @@ def _of_schema(
         kind, options = _kind(plain, definitions)
         default = raw.get("default")
         label = titles.get(key) or humanised(key)
-        one = Setting(
+        setting = Setting(
             key if above is None else f"{above.key}.{key}",
             kind,
             key in required,
@@ -145,9 +145,9 @@ def _of_schema(
             "secret" if key in _SECRETS else "",
         )
         if plain.get("properties") and above is None:
-            yield from _of_schema(plain, definitions, {}, one)
+            yield from _of_schema(plain, definitions, {}, setting)
         else:
-            yield one
+            yield setting
 
 
 def humanised(key: str) -> str:
@@ -165,7 +165,7 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping
     """Return the schema of a value that is not null."""
     if "$ref" in schema:
         return _plain(definitions.get(schema["$ref"].rpartition("/")[2], {}), definitions)
-    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
     return _plain(choices[0], definitions) if len(choices) == 1 else schema
 
 
@@ -191,8 +191,10 @@ def _kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[st
 
 def _of_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
     inside = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
-    values = [one for one in inside if isinstance(one, Mapping)]
-    return bool(values) and all(_plain(one, definitions).get("type") == "string" for one in values)
+    values = [entry for entry in inside if isinstance(entry, Mapping)]
+    return bool(values) and all(
+        _plain(entry, definitions).get("type") == "string" for entry in values
+    )
 
 
 # ── from a verb ─────────────────────────────────────────────────────────────────────────────────
@@ -213,43 +215,43 @@ def of_verb(
     for programs.
     """
     left_out, must = {"company", *without}, set(needed)
-    found = [
+    form_fields = [
         _of_field(
-            one,
-            (labels or {}).get(one.name),
-            one.required or one.name in must,
-            (words or {}).get(one.name),
+            field,
+            (labels or {}).get(field.name),
+            field.required or field.name in must,
+            (words or {}).get(field.name),
         )
-        for one in verb.fields.values()
-        if one.name not in left_out and not one.name.startswith("new_")
+        for field in verb.fields.values()
+        if field.name not in left_out and not field.name.startswith("new_")
     ]
-    return sorted(found, key=_rank)
+    return sorted(form_fields, key=_rank)
 
 
-def _of_field(one: Field, label: str | None, required: bool, words: str | None) -> Setting:
-    kind, options = "text", one.words
-    if one.entries is not None:
+def _of_field(field: Field, label: str | None, required: bool, words: str | None) -> Setting:
+    kind, options = "text", field.words
+    if field.entries is not None:
         kind = "lines"
     elif options:
         kind = "choice"
-    elif one.kind in (bool, int, float, dict):
-        kind = {bool: "yes_no", dict: "json"}.get(one.kind, "number")
-    elif one.moment:
+    elif field.kind in (bool, int, float, dict):
+        kind = {bool: "yes_no", dict: "json"}.get(field.kind, "number")
+    elif field.moment:
         kind = "moment"
-    elif one.text is not None and not one.text.one_line and one.text.longest > _ONE_LINE:
+    elif field.text is not None and not field.text.one_line and field.text.longest > _ONE_LINE:
         kind = "area"
-    picks = one.reference.kind if one.reference is not None else ""
-    default = "" if one.required or not one.default else _shown(one.default)
-    text = words or ("" if one.help is None else one.help.text)
+    picks = field.reference.kind if field.reference is not None else ""
+    default = "" if field.required or not field.default else _shown(field.default)
+    text = words or ("" if field.help is None else field.help.text)
     return Setting(
-        one.name,
+        field.name,
         kind,
         required,
         f"{text.rstrip('.')}." if text else "",
         default,
         options,
-        label or humanised(one.name),
-        picks or _NAMED.get(one.name, ""),
+        label or humanised(field.name),
+        picks or _NAMED.get(field.name, ""),
     )
 
 
@@ -258,26 +260,26 @@ def _of_field(one: Field, label: str | None, required: bool, words: str | None) 
 
 def read(of: str | Sequence[Setting], form: Form) -> dict[str, Any]:
     """Return the document that was typed, without empty fields."""
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for setting in _known(of):
         text = form.text(setting.name)
         if not text:
             continue
         *above, key = setting.key.split(".")
-        place = found
+        place = document
         for name in above:
             place = place.setdefault(name, {})
         place[key] = _value(setting, text)
-    return found
+    return document
 
 
 def read_call(of: Sequence[Setting], form: Form) -> dict[str, Any]:
     """Like `read`, for a verb: its required parameters must be given."""
-    given = read(of, form)
+    arguments = read(of, form)
     for setting in of:
-        if setting.required and setting.key not in given:
+        if setting.required and setting.key not in arguments:
             raise wrong(setting.key, "is missing")
-    return given
+    return arguments
 
 
 def _known(of: str | Sequence[Setting]) -> Sequence[Setting]:
@@ -296,7 +298,7 @@ def _value(setting: Setting, text: str) -> Any:
         case "moment":  # a browser sends no time zone; it is UTC
             return f"{text}Z" if _LOCAL.fullmatch(text) else text
         case "choice":
-            return next((one for one in setting.options if str(one) == text), text)
+            return next((option for option in setting.options if str(option) == text), text)
         case "lines":
             return [line for line in text.split("\n") if line.strip()]
         case "pairs":
@@ -319,7 +321,7 @@ def _pair(setting: Setting, line: str) -> tuple[str, str]:
 
 def written(of: str | Sequence[Setting], config: Mapping[str, Any]) -> dict[str, str] | None:
     """Return a document as typed fields; None if fields cannot express it."""
-    found: dict[str, str] = {}
+    typed: dict[str, str] = {}
     known = {setting.key: setting for setting in _known(of)}
     for key, value in _flat(config, known).items():
         if value is None:
@@ -328,32 +330,32 @@ def written(of: str | Sequence[Setting], config: Mapping[str, Any]) -> dict[str,
         text = None if setting is None else _text(setting, value)
         if setting is None or text is None:
             return None
-        found[setting.name] = text
-    return found
+        typed[setting.name] = text
+    return typed
 
 
 def _flat(config: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
     """Flatten nested values to dotted keys; an empty document stays, which no field expresses."""
     inner = {key.partition(".")[0] for key in known if "." in key}
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in config.items():
         if key in inner and isinstance(value, Mapping) and value:
-            found |= {f"{key}.{name}": one for name, one in value.items()}
+            flat |= {f"{key}.{name}": part for name, part in value.items()}
         else:
-            found[key] = value
-    return found
+            flat[key] = value
+    return flat
 
 
 def _text(setting: Setting, value: Any) -> str | None:
     match setting.kind:
         case "lines":
-            if isinstance(value, list) and value and all(_is_line(one) for one in value):
+            if isinstance(value, list) and value and all(_is_line(line) for line in value):
                 return "\n".join(value)
             return None
         case "pairs":
             if not isinstance(value, Mapping) or not all(map(_is_line, value.values())):
                 return None
-            return "\n".join(f"{name}={one}" for name, one in value.items())
+            return "\n".join(f"{name}={text}" for name, text in value.items())
         case "json":
             return json.dumps(value, indent=2, ensure_ascii=False)
         case "yes_no":
@@ -381,15 +383,15 @@ def wrong(key: str, what: str) -> BadInput:
 
 def problems(details: Mapping[str, Any]) -> dict[str, str]:
     """Return errors by the key of their setting, and by that of the setting around it."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for path, what in (details.get("problems") or {}).items():
         inner = str(path).removeprefix(_ROOT).lstrip(".")
         key = inner.partition(".")[0].partition("[")[0]
         rest = inner[len(key) :].lstrip(".")
         alone = f"{str(what)[:1].upper()}{str(what)[1:]}."
-        found.setdefault(key, f"{rest}: {what}." if rest else alone)
-        found.setdefault(inner, alone)
-    return found
+        sentences.setdefault(key, f"{rest}: {what}." if rest else alone)
+        sentences.setdefault(inner, alone)
+    return sentences
 
 
 def number_or_none(text: str, name: str) -> float | None:
@@ -397,9 +399,9 @@ def number_or_none(text: str, name: str) -> float | None:
     if text.strip().lower() in ("none", "no limit"):
         return None
     try:
-        found = float(text.strip().lstrip("$").replace(",", ""))
+        amount = float(text.strip().lstrip("$").replace(",", ""))
     except ValueError:
-        found = -1.0
-    if not 0 <= found < 1e10:
+        amount = -1.0
+    if not 0 <= amount < 1e10:
         raise wrong(name, "must be a number, 0 or more, or none")
-    return found
+    return amount

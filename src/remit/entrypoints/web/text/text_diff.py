@@ -51,14 +51,14 @@ def _lines(text: str) -> list[str]:
 
 def changed(old: list[str], new: list[str]) -> list[tuple[str, str]]:
     """Return all lines of both texts, each marked as same, removed or added."""
-    found: list[tuple[str, str]] = []
+    marked: list[tuple[str, str]] = []
     for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new).get_opcodes():
         if kind == "equal":
-            found += [("same", line) for line in old[a:b]]
+            marked += [("same", line) for line in old[a:b]]
         else:
-            found += [("removed", line) for line in old[a:b]]
-            found += [("added", line) for line in new[c:d]]
-    return found
+            marked += [("removed", line) for line in old[a:b]]
+            marked += [("added", line) for line in new[c:d]]
+    return marked
 
 
 def _folded(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -72,16 +72,16 @@ def _folded(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
     for at in range(len(lines) - 1, -1, -1):
         following = at if lines[at][0] != "same" else following
         near[at] = near[at] or following - at <= CONTEXT
-    found: list[tuple[str, str]] = []
+    folded: list[tuple[str, str]] = []
     hidden = 0
     for line, is_near in zip(lines, near, strict=True):
         if is_near:
             if hidden:
-                found.append(("gap", str(hidden)))
+                folded.append(("gap", str(hidden)))
             hidden = 0
-            found.append(line)
+            folded.append(line)
         else:
             hidden += 1
     if hidden:
-        found.append(("gap", str(hidden)))
-    return found
+        folded.append(("gap", str(hidden)))
+    return folded

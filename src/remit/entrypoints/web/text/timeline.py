@@ -33,7 +33,9 @@ Group = list[Mapping[str, Any]]
 
 def lanes_of(spans: Sequence[Mapping[str, Any]]) -> list[str]:
     """Agents whose runs are drawn, the busiest first."""
-    return [agent for agent, _ in Counter(one["agent_id"] for one in spans).most_common(MOST_LANES)]
+    return [
+        agent for agent, _ in Counter(span["agent_id"] for span in spans).most_common(MOST_LANES)
+    ]
 
 
 def draw(
@@ -62,7 +64,7 @@ def draw(
         out.append(
             Markup('<rect class="grid" y="{}" width="100%" height="1"/>').format(top + _ROW - 1)
         )
-        own = [one for one in spans if one["agent_id"] == agent]
+        own = [span for span in spans if span["agent_id"] == agent]
         out += [_bar(group, names[agent], top, at, now, zoom) for group in _groups(own, at, now)]
     return Markup("").join([*out, Markup("</svg>")])
 
@@ -70,36 +72,36 @@ def draw(
 def _ticks(
     since: Micros, until: Micros, height: int, at: Callable[[Micros], float]
 ) -> list[Markup]:
-    step = next((one for one in _STEPS if (until - since) / one <= 10), _STEPS[-1])
-    found = []
+    step = next((duration for duration in _STEPS if (until - since) / duration <= 10), _STEPS[-1])
+    ticks = []
     for moment in range(since - since % step + step, until, step):
         text = to_iso(moment)
         shown = text[5:10] if step >= DAY else text[11:19] if step < MINUTE else text[11:16]
         where = at(moment)
         gap, anchor = (-3, "end") if where > _LAST_WORD else (3, "start")
-        found.append(
+        ticks.append(
             Markup(
                 '<rect class="grid" x="{:.2f}%" y="{}" width="1" height="{}"/>'
                 '<text x="{:.2f}%" y="14" dx="{}" text-anchor="{}">{}</text>'
             ).format(where, _HEAD - 4, height - _HEAD + 4, where, gap, anchor, shown)
         )
-    return found
+    return ticks
 
 
 def _groups(
     own: Sequence[Mapping[str, Any]], at: Callable[[Micros], float], now: Micros
 ) -> list[Group]:
     """Group the runs of one lane that overlap in the drawing."""
-    found: list[Group] = []
+    groups: list[Group] = []
     end = -1.0
-    for one in sorted(own, key=lambda one: one["started_at"]):
-        left, right = at(one["started_at"]), at(one["ended_at"] or now)
-        if found and left < end:
-            found[-1].append(one)
+    for run in sorted(own, key=lambda span: span["started_at"]):
+        left, right = at(run["started_at"]), at(run["ended_at"] or now)
+        if groups and left < end:
+            groups[-1].append(run)
         else:
-            found.append([one])
+            groups.append([run])
         end = max(end, right, left + _LEAST_SHARE)
-    return found
+    return groups
 
 
 def _bar(
@@ -110,21 +112,21 @@ def _bar(
     now: Micros,
     zoom: Callable[[Micros, Micros], str],
 ) -> Markup:
-    first, last = group[0]["started_at"], max(one["ended_at"] or now for one in group)
-    worst = min((one["status"] for one in group), key=_RANK.index)
-    cost = dollars(sum(one["cost_usd"] for one in group))
+    first, last = group[0]["started_at"], max(run["ended_at"] or now for run in group)
+    worst = min((run["status"] for run in group), key=_RANK.index)
+    cost = dollars(sum(run["cost_usd"] for run in group))
     when = to_iso(first)[:19].replace("T", " ")
     if len(group) == 1:
         address = f"/runs/{group[0]['id']}"
-        said = f"{name}, {when}, {worst}, {lasting((last - first) / SECOND)}, {cost}"
+        tooltip = f"{name}, {when}, {worst}, {lasting((last - first) / SECOND)}, {cost}"
     else:
         address = zoom(first, last)
-        bad = sum(one["status"] in ("failed", "lost") for one in group)
-        said = f"{name}, {when}, {len(group)} runs, {bad} failed, {cost}"
+        bad = sum(run["status"] in ("failed", "lost") for run in group)
+        tooltip = f"{name}, {when}, {len(group)} runs, {bad} failed, {cost}"
     left, share = at(first), at(last) - at(first)
     return Markup(
         '<a href="{}"><title>{}</title>'
         '<rect class="run {}" x="{:.2f}%" y="{}" width="{}" height="16" rx="2"/></a>'
     ).format(
-        address, said, worst, left, top + 4, f"{share:.2f}%" if share > _LEAST_SHARE else _LEAST
+        address, tooltip, worst, left, top + 4, f"{share:.2f}%" if share > _LEAST_SHARE else _LEAST
     )

@@ -68,7 +68,7 @@ def without_commands(text: str) -> str:
     """Remove sentences with commands, unless all have one: a page has buttons."""
     if "`remit " not in text:
         return text
-    kept = [one for one in _SENTENCE_END.split(text) if "`remit " not in one]
+    kept = [part for part in _SENTENCE_END.split(text) if "`remit " not in part]
     return " ".join(kept) or text
 
 
@@ -79,15 +79,15 @@ def with_readable_times(sentence: str) -> str:
 
 def sentence(text: str) -> Markup:
     """Return a sentence with times that a script makes relative to now."""
-    text, made, at = without_commands(text), Markup(""), 0
+    text, markup, at = without_commands(text), Markup(""), 0
     for match in _TIME.finditer(text):
         before = text[at : match.start()].removesuffix("at ")
         plain = before.removesuffix("since ")
         # Avoids "since 5 minutes ago".
         drawn = "{}{}" if plain == before else "{}({})"
-        made += Markup(drawn).format(plain, time(match[0]))  # noqa: S704  # ours
+        markup += Markup(drawn).format(plain, time(match[0]))  # noqa: S704  # ours
         at = match.end()
-    return made + text[at:]
+    return markup + text[at:]
 
 
 def _fit_in(state: StateCore) -> None:
@@ -105,20 +105,20 @@ def _fit_in(state: StateCore) -> None:
 
 def _linked(token: Token) -> list[Token]:
     if token.type == "link_open":
-        found = _REFERENCE.fullmatch(str(token.attrGet("href")))
-        if found:
-            token.attrSet("href", f"/files/{found[1]}")
+        reference = _REFERENCE.fullmatch(str(token.attrGet("href")))
+        if reference:
+            token.attrSet("href", f"/files/{reference[1]}")
     if token.type != "text" or "kb://" not in token.content:
         return [token]
-    made: list[Token] = []
+    tokens: list[Token] = []
     at = 0
     for match in _REFERENCE.finditer(token.content):
-        made.append(Token("text", "", 0, content=token.content[at : match.start()]))
-        made.append(Token("link_open", "a", 1, attrs={"href": f"/files/{match[1]}"}))
-        made.append(Token("text", "", 0, content=f"kb://…{match[1][-8:]}"))
-        made.append(Token("link_close", "a", -1))
+        tokens.append(Token("text", "", 0, content=token.content[at : match.start()]))
+        tokens.append(Token("link_open", "a", 1, attrs={"href": f"/files/{match[1]}"}))
+        tokens.append(Token("text", "", 0, content=f"kb://…{match[1][-8:]}"))
+        tokens.append(Token("link_close", "a", -1))
         at = match.end()
-    return [*made, Token("text", "", 0, content=token.content[at:])]
+    return [*tokens, Token("text", "", 0, content=token.content[at:])]
 
 
 # Untrusted text: no HTML and no remote images; only text, links, lists, tables, code.
@@ -281,8 +281,8 @@ def _lines(value: Any) -> list[str]:
 
 def mark(word: str) -> str:
     """Return the reason of a message from Remit as a sentence."""
-    said = MARKS[Mark(word)]
-    return f"{said[0].upper()}{said[1:]}."
+    reason = MARKS[Mark(word)]
+    return f"{reason[0].upper()}{reason[1:]}."
 
 
 def label(key: str) -> str:

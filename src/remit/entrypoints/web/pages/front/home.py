@@ -91,7 +91,7 @@ def show(visit: Visit) -> Page:
         kinds=KINDS,
         counted=Counter(item["kind"] for item in awaits),
         names=common_queries.names(visit, (item["agent_id"] for item in shown)),
-        company_names={one["id"]: one["name"] for one in visit.companies},
+        company_names={company["id"]: company["name"] for company in visit.companies},
         hidden=len(awaits) - len(shown),
         **(_company(visit) if visit.company is not None else {"now": None}),
     )
@@ -109,7 +109,7 @@ def _company(visit: Visit) -> dict[str, Any]:
         front_page.trend, company=company, back=back if back in front_page.RANGES else "14d"
     )
     roots = visit.ask(company_dashboard.roots, company=company) if visit.decides else []
-    ready = [one for one in roots if one["status"] in OPERATIONAL]
+    ready = [agent for agent in roots if agent["status"] in OPERATIONAL]
     sent = visit.argument("sent")
     wishes = visit.ask(front_page.wishes, company=company, limit=MOST_WISHES)
     ran = wishes or visit.ask(company_dashboard.newest_runs, company=company, limit=1)
@@ -118,11 +118,14 @@ def _company(visit: Visit) -> dict[str, Any]:
         "trend": trend,
         **_charts(trend),
         "ranges": [
-            (one, visit.link("/", range=one), one == trend["range"]) for one in front_page.RANGES
+            (name, visit.link("/", range=name), name == trend["range"])
+            for name in front_page.RANGES
         ],
         "roots": roots,
         "ready": ready,
-        "choices": [(one["id"], f"{one['name']} ({one['title'] or one['role']})") for one in ready],
+        "choices": [
+            (agent["id"], f"{agent['name']} ({agent['title'] or agent['role']})") for agent in ready
+        ],
         "wishes": wishes,
         "is_new": not ran,
         "sent": sent if is_id(sent) else "",
@@ -141,7 +144,7 @@ def _charts(trend: dict[str, Any]) -> dict[str, Any]:
             money,
             label=f"{words.dollars(sum(money))} spent in {trend['range']}",
             shown=words.rounded,
-            said=[
+            tooltips=[
                 f"{name}: {words.dollars(value)}" for name, value in zip(names, money, strict=True)
             ],
             limit=limit / 1_000_000 if limit else None,
@@ -151,7 +154,7 @@ def _charts(trend: dict[str, Any]) -> dict[str, Any]:
             trend["runs"],
             trend["failed"],
             label=f"{plural(runs_, 'run')} in {trend['range']}, {failed:,} failed",
-            said=[
+            tooltips=[
                 f"{name}: {plural(count, 'run')}, {bad:,} failed"
                 for name, count, bad in zip(names, trend["runs"], trend["failed"], strict=True)
             ],
@@ -168,7 +171,7 @@ def _named(at: Micros, span: Micros) -> str:
 def news(visit: Visit) -> Response:
     """Items that await the visitor, for browser notifications; those that the visitor's rules hold
     back are listed, and marked not to be shown."""
-    found = [
+    rows = [
         {
             "key": f"{item['kind']}:{item['id']}",
             "kind": KINDS.get(item["kind"], (item["kind"].replace("_", " "),))[0],
@@ -177,37 +180,37 @@ def news(visit: Visit) -> Response:
         }
         for item in visit.ask(notice_rules.news)
     ]
-    return JSONResponse(found, headers={"Cache-Control": "no-store"})
+    return JSONResponse(rows, headers={"Cache-Control": "no-store"})
 
 
 def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
     """Add the details that are needed to decide an item without opening it."""
     letters: dict[str, dict[str, Any]] = {}
-    asked: dict[str, dict[str, Any]] = {}
+    open_questions: dict[str, dict[str, Any]] = {}
     mail_from = Counter(item["company_id"] for item in shown if item["kind"] == "mail")
     for company, number in mail_from.items():
         # The oldest, as on the list; they include questions, which are shown as such.
-        found = visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
-        letters |= {letter["id"]: letter for letter in found}
+        unread = visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
+        letters |= {letter["id"]: letter for letter in unread}
     for company in {item["company_id"] for item in shown if item["kind"] == "question"}:
-        found = visit.ask(questions.listing, company=company, limit=MOST_MAIL)
-        asked |= {one["id"]: one for one in found}
+        waiting = visit.ask(questions.listing, company=company, limit=MOST_MAIL)
+        open_questions |= {question["id"]: question for question in waiting}
     for item in shown:
         if item["kind"] == "held":
             item["cause"] = with_readable_times(item["cause"])
-        item["more"] = letters.get(item["id"]) or asked.get(item["id"])
+        item["more"] = letters.get(item["id"]) or open_questions.get(item["id"])
         if item["kind"] == "budget_stop":
             item["more"] = _budget(visit, item)
         if item["kind"] == "approval":
             try:
-                found_one = visit.ask(approvals.show, approval=item["id"])
+                approval = visit.ask(approvals.show, approval=item["id"])
             except RemitError:
                 continue  # decided by somebody else just now
-            called = common_queries.called(visit, item["company_id"], [found_one])
+            called = common_queries.called(visit, item["company_id"], [approval])
             item["more"] = {
-                **found_one,
-                "asks": asks_to(found_one, called),
-                **_asked_for(found_one),
+                **approval,
+                "asks": asks_to(approval, called),
+                **_asked_for(approval),
             }
 
 
@@ -217,23 +220,23 @@ def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
     side = visit.ask(budgets.show, agent=item["agent_id"])[kind]
     limit, spent = side["limit"] or 0, side["spent"]
     if kind == "tokens":
-        shown, offer = [f"{one:,} tokens" for one in (spent, limit)], 2 * max(limit, spent)
+        shown, offer = [f"{amount:,} tokens" for amount in (spent, limit)], 2 * max(limit, spent)
     else:
-        shown = [words.dollars(one / 1_000_000) for one in (spent, limit)]
+        shown = [words.dollars(amount / 1_000_000) for amount in (spent, limit)]
         offer = max(1, -(-2 * max(limit, spent) // 1_000_000))
     return {"kind": kind, "offer": offer, "spent_shown": shown[0], "limit_shown": shown[1]}
 
 
-def _asked_for(one: dict[str, Any]) -> dict[str, Any]:
+def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
     """Details of the request that the button beside them approves."""
-    payload = one["payload"]
+    payload = approval["payload"]
     snapshot = approval_words.document(payload.get("requestedConfigurationSnapshot"))
     changed: list[dict[str, Any]] = approval_words.document(payload).get("difference") or []
-    if one["revision"] > 1 and len(one.get("revisions") or ()) > 1:
-        before, now = (approval["payload"] for approval in one["revisions"][-2:])
+    if approval["revision"] > 1 and len(approval.get("revisions") or ()) > 1:
+        before, now = (revision["payload"] for revision in approval["revisions"][-2:])
         changed = difference(before, now)
-    facts = [(name, value) for name, value in approval_words.facts(payload, one["type"])]
-    if one["type"] == "hire_agent":
+    facts = [(name, value) for name, value in approval_words.facts(payload, approval["type"])]
+    if approval["type"] == "hire_agent":
         facts = [
             ("adapter", snapshot.get("adapterType")),
             ("instructions", snapshot.get("prompt")),
@@ -264,14 +267,14 @@ async def tell(visit: Visit) -> Done:
     sent = await visit.do(
         mail.send, company=company, to=f"agent:{chosen['id']}", subject=subject_of(text), body=text
     )
-    said = " ".join(filter(None, (f"Sent to {chosen['name']}.", sent["not_started"])))
-    return Done(visit.link("/", sent=sent["thread_id"]), said)
+    message = " ".join(filter(None, (f"Sent to {chosen['name']}.", sent["not_started"])))
+    return Done(visit.link("/", sent=sent["thread_id"]), message)
 
 
 def _chosen(roots: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
-    for one in roots:
-        if one["id"] == wanted or (not wanted and len(roots) == 1):
-            return one
+    for agent in roots:
+        if agent["id"] == wanted or (not wanted and len(roots) == 1):
+            return agent
     raise BadInput("The receiver is missing.", "Choose an agent.")
 
 
@@ -355,8 +358,8 @@ async def resume(visit: Visit) -> Done:
         undo = Undo(f"/agents/{done['id']}/control", {"verb": "pause"})
         return Done("/", f"{done['name']} is resumed.", undo)
     alike = await visit.look(lambda visit: visit.ask(front_page.stopped_like, agent=chosen))
-    for one in alike[:MOST_AT_ONCE]:
-        await visit.site.app.gate(visit.who, agents.resume, agent=one)
+    for agent in alike[:MOST_AT_ONCE]:
+        await visit.site.app.gate(visit.who, agents.resume, agent=agent)
     left = len(alike) - MOST_AT_ONCE
     more = f" {left:,} are left; resume them with another click." if left > 0 else ""
     return Done("/", f"{plural(min(len(alike), MOST_AT_ONCE), 'agent')} resumed.{more}")
@@ -369,7 +372,7 @@ async def cancel(visit: Visit) -> Done:
 
 async def deal_with_all(visit: Visit) -> Done:
     """Mark the unread mail that the page showed as read."""
-    shown = [one for one in visit.form.every("message") if is_id(one)][:MOST_AT_ONCE]
+    shown = [message for message in visit.form.every("message") if is_id(message)][:MOST_AT_ONCE]
     if not shown:
         raise BadInput("There is no mail to mark.", "Load the page again.")
     await visit.do(inbox.acknowledge, ids=shown)

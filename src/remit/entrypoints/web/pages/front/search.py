@@ -56,8 +56,8 @@ async def show(visit: Visit) -> Page:
     sought = " ".join(visit.argument("q").split())[: finding.LONGEST]
     inside = bool(sought and visit.argument("inside"))
     page = await visit.look(lambda visit: _found(visit, sought, inside))
-    for one in page.values["texts"]:  # what is shown of a text was read, which is recorded
-        await visit.site.app.gate(visit.who, files.read, file=one["id"])
+    for file in page.values["texts"]:  # what is shown of a text was read, which is recorded
+        await visit.site.app.gate(visit.who, files.read, file=file["id"])
     return page
 
 
@@ -69,15 +69,15 @@ def _found(visit: Visit, sought: str, inside: bool) -> Page:
         company = visit.company_id
         things = [
             {
-                **one,
-                "address": _PLACES[one["kind"]].format(company=company) + one["id"],
-                "shown": _worded(one["about"]),
+                **match,
+                "address": _PLACES[match["kind"]].format(company=company) + match["id"],
+                "shown": _worded(match["about"]),
             }
-            for one in visit.ask(finding.find, company=company, words=sought)
+            for match in visit.ask(finding.find, company=company, words=sought)
         ]
         if inside:
-            found = visit.ask(files.containing, company=company, words=sought, letters=True)
-            texts = found["files"]
+            page = visit.ask(files.containing, company=company, words=sought, letters=True)
+            texts = page["files"]
         if visit.whole:  # else the query would be refused, and the refusal recorded
             newest = visit.ask(search.events, company=company, words=sought, limit=MOST_EVENTS)
             events = event_text.told(visit, newest["events"])
@@ -106,33 +106,35 @@ def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[di
     known = [*ACTIONS, *(RARE if wanted else ())]
     if wanted and visit.me["operator"]:
         known += OPERATORS
-    found = [
+    actions = [
         {**_action(words, _here(visit, address, company), icon), "key": key}
         for words, address, icon, board, key in known
         if visit.decides or not board
     ]
     if wanted and visit.company is not None:
-        found += [*_set_up(visit), *_brake(visit)]
-    found = [one for one in found if all(part in one["words"].lower() for part in wanted)]
-    for one in [thing for thing in things if thing["kind"] == "agent"][:1]:
-        found += _with_agent(visit, one, "")
+        actions += [*_set_up(visit), *_brake(visit)]
+    actions = [
+        action for action in actions if all(part in action["words"].lower() for part in wanted)
+    ]
+    for agent in [thing for thing in things if thing["kind"] == "agent"][:1]:
+        actions += _with_agent(visit, agent, "")
     verb, _, name = sought.lower().partition(" ")
     if name and verb in _VERBS and visit.company is not None:
         meant = visit.ask(finding.find, company=company, words=name.removeprefix("to "))
-        for one in [thing for thing in meant if thing["kind"] == "agent"][:MOST_MEANT]:
-            found += _with_agent(visit, one, verb)
-    return found
+        for agent in [thing for thing in meant if thing["kind"] == "agent"][:MOST_MEANT]:
+            actions += _with_agent(visit, agent, verb)
+    return actions
 
 
 def _set_up(visit: Visit) -> list[dict[str, Any]]:
     """Actions for all kinds of set-up: list, and add."""
-    found = []
+    actions = []
     for noun in (*connections.ALL, *running.ALL):
-        found.append(_action(noun.title, visit.link(noun.path), noun.icon))
+        actions.append(_action(noun.title, visit.link(noun.path), noun.icon))
         if noun.may_add(visit):
             words = f"{noun.verb} {noun.one}"
-            found.append(_action(words, visit.link(f"{noun.path}/new"), "plus"))
-    return found
+            actions.append(_action(words, visit.link(f"{noun.path}/new"), "plus"))
+    return actions
 
 
 def _brake(visit: Visit) -> list[dict[str, Any]]:
@@ -148,13 +150,13 @@ def _brake(visit: Visit) -> list[dict[str, Any]]:
     ]
 
 
-def _with_agent(visit: Visit, one: dict[str, Any], verb: str) -> list[dict[str, Any]]:
+def _with_agent(visit: Visit, agent: dict[str, Any], verb: str) -> list[dict[str, Any]]:
     """Actions on an agent; only the given verb if there is one."""
-    status = str(one["about"]).rpartition(", ")[2]
+    status = str(agent["about"]).rpartition(", ")[2]
     pointless = _POINTLESS.get(status, {"resume"})
     return [
         {
-            **_action(words.format(name=one["name"]), address.format(id=one["id"]), icon),
+            **_action(words.format(name=agent["name"]), address.format(id=agent["id"]), icon),
             **({"fields": {"verb": sent}} if sent else {}),
         }
         for words, address, icon, sent in _WITH_AGENT
@@ -169,10 +171,10 @@ def _further(visit: Visit, sought: str) -> list[dict[str, Any]]:
     if not sought or visit.company is None:
         return []
     inside, record = visit.link("/search", q=sought, inside="1"), visit.link("/events", q=sought)
-    found = [_action(f"Search contents of files and mail for “{sought}”", inside, "search")]
+    actions = [_action(f"Search contents of files and mail for “{sought}”", inside, "search")]
     if visit.whole:
-        found.append(_action(f"Search the record for “{sought}”", record, "record"))
-    return found
+        actions.append(_action(f"Search the record for “{sought}”", record, "record"))
+    return actions
 
 
 def _action(words: str, address: str, icon: str) -> dict[str, Any]:
@@ -182,5 +184,5 @@ def _action(words: str, address: str, icon: str) -> dict[str, Any]:
 
 def _here(visit: Visit, address: str, company: str) -> str:
     path, hash_, part = address.format(company=company).partition("#")
-    path, _, asked = path.partition("?")
-    return visit.link(path, **dict(parse_qsl(asked))) + hash_ + part
+    path, _, query = path.partition("?")
+    return visit.link(path, **dict(parse_qsl(query))) + hash_ + part

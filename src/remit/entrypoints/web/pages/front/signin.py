@@ -103,9 +103,9 @@ class Attempts:
             raise TooMany("There were too many attempts to sign in from your address.")
 
     def failed(self, who: str) -> None:
-        found = self._failed.setdefault(who, [])
-        found.append(time.monotonic())
-        del found[:-MOST_FAILURES]
+        failures = self._failed.setdefault(who, [])
+        failures.append(time.monotonic())
+        del failures[:-MOST_FAILURES]
         self._failed.move_to_end(who)
         if len(self._failed) > MOST_ADDRESSES:
             self._failed.popitem(last=False)

@@ -39,8 +39,8 @@ def routes(site: Site) -> list[Route]:
 @functools.cache
 def _sandbox() -> tuple[bool, str]:
     """Probe the sandbox, once a process: the result does not change while it runs."""
-    found = sandbox_policy.look()
-    return found.usable, found.name if found.usable else found.reason
+    sandbox = sandbox_policy.look()
+    return sandbox.usable, sandbox.name if sandbox.usable else sandbox.reason
 
 
 async def show(visit: Visit) -> Page:
@@ -70,7 +70,9 @@ def _program(visit: Visit) -> Step:
 def _tried(visit: Visit) -> Step:
     title, where = "Key tested", visit.link("/setup/adapters")
     closed = [
-        one for one in visit.ask(accounts.listing, **in_company(visit)) if one["state"] != "open"
+        account
+        for account in visit.ask(accounts.listing, **in_company(visit))
+        if account["state"] != "open"
     ]
     if closed:
         settings = f"/companies/{visit.company_id}/settings#accounts"
@@ -101,9 +103,9 @@ def _held(visit: Visit, held: bool, sandbox: str) -> Step:
 
 
 def _wish(visit: Visit) -> Step:
-    given = bool(_runs(visit))
-    words = "Agents have worked." if given else "Tell the root agent what you want."
-    return Step("First wish", "done" if given else "open", words, "Make a wish", "/#tell")
+    worked = bool(_runs(visit))
+    words = "Agents have worked." if worked else "Tell the root agent what you want."
+    return Step("First wish", "done" if worked else "open", words, "Make a wish", "/#tell")
 
 
 def _people(visit: Visit) -> Step:
@@ -122,7 +124,7 @@ def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
     """Everything that can be set up, by subject: icon, title, address, sentence."""
 
     def of(nouns: Any) -> list[tuple[str, str, str, str]]:
-        return [(one.icon, one.title, visit.link(one.path), one.about) for one in nouns]
+        return [(noun.icon, noun.title, visit.link(noun.path), noun.about) for noun in nouns]
 
     here = f"/companies/{visit.company_id}"
     company = [
@@ -141,10 +143,10 @@ def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
         ("people", "People", f"{here}/settings#people", "Invitation links, roles and tokens."),
         ("bell", "Your account", "/account", "Notices, sessions and tokens of your own."),
     ]
-    found = [("Connections", of(connections.ALL)), ("Work", of(running.ALL))]
-    found += [("Company", company if visit.whole else company[3:4]), ("People", people)]
+    groups = [("Connections", of(connections.ALL)), ("Work", of(running.ALL))]
+    groups += [("Company", company if visit.whole else company[3:4]), ("People", people)]
     if visit.me["operator"]:
-        found.append(
+        groups.append(
             (
                 "Instance",
                 [
@@ -158,4 +160,4 @@ def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
                 ],
             )
         )
-    return found
+    return groups

@@ -45,18 +45,18 @@ def _secret_rows(visit: Visit) -> list[Secret]:
     return visit.ask(secrets.listing, **in_company(visit), limit=MOST)
 
 
-async def _looked_for(visit: Visit, found: list[Secret]) -> list[Row]:
+async def _looked_for(visit: Visit, listed: list[Secret]) -> list[Row]:
     """Rows of secrets, with whether each can be read here."""
-    problems = await visit.site.app.vault.problems(found)
+    problems = await visit.site.app.vault.problems(listed)
     return [
         Row(
-            one.name,
-            one.name,
-            (_where(visit, one), one.version),
+            secret.name,
+            secret.name,
+            (_where(visit, secret), secret.version),
             ("good", "found") if why is None else ("bad", "missing"),
             why or "",
         )
-        for one, why in zip(found, problems, strict=True)
+        for secret, why in zip(listed, problems, strict=True)
     ]
 
 
@@ -97,14 +97,14 @@ def _secret_fields(visit: Visit) -> list[Setting]:
     return [name, Setting("place", lines, True, help_, "", (), "Source")]
 
 
-async def _test_secret(visit: Visit, given: Given) -> Tried:
+async def _test_secret(visit: Visit, arguments: Given) -> Tried:
     kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
     if kind == _VALUE:
-        await visit.do(secrets.may_change, **in_company(visit), name=given.get("name"))
+        await visit.do(secrets.may_change, **in_company(visit), name=arguments.get("name"))
         return Tried(True, "A value needs no test.", "Save it.")
-    vault, place = visit.site.app.vault, given.get("place")
+    vault, place = visit.site.app.vault, arguments.get("place")
     vault.check_source(source_name(kind))
-    name = given.get("name")
+    name = arguments.get("name")
     await visit.do(secrets.may_change, **in_company(visit), name=name)
     problem = await vault.try_place(kind, parse_place(kind, place))
     if problem is not None:
@@ -112,17 +112,17 @@ async def _test_secret(visit: Visit, given: Given) -> Tried:
     return Tried(True, "The secret can be read.", "Its value is not shown.")
 
 
-async def _save_secret(visit: Visit, given: Given) -> str:
+async def _save_secret(visit: Visit, arguments: Given) -> str:
     kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
-    vault, name = visit.site.app.vault, given.get("name")
+    vault, name = visit.site.app.vault, arguments.get("name")
     if kind == _VALUE:
         await vault.put(
-            visit.caller, company=visit.company_id, name=name, value=given.get("value", "")
+            visit.caller, company=visit.company_id, name=name, value=arguments.get("value", "")
         )
     else:
         vault.check_source(source_name(kind))
         answer = await visit.do(
-            secrets.put, **in_company(visit), name=name, source=kind, place=given.get("place")
+            secrets.put, **in_company(visit), name=name, source=kind, place=arguments.get("place")
         )
         await vault.settled(answer)
     return f"The secret {name} is saved."
@@ -154,10 +154,12 @@ SECRETS = Noun(
 # ── MCP servers ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _server_row(one: Mapping[str, Any]) -> Row:
-    place = one["url"] or " ".join(one["command"] or ())
-    agents = len(one["holders"])
-    return Row(one["name"], one["name"], (place, plural(agents, "agent") if agents else "nobody"))
+def _server_row(server: Mapping[str, Any]) -> Row:
+    place = server["url"] or " ".join(server["command"] or ())
+    agents = len(server["holders"])
+    return Row(
+        server["name"], server["name"], (place, plural(agents, "agent") if agents else "nobody")
+    )
 
 
 _TRANSPORTS = (("program", "A program on this machine"), ("address", "An address (HTTP)"))
@@ -184,34 +186,37 @@ _WORDS = {
 def _server_fields(visit: Visit) -> list[Setting]:
     kind = chosen_kind(visit, SERVERS)
     without = _OF_ADDRESS if kind == "program" else _OF_PROGRAM
-    found = settings_form.of_model(
+    settings = settings_form.of_model(
         ServerBody, labels=_LABELS, words=_WORDS, without=("replace", *without)
     )
     # One of the two is required, which the schema does not express.
-    return [replace(one, required=one.required or one.key in ("command", "url")) for one in found]
+    return [
+        replace(setting, required=setting.required or setting.key in ("command", "url"))
+        for setting in settings
+    ]
 
 
-def _definition(given: Given) -> dict[str, Any]:
-    body = ServerBody.model_validate(given)
+def _definition(arguments: Given) -> dict[str, Any]:
+    body = ServerBody.model_validate(arguments)
     return body.model_dump(exclude={"name", "replace"})
 
 
 async def _tried_server(visit: Visit, server: Any) -> Tried:
     # Imported here, because it takes a second and is seldom needed.
     upstream = await asyncio.to_thread(import_module, "remit.entrypoints.mcp.upstream")
-    found = await upstream.try_out(visit.site.app, server)
-    if not found["usable"]:
-        return Tried(False, found["error"], found["complaint"])
-    tools = [f"{one['name']}: {(one['description'] or '')[:120]}" for one in found["tools"]]
+    trial = await upstream.try_out(visit.site.app, server)
+    if not trial["usable"]:
+        return Tried(False, trial["error"], trial["complaint"])
+    tools = [f"{tool['name']}: {(tool['description'] or '')[:120]}" for tool in trial["tools"]]
     return Tried(True, f"It answers, with {plural(len(tools), 'tool')}.", "", tools[:50])
 
 
-async def _test_new_server(visit: Visit, given: Given) -> Tried:
+async def _test_new_server(visit: Visit, arguments: Given) -> Tried:
     candidate = await visit.do(
         mcp_servers.try_new,
         **in_company(visit),
-        name=given.get("name"),
-        definition=_definition(given),
+        name=arguments.get("name"),
+        definition=_definition(arguments),
     )
     return await _tried_server(visit, candidate)
 
@@ -224,11 +229,14 @@ async def _test_server(visit: Visit, name: str) -> Tried:
     return await _tried_server(visit, server)
 
 
-async def _save_server(visit: Visit, given: Given) -> str:
+async def _save_server(visit: Visit, arguments: Given) -> str:
     await visit.do(
-        mcp_servers.add, **in_company(visit), name=given.get("name"), definition=_definition(given)
+        mcp_servers.add,
+        **in_company(visit),
+        name=arguments.get("name"),
+        definition=_definition(arguments),
     )
-    return f"Agents can be granted mcp_server:{given.get('name')} now."
+    return f"Agents can be granted mcp_server:{arguments.get('name')} now."
 
 
 async def _remove_server(visit: Visit, name: str) -> str:
@@ -258,19 +266,21 @@ SERVERS = Noun(
 # ── repositories ────────────────────────────────────────────────────────────────────────────────
 
 
-def _repo_row(one: Mapping[str, Any]) -> Row:
-    opened = (one.get("secret") or "none", one.get("forge") or "none")
-    return Row(one["name"], one["name"], (one["url"], one.get("ref") or "default branch", *opened))
+def _repo_row(repo: Mapping[str, Any]) -> Row:
+    opened = (repo.get("secret") or "none", repo.get("forge") or "none")
+    return Row(
+        repo["name"], repo["name"], (repo["url"], repo.get("ref") or "default branch", *opened)
+    )
 
 
-async def _test_repo(visit: Visit, given: Given) -> Tried:
+async def _test_repo(visit: Visit, arguments: Given) -> Tried:
     try:
-        found = await visit.site.app.repos.try_out(visit.caller, **in_company(visit), **given)
+        remote = await visit.site.app.repos.try_out(visit.caller, **in_company(visit), **arguments)
     except RemitError as error:
         if isinstance(error, BadInput | Refused | Conflict):
             raise
         return Tried(False, error.sentence, error.step)
-    return Tried(True, f"The repository answers; HEAD is {found['head'] or 'not set'}.")
+    return Tried(True, f"The repository answers; HEAD is {remote['head'] or 'not set'}.")
 
 
 async def _sync_repo(visit: Visit, name: str) -> Tried:
@@ -318,15 +328,15 @@ REPOS = Noun(
 
 
 def _check_rows(visit: Visit) -> list[Row]:
-    found = visit.ask(repos.listing, **in_company(visit), limit=MOST)
+    rows = visit.ask(repos.listing, **in_company(visit), limit=MOST)
     return [
         Row(
-            f"{repo['name']}/{one['name']}",
-            one["name"],
-            (repo["name"], one["command"], "yes" if one["required"] else "no"),
+            f"{repo['name']}/{check['name']}",
+            check["name"],
+            (repo["name"], check["command"], "yes" if check["required"] else "no"),
         )
-        for repo in found
-        for one in repo.get("checks", ())
+        for repo in rows
+        for check in repo.get("checks", ())
     ]
 
 
@@ -373,14 +383,14 @@ CHECKS = Noun(
 # ── channels ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _binding_row(one: Mapping[str, Any]) -> Row:
+def _binding_row(binding: Mapping[str, Any]) -> Row:
     return Row(
-        one["id"],
-        one["agent_name"],
-        (one["adapter_type"], _settings_shown(one["adapter_config"])),
-        link=f"/agents/{one['agent_id']}?tab=mail",
-        state=BINDING_STATES.get(one["state"]),
-        note=one["problem"] or "",
+        binding["id"],
+        binding["agent_name"],
+        (binding["adapter_type"], _settings_shown(binding["adapter_config"])),
+        link=f"/agents/{binding['agent_id']}?tab=mail",
+        state=BINDING_STATES.get(binding["state"]),
+        note=binding["problem"] or "",
     )
 
 
@@ -398,7 +408,7 @@ def _settings_shown(config: Mapping[str, Any]) -> str:
 
 
 def _channel_kinds(_: Visit) -> Sequence[tuple[str, str]]:
-    return [(one.type, one.type.capitalize()) for one in registry.installed.all()]
+    return [(channel.type, channel.type.capitalize()) for channel in registry.installed.all()]
 
 
 def _binding_fields(visit: Visit) -> list[Setting]:
@@ -407,37 +417,37 @@ def _binding_fields(visit: Visit) -> list[Setting]:
     return [*own, *settings_form.of_model(registry.get(kind).Config)] if kind else own
 
 
-def _split(given: Given) -> tuple[Given, Given]:
-    own = {one.name for one in bindings.add.fields.values()}
-    channel = {key: value for key, value in given.items() if key not in own}
-    return {key: value for key, value in given.items() if key in own}, channel
+def _split(arguments: Given) -> tuple[Given, Given]:
+    own = {field.name for field in bindings.add.fields.values()}
+    channel = {key: value for key, value in arguments.items() if key not in own}
+    return {key: value for key, value in arguments.items() if key in own}, channel
 
 
-async def _test_binding(visit: Visit, given: Given) -> Tried:
+async def _test_binding(visit: Visit, arguments: Given) -> Tried:
     kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
-    call, config = _split(given)
+    call, config = _split(arguments)
     await visit.do(bindings.preview, **in_company(visit), **call, kind=kind, config=config)
     read = registry.installed.read(kind, config)
-    found = await threads.CHECKS.run(registry.get(kind).check, read)
-    return Tried(found.usable, found.sentence, found.next_step)
+    trial = await threads.CHECKS.run(registry.get(kind).check, read)
+    return Tried(trial.usable, trial.sentence, trial.next_step)
 
 
-async def _save_binding(visit: Visit, given: Given) -> Page:
+async def _save_binding(visit: Visit, arguments: Given) -> Page:
     kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
-    call, config = _split(given)
-    made = await visit.do(bindings.add, **in_company(visit), **call, kind=kind, config=config)
+    call, config = _split(arguments)
+    binding = await visit.do(bindings.add, **in_company(visit), **call, kind=kind, config=config)
     return visit.show(
         "setup/shown_once.html",
         noun=CHANNELS,
-        said=f"{made['agent_name']} is bound to {kind}",
-        token=made["token"],
+        said=f"{binding['agent_name']} is bound to {kind}",
+        token=binding["token"],
         about=f"The other side presents it with each message, at POST /api/channels/{kind}.",
     )
 
 
 async def _try_binding(visit: Visit, binding: str) -> Tried:
-    found = await asked(visit.site.app, visit.caller, in_company(visit)["company"], binding)
-    return Tried(found["usable"], found["sentence"], found["next_step"])
+    trial = await asked(visit.site.app, visit.caller, in_company(visit)["company"], binding)
+    return Tried(trial["usable"], trial["sentence"], trial["next_step"])
 
 
 CHANNELS = Noun(
@@ -472,9 +482,11 @@ CHANNELS = Noun(
 _FOLDER_VERBS: dict[str, Verb[..., Any]] = {"work": folders.bind, "tools": folders.mount}
 
 
-def _folder_row(one: Mapping[str, Any]) -> Row:
-    called = str(one.get("title") or one.get("path") or one["id"])
-    return Row(one["id"], called, (one.get("kind") or "", one.get("agent_name") or "everybody"))
+def _folder_row(folder: Mapping[str, Any]) -> Row:
+    called = str(folder.get("title") or folder.get("path") or folder["id"])
+    return Row(
+        folder["id"], called, (folder.get("kind") or "", folder.get("agent_name") or "everybody")
+    )
 
 
 def _folder_kinds(_: Visit) -> Sequence[tuple[str, str]]:
@@ -499,9 +511,9 @@ def _folder_fields(visit: Visit) -> list[Setting]:
     )
 
 
-async def _save_folder(visit: Visit, given: Given) -> str:
+async def _save_folder(visit: Visit, arguments: Given) -> str:
     kind = await visit.look(lambda visit: chosen_kind(visit, FOLDERS))
-    await visit.do(_FOLDER_VERBS[kind], **in_company(visit), **given)
+    await visit.do(_FOLDER_VERBS[kind], **in_company(visit), **arguments)
     return "New runs see the folder."
 
 

@@ -84,19 +84,19 @@ def past(visit: Visit) -> Page:
         about=visit.ask(
             agent_page.resources,
             company=visit.company_id,
-            named=[one["resource"] for one in rows if "resource" in one],
+            named=[row["resource"] for row in rows if "resource" in row],
         ),
         most=PAGE,
         mail=bool(visit.argument("mail")),
-        names=common_queries.names(visit, (one.get("holder_id") for one in rows)),
+        names=common_queries.names(visit, (row.get("holder_id") for row in rows)),
         picks=pickers.of(visit, "agent")["agent"],
     )
 
 
 def _branch(rows: list[dict[str, Any]], agent: str) -> list[org_lines.Node]:
     """Return an agent of that time with everybody below it."""
-    named = {one["id"] for one in rows if agent.casefold() in (one["name"].casefold(), one["id"])}
-    found = [org_lines.part_of(org_lines.plant(rows), one) for one in named]
-    if not found:
+    named = {row["id"] for row in rows if agent.casefold() in (row["name"].casefold(), row["id"])}
+    branches = [org_lines.part_of(org_lines.plant(rows), key) for key in named]
+    if not branches:
         raise NotFound(f"There was no agent named {agent!r} then.", "Choose another name or time.")
-    return [one for one in found if one is not None]
+    return [branch for branch in branches if branch is not None]

@@ -57,10 +57,10 @@ async def examine(visit: Visit) -> Page:
 
 
 async def back_up(visit: Visit) -> Done:
-    made = await visit.site.app.backups.make(visit.caller)
-    if made["writing"]:
-        return Done("/instance#backups", f"{made['name']} is being written; look again later.")
-    return Done("/instance#backups", f"{made['name']} is written and verified.")
+    backup = await visit.site.app.backups.make(visit.caller)
+    if backup["writing"]:
+        return Done("/instance#backups", f"{backup['name']} is being written; look again later.")
+    return Done("/instance#backups", f"{backup['name']} is written and verified.")
 
 
 async def take(visit: Visit) -> Response:
@@ -86,10 +86,10 @@ def form(visit: Visit) -> Page:
     return visit.show(
         "setup/new_company.html",
         fields=fields,
-        typed={one.name: visit.form.text(one.name) for one in fields},
+        typed={field.name: visit.form.text(field.name) for field in fields},
         templates=TEMPLATES,
         chosen=visit.form.text("template") or TEMPLATES[0].name,
-        adapters=[(one.type, one.summary) for one in registry.all()],
+        adapters=[(adapter.type, adapter.summary) for adapter in registry.all()],
         usual=visit.site.app.gate.usable_adapter,
     )
 
@@ -97,20 +97,22 @@ def form(visit: Visit) -> Page:
 async def create(visit: Visit) -> Done:
     """Create the company; then the agents of the template, all or none."""
     fields = settings_form.of_verb(companies.create, without=("adapter_config",))
-    given = settings_form.read_call(fields, visit.form)
+    arguments = settings_form.read_call(fields, visit.form)
     wanted = visit.form.text("template") or TEMPLATES[0].name
-    template = next((one for one in TEMPLATES if one.name == wanted), None)
+    template = next((candidate for candidate in TEMPLATES if candidate.name == wanted), None)
     if template is None:
         raise NotFound("There is no such template.", "Choose one of the list.")
-    made = await visit.do(companies.create, **given)
-    where = f"/?company={made['id']}"
+    company = await visit.do(companies.create, **arguments)
+    where = f"/?company={company['id']}"
     if not template.agents:
-        return Done(where, f"{made['name']} is there.")
+        return Done(where, f"{company['name']} is there.")
     who = Caller(visit.who.token, visit.form.key and f"{visit.form.key}-team")
-    root = given.get("root_name") or ROOT
+    root = arguments.get("root_name") or ROOT
     try:
         document = template.document(root)
-        done = await declared_files.apply(visit.site.app, who, made["id"], document, dry_run=False)
+        done = await declared_files.apply(
+            visit.site.app, who, company["id"], document, dry_run=False
+        )
     except RemitError as error:
-        return Done(where, f"{made['name']} is there, without its team: {error.sentence}")
-    return Done(where, f"{made['name']} is there, with {done['created']} agents below {root}.")
+        return Done(where, f"{company['name']} is there, without its team: {error.sentence}")
+    return Done(where, f"{company['name']} is there, with {done['created']} agents below {root}.")

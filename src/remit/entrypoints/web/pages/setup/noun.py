@@ -98,13 +98,13 @@ class Noun:
         return self.save is not None and visit.decides and bool(allowed)
 
     def routes(self, site: Site) -> list[Route]:
-        found = [
+        routes = [
             site.page(self.path, self.shown()),
             site.action(f"{self.path}/do", self.acted, self.shown()),
         ]
         if self.save is not None:
-            found += site.form(f"{self.path}/new", self.form(), self.made)
-        return found
+            routes += site.form(f"{self.path}/new", self.form(), self.made)
+        return routes
 
     def shown(self, tried: tuple[str, Tried] | None = None) -> Show:
         async def show(visit: Visit) -> Page:
@@ -125,15 +125,17 @@ class Noun:
             def load(visit: Visit) -> Page:
                 assert self.fields is not None
                 fields = self.fields(visit)
-                wanted = {one.picks for one in fields if one.picks} & pickers.KINDS.keys()
+                wanted = {
+                    setting.picks for setting in fields if setting.picks
+                } & pickers.KINDS.keys()
                 problem = visit.problem
                 return visit.show(
                     "setup/new.html",
                     noun=self,
                     fields=fields,
                     typed={
-                        one.name: visit.form.text(one.name) or visit.argument(one.key)
-                        for one in fields
+                        setting.name: visit.form.text(setting.name) or visit.argument(setting.key)
+                        for setting in fields
                     },
                     wrong={} if problem is None else settings_form.problems(problem.details),
                     picks=pickers.of(visit, *sorted(wanted)) if wanted else {},
@@ -147,13 +149,13 @@ class Noun:
 
     async def made(self, visit: Visit) -> Done | Page:
         assert self.save is not None
-        given = settings_form.read_call(
+        arguments = settings_form.read_call(
             await visit.look(lambda visit: list(self.fields(visit) if self.fields else ())),
             visit.form,
         )
         if visit.form.text("step") == "test" and self.test is not None:
-            return await _page(self.form(await self.test(visit, given)), visit)
-        answer = await self.save(visit, given)
+            return await _page(self.form(await self.test(visit, arguments)), visit)
+        answer = await self.save(visit, arguments)
         return answer if isinstance(answer, Page) else Done(visit.link(self.path), answer)
 
     async def acted(self, visit: Visit) -> Done | Page:
@@ -173,7 +175,7 @@ def in_company(visit: Visit) -> dict[str, Any]:
 
 def rows_of(verb: Verb[..., Any], row: Callable[[Any], Row]) -> Callable[[Visit], list[Row]]:
     """Return a query for rows, from a verb that lists."""
-    return lambda visit: [row(one) for one in visit.ask(verb, **in_company(visit), limit=MOST)]
+    return lambda visit: [row(entry) for entry in visit.ask(verb, **in_company(visit), limit=MOST)]
 
 
 def fields_of(verb: Verb[..., Any], **how: Any) -> Callable[[Visit], Sequence[Setting]]:
@@ -181,30 +183,30 @@ def fields_of(verb: Verb[..., Any], **how: Any) -> Callable[[Visit], Sequence[Se
     return lambda _: settings_form.of_verb(verb, **how)
 
 
-def saves(verb: Verb[..., Any], said: str) -> Callable[[Visit, Given], Awaitable[str]]:
+def saves(verb: Verb[..., Any], message: str) -> Callable[[Visit, Given], Awaitable[str]]:
     """Return a save function that calls a verb; its message formats the verb's answer."""
 
-    async def save(visit: Visit, given: Given) -> str:
-        return said.format(**await visit.do(verb, **in_company(visit), **given))
+    async def save(visit: Visit, arguments: Given) -> str:
+        return message.format(**await visit.do(verb, **in_company(visit), **arguments))
 
     return save
 
 
-def does(verb: Verb[..., Any], called: str, said: str) -> Callable[[Visit, str], Awaitable[str]]:
+def does(verb: Verb[..., Any], called: str, message: str) -> Callable[[Visit, str], Awaitable[str]]:
     """Return an action that calls a verb, with the thing as the parameter `called`."""
 
     async def do(visit: Visit, which: str) -> str:
         here = in_company(visit) if "company" in verb.fields else {}
         await visit.do(verb, **here, **{called: which})
-        return said
+        return message
 
     return do
 
 
 async def _page(show: Show, visit: Visit) -> Page:
-    found = show(visit)
-    assert not isinstance(found, Page)
-    page = await found  # type: ignore[misc]
+    coroutine = show(visit)
+    assert not isinstance(coroutine, Page)
+    page = await coroutine  # type: ignore[misc]
     assert isinstance(page, Page)
     return page
 
@@ -212,5 +214,5 @@ async def _page(show: Show, visit: Visit) -> Page:
 def chosen_kind(visit: Visit, noun: Noun) -> str:
     """Return the kind in the form or the address if it exists, else the first one."""
     known = [] if noun.kinds is None else [name for name, _ in noun.kinds(visit)]
-    asked = visit.form.text("kind") or visit.argument("kind")
-    return asked if asked in known else (known[0] if known else "")
+    wanted = visit.form.text("kind") or visit.argument("kind")
+    return wanted if wanted in known else (known[0] if known else "")

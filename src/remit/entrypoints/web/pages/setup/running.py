@@ -41,17 +41,17 @@ def _adapter_rows(visit: Visit) -> list[Row]:
 
 async def _installed(visit: Visit, _: list[Row]) -> list[Row]:
     usual = visit.site.app.gate.usable_adapter
-    found = await threads.CHECKS.run(registry.all)
+    adapters = await threads.CHECKS.run(registry.all)
     rows = [
         Row(
-            one.type,
-            one.type,
-            (one.summary,),
-            _default(one.type) if one.type == usual else None,
-            link=visit.link("/hire", adapter=one.type),
-            acts=("test", "try") if "model" in one.Config.model_fields else ("test",),
+            adapter.type,
+            adapter.type,
+            (adapter.summary,),
+            _default(adapter.type) if adapter.type == usual else None,
+            link=visit.link("/hire", adapter=adapter.type),
+            acts=("test", "try") if "model" in adapter.Config.model_fields else ("test",),
         )
-        for one in found
+        for adapter in adapters
     ]
     return rows + [
         Row(name, name, ("plugin",), ("bad", "broken"), why, acts=())
@@ -73,13 +73,13 @@ async def _try_model(visit: Visit, adapter: str) -> Tried:
 
 
 async def _tried_adapter(visit: Visit, adapter: str, *, try_out: bool) -> Tried:
-    found, tried = await adapter_trial.tried(
+    check, tried = await adapter_trial.tried(
         visit.site.app, visit.who, visit.company_id, adapter, None, try_out=try_out
     )
-    facts = [f"{name}: {value}" for name, value in found.facts.items() if value is not None]
+    facts = [f"{name}: {value}" for name, value in check.facts.items() if value is not None]
     if tried is not None:
         return Tried(bool(tried.ok), f"{adapter}: {tried.sentence}", tried.next_step, facts)
-    return Tried(found.usable, f"{adapter}: {found.sentence}", found.next_step, facts)
+    return Tried(check.usable, f"{adapter}: {check.sentence}", check.next_step, facts)
 
 
 ADAPTERS = Noun(
@@ -99,20 +99,22 @@ ADAPTERS = Noun(
 
 
 def _schedule_rows(visit: Visit) -> list[Row]:
-    found = visit.ask(schedules.listing, **in_company(visit), limit=MOST)
-    names = common_queries.names(visit, (one["agent_id"] for one in found))
+    rows = visit.ask(schedules.listing, **in_company(visit), limit=MOST)
+    names = common_queries.names(visit, (schedule["agent_id"] for schedule in rows))
     return [
         Row(
-            one["id"],
-            one["subject"] or one["body"][:60],
+            schedule["id"],
+            schedule["subject"] or schedule["body"][:60],
             (
-                names[one["agent_id"]],
-                _to(one["to"], one["agent_id"], names),
-                cron_words.told(one["cron"], one["timezone"]) if one["cron"] else "once",
-                _moment(one["next_at"]),
+                names[schedule["agent_id"]],
+                _to(schedule["to"], schedule["agent_id"], names),
+                cron_words.told(schedule["cron"], schedule["timezone"])
+                if schedule["cron"]
+                else "once",
+                _moment(schedule["next_at"]),
             ),
         )
-        for one in found
+        for schedule in rows
     ]
 
 
@@ -127,14 +129,14 @@ def _moment(text: str | None) -> str:
     return "never" if text is None else words.time(text)
 
 
-async def _test_schedule(visit: Visit, given: Given) -> Tried:
-    found = await visit.do(schedules.preview, **in_company(visit), **given)
-    return Tried(True, f"It would be sent next at {_readable(found['next_at'])}.")
+async def _test_schedule(visit: Visit, arguments: Given) -> Tried:
+    preview = await visit.do(schedules.preview, **in_company(visit), **arguments)
+    return Tried(True, f"It would be sent next at {_readable(preview['next_at'])}.")
 
 
-async def _save_schedule(visit: Visit, given: Given) -> str:
-    made = await visit.do(schedules.add, **in_company(visit), **given)
-    return f"It is sent next at {_readable(made['next_at'])}."
+async def _save_schedule(visit: Visit, arguments: Given) -> str:
+    schedule = await visit.do(schedules.add, **in_company(visit), **arguments)
+    return f"It is sent next at {_readable(schedule['next_at'])}."
 
 
 def _readable(moment: str) -> str:
@@ -175,24 +177,24 @@ SCHEDULES = Noun(
 
 
 def _budget_rows(visit: Visit) -> list[Row]:
-    found = visit.ask(budgets.listing, **in_company(visit), limit=_ALL)
+    rows = visit.ask(budgets.listing, **in_company(visit), limit=_ALL)
     return [
         Row(
-            one["agent_id"],
-            one["name"],
+            budget["agent_id"],
+            budget["name"],
             (
-                words.micros(_spent(one["money"])),
-                _dollars(one["money"]["limit"]),
-                words.micros(one["money"]["reserved"] + one["money"]["set_aside"] or None),
-                words.micros(one["money"]["left"]),
-                _tokens(one["tokens"]["limit"]),
-                words.count(one["tokens"]["left"]),
+                words.micros(_spent(budget["money"])),
+                _dollars(budget["money"]["limit"]),
+                words.micros(budget["money"]["reserved"] + budget["money"]["set_aside"] or None),
+                words.micros(budget["money"]["left"]),
+                _tokens(budget["tokens"]["limit"]),
+                words.count(budget["tokens"]["left"]),
             ),
-            ("bad", "used up") if _used_up(one) else None,
-            link=f"/agents/{one['agent_id']}",
-            change=visit.link("/setup/budgets/new", agent=one["name"]),
+            ("bad", "used up") if _used_up(budget) else None,
+            link=f"/agents/{budget['agent_id']}",
+            change=visit.link("/setup/budgets/new", agent=budget["name"]),
         )
-        for one in sorted(found, key=_by_need)
+        for budget in sorted(rows, key=_by_need)
     ]
 
 
@@ -202,14 +204,14 @@ def _spent(side: Mapping[str, Any]) -> int:
     return int(side["spent_by_itself"] if side["limit"] is None else side["spent"])
 
 
-def _used_up(one: Mapping[str, Any]) -> bool:
-    return 0 in (one["money"]["left"], one["tokens"]["left"])
+def _used_up(budget: Mapping[str, Any]) -> bool:
+    return 0 in (budget["money"]["left"], budget["tokens"]["left"])
 
 
-def _by_need(one: Mapping[str, Any]) -> tuple[bool, bool, int]:
+def _by_need(budget: Mapping[str, Any]) -> tuple[bool, bool, int]:
     """Sort key: used-up budgets, other budgets, then spending without a budget."""
-    limited = (one["money"]["limit"], one["tokens"]["limit"]) != (None, None)
-    return not _used_up(one), not limited, -_spent(one["money"])
+    limited = (budget["money"]["limit"], budget["tokens"]["limit"]) != (None, None)
+    return not _used_up(budget), not limited, -_spent(budget["money"])
 
 
 #: "Set aside": for budgets below this one, and for outcomes that were handed over.
@@ -236,26 +238,26 @@ def _budget_fields(_: Visit) -> list[Setting]:
 
 async def _agent(visit: Visit, name: str) -> str:
     """Resolve an agent's name in this company; another company may have the name, too."""
-    found = await visit.do(agents.listing, **in_company(visit), limit=_ALL)
-    for one in found:
-        if name.lower() in (one["name"].lower(), one["id"]):
-            return str(one["id"])
+    rows = await visit.do(agents.listing, **in_company(visit), limit=_ALL)
+    for agent in rows:
+        if name.lower() in (agent["name"].lower(), agent["id"]):
+            return str(agent["id"])
     raise settings_form.wrong("agent", "is no agent of this company")
 
 
-async def _save_budget(visit: Visit, given: Given) -> str:
+async def _save_budget(visit: Visit, arguments: Given) -> str:
     changes: dict[str, int | None] = {}
-    if "dollars" in given:
-        cents = settings_form.number_or_none(given["dollars"], "dollars")
+    if "dollars" in arguments:
+        cents = settings_form.number_or_none(arguments["dollars"], "dollars")
         changes["budgetMonthlyCents"] = None if cents is None else round(cents * 100)
-    if "tokens" in given:
-        tokens = settings_form.number_or_none(given["tokens"], "tokens")
+    if "tokens" in arguments:
+        tokens = settings_form.number_or_none(arguments["tokens"], "tokens")
         changes["budgetMonthlyTokens"] = None if tokens is None else int(tokens)
     if not changes:
         raise BadInput("There is nothing to save.", "Give dollars or tokens; none for no limit.")
-    agent = await _agent(visit, given["agent"])
+    agent = await _agent(visit, arguments["agent"])
     await visit.do(configuration.change, agent=agent, changes=changes)
-    return f"The budget of {given['agent']} is saved."
+    return f"The budget of {arguments['agent']} is saved."
 
 
 BUDGETS = Noun(
@@ -278,22 +280,22 @@ BUDGETS = Noun(
 
 
 def _job_rows(visit: Visit) -> list[Row]:
-    found = visit.ask(jobs.listing, **in_company(visit), limit=50)
-    names = common_queries.names(visit, (one["agent_id"] for one in found))
+    rows = visit.ask(jobs.listing, **in_company(visit), limit=50)
+    names = common_queries.names(visit, (job["agent_id"] for job in rows))
     return [
         Row(
-            one["id"],
-            names[one["agent_id"]],
+            job["id"],
+            names[job["agent_id"]],
             (
-                one["adapter_type"],
-                _moment(one["created_at"]),
-                one["waits_for"] or one["error"] or "",
+                job["adapter_type"],
+                _moment(job["created_at"]),
+                job["waits_for"] or job["error"] or "",
             ),
-            (_JOB_STATES.get(one["status"], "idle"), one["status"]),
-            link=f"/inbox/{one['message_id']}",
-            acts=() if one["completed_at"] else ("cancel",),
+            (_JOB_STATES.get(job["status"], "idle"), job["status"]),
+            link=f"/inbox/{job['message_id']}",
+            acts=() if job["completed_at"] else ("cancel",),
         )
-        for one in found
+        for job in rows
     ]
 
 
@@ -319,15 +321,15 @@ JOBS = Noun(
 
 
 def _key_rows(visit: Visit) -> list[Row]:
-    found = []
+    rows = []
     for agent in visit.ask(agents.keyed, **in_company(visit)):
         name, label = agent["id"], agent["name"]
-        for one in visit.ask(agents.keys, agent=name):
-            if one["revoked_at"] is None:
-                until = _moment(one["expires_at"]) if one["expires_at"] else "never"
-                facts = (one["name"], _moment(one["created_at"]), until)
-                found.append(Row(f"{name}/{one['id']}", label, facts, link=f"/agents/{name}"))
-    return found
+        for key in visit.ask(agents.keys, agent=name):
+            if key["revoked_at"] is None:
+                until = _moment(key["expires_at"]) if key["expires_at"] else "never"
+                facts = (key["name"], _moment(key["created_at"]), until)
+                rows.append(Row(f"{name}/{key['id']}", label, facts, link=f"/agents/{name}"))
+    return rows
 
 
 def _key_fields(_: Visit) -> list[Setting]:
@@ -338,17 +340,17 @@ def _key_fields(_: Visit) -> list[Setting]:
     ]
 
 
-async def _save_key(visit: Visit, given: Given) -> Page:
-    until = None if "expires_at" not in given else from_iso(given["expires_at"])
-    agent = await _agent(visit, given["agent"])
-    made = await visit.do(
-        agents.create_key, agent=agent, label=given.get("label", ""), expires_at=until
+async def _save_key(visit: Visit, arguments: Given) -> Page:
+    until = None if "expires_at" not in arguments else from_iso(arguments["expires_at"])
+    agent = await _agent(visit, arguments["agent"])
+    key = await visit.do(
+        agents.create_key, agent=agent, label=arguments.get("label", ""), expires_at=until
     )
     return visit.show(
         "setup/shown_once.html",
         noun=KEYS,
-        said=f"A key of {given['agent']}",
-        token=made["token"],
+        said=f"A key of {arguments['agent']}",
+        token=key["token"],
         about="It acts as the agent, over MCP and HTTP, until it is revoked.",
     )
 
