@@ -68,12 +68,12 @@ class Backups:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         url, target = self._settings.database_url, self.folder / name
         try:
-            found = await threads.alone(backup.create, url, lambda: self._blobs, target)
+            contents = await threads.alone(backup.create, url, lambda: self._blobs, target)
         except RemitError as error:
             self.problem = f"{error.sentence} {error.step}"
             raise
         await threads.alone(target.chmod, 0o600)
-        return {"name": name, "writing": False, **asdict(found)}
+        return {"name": name, "writing": False, **asdict(contents)}
 
     async def listing(self, caller: Caller) -> list[Answer]:
         """List the backups for an operator, newest first, with one that is being written."""
@@ -82,10 +82,10 @@ class Backups:
 
     async def shown(self) -> list[Answer]:
         """List the backups for a caller who was authorised before."""
-        found = await self._found()
+        backups = await self._found()
         if self._writing is not None and not self._writing[1].done():
-            found.insert(0, {"name": self._writing[0], "bytes": None, "created_at": None})
-        return found
+            backups.insert(0, {"name": self._writing[0], "bytes": None, "created_at": None})
+        return backups
 
     async def count(self) -> int:
         """Count the backups, for a page that shows the number to operators only."""
@@ -109,14 +109,14 @@ class Backups:
 
     async def _named(self, caller: Caller, name: str) -> Path:
         await self._gate(caller, instance.may_operate, what="backups")
-        for one in await self._found():
-            if one["name"] == name:
-                return self.folder / str(one["name"])
+        for backup in await self._found():
+            if backup["name"] == name:
+                return self.folder / str(backup["name"])
         raise NotFound("There is no such backup here.", "See the list of backups.")
 
 
 def _listed(folder: Path) -> list[Answer]:
-    found: list[Answer] = []
+    backups: list[Answer] = []
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if not (entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX)):
@@ -124,6 +124,8 @@ def _listed(folder: Path) -> list[Answer]:
             with contextlib.suppress(FileNotFoundError):
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
-                    made = to_iso(status.st_mtime_ns // 1000)
-                    found.append({"name": entry.name, "bytes": status.st_size, "created_at": made})
-    return sorted(found, key=lambda one: str(one["name"]), reverse=True)
+                    created_at = to_iso(status.st_mtime_ns // 1000)
+                    backups.append(
+                        {"name": entry.name, "bytes": status.st_size, "created_at": created_at}
+                    )
+    return sorted(backups, key=lambda backup: str(backup["name"]), reverse=True)

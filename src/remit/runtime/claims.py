@@ -62,7 +62,7 @@ class Claims(Loop[W], Generic[W, F]):
         """Query the rows that are ready."""
 
     @abstractmethod
-    async def _take(self, found: F) -> int:
+    async def _take(self, rows: F) -> int:
         """Claim as many of the found rows as possible; returns their number."""
 
     @abstractmethod
@@ -81,22 +81,22 @@ class Claims(Loop[W], Generic[W, F]):
 
     async def _dispatch(self) -> tuple[int, Micros | None]:
         """Claim the ready rows; returns their number, and when the next row is due."""
-        found, due = await self._ask(lambda ask: (self._found(ask), ask(self._claiming.next_due)))
-        return await self._take(found), due
+        rows, due = await self._ask(lambda ask: (self._found(ask), ask(self._claiming.next_due)))
+        return await self._take(rows), due
 
     async def _claim(self, item: str, about: W) -> bool:
         if self._stopping:
             return False
-        asked = {self._noun: item, "worker": self._name, "lease": self._lease}
-        claimed = await self._do(self._claiming.claim, **asked)
+        arguments = {self._noun: item, "worker": self._name, "lease": self._lease}
+        claimed = await self._do(self._claiming.claim, **arguments)
         if claimed is not None:
             held = (item, claimed["epoch"])
             self._begin(held, about, self._work(held, claimed))
         return claimed is not None
 
     async def _held_elsewhere(self) -> dict[Held, Micros]:
-        found: dict[Held, Micros] = await self._do(self._claiming.held)
-        return {one: until for one, until in found.items() if one not in self._tasks}
+        leases: dict[Held, Micros] = await self._do(self._claiming.held)
+        return {held: until for held, until in leases.items() if held not in self._tasks}
 
     async def _take_over_from(self, held: Held, until: Micros) -> None:
         item, epoch = held

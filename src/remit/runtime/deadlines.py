@@ -114,4 +114,4 @@ def _doing() -> str:
     """The top of the main thread's stack: places in the code, no data."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     places = traceback.extract_stack(frame)[-4:] if frame is not None else []
-    return " > ".join(f"{one.name} ({one.filename}:{one.lineno})" for one in places)
+    return " > ".join(f"{place.name} ({place.filename}:{place.lineno})" for place in places)

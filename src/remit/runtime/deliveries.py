@@ -65,8 +65,8 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
 
     def _ready(self, ask: Ask) -> Waiting:
         """Query the deliveries that are ready, each with its sender."""
-        found: Waiting = ask(self._verbs.ready)
-        return found
+        waiting: Waiting = ask(self._verbs.ready)
+        return waiting
 
     @abstractmethod
     async def _attempt(self, claimed: Any) -> dict[str, Any] | None:
@@ -90,8 +90,8 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
         silent = () if self.watched else ask(self._verbs.expired)
         return silent, self._ready(ask) if self.busy < self._at_once else ()
 
-    async def _take(self, found: tuple[Sequence[Held], Waiting]) -> int:
-        silent, ready = found
+    async def _take(self, rows: tuple[Sequence[Held], Waiting]) -> int:
+        silent, ready = rows
         if silent:
             await self._take_over(silent)
             ready = await self._ask(self._ready)

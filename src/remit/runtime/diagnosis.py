@@ -37,7 +37,7 @@ Check = Callable[[Settings], Iterator[Finding]]
 
 def look(settings: Settings, checks: tuple[Check, ...] | None = None) -> list[Finding]:
     """Run all checks on this machine; takes seconds, because programs are started."""
-    return [one for check in checks or CHECKS for one in guarded(check, settings)]
+    return [finding for check in checks or CHECKS for finding in guarded(check, settings)]
 
 
 def guarded(check: Check, settings: Settings) -> Iterator[Finding]:
@@ -105,12 +105,12 @@ def _database(settings: Settings) -> Iterator[Finding]:
     if is_sqlite(settings.database_url) and not sqlite_path(settings.database_url).exists():
         yield Finding("database", "warn", "there is none yet", "`remit up` makes it.")
         return
-    found = _schema(settings)
-    refuse_unknown(found)
-    if found == HEAD:
-        yield Finding("database", "ok", f"reachable, schema {found}")
+    schema = _schema(settings)
+    refuse_unknown(schema)
+    if schema == HEAD:
+        yield Finding("database", "ok", f"reachable, schema {schema}")
     else:
-        state = f"schema {found or 'missing'}, this program has {HEAD}"
+        state = f"schema {schema or 'missing'}, this program has {HEAD}"
         yield Finding("database", "warn", state, "`remit up` brings it up to date.")
 
 
@@ -157,11 +157,11 @@ def forges(settings: Settings) -> Iterator[Finding]:
     try:
         blobs = open_blobs(settings.blob_url, settings.run_folder)
         gate = Gate(database, clock, Ids(clock), blobs)
-        asked = Forges(Vault(gate, settings.secrets).value).each(gate)
-        for repo, problem in asyncio.run(asked):
-            said = problem or f"{repo.forge} knows the token"
+        problems = Forges(Vault(gate, settings.secrets).value).each(gate)
+        for repo, problem in asyncio.run(problems):
+            sentence = problem or f"{repo.forge} knows the token"
             step = "See to the address and the token of the repository." if problem else ""
-            yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", said, step)
+            yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", sentence, step)
     finally:
         database.close()
 
@@ -170,19 +170,19 @@ def sandbox(_: Settings) -> Iterator[Finding]:
     """Try the sandbox for programs of runs on this machine, and report its gaps."""
     from remit.runtime.sandbox import sandbox_policy
 
-    found = sandbox_policy.look()
-    if not found.usable:
+    trial = sandbox_policy.look()
+    if not trial.usable:
         yield Finding(
             "sandbox",
             "warn",
-            f"{found.reason}; programs of agents are refused, except with full_access",
+            f"{trial.reason}; programs of agents are refused, except with full_access",
             "Install bubblewrap.",
         )
         return
-    yield Finding("sandbox", "ok", f"{found.name} holds the programs of runs")
-    for held in found.enforced:
+    yield Finding("sandbox", "ok", f"{trial.name} holds the programs of runs")
+    for held in trial.enforced:
         yield Finding("sandbox holds", "ok", held)
-    for free in found.not_enforced:
+    for free in trial.not_enforced:
         yield Finding("sandbox does not hold", "warn", free, _ABOUT_THE_REST)
 
 
@@ -191,9 +191,9 @@ def adapters(_: Settings) -> Iterator[Finding]:
     from remit.adapters import registry
 
     for type_ in registry.types():
-        found = registry.check(type_)
-        state = "ok" if found.usable else "warn"
-        yield Finding(f"adapter {type_}", state, found.sentence, found.next_step)
+        readiness = registry.check(type_)
+        state = "ok" if readiness.usable else "warn"
+        yield Finding(f"adapter {type_}", state, readiness.sentence, readiness.next_step)
     for name, reason in registry.problems().items():
         yield Finding(f"adapter plugin {name}", "warn", reason, "Look at the plugin.")
 

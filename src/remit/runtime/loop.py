@@ -155,9 +155,9 @@ class Loop(ABC, Generic[W]):
     def _seconds_until(self, due: Micros) -> float:
         return (due - self._gate.clock.now()) / SECOND
 
-    async def _do(self, verb: Verb[P, T], *args: P.args, **given: P.kwargs) -> T:
+    async def _do(self, verb: Verb[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a verb as the system."""
-        return await self._gate(as_system(), verb, *args, **given)
+        return await self._gate(as_system(), verb, *args, **kwargs)
 
     async def _ask(self, questions: Callable[[Ask], T]) -> T:
         """Run several queries in one transaction, which costs little more than one query."""
@@ -216,9 +216,9 @@ class Loop(ABC, Generic[W]):
             version = self._gate.version()
             if version is None or version != seen:
                 held, seen = await others(), version
-            for one in silence.of(held, time.monotonic()):
+            for key in silence.of(held, time.monotonic()):
                 with contextlib.suppress(Conflict):  # it was renewed meanwhile
-                    await take_over(one, held[one])
+                    await take_over(key, held[key])
 
         self._every(self._longest, watch)
 

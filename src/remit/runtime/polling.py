@@ -40,9 +40,9 @@ class Polling(Claims[str, list[str]]):
         ready: list[str] = ask(self._verbs.ready)
         return ready
 
-    async def _take(self, found: list[str]) -> int:
+    async def _take(self, rows: list[str]) -> int:
         begun = 0
-        for item in found:
+        for item in rows:
             room = self.at_once is None or self.busy < self.at_once
             if item not in self._held.values() and room:
                 begun += await uninterrupted(self._claim(item, item))

@@ -11,14 +11,19 @@ PAGE = 500
 
 
 def each(
-    tx: Transaction, statement: Statement[T], *, page: int = PAGE, key: str = "id", **asked: Any
+    tx: Transaction,
+    statement: Statement[T],
+    *,
+    page: int = PAGE,
+    key: str = "id",
+    **parameters: Any,
 ) -> Iterator[T]:
     """Yield all rows that a paged statement finds after a key, or newest first `before` one; one
     page is in memory at a time."""
-    way = "before" if "before" in asked else "after"
-    asked.setdefault(way, "")
-    while rows := tx.all(statement, limit=page, **asked):
+    way = "before" if "before" in parameters else "after"
+    parameters.setdefault(way, "")
+    while rows := tx.all(statement, limit=page, **parameters):
         yield from rows
         if len(rows) < page:
             return
-        asked[way] = getattr(rows[-1], key)
+        parameters[way] = getattr(rows[-1], key)

@@ -78,12 +78,12 @@ class StatusQueue(LeasedQueue[T]):
         why: str = "ended_why",
         resets: tuple[str, ...] = (),
         unless: ColumnElement[bool] | None = None,
-        made: ColumnElement[Any] | None = None,
+        created: ColumnElement[Any] | None = None,
         **claims: Any,
     ) -> None:
         """`held` is the status of a claimed row; the others name columns: the time when a row is
         due, the number of claims, the reason of its end, and the columns that the end of a lease
-        clears. A row for which `unless` holds is not claimed. With `made`, the time of a row's
+        clears. A row for which `unless` holds is not claimed. With `created`, the time of a row's
         creation, a clock that was set back delays no row: one that was due at its creation is due,
         and so is a failed one whose next attempt is farther away than the longest pause."""
         table = STORED[value]
@@ -94,10 +94,12 @@ class StatusQueue(LeasedQueue[T]):
         self.unfinished = status.in_([literal_column("'queued'"), literal_column(f"'{held}'")])
         self.is_due = when <= bind("now")
         #: Longest pause after a failure; None if there is no limit.
-        self.longest_pause = None if made is None else LONGEST_PAUSE
-        if made is not None:
+        self.longest_pause = None if created is None else LONGEST_PAUSE
+        if created is not None:
             too_far = when - literal_column(str(LONGEST_PAUSE)) > bind("now")
-            self.is_due = or_(self.is_due, when <= made, and_(table.c[why].is_not(None), too_far))
+            self.is_due = or_(
+                self.is_due, when <= created, and_(table.c[why].is_not(None), too_far)
+            )
         self.can_begin = and_(self.queued, self.is_due, *([] if unless is None else [~unless]))
         super().__init__(
             value,
@@ -136,8 +138,8 @@ class StatusQueue(LeasedQueue[T]):
         before = earlier.c[self.key.name] < self.key
         unfinished = earlier.c.status.in_([literal_column("'queued'"), literal_column("'leased'")])
         begun = [earlier.c[from_] <= bind("now")] if from_ else []
-        found = select(earlier.c[self.key.name]).where(*same, unfinished, before, *begun)
-        return ~found.exists()
+        query = select(earlier.c[self.key.name]).where(*same, unfinished, before, *begun)
+        return ~query.exists()
 
     def requeue(self, **values: Any) -> Statement[None]:
         """Requeue a row, by its holder."""

@@ -39,7 +39,7 @@ class Connector:
             key=await self._key(claimed),
             private=self.private,
             server=self.servers.get(kind),
-            commands=[(name, one.help) for name, one in COMMANDS.items()],
+            commands=[(name, command.help) for name, command in COMMANDS.items()],
         )
 
     async def probe(self, claimed: ConnectionShape) -> Check:

@@ -78,15 +78,15 @@ class IntakeLoop(Deliveries):
 
     async def _files(self, claimed: shapes.ClaimedIntakeShape) -> list[Taken]:
         """Store the files of a message; return each one, or the reason why it was left out."""
-        found: list[Taken] = []
-        for number, one in enumerate(claimed["document"]["files"]):
-            why = refusal(one["name"], one["media_type"], one["size"])
+        files: list[Taken] = []
+        for number, file in enumerate(claimed["document"]["files"]):
+            why = refusal(file["name"], file["media_type"], file["size"])
             if number >= MOST_INCOMING:
                 why = f"a message carries {MOST_INCOMING} files at most"
-            found.append(
-                {"name": one["name"], "why": why} if why else await self._fetch(claimed, one)
+            files.append(
+                {"name": file["name"], "why": why} if why else await self._fetch(claimed, file)
             )
-        return found
+        return files
 
     async def _fetch(
         self, claimed: shapes.ClaimedIntakeShape, file: shapes.IncomingFileShape

@@ -142,23 +142,23 @@ class Notifier(Deliveries):
         except RemitError as error:
             raise Undelivered(error.sentence) from error
         text = text_of(document)
-        given = [words[0], *(word.replace(notify_commands.TEXT, text) for word in words[1:])]
+        arguments = [words[0], *(word.replace(notify_commands.TEXT, text) for word in words[1:])]
         environment = {name: os.environ[name] for name in _PASSED if name in os.environ}
         try:
             both = asyncio.subprocess.STDOUT
-            told = json.dumps(document).encode()
-            process = await start_child(given, environment, stdin=told, stderr=both)
+            payload = json.dumps(document).encode()
+            process = await start_child(arguments, environment, stdin=payload, stderr=both)
         except (OSError, ValueError) as error:
             raise Undelivered(f"the command cannot be started ({error})") from error
         try:
             async with asyncio.timeout(COMMAND_SECONDS):
-                said, _ = await process.communicate()
+                output, _ = await process.communicate()
         except TimeoutError:
             raise Undelivered(f"the command took longer than {COMMAND_SECONDS:.0f} s") from None
         finally:
             await uninterrupted(end_child(process))
         if process.returncode:
-            last = said[-_LARGEST_OUTPUT:].decode(errors="replace").strip().splitlines()
+            last = output[-_LARGEST_OUTPUT:].decode(errors="replace").strip().splitlines()
             words_ = f": {last[-1].strip()}" if last else ""
             raise Undelivered(f"the command ended with {process.returncode}{words_}")
 

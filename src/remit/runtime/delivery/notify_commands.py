@@ -27,10 +27,10 @@ def read(file: Path) -> dict[str, str]:
     """Return the command of each user, by id; empty without a file. Raises `Unavailable`."""
     try:
         with file.open("rb") as stream:
-            found = os.fstat(stream.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise _not_believed(file, "belongs to somebody else")
-            if found.st_mode & 0o022:
+            if status.st_mode & 0o022:
                 raise _not_believed(file, "can be written by others")
             known = json.loads(stream.read(_LARGEST))
     except FileNotFoundError:
@@ -63,14 +63,14 @@ def write(file: Path, user: str, command: str | None) -> None:
 def words(command: str) -> list[str]:
     """Return the words of a command, which runs without a shell; refuses one that cannot run."""
     try:
-        found = shlex.split(command)
+        parts = shlex.split(command)
     except ValueError as error:
         raise BadInput(f"The command cannot be read: {error}.", "Check its quotes.") from None
-    if not found or TEXT in found[0]:
+    if not parts or TEXT in parts[0]:
         raise BadInput("The command is empty.", "Begin with a program.")
-    if shutil.which(found[0]) is None:
-        raise BadInput(f"There is no program {found[0]!r} here.", "Give its whole path.")
-    return found
+    if shutil.which(parts[0]) is None:
+        raise BadInput(f"There is no program {parts[0]!r} here.", "Give its whole path.")
+    return parts
 
 
 def _not_believed(file: Path, why: str) -> Unavailable:

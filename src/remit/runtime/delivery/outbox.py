@@ -134,12 +134,12 @@ class Posts(ToChannels[ClaimedPostShape]):
 
 def _read(blobs: BlobStore, files: Sequence[CarriedFileShape]) -> list[Attachment]:
     """Return the files of a message, in the versions that were sent."""
-    found = []
-    for one in files:
-        with blobs.open(one["id"], one["sha256"]) as stream:
-            content = stream.read(one["size"])
-        found.append(Attachment(*_named(one["description"], one["is_text"]), content))
-    return found
+    attachments = []
+    for file in files:
+        with blobs.open(file["id"], file["sha256"]) as stream:
+            content = stream.read(file["size"])
+        attachments.append(Attachment(*_named(file["description"], file["is_text"]), content))
+    return attachments
 
 
 def _named(description: str, is_text: bool) -> tuple[str, str]:

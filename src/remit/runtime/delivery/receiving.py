@@ -88,11 +88,13 @@ class Receivers(Polling):
         with self._alone(claimed, connection):
             async with aclosing(channel.receive(connection)) as coming:
                 # A message is stored before the channel resumes and acknowledges it to the server.
-                async for said in coming:
-                    kept = [one for one in map(intake.kept, said) if one is not None]
+                async for messages in coming:
+                    kept = [
+                        message for message in map(intake.kept, messages) if message is not None
+                    ]
                     for begin in range(0, len(kept), intake.MOST_STORED):
-                        some = kept[begin : begin + intake.MOST_STORED]
-                        await self._do(intake.store, binding=binding, epoch=epoch, said=some)
+                        batch = kept[begin : begin + intake.MOST_STORED]
+                        await self._do(intake.store, binding=binding, epoch=epoch, said=batch)
                         heard = clock()
                     if clock() - heard >= HEARD_SECONDS:
                         await self._do(receivers.heard, binding=binding, epoch=epoch)

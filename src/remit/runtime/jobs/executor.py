@@ -52,10 +52,10 @@ class Jobs(Claims[None, Found]):
             ask(job_queue.ready, limit=free, worker=self._name) if free > 0 else [],
         )
 
-    async def _take(self, found: Found) -> int:
-        lost, ready = found
-        for one in lost:
-            self._cancel(one)
+    async def _take(self, rows: Found) -> int:
+        lost, ready = rows
+        for held in lost:
+            self._cancel(held)
         begun = 0
         for job in ready:
             begun += await uninterrupted(self._claim(job, None))

@@ -64,7 +64,7 @@ async def recover(gate: Gate, root: Path, *, alone: bool) -> None:
     Beside other workers on the same database, their jobs are left to them and to their leases.
     """
     held = await gate(as_system(), job_queue.running)
-    living = set() if alone else {JobFolder(root, *one).name for one in held}
+    living = set() if alone else {JobFolder(root, *claim).name for claim in held}
     await threads.ENDINGS.run(end_leftovers_of_jobs, root, living)
     for job, epoch in held if alone else ():
         try:

@@ -104,16 +104,18 @@ class Repos:
         about = await self._gate(caller, proposals.for_clone, name=name, ref=ref)
         who = CommitIdentity.of(**about["identity"])
         own = await self._proposed(mirror, about["change"])
-        found, contents, where = await self._placed(mirror, ref, workspace, place, own=own, who=who)
+        revision, contents, where = await self._placed(
+            mirror, ref, workspace, place, own=own, who=who
+        )
         answer: Answer = {
             "name": repo.name,
             "path": str(where),
-            "ref": found.name,
-            "commit": found.commit,
+            "ref": revision.name,
+            "commit": revision.commit,
             "fetched_at": to_iso(mark.fetched_at),
         }
         if checks := check.read(repo.checks):
-            answer["checks"] = {one.name: one.command for one in checks}
+            answer["checks"] = {repo_check.name: repo_check.command for repo_check in checks}
         if problem is not None:
             old = max(self._clock.now() - mark.fetched_at, 0) // SECOND
             answer["note"] = f"This is from {old} seconds ago; the remote fails now: {problem}."
@@ -145,8 +147,8 @@ class Repos:
             except RemitError as error:
                 return f"origin is as it was: {words(error)}"
         if ended.code:
-            said = (ended.heard.text.strip().splitlines() or ["no reason"])[-1]
-            return f"origin is as it was: git says {said[:200]!r}"
+            complaint = (ended.heard.text.strip().splitlines() or ["no reason"])[-1]
+            return f"origin is as it was: git says {complaint[:200]!r}"
         return problem or ""
 
     @asynccontextmanager
@@ -214,9 +216,9 @@ class Repos:
             "head": head,
         }
 
-    async def try_out(self, caller: Caller, *, company: str | None, **asked: Any) -> Answer:
+    async def try_out(self, caller: Caller, *, company: str | None, **spec: Any) -> Answer:
         """Check that the remote and the forge of a repository answer, before it is added."""
-        new = await self._gate(caller, repos.try_out, company=company, asked=asked)
+        new = await self._gate(caller, repos.try_out, company=company, asked=spec)
         mirror = self._mirror(new)
         try:
             async with self._fetches, self.opened(mirror.repo) as credentials:
@@ -356,18 +358,18 @@ class Repos:
         ref: str | None,
         workspace: str,
         place: str | None,
-        **given: Any,
+        **options: Any,
     ) -> tuple[Found, Contents, Path]:
         """Place a clone in the workspace; rebuild the mirror first if it turns out to be broken."""
         try:
-            return await self._place(mirror, ref, workspace, place, **given)
+            return await self._place(mirror, ref, workspace, place, **options)
         except git.GitFailed:
             async with self._fetches:
                 sound = await mirror.is_sound()
         if sound:
             # Another process may have replaced the mirror during the check.
             try:
-                return await self._place(mirror, ref, workspace, place, **given)
+                return await self._place(mirror, ref, workspace, place, **options)
             except git.GitFailed as error:
                 raise Unavailable(f"It cannot be copied: {error.said}.") from error
         try:
@@ -375,7 +377,7 @@ class Repos:
                 await mirror.make_again(credentials)
         except RemitError as error:
             raise _unreachable(mirror, error) from error
-        return await self._place(mirror, ref, workspace, place, **given)
+        return await self._place(mirror, ref, workspace, place, **options)
 
     async def _place(
         self,
@@ -387,15 +389,15 @@ class Repos:
         own: Found | None = None,
         who: CommitIdentity | None = None,
     ) -> tuple[Found, Contents, Path]:
-        found = own or await self._found(mirror, ref or mirror.repo.ref)
+        revision = own or await self._found(mirror, ref or mirror.repo.ref)
         async with self.staged() as stage:
             async with self._clones, mirror.in_use():
-                contents = await survey(mirror, found.commit)
-                await copy(mirror, found, stage, who)
+                contents = await survey(mirror, revision.commit)
+                await copy(mirror, revision, stage, who)
             where = await threads.FILES.run(
                 move_inside, workspace, place or mirror.repo.name, stage
             )
-            return found, contents, where
+            return revision, contents, where
 
     async def _found(self, mirror: Mirror, ref: str | None) -> Found:
         """Resolve a reference to a commit; an unknown one is fetched first."""

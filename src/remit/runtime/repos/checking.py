@@ -97,13 +97,15 @@ async def protect(mirror: Mirror, work: Path, change: Change, wanted: RepoCheck)
         (kept, ("checkout", "--quiet", change.base_commit, *listed)),
     ):
         if paths:
-            asked = "".join(f"{path}\0" for path in sorted(paths)).encode(errors="surrogateescape")
+            pathspecs = "".join(f"{path}\0" for path in sorted(paths)).encode(
+                errors="surrogateescape"
+            )
             literally = ("--literal-pathspecs", *command)
-            await mirror.look(*literally, at=work, stdin=asked, seconds=CHECK_SECONDS)
+            await mirror.look(*literally, at=work, stdin=pathspecs, seconds=CHECK_SECONDS)
     plainly.unlink()
 
 
 async def _paths(mirror: Mirror, commit: str) -> frozenset[str]:
     options = ("-r", "-z", "--name-only", "--full-tree", "--end-of-options")
-    said = await mirror.look("ls-tree", *options, commit, seconds=CHECK_SECONDS)
-    return frozenset(said.decode(errors="surrogateescape").split("\0")[:-1])
+    listing = await mirror.look("ls-tree", *options, commit, seconds=CHECK_SECONDS)
+    return frozenset(listing.decode(errors="surrogateescape").split("\0")[:-1])

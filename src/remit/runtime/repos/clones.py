@@ -45,14 +45,14 @@ async def resolve(mirror: Mirror, ref: str | None) -> Found:
         if ref.startswith(kind):
             short = ref.removeprefix(kind)
             break
-    said = await mirror.look(
+    listing = await mirror.look(
         "for-each-ref",
         "--format=%(refname)%09%(objectname)%09%(*objectname)",
         "--end-of-options",
         *(f"{kind}{short}" for kind in ("refs/heads/", "refs/tags/")),
     )
     known: dict[str, str] = {}
-    for line in said.decode(errors="replace").splitlines():
+    for line in listing.decode(errors="replace").splitlines():
         name, commit, peeled = line.split("\t")
         known[name] = peeled or commit
     for kind, branch in (("refs/heads/", True), ("refs/tags/", False)):
@@ -61,8 +61,8 @@ async def resolve(mirror: Mirror, ref: str | None) -> Found:
             return Found(short, known[whole], branch)
     if is_commit(ref):
         try:
-            found = await mirror.look("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-            return Found(ref, found.decode().strip(), branch=False)
+            output = await mirror.look("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+            return Found(ref, output.decode().strip(), branch=False)
         except git.GitFailed:
             pass
     raise NotFound(
@@ -128,7 +128,7 @@ async def survey(mirror: Mirror, commit: str) -> Contents:
 
 
 async def copy(
-    mirror: Mirror, found: Found, stage: Path, who: CommitIdentity | None = None
+    mirror: Mirror, revision: Found, stage: Path, who: CommitIdentity | None = None
 ) -> None:
     """Clone the mirror into an independent repository at `stage`, and check out the commit."""
     options = ("--quiet", "--no-checkout", "--no-hardlinks", "--template=", "--origin", "origin")
@@ -139,10 +139,10 @@ async def copy(
         await mirror.look("config", "user.name", who.name, at=stage)
         await mirror.look("config", "user.email", who.email, at=stage)
     checkout: tuple[str, ...]
-    if found.local is not None:
-        checkout = ("-B", found.local, found.commit)
-    elif found.branch:
-        checkout = ("-B", found.name, "--track", f"refs/remotes/origin/{found.name}")
+    if revision.local is not None:
+        checkout = ("-B", revision.local, revision.commit)
+    elif revision.branch:
+        checkout = ("-B", revision.name, "--track", f"refs/remotes/origin/{revision.name}")
     else:
-        checkout = ("--detach", found.commit)
+        checkout = ("--detach", revision.commit)
     await mirror.look("checkout", "--quiet", *checkout, at=stage, seconds=CLONE_SECONDS)

@@ -31,8 +31,8 @@ class Errands(Deliveries):
 
     def __init__(self, gate: Gate, repos: Repos, **more: Any) -> None:
         more = {"lease": errands.LEASE, "backoff": errands.BACKOFF, **more}
-        asked = {"at_once": self.at_once, "shortest": SHORTEST_SLEEP, **more}
-        super().__init__(gate, errands, "errand", **asked)
+        options = {"at_once": self.at_once, "shortest": SHORTEST_SLEEP, **more}
+        super().__init__(gate, errands, "errand", **options)
         self._repos = repos
 
     @abstractmethod
@@ -40,8 +40,8 @@ class Errands(Deliveries):
         """Do a claimed errand."""
 
     def _ready(self, ask: Ask) -> Waiting:
-        found: Waiting = ask(self.ready)
-        return found
+        waiting: Waiting = ask(self.ready)
+        return waiting
 
     async def _attempt(self, claimed: shapes.ClaimedErrandShape) -> dict[str, Any]:
         try:

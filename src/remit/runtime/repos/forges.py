@@ -63,19 +63,19 @@ class Forges:
 
     async def each(self, gate: Gate) -> list[tuple[Repo, str | None]]:
         """Return all repositories with a forge, each with its problem or None."""
-        found = await gate(as_system(), repos.forged)
-        return [(repo, await self.problem(repo)) for repo in found]
+        forged_repos = await gate(as_system(), repos.forged)
+        return [(repo, await self.problem(repo)) for repo in forged_repos]
 
     async def rung(self, gate: Gate, repo: str, headers: Mapping[str, str], body: bytes) -> None:
         """Handle a webhook: verify its signature, and make the watch of the repository due soon."""
-        found = await gate(as_system(), watches.hook, repo=repo)
-        if found is not None and signature(ForgeKind(found["forge"]), headers):
+        hook = await gate(as_system(), watches.hook, repo=repo)
+        if hook is not None and signature(ForgeKind(hook["forge"]), headers):
             try:
-                secret = (await self._secret_of(found["company"], found["hook"])).strip().encode()
+                secret = (await self._secret_of(hook["company"], hook["hook"])).strip().encode()
             except RemitError as error:  # not shown to the unauthenticated caller
                 log.warning("a webhook cannot be checked: %s", error.sentence)
                 secret = b""
-            if is_signed(ForgeKind(found["forge"]), secret, headers, body):
+            if is_signed(ForgeKind(hook["forge"]), secret, headers, body):
                 await gate(as_system(), watches.ring, repo=repo)
                 return
         raise Unauthenticated("It is not signed with the secret of a repository here.")
@@ -83,13 +83,13 @@ class Forges:
 
 def signature(kind: ForgeKind, headers: Mapping[str, str]) -> str:
     """Return the signature of a webhook, from the header of its forge; empty without one."""
-    said = {name.lower(): value for name, value in headers.items()}
+    fields = {name.lower(): value for name, value in headers.items()}
     if kind is ForgeKind.GITLAB:
-        return said.get("x-gitlab-token", "")
-    given = said.get("x-hub-signature-256", "").removeprefix("sha256=")
-    if kind is ForgeKind.GITEA and not given:
-        given = said.get("x-forgejo-signature") or said.get("x-gitea-signature", "")
-    return given
+        return fields.get("x-gitlab-token", "")
+    digest = fields.get("x-hub-signature-256", "").removeprefix("sha256=")
+    if kind is ForgeKind.GITEA and not digest:
+        digest = fields.get("x-forgejo-signature") or fields.get("x-gitea-signature", "")
+    return digest
 
 
 def is_signed(kind: ForgeKind, secret: bytes, headers: Mapping[str, str], body: bytes) -> bool:
@@ -118,26 +118,26 @@ async def ensure_request(forge: Forge, change: Change, identity: Mapping[str, An
     made_by = f"Proposed by {identity['agent']} of {identity['company']}"
     if identity.get("person"):
         made_by += f", for {identity['person']}"
-    said = without_orders(change.description)
-    body = f"{program_text.without(said)}\n\n---\n{made_by}, with Remit.\n\n{mark}"
+    description = without_orders(change.description)
+    body = f"{program_text.without(description)}\n\n---\n{made_by}, with Remit.\n\n{mark}"
     title = program_text.without(change.title)
-    found = await _found(forge, change, mark)
-    if found is None:
+    request = await _found(forge, change, mark)
+    if request is None:
         try:
-            found = await forge.open(change.remote_branch, change.target, title, body)
+            request = await forge.open(change.remote_branch, change.target, title, body)
         except ForgeFailed as failed:
             if failed.status not in _THERE_ALREADY:
                 raise
-            found = await _found(forge, change, mark)
-            if found is None:
+            request = await _found(forge, change, mark)
+            if request is None:
                 raise
-    elif found.state is RequestState.OPEN:
-        found = await forge.update(found.number, change.target, title, body)
-    if found.branch != change.remote_branch:
+    elif request.state is RequestState.OPEN:
+        request = await forge.update(request.number, change.target, title, body)
+    if request.branch != change.remote_branch:
         raise Undelivered("the forge answers with a request for another branch", for_good=True)
-    if found.state is RequestState.OPEN and found.head != change.head_commit:
+    if request.state is RequestState.OPEN and request.head != change.head_commit:
         raise Undelivered("the forge has not seen what was pushed yet")
-    return found
+    return request
 
 
 async def _found(forge: Forge, change: Change, mark: str) -> Request | None:
@@ -145,5 +145,7 @@ async def _found(forge: Forge, change: Change, mark: str) -> Request | None:
     if change.request_number is not None:
         return await forge.request(change.request_number)
     there = await forge.find(change.remote_branch)
-    ours = [one for one in there if one.state is RequestState.OPEN or mark in one.body]
+    ours = [
+        request for request in there if request.state is RequestState.OPEN or mark in request.body
+    ]
     return ours[0] if ours else None

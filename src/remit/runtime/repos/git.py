@@ -67,9 +67,9 @@ class GitFailed(RemitError):
     code = "git"
     status = 502
 
-    def __init__(self, said: str) -> None:
-        super().__init__(f"git: {said}")
-        self.said = said
+    def __init__(self, complaint: str) -> None:
+        super().__init__(f"git: {complaint}")
+        self.said = complaint
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ NOBODY = Credentials()
 
 
 def program() -> str:
-    found = shutil.which("git")
-    if found is None:
+    path = shutil.which("git")
+    if path is None:
         raise Unsupported("git is not installed where agents run.", "Install git there.")
-    return found
+    return path
 
 
 def environment(known_hosts: Path, credentials: Credentials = NOBODY) -> dict[str, str]:
@@ -217,16 +217,16 @@ def _failure(code: int, complaint: bytes, env: Mapping[str, str]) -> RemitError:
     lines = [line.strip() for line in text.replace("\r", "\n").split("\n")]
     kept = [line for line in lines if line and not line.startswith(("hint:", "Cloning into"))]
     fatal = [line for line in kept if line.startswith(("fatal:", "error:"))] or kept[-1:]
-    said = "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in fatal[:2])
-    printable = "".join(char if char.isprintable() else " " for char in said)
+    reason = "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in fatal[:2])
+    printable = "".join(char if char.isprintable() else " " for char in reason)
     return GitFailed(printable[:300] or f"it ended with {code}")
 
 
 async def _read_some(reader: asyncio.StreamReader) -> bytes:
-    said = b""
+    output = b""
     while piece := await reader.read(_PIECE):
-        said = (said + piece)[-_MOST_SAID:]
-    return said
+        output = (output + piece)[-_MOST_SAID:]
+    return output
 
 
 def _limited(argv: Sequence[str], most_memory: int | None = None) -> list[str]:

@@ -148,14 +148,14 @@ def _held(claimed: Claimed) -> Arguments:
 async def _request(forge: Forge, change: Change) -> Request:
     """Return the present request; refuse one that no longer matches the approved change."""
     assert change.request_number is not None
-    found = await forge.request(change.request_number)
-    assert found is not None, "nothing was known of it"
-    if found.state is RequestState.CLOSED:
+    request = await forge.request(change.request_number)
+    assert request is not None, "nothing was known of it"
+    if request.state is RequestState.CLOSED:
         raise CannotMerge("its request was closed at the forge")
-    about = (found.branch, found.head, found.target)
+    about = (request.branch, request.head, request.target)
     if about != (change.remote_branch, change.head_commit, change.target):
         raise CannotMerge("the branch, commit or target of its request is not the reviewed one")
-    return found
+    return request
 
 
 async def _tip(mirror: Mirror, branch: str) -> str:
@@ -183,10 +183,10 @@ async def _contains(mirror: Mirror, tip: str, commit: str) -> bool:
 async def _refuse_another_base(mirror: Mirror, change: Change, tip: str) -> None:
     """Refuse a merge whose base is not the one that was reviewed."""
     try:
-        found = await mirror.look("merge-base", "--all", tip, change.head_commit)
+        bases = await mirror.look("merge-base", "--all", tip, change.head_commit)
     except git.GitFailed:
-        found = b""
-    if found.decode().split() != [change.base_commit]:
+        bases = b""
+    if bases.decode().split() != [change.base_commit]:
         raise CannotMerge(
             f"its merge base with {change.target} is not the one that was reviewed",
             conflicts=True,
@@ -216,28 +216,28 @@ async def made(
         *("-c", f"author.name={who.name}", "-c", f"author.email={who.email}"),
         *("-c", f"committer.name={name}", "-c", f"committer.email={address}"),
     )
-    said = await mirror.look(
+    unsigned = await mirror.look(
         *(*names, "-c", "commit.gpgSign=false", "commit-tree", *parents, tree),
         stdin=message.encode(errors="replace"),
         seconds=SECONDS,
     )
-    commit = said.decode().strip()
+    commit = unsigned.decode().strip()
     if signer is None:
         return commit
     whole = signer.signed(await mirror.look("cat-file", "commit", commit))
-    said = await mirror.look("hash-object", "-t", "commit", "-w", "--stdin", stdin=whole)
-    return said.decode().strip()
+    signed = await mirror.look("hash-object", "-t", "commit", "-w", "--stdin", stdin=whole)
+    return signed.decode().strip()
 
 
 async def _tree(mirror: Mirror, tip: str, head: str) -> str:
     """Return the tree of the merge; refuse it on conflicts."""
     options = ("--write-tree", "--no-messages", "--name-only", "--end-of-options")
     try:
-        said = await mirror.look("merge-tree", *options, tip, head, seconds=SECONDS)
+        output = await mirror.look("merge-tree", *options, tip, head, seconds=SECONDS)
     except git.GitFailed as error:
         if error.said != _DISAGREE:
             raise
         raise CannotMerge(
             "it conflicts with newer commits of the branch", conflicts=True
         ) from error
-    return said.decode().split("\n", 1)[0].strip()
+    return output.decode().split("\n", 1)[0].strip()

@@ -65,8 +65,8 @@ class Mirror:
     def mark(self) -> Mark | None:
         """Read the mark; None without a mirror, or if it is of another repository of this name."""
         try:
-            found = json.loads((self.path / _MARK).read_text())
-            mark = Mark(str(found["repo"]), str(found["url"]), int(found["fetched_at"]))
+            fields = json.loads((self.path / _MARK).read_text())
+            mark = Mark(str(fields["repo"]), str(fields["url"]), int(fields["fetched_at"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return mark if (mark.repo, mark.url) == (self.repo.id, self.repo.url) else None
@@ -93,13 +93,13 @@ class Mirror:
     async def ask(self, credentials: git.Credentials) -> str | None:
         """Return the default branch of the remote, without fetching."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = _HEAD.match(await self._listed(credentials, "HEAD", "--symref"))
-        return found[1].decode(errors="replace") if found else None
+        match = _HEAD.match(await self._listed(credentials, "HEAD", "--symref"))
+        return match[1].decode(errors="replace") if match else None
 
     async def _listed(self, credentials: git.Credentials, ref: str, *options: str) -> bytes:
         """Return git's listing of a reference at the remote, which begins with its commit."""
-        asked = ("--quiet", *options, "--end-of-options", self.repo.url, ref)
-        return await self.look("ls-remote", *asked, at=self._folder, credentials=credentials)
+        arguments = ("--quiet", *options, "--end-of-options", self.repo.url, ref)
+        return await self.look("ls-remote", *arguments, at=self._folder, credentials=credentials)
 
     async def _answers(self, credentials: git.Credentials) -> bool:
         """Return whether the remote answers, so that a failed fetch is the fault of the mirror."""
@@ -180,8 +180,8 @@ class Mirror:
     # ── proposals of agents ─────────────────────────────────────────────────────────────────
 
     async def commit_of(self, ref: str) -> str | None:
-        said = await self.look("for-each-ref", "--format=%(objectname)", "--end-of-options", ref)
-        return said.decode().strip() or None
+        output = await self.look("for-each-ref", "--format=%(objectname)", "--end-of-options", ref)
+        return output.decode().strip() or None
 
     async def take(self, bundle: bytes, ref: str) -> None:
         """Fetch the commits of a stored bundle, under a reference that no other fetch touches."""
@@ -200,8 +200,8 @@ class Mirror:
 
     async def remote_commit(self, credentials: git.Credentials, branch: str) -> str | None:
         """Return the present commit of a branch at the remote."""
-        said = await self._listed(credentials, f"refs/heads/{branch}")
-        return said.decode(errors="replace").partition("\t")[0].strip() or None
+        listing = await self._listed(credentials, f"refs/heads/{branch}")
+        return listing.decode(errors="replace").partition("\t")[0].strip() or None
 
     async def move_branch(
         self, credentials: git.Credentials, commit: str, branch: str, expected: str

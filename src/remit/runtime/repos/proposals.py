@@ -182,10 +182,10 @@ class Proposals:
         self, quarantine: "Quarantine", workspace: Path, copy: Path, branch: str
     ) -> str:
         """Copy a branch of the clone into the quarantine; returns its commit."""
-        said = await _inside(
+        output = await _inside(
             workspace, copy, "rev-parse", "--verify", f"refs/heads/{branch}^{{commit}}"
         )
-        tip = said.decode(errors="replace").strip()
+        tip = output.decode(errors="replace").strip()
         if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", tip):
             raise BadInput(f"There is no branch {branch[:100]!r} there.", "Commit to it first.")
         if not await quarantine.has(tip):
@@ -273,11 +273,11 @@ class Quarantine:
 
     async def _listed(self, *arguments: str, **more: Any) -> bytes:
         """Run a listing with bounded memory and output: few objects can expand to endless files."""
-        found = bytearray()
+        listing = bytearray()
 
         def take(piece: bytes) -> None:
-            found.extend(piece)
-            if len(found) > _LONGEST_LIST:
+            listing.extend(piece)
+            if len(listing) > _LONGEST_LIST:
                 raise _too_many()
 
         try:
@@ -286,7 +286,7 @@ class Quarantine:
             raise TooLarge(
                 f"It touches more files than can be listed: {error.said}.", "Propose less at once."
             ) from error
-        return bytes(found)
+        return bytes(listing)
 
     async def has(self, commit: str) -> bool:
         try:
@@ -338,12 +338,12 @@ class Quarantine:
                 f"{self._mirror.repo.name} has no branch {target[:100]!r}.", "Name another target."
             ) from None
         try:
-            found = await self._look("merge-base", goal.decode().strip(), tip)
+            output = await self._look("merge-base", goal.decode().strip(), tip)
         except git.GitFailed:
             raise BadInput(
                 f"The branch has nothing in common with {target}.", "Begin it from a clone."
             ) from None
-        base = found.decode().strip()
+        base = output.decode().strip()
         if base == tip:
             raise BadInput(f"Everything on the branch is in {target} already.", "Commit something.")
         return base
@@ -351,9 +351,11 @@ class Quarantine:
     async def _unknown(self, *what: str, tip: str) -> list[str]:
         """Return the commits or objects reachable from the tip that the mirror does not have."""
         known = await self._mirror.look("for-each-ref", "--format=^%(objectname)")
-        asked = f"{tip}\n".encode() + known
-        said = await self._look("rev-list", *what, "--stdin", stdin=asked, seconds=CHECK_SECONDS)
-        return said.decode(errors="surrogateescape").splitlines()
+        revisions = f"{tip}\n".encode() + known
+        listing = await self._look(
+            "rev-list", *what, "--stdin", stdin=revisions, seconds=CHECK_SECONDS
+        )
+        return listing.decode(errors="surrogateescape").splitlines()
 
     async def check(self, tip: str, base: str) -> set[str]:
         """Check every commit and file of the proposal against the limits and rules; returns the
@@ -363,10 +365,10 @@ class Quarantine:
             raise TooLarge(
                 f"It has more than {MOST_COMMITS} commits.", "Squash them, or propose less."
             )
-        said = await self._listed(
+        listing = await self._listed(
             *("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, tip)
         )
-        changed = {one.path: one for one in _entries(said)}
+        changed = {file.path: file for file in _entries(listing)}
         if len(changed) > MOST_PATHS:
             raise _too_many()
         # Also objects that later commits removed again, because they stay in the history.
@@ -376,19 +378,19 @@ class Quarantine:
             raise TooLarge(f"It has more than {MOST_OBJECTS} objects.", "Propose less at once.")
         blobs = await self._sizes(objects)
         on_the_way = await self._touched_on_the_way(commits)
-        touched = {*changed, *(one.path for one in on_the_way)}
+        touched = {*changed, *(file.path for file in on_the_way)}
         if len(touched) > MOST_PATHS:
             raise _too_many()
         for path in touched:
             _check_path(path)
             _refuse_secret("The name of a file", path)
-        for one in {*changed.values(), *on_the_way}:
-            if one.mode == _SUBMODULE and one.mode + one.new != one.was + one.old:
-                raise _refused(one.path, "is a new or changed submodule, which is not allowed")
-            if one.mode not in (_FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE):
-                raise _refused(one.path, f"has the mode {one.mode}")
-            if one.mode == _LINK:
-                await self._check_link(one)
+        for file in {*changed.values(), *on_the_way}:
+            if file.mode == _SUBMODULE and file.mode + file.new != file.was + file.old:
+                raise _refused(file.path, "is a new or changed submodule, which is not allowed")
+            if file.mode not in (_FILE, _PROGRAM, _LINK, _SUBMODULE, _GONE):
+                raise _refused(file.path, f"has the mode {file.mode}")
+            if file.mode == _LINK:
+                await self._check_link(file)
         for commit in commits:
             raw = (await self._look("cat-file", "commit", commit)).decode(errors="replace")
             words = raw.partition("\n\n")[2]
@@ -401,25 +403,25 @@ class Quarantine:
         """List the files of each commit. A list of objects is not enough: it names only one path of
         each object."""
         options = ("--root", "-r", "-c", "-z", "--raw", "--no-renames", "--no-abbrev")
-        said = await self._listed(
+        listing = await self._listed(
             *("diff-tree", "--stdin", *options, "--no-commit-id"),
-            stdin="".join(f"{one}\n" for one in commits).encode(),
+            stdin="".join(f"{commit}\n" for commit in commits).encode(),
             seconds=CHECK_SECONDS,
         )
-        return _entries(said)
+        return _entries(listing)
 
     async def _sizes(self, objects: Mapping[str, str]) -> dict[str, str]:
         """Return the blobs among the objects with their paths; refuse large and other objects."""
-        asked = "".join(f"{name}\n" for name in objects).encode()
-        said = await self._look("cat-file", "--batch-check", stdin=asked, seconds=LOOK_SECONDS)
-        total, found = 0, {}
-        for line in said.decode().splitlines():
+        names = "".join(f"{name}\n" for name in objects).encode()
+        listing = await self._look("cat-file", "--batch-check", stdin=names, seconds=LOOK_SECONDS)
+        total, blobs = 0, {}
+        for line in listing.decode().splitlines():
             name, kind, size = line.split()
             if kind not in ("blob", "tree", "commit"):
                 raise BadInput(f"It brings a {kind}.", "Propose commits only.")
             total += int(size)
             if kind == "blob":
-                found[name] = objects[name]
+                blobs[name] = objects[name]
             most = {"blob": LARGEST_BLOB, "commit": LARGEST_COMMIT}.get(kind, LARGEST_TOTAL)
             if int(size) > most or total > LARGEST_TOTAL:
                 raise TooLarge(
@@ -427,30 +429,30 @@ class Quarantine:
                     f"{most >> 20} MiB each, all together {LARGEST_TOTAL >> 20} MiB.",
                     "Keep large files elsewhere.",
                 )
-        return found
+        return blobs
 
-    async def _check_link(self, one: Touched) -> None:
-        target = (await self._look("cat-file", "blob", one.new)).decode(errors="replace")
+    async def _check_link(self, file: Touched) -> None:
+        target = (await self._look("cat-file", "blob", file.new)).decode(errors="replace")
         up, down = 0, [part for part in target.split("/") if part not in ("", ".")]
         while down[:1] == [".."]:
             up, down = up + 1, down[1:]
         # After another link, `..` may lead to a different folder than the path suggests.
         if (
             target.startswith("/")
-            or up > one.path.count("/")
+            or up > file.path.count("/")
             or ".." in down
             or _BAD_IN_PATH.search(target)
         ):
-            raise _refused(one.path, "is a symlink that leads out of the repository")
+            raise _refused(file.path, "is a symlink that leads out of the repository")
         if any(map(_is_dot_git, down)):
-            raise _refused(one.path, "is a symlink into .git")
+            raise _refused(file.path, "is a symlink into .git")
 
     async def _check_contents(
         self, changed: Mapping[str, Touched], blobs: Mapping[str, str]
     ) -> None:
         """Refuse new contents that look like a secret, naming the place, and new pointers of Git
         LFS, whose contents would be missing."""
-        before = {one.new: one.old for one in changed.values() if one.was != _GONE}
+        before = {file.new: file.old for file in changed.values() if file.was != _GONE}
         for name, path in blobs.items():
             content = await self._look("cat-file", "blob", name)
             if large_files.is_pointer(content):
@@ -470,22 +472,24 @@ class Quarantine:
         """Refuse contents in place of a pointer where the proposal's attributes want Git LFS; files
         that were there before and no pointers are accepted."""
         files = [
-            one for one in changed.values() if one.mode in (_FILE, _PROGRAM) and one.new in blobs
+            file
+            for file in changed.values()
+            if file.mode in (_FILE, _PROGRAM) and file.new in blobs
         ]
         if not files:
             return
         await self._look("read-tree", tip, seconds=CHECK_SECONDS, most_memory=1 << 30)
-        said = await self._look(
+        attributes = await self._look(
             *("check-attr", "--cached", "-z", "--stdin", "filter"),
-            stdin="".join(f"{one.path}\0" for one in files).encode(),
+            stdin="".join(f"{file.path}\0" for file in files).encode(),
         )
-        outside = large_files.kept_outside(said)
-        for one in files:
-            if one.path in outside and await self._is_new_there(one):
-                raise large_files.refuse_contents(one.path)
+        outside = large_files.kept_outside(attributes)
+        for file in files:
+            if file.path in outside and await self._is_new_there(file):
+                raise large_files.refuse_contents(file.path)
 
-    async def _is_new_there(self, one: Touched) -> bool:
-        return one.was == _GONE or large_files.is_pointer(await self._before(one.old))
+    async def _is_new_there(self, file: Touched) -> bool:
+        return file.was == _GONE or large_files.is_pointer(await self._before(file.old))
 
     async def _before(self, blob: str) -> bytes:
         """Return the former content of a file; empty if it exceeds today's limit."""
@@ -504,8 +508,8 @@ class Quarantine:
             if raw == new:
                 written[commit] = commit
                 continue
-            said = await self._look("hash-object", "-t", "commit", "-w", "--stdin", stdin=new)
-            written[commit] = said.decode().strip()
+            output = await self._look("hash-object", "-t", "commit", "-w", "--stdin", stdin=new)
+            written[commit] = output.decode().strip()
         head = written.get(tip, tip)
         # Ensure that the rewritten commits bring no other history along through odd parent lines.
         if not set(await self._unknown(tip=head)) <= set(written.values()):
@@ -523,13 +527,13 @@ class Quarantine:
 def _entries(raw: bytes) -> list[Touched]:
     """Parse git's raw list of files; an entry of a merge has a colon for each parent."""
     fields = raw.split(b"\0")[:-1]
-    found = []
+    entries = []
     for about, name in zip(fields[::2], fields[1::2], strict=True):
         listed = about.decode().lstrip(":")
         parents = len(about) - len(listed)
         modes, ids = listed.split(" ")[: parents + 1], listed.split(" ")[parents + 1 : -1]
-        found.append(Touched(_path(name), modes[0], modes[-1], ids[0], ids[-1]))
-    return found
+        entries.append(Touched(_path(name), modes[0], modes[-1], ids[0], ids[-1]))
+    return entries
 
 
 def _path(name: bytes) -> str:
@@ -571,15 +575,15 @@ def _rewritten(raw: bytes, written: Mapping[str, str], who: CommitIdentity) -> b
     """Rewrite a commit with the agent as author, the company's committer and its trailers.
 
     Only the headers that git itself reads are copied; a repeated header further down is dropped."""
-    found = _COMMIT.match(raw)
-    if found is None:
+    match = _COMMIT.match(raw)
+    if match is None:
         raise BadInput("A commit of the branch has headers unlike git's.", _COMMIT_AGAIN)
-    tree, parents, *dates = found.groups()
+    tree, parents, *dates = match.groups()
     lines = [
         b"tree " + tree,
         *(
-            b"parent " + written.get(one.decode(), one.decode()).encode()
-            for one in parents.replace(b"parent ", b"").split()
+            b"parent " + written.get(parent.decode(), parent.decode()).encode()
+            for parent in parents.replace(b"parent ", b"").split()
         ),
         b"author %s %s" % (who.author.encode(), dates[0] or b"0 +0000"),
         b"committer %s %s" % (who.committer.encode(), dates[1] or b"0 +0000"),

@@ -57,6 +57,6 @@ class Publisher(Errands):
     ) -> None:
         """Ensure one request for the change at the forge, however often this is repeated."""
         forge, _ = await self._repos.forges.opened(repo)
-        made = await ensure_request(forge, change, claimed["identity"])
+        request = await ensure_request(forge, change, claimed["identity"])
         held: Arguments = {"errand": claimed["errand"], "epoch": claimed["epoch"]}
-        await self._do(requests.opened, **held, number=made.number, url=made.url)
+        await self._do(requests.opened, **held, number=request.number, url=request.url)

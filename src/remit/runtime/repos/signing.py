@@ -69,8 +69,8 @@ class Signer:
 
     def _armoured(self, payload: bytes) -> bytes:
         about = _text(_NAMESPACE) + _text(b"") + _text(_HASH)
-        said = b"SSHSIG" + about + _text(hashlib.sha512(payload).digest())
-        signature = _text(b"ssh-ed25519") + _text(self._key.sign(said))
+        message = b"SSHSIG" + about + _text(hashlib.sha512(payload).digest())
+        signature = _text(b"ssh-ed25519") + _text(self._key.sign(message))
         whole = b"SSHSIG" + (1).to_bytes(4) + _text(self._public) + about + _text(signature)
         text = base64.b64encode(whole)
         lines = [text[at : at + 70] for at in range(0, len(text), 70)]
@@ -105,8 +105,8 @@ class SigningKeys:
         self._vault = vault
 
     async def shown(self, caller: Caller, *, company: str | None) -> Answer:
-        found = await self._gate(caller, companies.show, company=company)
-        return await self.public(found["id"], found["commit_signing"])
+        view = await self._gate(caller, companies.show, company=company)
+        return await self.public(view["id"], view["commit_signing"])
 
     async def public(self, company: str, secret: str | None) -> Answer:
         """Return the public half of a company's key, for a caller who may see its settings."""
@@ -130,4 +130,4 @@ class SigningKeys:
                 caller, signing.make, company=company, new_place=kept, new_public=public
             ),
         )
-        return {name: one for name, one in answer.items() if name != "place"}
+        return {name: field for name, field in answer.items() if name != "place"}

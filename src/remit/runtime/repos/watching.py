@@ -135,10 +135,10 @@ class Look:
         for over in self._claimed["to_close"]:
             await self._close(forge, over)
         told = await self._tell(forge)
-        for one in self._claimed["requests"]:
-            change = one["change"]
+        for request in self._claimed["requests"]:
+            change = request["change"]
             try:
-                await self._request(forge, change, {*one["known"], *told})
+                await self._request(forge, change, {*request["known"], *told})
             except ForgeFailed as failed:
                 if failed.retry_after is not None:
                     raise
@@ -148,26 +148,28 @@ class Look:
         for issue in self._claimed["issues_to_tell"]:
             await self._tell_issue(forge, issue)
 
-    async def _close(self, forge: Forge, one: shapes.RequestToCloseShape) -> None:
-        found = await forge.request(one["number"])
-        if found is not None and found.state is RequestState.OPEN:
-            await forge.close(one["number"])
-        await self._do(requests.closed, **self._held, change=one["change"])
+    async def _close(self, forge: Forge, ended: shapes.RequestToCloseShape) -> None:
+        request = await forge.request(ended["number"])
+        if request is not None and request.state is RequestState.OPEN:
+            await forge.close(ended["number"])
+        await self._do(requests.closed, **self._held, change=ended["change"])
 
     # ── comments of authors ─────────────────────────────────────────────────────────────────
 
     async def _tell(self, forge: Forge) -> set[str]:
-        changes = [one["change"] for one in self._claimed["requests"]]
-        numbers = {str(one.id): one.request_number for one in changes}
+        changes = [request["change"] for request in self._claimed["requests"]]
+        numbers = {str(change.id): change.request_number for change in changes}
         told: set[str] = set()
-        for one in self._claimed["to_tell"]:
-            number = numbers.get(one["change"])
+        for comment in self._claimed["to_tell"]:
+            number = numbers.get(comment["change"])
             if number is None:
                 continue
-            about = f"About{one['place'].removeprefix(' about')}:\n\n" if one["place"] else ""
-            body = program_text.without(f"{about}{without_orders(one['body'])}")
-            outside = await self._said_once(forge, number, one["comment"], body, issue=False)
-            await self._do(requests.told, **self._held, comment=one["comment"], outside=outside)
+            about = (
+                f"About{comment['place'].removeprefix(' about')}:\n\n" if comment["place"] else ""
+            )
+            body = program_text.without(f"{about}{without_orders(comment['body'])}")
+            outside = await self._said_once(forge, number, comment["comment"], body, issue=False)
+            await self._do(requests.told, **self._held, comment=comment["comment"], outside=outside)
             told.add(outside)
         return told
 
@@ -177,9 +179,9 @@ class Look:
         """Post a comment unless it is there already, recognised by a hidden mark in its text, which
         nobody else knows before."""
         mark = f"<!-- remit:{ours} -->"
-        for one in await forge.comments(number, issue=issue):
-            if mark in one.body:
-                return one.id
+        for comment in await forge.comments(number, issue=issue):
+            if mark in comment.body:
+                return comment.id
         try:
             return await forge.comment(number, f"{body}\n\n{mark}", issue=issue)
         except ForgeFailed as failed:
@@ -195,8 +197,12 @@ class Look:
         request = await forge.request(change.request_number)
         if request is not None and request.branch != change.remote_branch:
             raise ForgeFailed("the forge answers with a request for another branch")
-        said = [one for one in await forge.said(change.request_number) if one.id not in known]
-        self._left = self._left or len(said) > requests.MOST_SAID
+        comments = [
+            comment
+            for comment in await forge.said(change.request_number)
+            if comment.id not in known
+        ]
+        self._left = self._left or len(comments) > requests.MOST_SAID
         checks = None
         if change.published_commit is not None:
             # Checks of the commit that was pushed, whichever head the forge reports.
@@ -209,20 +215,25 @@ class Look:
                     f"{change.target} does not have it"
                 )
                 request = None
-        if request is None and not said and checks is None:
+        if request is None and not comments and checks is None:
             return
         await self._do(
             requests.observe,
             **self._held,
             change=change.id,
             request=None if request is None else _plain(request),
-            said=[await self._heard(forge, one) for one in said[: requests.MOST_SAID]],
+            said=[await self._heard(forge, comment) for comment in comments[: requests.MOST_SAID]],
             checks=None if checks is None else await self._with_logs(forge, checks, change),
         )
 
-    async def _heard(self, forge: Forge, one: Said) -> dict[str, Any]:
-        heard = await self._is_heard(forge, one.by)
-        return {**asdict(one), "by": one.by.login, "verdict": one.verdict.value, "heard": heard}
+    async def _heard(self, forge: Forge, comment: Said) -> dict[str, Any]:
+        heard = await self._is_heard(forge, comment.by)
+        return {
+            **asdict(comment),
+            "by": comment.by.login,
+            "verdict": comment.verdict.value,
+            "heard": heard,
+        }
 
     async def _is_heard(self, forge: Forge, person: Person) -> bool:
         login = person.login.lower()
@@ -237,58 +248,58 @@ class Look:
     ) -> list[dict[str, Any]]:
         """Return the checks, with the tails of logs of those that failed since the last visit."""
         seen = json.loads(change.request_seen or "{}")
-        before = {one["id"]: one["state"] for one in seen.get("checks", ())}
-        found, asked = [], 0
-        for one in checks:
+        before = {check["id"]: check["state"] for check in seen.get("checks", ())}
+        shown_checks, logs = [], 0
+        for check in checks:
             tail = ""
-            new = one.state is CheckState.FAILED and before.get(one.id) != CheckState.FAILED
-            if new and asked < _MOST_LOGS:
-                asked += 1
+            new = check.state is CheckState.FAILED and before.get(check.id) != CheckState.FAILED
+            if new and logs < _MOST_LOGS:
+                logs += 1
                 try:
-                    tail = await forge.log(one)
+                    tail = await forge.log(check)
                 except ForgeFailed as failed:
-                    tail = f"(Its log is not to be had: {failed.sentence}.)\n{one.summary}"
-            shown = asdict(one)
+                    tail = f"(Its log is not to be had: {failed.sentence}.)\n{check.summary}"
+            shown = asdict(check)
             del shown["log"]
-            about = {"commit": change.published_commit, "state": one.state.value, "tail": tail}
-            found.append({**shown, **about})
-        return found
+            about = {"commit": change.published_commit, "state": check.state.value, "tail": tail}
+            shown_checks.append({**shown, **about})
+        return shown_checks
 
     # ── issues ──────────────────────────────────────────────────────────────────────────────
 
     async def _take_issues(self, forge: Forge, label: str) -> None:
         known, refused = set(self._claimed["issues"]), self._was.get("refused", {})
-        for one in await forge.issues(label):
-            if one.number in known:
+        for issue in await forge.issues(label):
+            if issue.number in known:
                 continue
-            if refused.get(str(one.number)) == one.updated != "":
-                self._refused[str(one.number)] = one.updated
+            if refused.get(str(issue.number)) == issue.updated != "":
+                self._refused[str(issue.number)] = issue.updated
                 continue
             if len(self._refused) >= _MOST_NEW_ISSUES:
                 break
-            by = await forge.labelled_by(one.number, label)
+            by = await forge.labelled_by(issue.number, label)
             if by is None or by.lower() not in self._listed:
                 # Anyone may open an issue, and some templates set labels.
-                self._refused[str(one.number)] = one.updated
+                self._refused[str(issue.number)] = issue.updated
                 continue
             await self._do(
                 issues.take,
                 **self._held,
-                number=one.number,
-                url=one.url,
-                title=one.title,
-                body=one.body,
-                author=one.by.login,
+                number=issue.number,
+                url=issue.url,
+                title=issue.title,
+                body=issue.body,
+                author=issue.by.login,
                 labelled_by=by,
             )
 
-    async def _tell_issue(self, forge: Forge, one: shapes.IssueToTellShape) -> None:
-        links = "".join(f"\n- {link}" for link in one["links"] if link)
-        became = "This is done." if one["done"] else "This was closed without a result."
+    async def _tell_issue(self, forge: Forge, issue: shapes.IssueToTellShape) -> None:
+        links = "".join(f"\n- {link}" for link in issue["links"] if link)
+        became = "This is done." if issue["done"] else "This was closed without a result."
         outside = await self._said_once(
-            forge, one["number"], one["issue"], became + links, issue=True
+            forge, issue["number"], issue["issue"], became + links, issue=True
         )
-        await self._do(issues.told, **self._held, issue=one["issue"], outside=outside)
+        await self._do(issues.told, **self._held, issue=issue["issue"], outside=outside)
 
 
 def _plain(request: Request) -> dict[str, Any]:

@@ -91,10 +91,10 @@ class Conditions:
             if tests := tests_in(self.work):
                 lines.append(f"tests-there: {', '.join(tests)}")
         if self.read:
-            lines.append(f"read-only: {', '.join(_path(one) for one in self.read)}")
+            lines.append(f"read-only: {', '.join(_path(folder) for folder in self.read)}")
         lines.append(f"programs: {', '.join(programs(self.search)) or 'none that are known'}")
         lines.append(f"network: {NETWORK}")
-        lines += [f"note: {one}" for one in self.notes]
+        lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines) + "\n"
 
 
@@ -119,17 +119,17 @@ def programs(search: Sequence[str] = ()) -> list[str]:
 
 def tests_in(folder: Path) -> list[str]:
     """Guess the test commands of a project from untrusted files at the top of its folder."""
-    found = []
+    commands = []
     if any(line.startswith("test:") for line in _read(folder, "Makefile").splitlines()):
-        found.append("make test")
+        commands.append("make test")
     try:
         scripts = json.loads(_read(folder, "package.json") or "{}").get("scripts", {})
-        found += ["npm test"] if "test" in scripts else []
+        commands += ["npm test"] if "test" in scripts else []
     except (ValueError, AttributeError, TypeError, RecursionError):
         pass
     usual = {"pyproject.toml": "pytest", "Cargo.toml": "cargo test", "go.mod": "go test ./..."}
     usual |= {"pom.xml": "mvn test", "build.gradle": "gradle test"}
-    return found + [command for name, command in usual.items() if (folder / name).is_file()]
+    return commands + [command for name, command in usual.items() if (folder / name).is_file()]
 
 
 async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
@@ -204,18 +204,18 @@ def looked_at(named: str | None, app_home: Path) -> Path:
         )
     refuse_keys(str(path), names)
     ours, mine = app_home.resolve(), Path.home().resolve()
-    if any(one == path or path in one.parents for one in (ours, mine)) or ours in path.parents:
+    if any(home == path or path in home.parents for home in (ours, mine)) or ours in path.parents:
         raise BadInput(
             f"{path} contains files of Remit, or a whole home folder.",
             "Name the one folder that is needed.",
             code="folder_of_remit",
         )
-    for one in (path, *path.parents):
-        mode = one.stat().st_mode
+    for folder in (path, *path.parents):
+        mode = folder.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise BadInput(
-                f"Anybody can put something else in place of {path}: {one} is open to all.",
-                f"Run `chmod o-w {one}`.",
+                f"Anybody can put something else in place of {path}: {folder} is open to all.",
+                f"Run `chmod o-w {folder}`.",
                 code="folder_open",
             )
     return path
@@ -223,8 +223,8 @@ def looked_at(named: str | None, app_home: Path) -> Path:
 
 def _covered(folder: Path) -> list[Path]:
     """Return the files of a tool chain that are hidden."""
-    with os.scandir(folder) as found:
-        return sorted(Path(one.path) for one in found if one.name in _CREDENTIALS)
+    with os.scandir(folder) as entries:
+        return sorted(Path(entry.path) for entry in entries if entry.name in _CREDENTIALS)
 
 
 def _read(folder: Path, name: str) -> str:
@@ -239,14 +239,14 @@ async def tidy(gate: Gate, app_home: Path) -> None:
     """Remove lasting clones whose folder was removed and is not in use any more."""
     root = app_home / "projects"
     there = await threads.FILES.run(lambda: list(_two_deep(root)))
-    names = [one.name for one in there]
+    names = [clone.name for clone in there]
     kept = await gate(as_system(), folders.kept, folders=names)
-    for one in there:
-        if one.name not in kept:
+    for clone in there:
+        if clone.name not in kept:
             try:
-                await threads.FILES.run(destroy_workspace, one)
+                await threads.FILES.run(destroy_workspace, clone)
             except RemitError as error:
-                log.warning("%s is left: %s", one, error)
+                log.warning("%s is left: %s", clone, error)
 
 
 def _two_deep(root: Path) -> Iterator[Path]:

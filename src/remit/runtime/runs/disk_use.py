@@ -56,8 +56,8 @@ def _blocks(folder: Path) -> int:
 def _listed(path: str, closing: ExitStack) -> list[os.DirEntry[str]]:
     for _ in range(_TRIES):
         try:
-            with os.scandir(path) as found:
-                entries = list(found)
+            with os.scandir(path) as listing:
+                entries = list(listing)
             if entries:  # listing needs no permission to enter
                 os.stat(entries[0].path, follow_symlinks=False)
             return entries
@@ -83,9 +83,9 @@ def _removed(process: int) -> Iterator[tuple[_File, int]]:
     with contextlib.suppress(*_PASSING, PermissionError):
         for file in os.listdir(f"/proc/{process}/fd"):
             with contextlib.suppress(*_PASSING, PermissionError):
-                found = os.stat(f"/proc/{process}/fd/{file}")
-                if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
-                    yield (found.st_dev, found.st_ino), found.st_blocks
+                status = os.stat(f"/proc/{process}/fd/{file}")
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                    yield (status.st_dev, status.st_ino), status.st_blocks
 
 
 def _mapped(process: int) -> Iterator[tuple[_File, int]]:
@@ -94,8 +94,8 @@ def _mapped(process: int) -> Iterator[tuple[_File, int]]:
             if not line.endswith(b" (deleted)"):
                 continue
             span, _, _, device, inode, _ = line.split(None, 5)
-            begin, end = (int(one, 16) for one in span.split(b"-"))
-            major, minor = (int(one, 16) for one in device.split(b":"))
+            begin, end = (int(number, 16) for number in span.split(b"-"))
+            major, minor = (int(number, 16) for number in device.split(b":"))
             try:
                 blocks = os.stat(f"/proc/{process}/map_files/{begin:x}-{end:x}").st_blocks
             except OSError:

@@ -136,7 +136,7 @@ async def _prepare(
     taken, session = briefing.turn, briefing.session
     home = homes.set_up(app.settings.home, claimed.agent_id)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
-    found = await conditions.prepare(app.settings.home, app.repos, briefing.folders)
+    run_conditions = await conditions.prepare(app.settings.home, app.repos, briefing.folders)
     lent = adapter.lending(config, os.environ)
     secret = await _own_secret(app, claimed, config)
     injected, values = await _injected(app, claimed, briefing.injected)
@@ -158,7 +158,7 @@ async def _prepare(
         ),
         turn=prompt.turn(
             taken.text,
-            situation=briefing.situation + await threads.FILES.run(found.told),
+            situation=briefing.situation + await threads.FILES.run(run_conditions.told),
             mail=bool(taken.ids),
             memory=await remembered(app.library, briefing.memory),
         ),
@@ -175,7 +175,7 @@ async def _prepare(
         secret=secret,
         injected=injected,
         hidden=[app.settings.home],
-        conditions=found,
+        conditions=run_conditions,
         probes=claimed.probe,
         signs=app.signs,
         place=Place(claimed.run_id, anywhere=adapter.remote),
@@ -210,14 +210,14 @@ async def _injected(
     app: Instance, claimed: Claimed, servers: Iterable[McpServer]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the variables to inject into the agent's programs, and the secrets in them."""
-    given: dict[str, str] = {}
+    variables: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for server in servers:
         values = await app.vault.values(claimed.company_id, named_in(server.templates.values()))
         secrets |= values
-        given |= server.settings
-        given |= {name: filled(text, values) for name, text in server.templates.items()}
-    return given, list(secrets.values())
+        variables |= server.settings
+        variables |= {name: filled(text, values) for name, text in server.templates.items()}
+    return variables, list(secrets.values())
 
 
 async def call(adapter: Adapter, context: Context) -> RunResult:

@@ -61,8 +61,8 @@ def _plain_files(root: Path) -> Iterator[str]:
         for name in names:
             path = os.path.join(folder, name)
             with contextlib.suppress(OSError):
-                found = os.lstat(path)
-                if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
                     yield os.path.relpath(path, root)
 
 

@@ -73,18 +73,18 @@ class Journal:
         """Add an entry that no program printed; callable from any thread."""
         self._here(self._tell, entry)
 
-    def _here(self, work: Callable[..., None], *given: Any) -> None:
+    def _here(self, work: Callable[..., None], *arguments: Any) -> None:
         """Run some work in the journal's event loop, because its state is not thread-safe.
 
         Additions of one thread keep their order, and come before callbacks that the thread
         schedules later, such as its own end.
         """
         if threading.get_ident() == self._thread:
-            work(*given)
+            work(*arguments)
             return
         # A thread that could not be stopped may still print when the loop is closed.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(work, *given)
+            self._loop.call_soon_threadsafe(work, *arguments)
 
     def _add(self, text: str, stream: str) -> None:
         if self._closed:

@@ -97,9 +97,9 @@ async def _end_strays(gate: Gate, workspaces: Path) -> None:
     The programs are listed before the live runs are read. A run's row exists before its program,
     so a program that another worker starts meanwhile is never taken for a stray.
     """
-    found = await threads.ENDINGS.run(runs_with_programs, workspaces)
+    run_ids = await threads.ENDINGS.run(runs_with_programs, workspaces)
     living = {run.id for run in await gate(as_system(), run_queue.live)}
-    await threads.ENDINGS.run(end_leftovers, found - living)
+    await threads.ENDINGS.run(end_leftovers, run_ids - living)
 
 
 async def _tidy(gate: Gate, workspaces: Path, kept: RetainedWorkspaces) -> None:

@@ -16,9 +16,9 @@ MOST_NOTE = 2 * 1024
 async def remembered(library: Library, memory: Iterable[Memory]) -> list[Written]:
     """Load the texts that a briefing names."""
     parts = []
-    for one in memory:
-        part = Written(one.title, await _text(library, one.version))
-        parts.append(replace(part, most=MOST_NOTE) if one.is_note else part)
+    for note in memory:
+        part = Written(note.title, await _text(library, note.version))
+        parts.append(replace(part, most=MOST_NOTE) if note.is_note else part)
     return [part for part in parts if part.text]
 
 

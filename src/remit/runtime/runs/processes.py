@@ -198,12 +198,12 @@ def descendants(pid: int) -> list[int]:
             # The name in parentheses may contain any characters.
             parent = int(Path(f"/proc/{other}/stat").read_text().rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(other)
-    found, pending = [], [pid]
+    pids, pending = [], [pid]
     while pending:
         below = children.get(pending.pop(), [])
-        found += below
+        pids += below
         pending += below
-    return found
+    return pids
 
 
 def end_leftovers(run_ids: set[str]) -> int:
@@ -219,13 +219,13 @@ def end_leftovers(run_ids: set[str]) -> int:
 def runs_with_programs(workspaces: Path) -> set[str]:
     """Return the runs of these workspaces, existing or not, that have a living program."""
     root = f"{workspaces}{os.sep}"
-    found = set()
+    runs = set()
     for pid in _processes():
         with contextlib.suppress(OSError):
-            told = _told(pid)
-            if told.get("REMIT_WORKSPACE", "").startswith(root) and "REMIT_RUN" in told:
-                found.add(told["REMIT_RUN"])
-    return found
+            variables = _told(pid)
+            if variables.get("REMIT_WORKSPACE", "").startswith(root) and "REMIT_RUN" in variables:
+                runs.add(variables["REMIT_RUN"])
+    return runs
 
 
 def end_leftovers_of_jobs(jobs: Path, living: Collection[str] = ()) -> int:
@@ -237,7 +237,7 @@ def end_leftovers_of_jobs(jobs: Path, living: Collection[str] = ()) -> int:
 
     def is_leftover(told: Mapping[str, str]) -> bool:
         homes = [told[name] for name in ("HOME", "TMPDIR") if told.get(name, "").startswith(root)]
-        return any(one.removeprefix(root).partition(os.sep)[0] not in living for one in homes)
+        return any(home.removeprefix(root).partition(os.sep)[0] not in living for home in homes)
 
     return _end_those(is_leftover)
 
@@ -245,13 +245,13 @@ def end_leftovers_of_jobs(jobs: Path, living: Collection[str] = ()) -> int:
 def _end_those(is_leftover: Callable[[Mapping[str, str]], bool]) -> int:
     killed = 0
     for _ in range(_ROUNDS):
-        found = 0
+        count = 0
         for pid in _processes():
             with contextlib.suppress(OSError):
-                found += _end_if(pid, is_leftover)
-        if not found:
+                count += _end_if(pid, is_leftover)
+        if not count:
             break  # a program that was being started meanwhile is found in the next round
-        killed += found
+        killed += count
     return killed
 
 

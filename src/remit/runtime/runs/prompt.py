@@ -62,11 +62,11 @@ def _remembered(memory: Sequence[Written]) -> str:
     pass for Remit's words in the next run."""
     blocks = []
     left = MOST_MEMORY
-    for one in memory:
-        shown = _fitting(one.text, min(one.most, left))
+    for part in memory:
+        shown = _fitting(part.text, min(part.most, left))
         left -= len(barred(shown).encode())
-        cut = "" if shown == one.text else " (cut; the whole is in its file)"
-        blocks.append(f"What you wrote yourself, {one.what}{cut}:\n{barred(shown)}\n")
+        cut = "" if shown == part.text else " (cut; the whole is in its file)"
+        blocks.append(f"What you wrote yourself, {part.what}{cut}:\n{barred(shown)}\n")
         if left <= 0:
             break
     return f"# Your memory\n\n{''.join(blocks)}" if blocks else ""

@@ -13,18 +13,23 @@ LOOK_SECONDS = 0.25
 async def wait_for_report(gate: Gate, run: str) -> RunResult:
     """Poll the database for the report, which another process may receive; the caller limits the
     time."""
-    said = None
-    while said is None:
-        said = await gate(as_system(), run_reports.read, run=run)
-        if said is None:
+    report = None
+    while report is None:
+        report = await gate(as_system(), run_reports.read, run=run)
+        if report is None:
             await asyncio.sleep(LOOK_SECONDS)
     return RunResult(
-        said["ok"],
-        said["text"],
-        said["reason"],
-        said["error"],
-        Usage(said["tokens_in"], said["tokens_out"], said["tokens_cached"], said["cost_micros"]),
-        said["session"],
-        fault=said["fault"],
-        until=said["fault_until"],
+        report["ok"],
+        report["text"],
+        report["reason"],
+        report["error"],
+        Usage(
+            report["tokens_in"],
+            report["tokens_out"],
+            report["tokens_cached"],
+            report["cost_micros"],
+        ),
+        report["session"],
+        fault=report["fault"],
+        until=report["fault_until"],
     )

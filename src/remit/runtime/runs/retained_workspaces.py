@@ -54,7 +54,7 @@ class RetainedWorkspaces:
     async def put_away(self, run: str, workspace: Path | str) -> None:
         """Retain the workspace of a failed run, if this is configured; remove any other."""
         known = await self._gate(as_system(), workspace_retention.of_runs, runs=[run])
-        wanted = any(not one.well and not one.purged for one in known)
+        wanted = any(not ended_run.well and not ended_run.purged for ended_run in known)
         if not wanted or not self._time:
             await threads.FILES.run(destroy_workspace, workspace)
             return
@@ -84,8 +84,8 @@ class RetainedWorkspaces:
 
     async def _tidy(self) -> None:
         there = await threads.FILES.run(_names, self._folder)
-        found = await self._gate(as_system(), workspace_retention.of_runs, runs=there)
-        ended = {one.id: one.at for one in found if not one.purged}
+        ended_runs = await self._gate(as_system(), workspace_retention.of_runs, runs=there)
+        ended = {ended_run.id: ended_run.at for ended_run in ended_runs if not ended_run.purged}
         now, room, count = self._clock.now(), self._most_bytes, 0
         for run in sorted(there, key=lambda name: ended.get(name) or 0, reverse=True):
             at = ended.get(run, 0)
@@ -134,8 +134,8 @@ def size_of(folder: Path, most: int) -> int:
     pending = [os.fspath(folder)]
     try:
         while pending:
-            with os.scandir(pending.pop()) as found:
-                for entry in found:
+            with os.scandir(pending.pop()) as listing:
+                for entry in listing:
                     entries += 1
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)

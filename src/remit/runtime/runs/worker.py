@@ -129,8 +129,12 @@ class Worker(Loop[Claimed]):
         companies = Counter(run.company_id for run in here)
         adapters = Counter(run.adapter_type for run in here)
         agents = {run.agent_id for run in here}
-        for one in self._in_turn(ready):
-            agent, company, adapter = one.agent_id, one.company_id, one.adapter_type
+        for candidate in self._in_turn(ready):
+            agent, company, adapter = (
+                candidate.agent_id,
+                candidate.company_id,
+                candidate.adapter_type,
+            )
             if self.busy >= self.slots or self._stopping:
                 return
             if (
@@ -148,8 +152,8 @@ class Worker(Loop[Claimed]):
     def _in_turn(self, ready: list[Ready]) -> list[Ready]:
         """Order agents round-robin by company, so that a busy one does not starve the others."""
         by_company: dict[str, list[Ready]] = {}
-        for one in ready:
-            by_company.setdefault(one.company_id, []).append(one)
+        for candidate in ready:
+            by_company.setdefault(candidate.company_id, []).append(candidate)
         order = sorted(by_company, key=lambda company: (company <= self._last_company, company))
         turns: list[Ready] = []
         for place in range(max(map(len, by_company.values()), default=0)):
@@ -279,14 +283,14 @@ class Worker(Loop[Claimed]):
         setups = await self._do(account_faults.to_check, worker=self.name)
         agents = await self._do(error_recovery.to_check)
         broken: list[tuple[Verb[..., Any], str, Broken]] = [
-            *((account_faults.checked, "account", one) for one in setups),
-            *((error_recovery.checked, "agent", one) for one in agents),
+            *((account_faults.checked, "account", setup) for setup in setups),
+            *((error_recovery.checked, "agent", agent) for agent in agents),
         ]
-        for verb, noun, one in broken:
-            found = await self._checked(one.adapter_type, one.config)
-            said = {noun: one.id, "usable": found.usable, "cause": found.sentence}
+        for verb, noun, subject in broken:
+            readiness = await self._checked(subject.adapter_type, subject.config)
+            arguments = {noun: subject.id, "usable": readiness.usable, "cause": readiness.sentence}
             with contextlib.suppress(Conflict):
-                await self._do(verb, **said)
+                await self._do(verb, **arguments)
 
     async def _checked(self, adapter: str, config: Mapping[str, Any] | None) -> Check:
         """Check an adapter with a configuration; without one, nobody uses it, and it passes."""

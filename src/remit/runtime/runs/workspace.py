@@ -218,10 +218,10 @@ def _opened(path: str, dir_fd: int | None = None) -> Iterator[int]:
         os.close(fd)
 
 
-def _check_file(found: os.stat_result, path: str) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_file(status: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise _not_a_file(path)
-    if found.st_nlink > 1:
+    if status.st_nlink > 1:
         raise BadInput(
             f"{path[:200]!r} has several hard links, so it may be a file from outside.",
             "Copy it within the workspace and give the copy.",
@@ -311,9 +311,9 @@ def _clear(top: int) -> None:
 def _strip(folder: int, top: int) -> list[str]:
     """Unlink the files of a folder, and move its folders to the top; return their new names."""
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        listing = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     moved = []
-    for name, is_folder in found:
+    for name, is_folder in listing:
         if not is_folder:
             os.unlink(name, dir_fd=folder)
             continue

@@ -31,26 +31,26 @@ class Bubblewrap:
     user_namespace: tuple[str, ...] = ()
     filter: str | None = None
 
-    def wrap(self, argv: Sequence[str], shown: Parts, given: Given) -> list[str]:
+    def wrap(self, argv: Sequence[str], shown: Parts, access: Given) -> list[str]:
         """Return the command that runs `argv` in the sandbox."""
-        net = "--share-net" if given.view.network else "--unshare-net"
+        net = "--share-net" if access.view.network else "--unshare-net"
         command = [*self.beginning(), net, *_system()]
         command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108
-        command += _shown(shown, given.hidden)
-        for secret in given.hidden:
+        command += _shown(shown, access.hidden)
+        for secret in access.hidden:
             if secret.is_dir() and (of_system(secret) or shown.places.intersection(secret.parents)):
                 command += ["--tmpfs", str(secret)]
-        for folder, without in given.view.read.items():
+        for folder, without in access.view.read.items():
             command += ["--ro-bind", str(folder), str(folder)]
-            for one in without:
-                cover = ("--tmpfs",) if one.is_dir() else ("--ro-bind", "/dev/null")
-                command += [*cover, str(one)]
-        for own in given.writable:
+            for path in without:
+                cover = ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null")
+                command += [*cover, str(path)]
+        for own in access.writable:
             command += ["--bind", str(own), str(own)]
-        for file, place in given.lent.items():
-            remove_link(given.home, place)
+        for file, place in access.lent.items():
+            remove_link(access.home, place)
             command += ["--bind", str(file), str(place)]
-        return [*command, "--remount-ro", "/", "--chdir", str(given.cwd), "--", *argv]
+        return [*command, "--remount-ro", "/", "--chdir", str(access.cwd), "--", *argv]
 
     def beginning(self) -> list[str]:
         command = [self.program, *self.user_namespace, *_NAMESPACES]
@@ -64,12 +64,12 @@ def look() -> Bubblewrap | str:
     program = shutil.which("bwrap")
     if program is None:
         return "bubblewrap (bwrap) is not installed"
-    said = "no reason"
+    reason = "no reason"
     filters = [seccomp.file(), None] if seccomp.file() else [None]
     for user in _USER_NAMESPACES:
         for filter_ in filters:
-            found = Bubblewrap(program, user, filter_)
-            command = [*found.beginning(), *_system(), "--", "/usr/bin/true"]
+            sandbox = Bubblewrap(program, user, filter_)
+            command = [*sandbox.beginning(), *_system(), "--", "/usr/bin/true"]
             try:
                 tried = subprocess.run(
                     command, capture_output=True, timeout=10, check=False, env={}, cwd="/"
@@ -77,9 +77,9 @@ def look() -> Bubblewrap | str:
             except (OSError, subprocess.TimeoutExpired) as error:
                 return f"bubblewrap does not start ({type(error).__name__})"
             if tried.returncode == 0:
-                return found
-            said = (tried.stderr.decode(errors="replace").strip().splitlines() or [said])[-1]
-    return f"bubblewrap does not work here ({said})"
+                return sandbox
+            reason = (tried.stderr.decode(errors="replace").strip().splitlines() or [reason])[-1]
+    return f"bubblewrap does not work here ({reason})"
 
 
 @lru_cache(maxsize=1)

@@ -76,12 +76,12 @@ def look() -> Places:
     unified = _unified()
     if unified is not None:
         return Places(dict.fromkeys((PROCESSES, MEMORY), unified), unified=True)
-    found = {}
+    folders = {}
     for kind in (PROCESSES, MEMORY):
         place = _own_folder(kind)
         if place is not None and _can_be_used(place, (kind,)):
-            found[kind] = place
-    return Places(found)
+            folders[kind] = place
+    return Places(folders)
 
 
 def create(run_id: str, *, processes: int, memory: int | None = None) -> Group | None:
@@ -97,20 +97,20 @@ def create(run_id: str, *, processes: int, memory: int | None = None) -> Group |
             mine |= {"memory.max": memory, "memory.swap.max": 0, "memory.oom.group": 1}
         else:
             mine["memory.limit_in_bytes"] = memory
-    made: list[Path] = []
+    folders: list[Path] = []
     try:
         for place, bounds in limits.items():
             folder = place / f"{_PREFIX}{run_id}"
             folder.mkdir()
-            made.append(folder)
+            folders.append(folder)
             for name, value in bounds.items():
                 if name != "memory.swap.max" or (folder / name).exists():
                     (folder / name).write_text(str(value))
     except OSError:
-        for folder in made:
+        for folder in folders:
             _removed(folder)
         return None
-    return Group(made) if made else None
+    return Group(folders) if folders else None
 
 
 def end_groups_of(run_ids: set[str]) -> None:
@@ -123,14 +123,14 @@ def end_groups_of(run_ids: set[str]) -> None:
 
 def leftovers() -> dict[str, Group]:
     """Return the existing groups, by their run; also those of other instances."""
-    found: dict[str, list[Path]] = {}
+    by_run: dict[str, list[Path]] = {}
     for place in set(look().folders.values()):
         with contextlib.suppress(OSError):
             for folder in place.iterdir():
                 run = folder.name.removeprefix(_PREFIX)
                 if folder.name.startswith(_PREFIX) and is_id(run):
-                    found.setdefault(run, []).append(folder)
-    return {run: Group(folders) for run, folders in found.items()}
+                    by_run.setdefault(run, []).append(folder)
+    return {run: Group(folders) for run, folders in by_run.items()}
 
 
 def _unified() -> Path | None:

@@ -82,8 +82,8 @@ def remove_link(folder: Path, place: Path) -> None:
 
 
 def of_system(path: Path) -> bool:
-    return inside(path, [Path(one) for one in SYSTEM])
+    return inside(path, [Path(place) for place in SYSTEM])
 
 
 def inside(path: Path, folders: Sequence[Path]) -> bool:
-    return any(path == one or one in path.parents for one in folders)
+    return any(path == folder or folder in path.parents for folder in folders)

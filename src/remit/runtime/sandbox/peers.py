@@ -41,8 +41,8 @@ def socket_of(ends: Ends) -> int | None:
         away, here = _plain(other), _plain(own)
     except ValueError:
         return None
-    found = _asked(away, other_port, here, own_port) or _listed(away, other_port, here, own_port)
-    return found or None
+    inode = _asked(away, other_port, here, own_port) or _listed(away, other_port, here, own_port)
+    return inode or None
 
 
 def held_by(number: int, pids: Iterable[int]) -> int | None:
@@ -62,10 +62,10 @@ def tree(pid: int) -> Iterator[int]:
     incomplete."""
     pending = [pid]
     while pending:
-        yield (one := pending.pop())
+        yield (process := pending.pop())
         with contextlib.suppress(OSError, ValueError):
-            for thread in os.listdir(f"/proc/{one}/task"):
-                with open(f"/proc/{one}/task/{thread}/children", "rb") as file:
+            for thread in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{thread}/children", "rb") as file:
                     pending += [int(child) for child in file.read().split()]
 
 
@@ -73,11 +73,11 @@ def holder_below(number: int, pids: Iterable[int]) -> int | None:
     """Return the process that holds a socket, among these and their descendants."""
     roots = list(pids)
     for pid in roots:
-        if (found := held_by(number, tree(pid))) is not None:
-            return found
+        if (holder := held_by(number, tree(pid))) is not None:
+            return holder
     for pid in roots:  # slower, but complete
-        if (found := held_by(number, descendants(pid))) is not None:
-            return found
+        if (holder := held_by(number, descendants(pid))) is not None:
+            return holder
     return None
 
 
@@ -97,10 +97,10 @@ def can_tell() -> bool:
 
 def _plain(address: str) -> bytes:
     """Return the bytes of an address; an IPv4 address mapped into IPv6 becomes IPv4."""
-    found = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return found.packed
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    return ip.packed
 
 
 def _asked(other: bytes, other_port: int, own: bytes, own_port: int) -> int:

@@ -86,9 +86,9 @@ class Peer(tuple[str, int]):
     believed: dict[str, float]
 
     def __new__(cls, address: tuple[str, int]) -> Peer:
-        made = super().__new__(cls, address)
-        made.believed = {}
-        return made
+        peer = super().__new__(cls, address)
+        peer.believed = {}
+        return peer
 
 
 class Places:

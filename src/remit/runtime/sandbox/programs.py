@@ -24,7 +24,7 @@ class Parts:
 
     def outermost(self) -> list[Path]:
         """Return the places that are not inside another one."""
-        return sorted(one for one in self.places if not self.places.intersection(one.parents))
+        return sorted(place for place in self.places if not self.places.intersection(place.parents))
 
     def loose_links(self) -> dict[Path, str]:
         """Return the links that are not inside a place."""
@@ -45,15 +45,15 @@ def parts_of(program: str, search: str) -> Parts:
 def _collect(program: str, search: str, parts: Parts, depth: int) -> None:
     if depth > _DEEPEST:
         return
-    found = program if os.path.isabs(program) else None
-    if found is None and "/" not in program:
-        found = shutil.which(program, path=search)
-    if found is None or not os.path.exists(found):
+    path = program if os.path.isabs(program) else None
+    if path is None and "/" not in program:
+        path = shutil.which(program, path=search)
+    if path is None or not os.path.exists(path):
         return  # it is in the workspace, or it is not there at all
-    real = _follow(Path(os.path.normpath(found)), parts)
+    real = _follow(Path(os.path.normpath(path)), parts)
     parts.places.add(real)
-    for one in (*parts.links, real):
-        parts.places.update(_package_of(one))
+    for place in (*parts.links, real):
+        parts.places.update(_package_of(place))
     interpreter = _interpreter(real)
     if interpreter:
         _collect(interpreter, search, parts, depth + 1)

@@ -151,19 +151,19 @@ def wrap(
     its path inside. `view` adds folders, and may take the network away. The command is to be
     started with `outer(env)`.
     """
-    found = look()
-    if found.sandbox is None:
+    trial = look()
+    if trial.sandbox is None:
         raise Unsupported(
-            f"Programs of agents cannot be held in a sandbox here: {found.reason}.",
+            f"Programs of agents cannot be held in a sandbox here: {trial.reason}.",
             "Install bubblewrap, or give the agent full_access and set sandbox to full.",
             code="no_sandbox",
         )
     shown = parts_of(argv[0], env.get("PATH", os.defpath))
     argv = [*_steered(env), *argv]
-    given = Given((workspace, home), cwd, hidden, lent or {}, view)
-    if isinstance(found.sandbox, Landlock):
-        return found.sandbox.wrap(argv, shown, given, limits=_LIMITS)
-    return found.sandbox.wrap(limits(argv), shown, given)
+    access = Given((workspace, home), cwd, hidden, lent or {}, view)
+    if isinstance(trial.sandbox, Landlock):
+        return trial.sandbox.wrap(argv, shown, access, limits=_LIMITS)
+    return trial.sandbox.wrap(limits(argv), shown, access)
 
 
 def outer(env: Mapping[str, str]) -> dict[str, str]:

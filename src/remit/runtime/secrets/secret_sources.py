@@ -55,13 +55,13 @@ class Environment(Source):
         self._variables = variables
 
     async def read(self, place: str) -> str:
-        found = self._variables.get(place)
-        if not found:
+        value = self._variables.get(place)
+        if not value:
             raise cannot(
                 f"The variable {place} is not set for this process.",
                 "Set it where Remit is started, and start Remit again.",
             )
-        return found
+        return value
 
 
 class File(Source):
@@ -79,14 +79,14 @@ class File(Source):
         except OSError as error:
             raise cannot(f"The file {place} cannot be read ({error.strerror}).") from None
         try:
-            found = os.fstat(opened)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(opened)
+            if not stat.S_ISREG(status.st_mode):
                 raise cannot(f"{place} is not an ordinary file.")
-            if found.st_uid != os.geteuid():
+            if status.st_uid != os.geteuid():
                 raise cannot(
                     f"The file {place} belongs to another user.", f"chown it to uid {os.geteuid()}."
                 )
-            if stat.S_IMODE(found.st_mode) & 0o077:
+            if stat.S_IMODE(status.st_mode) & 0o077:
                 raise cannot(
                     f"The file {place} can be read or written by others.", f"chmod 600 {place}"
                 )
@@ -117,8 +117,8 @@ class Command(Source):
         try:
             async with asyncio.timeout(COMMAND_SECONDS):
                 assert process.stdout is not None
-                said = await _at_most(process.stdout, LONGEST_VALUE + 2)
-                code = await process.wait() if len(said) <= LONGEST_VALUE + 1 else 0
+                output = await _at_most(process.stdout, LONGEST_VALUE + 2)
+                code = await process.wait() if len(output) <= LONGEST_VALUE + 1 else 0
         except TimeoutError:
             raise cannot(
                 f"{argv[0]!r} took longer than {COMMAND_SECONDS:.0f} seconds.",
@@ -128,55 +128,55 @@ class Command(Source):
             await end_child(process)
         if code:
             raise cannot(f"{argv[0]!r} ended with {code}.", "Try the command where Remit runs.")
-        return _text(said)
+        return _text(output)
 
 
 class Plugin(Source):
     """A source from a plugin; its exceptions are not shown, because they may contain the value."""
 
-    def __init__(self, made: Any) -> None:
-        self._made = made
+    def __init__(self, source: Any) -> None:
+        self._made = source
 
     async def read(self, place: str) -> str:
         name = self._made.source
         try:
             async with asyncio.timeout(COMMAND_SECONDS):
                 answer = self._made.read(place)
-                found = await answer if inspect.isawaitable(answer) else answer
+                value = await answer if inspect.isawaitable(answer) else answer
         except Exception as error:
             raise cannot(f"The source {name!r} failed ({type(error).__name__}).") from None
-        if not isinstance(found, str):
+        if not isinstance(value, str):
             raise cannot(f"The source {name!r} did not answer with text.")
-        return found
+        return value
 
 
 def sources(variables: Mapping[str, str]) -> dict[str, Source]:
     """Return the built-in sources and those of plugins; unusable plugins are skipped and logged."""
-    found: dict[str, Source] = {
+    by_name: dict[str, Source] = {
         "env": Environment(variables),
         "file": File(),
         "command": Command(variables),
     }
     for entry in entry_points(group=GROUP):
         try:
-            made = entry.load()()
-            name = made.source
+            source = entry.load()()
+            name = source.source
             if not isinstance(name, str) or not _NAME.fullmatch(name) or name in BUILT_IN:
                 raise ValueError("its `source` is not a name of its own")
-            if not callable(made.read):
+            if not callable(source.read):
                 raise ValueError("it has no `read()`")
         except Exception as error:
             log.warning("the source of secrets %s cannot be used: %s", entry.value, error)
             continue
-        found.setdefault(name, Plugin(made))
-    return found
+        by_name.setdefault(name, Plugin(source))
+    return by_name
 
 
 async def _at_most(stream: asyncio.StreamReader, size: int) -> bytes:
-    said = b""
-    while len(said) < size and (piece := await stream.read(size - len(said))):
-        said += piece
-    return said
+    output = b""
+    while len(output) < size and (piece := await stream.read(size - len(output))):
+        output += piece
+    return output
 
 
 def _text(raw: bytes) -> str:

@@ -44,8 +44,8 @@ class Vault:
 
     async def open(self) -> None:
         """Read all registered secrets; a failure is logged now, and raised again at a use."""
-        found = await self._gate(as_system(), secrets.registered)
-        for secret, problem in zip(found, await self.problems(found), strict=True):
+        rows = await self._gate(as_system(), secrets.registered)
+        for secret, problem in zip(rows, await self.problems(rows), strict=True):
             if problem is not None:
                 log.warning("the secret %s is not to be had: %s", secret.name, problem)
 
@@ -64,7 +64,7 @@ class Vault:
     async def values(self, company: str, names: Iterable[str]) -> dict[str, str]:
         return {name: await self.value(company, name) for name in names}
 
-    async def problems(self, found: Iterable[Secret]) -> list[str | None]:
+    async def problems(self, rows: Iterable[Secret]) -> list[str | None]:
         """Return for each secret why its value cannot be read here, or None."""
 
         async def look(secret: Secret) -> str | None:
@@ -74,7 +74,7 @@ class Vault:
                 return error.sentence
             return None
 
-        return list(await asyncio.gather(*map(look, found)))
+        return list(await asyncio.gather(*map(look, rows)))
 
     @property
     def source_names(self) -> list[str]:
@@ -231,12 +231,12 @@ class Vault:
 
 def _older(folder: Path, before: Micros) -> dict[str, list[str]]:
     """Return the values that were stored before a time, by company."""
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for path in folder.glob("*/*"):
         with contextlib.suppress(FileNotFoundError):
             if path.lstat().st_mtime_ns <= before * 1000:
-                found.setdefault(path.parent.name, []).append(str(path))
-    return found
+                paths.setdefault(path.parent.name, []).append(str(path))
+    return paths
 
 
 def _check(value: str) -> None:

@@ -47,7 +47,7 @@ def create(url: str, blobs: Callable[[], BlobStore], target: Path) -> Contents:
             copy = folder / DATABASE
             _snapshot(url, copy)
             part = folder / "backup.tar"
-            found = backup_file.pack(copy, blobs(), part)
+            contents = backup_file.pack(copy, blobs(), part)
             _sync(part)
             os.link(part, target)  # unlike a rename, never over something else
             _sync(target.parent)
@@ -55,7 +55,7 @@ def create(url: str, blobs: Callable[[], BlobStore], target: Path) -> Contents:
         raise Conflict(f"{target} exists already.", "Choose another name.") from None
     except OSError as error:
         raise storage_error(error) from error
-    return found
+    return contents
 
 
 def restore(source: Path, home: Path, url: str, blobs: Callable[[], BlobStore]) -> Contents:
@@ -65,7 +65,7 @@ def restore(source: Path, home: Path, url: str, blobs: Callable[[], BlobStore]) 
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with workplace(home, _RESTORING) as here:
-            found, pairs = backup_file.unpack(source, here / DATABASE)
+            contents, pairs = backup_file.unpack(source, here / DATABASE)
             store = blobs()
             _refuse_contents_of_others(store, pairs)
             _put_contents(source, store)
@@ -73,12 +73,12 @@ def restore(source: Path, home: Path, url: str, blobs: Callable[[], BlobStore]) 
                 _put_file(here / DATABASE, sqlite_path(url))
             else:
                 with _postgres(url) as target:
-                    copying.into_postgres(here / DATABASE, found.schema, target)
+                    copying.into_postgres(here / DATABASE, contents.schema, target)
     except FileExistsError:
         raise _there_already(sqlite_path(url).parent) from None
     except OSError as error:
         raise storage_error(error) from error
-    return found
+    return contents
 
 
 def _snapshot(url: str, copy: Path) -> None:
@@ -114,9 +114,9 @@ def _postgres(url: str, **options: object) -> Iterator[Connection]:
         with engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
     except (DBAPIError, Error) as error:
-        said = str(getattr(error, "orig", error)).partition("\n")[0]
+        reason = str(getattr(error, "orig", error)).partition("\n")[0]
         raise Unavailable(
-            f"The database cannot be used ({said}).", "Start it, or correct REMIT_DATABASE_URL."
+            f"The database cannot be used ({reason}).", "Start it, or correct REMIT_DATABASE_URL."
         ) from error
     finally:
         engine.dispose()
@@ -129,9 +129,9 @@ def _refuse_instance(url: str) -> None:
             raise _there_already(path.parent)
         return
     with _postgres(url) as connection:
-        found = revision(connection)
-    refuse_unknown(found)
-    if found is not None:
+        schema = revision(connection)
+    refuse_unknown(schema)
+    if schema is not None:
         raise Conflict(
             "There is an instance in the database already.",
             "Point REMIT_DATABASE_URL to an empty database.",
@@ -162,16 +162,16 @@ def _put_contents(source: Path, blobs: BlobStore) -> None:
                 raise damaged("it was changed while it was read")
 
 
-def _put_file(made: Path, place: Path) -> None:
+def _put_file(file: Path, place: Path) -> None:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if made.parent.stat().st_dev != place.parent.stat().st_dev:
-        with workplace(place.parent, _RESTORING) as near, made.open("rb") as stream:
+    if file.parent.stat().st_dev != place.parent.stat().st_dev:
+        with workplace(place.parent, _RESTORING) as near, file.open("rb") as stream:
             write(near / DATABASE, stream)
             _put_file(near / DATABASE, place)
         return
-    made.chmod(0o600)
-    _sync(made)
-    os.link(made, place)  # unlike a rename, never over something else
+    file.chmod(0o600)
+    _sync(file)
+    os.link(file, place)  # unlike a rename, never over something else
     _sync(place.parent)
 
 

@@ -44,9 +44,9 @@ class Contents:
 
 def pack(database: Path, blobs: BlobStore, part: Path) -> Contents:
     """Write a tar file of a copied database and of all contents that its rows name."""
-    found = look_through(database, lambda pair: _size_of(blobs, *pair))
+    summary = look_through(database, lambda pair: _size_of(blobs, *pair))
     with tarfile.open(part, "w") as tar:
-        manifest = {"format": FORMAT, **asdict(found), "database": _hash_of(database)}
+        manifest = {"format": FORMAT, **asdict(summary), "database": _hash_of(database)}
         text = json.dumps(manifest, indent=2).encode()
         _add(tar, _MANIFEST, io.BytesIO(text), len(text))
         tar.add(database, DATABASE, filter=_plain)
@@ -55,7 +55,7 @@ def pack(database: Path, blobs: BlobStore, part: Path) -> Contents:
             with blobs.open(file_id, sha256) as stream:
                 _add(tar, f"blobs/{file_id}/{sha256}", stream, size)
     part.chmod(0o600)
-    return found
+    return summary
 
 
 def unpack(source: Path, database: Path) -> tuple[Contents, set[Pair]]:
@@ -66,10 +66,10 @@ def unpack(source: Path, database: Path) -> tuple[Contents, set[Pair]]:
         raise damaged(str(error)) from error
     if manifest.get("database") != _hash_of(database):
         raise damaged("its database was changed")
-    found = look_through(database, lambda pair: _size_in(sizes, pair))
-    if manifest.get("contents") != found.contents:
+    summary = look_through(database, lambda pair: _size_in(sizes, pair))
+    if manifest.get("contents") != summary.contents:
         raise damaged("something is missing from it")
-    return found, set(sizes)
+    return summary, set(sizes)
 
 
 def contents(source: Path) -> Iterator[tuple[Pair, int, IO[bytes]]]:
@@ -174,12 +174,12 @@ def _unpack(source: Path, database: Path) -> tuple[dict[str, object], dict[Pair,
 
 def _read_manifest(text: bytes) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        manifest = json.loads(text)
     except ValueError as error:
         raise damaged("its manifest cannot be read") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise damaged("its manifest is of another kind")
-    return found
+    return manifest
 
 
 def write(path: Path, stream: IO[bytes]) -> None:

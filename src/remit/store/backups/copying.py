@@ -27,9 +27,9 @@ def into_file(source: Connection, schema: str, path: Path) -> None:
     """Copy the rows that a connection sees into a new SQLite file with the same schema."""
     engine = migrate.engine_of(f"sqlite:///{path}")
     try:
-        with engine.connect() as made:
-            migrate.upgrade(made, schema)
-            columns = _columns(made)
+        with engine.connect() as connection:
+            migrate.upgrade(connection, schema)
+            columns = _columns(connection)
     finally:
         engine.dispose()
     target = connect(path)
@@ -86,9 +86,9 @@ def _columns(connection: Connection) -> dict[str, dict[str, bool]]:
 def _pieces(source: Connection, table: str, names: Sequence[str]) -> Iterator[Sequence[Any]]:
     wanted = select(*(text(name) for name in names)).select_from(text(table))
     streamed = source.execution_options(stream_results=True, max_row_buffer=_PIECE)
-    found = streamed.execute(wanted)
+    cursor = streamed.execute(wanted)
     where = names.index("search_row") if "search_row" in names else None
-    for rows in found.partitions(_PIECE):
+    for rows in cursor.partitions(_PIECE):
         plain = [tuple(row) for row in rows]
         if where is not None:
             # The row number in one database's index means nothing to the other's.
@@ -137,10 +137,10 @@ def _index_in_postgres(source: Connection, target: Connection) -> None:
 
 def _indexed(source: Connection) -> Iterator[tuple[str, str]]:
     """Yield each indexed file with its search words, derived from its description again."""
-    found = source.execute(
+    files = source.execute(
         text(f"SELECT s.file_id, f.description FROM {_SEARCH} s JOIN files f ON f.id = s.file_id")  # noqa: S608
     )
-    for file, description in found:
+    for file, description in files:
         yield file, " ".join(search_words(description)[:MOST_INDEXED_WORDS])
 
 

@@ -17,8 +17,8 @@ def workplace(parent: Path, prefix: str) -> Iterator[Path]:
     with contextlib.ExitStack() as held:
         with _in_turn(parent):  # else another process would remove it before it is locked
             _remove(parent, prefix)
-            made = tempfile.TemporaryDirectory(dir=parent, prefix=prefix)
-            folder = Path(held.enter_context(made))
+            temporary = tempfile.TemporaryDirectory(dir=parent, prefix=prefix)
+            folder = Path(held.enter_context(temporary))
             held.enter_context(_locked(folder))
         yield folder
 

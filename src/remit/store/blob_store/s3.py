@@ -95,8 +95,8 @@ class S3Blobs:
         for key in (_key(pair), _key(pair, trash=True)) * 2:
             try:
                 with _translated(lookup=True):
-                    found = obstore.get(self._store, key)
-                    return io.BufferedReader(_Stream(found.stream(_READ)), _READ)
+                    blob = obstore.get(self._store, key)
+                    return io.BufferedReader(_Stream(blob.stream(_READ)), _READ)
             except FileNotFoundError:
                 continue
         raise missing(file_id)
@@ -124,10 +124,10 @@ class S3Blobs:
     def old(self, trash: bool, before: Micros) -> Iterator[Pair]:
         start = f"{_TRASH}/" if trash else ""
         with _translated():
-            found = obstore.list(self._store, _TRASH if trash else None, chunk_size=BATCH)
+            chunks = obstore.list(self._store, _TRASH if trash else None, chunk_size=BATCH)
         while True:
             with _translated():
-                chunk = next(found, None)
+                chunk = next(chunks, None)
             if chunk is None:
                 return
             for entry in chunk:

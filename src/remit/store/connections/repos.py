@@ -23,7 +23,7 @@ FORGED = _REPOS.find(_there, repos.c.forge.is_not(None), limit=bind("limit"))
 CHANGE_REPO = _REPOS.next_version(
     repos.c.id == bind("repo"),
     repos.c.version == bind("seen_version"),
-    of=[one.name for one in fields(RepoSpec) if one.name != "name"],
+    of=[field.name for field in fields(RepoSpec) if field.name != "name"],
 )
 #: Marks a repository as removed.
 REMOVE_REPO = _REPOS.mark_removed(id="repo")

@@ -83,14 +83,14 @@ class Transaction(ABC):
     def one(self, statement: Statement[T], **parameters: Any) -> T | None:
         if statement.kept:
             return next(iter(self._kept(statement, parameters)), None)
-        found: Row | None = self._run(statement, parameters).fetchone()
-        return None if found is None else statement.make(*found)
+        record: Row | None = self._run(statement, parameters).fetchone()
+        return None if record is None else statement.make(*record)
 
     def existing(self, statement: Statement[T], **parameters: Any) -> T:
         """Return the one row; its absence would be a defect of Remit."""
-        found = self.one(statement, **parameters)
-        assert found is not None
-        return found
+        value = self.one(statement, **parameters)
+        assert value is not None
+        return value
 
     def all(self, statement: Statement[T], **parameters: Any) -> list[T]:
         if statement.kept:
@@ -99,15 +99,15 @@ class Transaction(ABC):
 
     def _rows(self, statement: Statement[T], parameters: dict[str, Any]) -> list[T]:
         make = statement.make
-        return [make(*one) for one in self._run(statement, parameters).fetchall()]
+        return [make(*record) for record in self._run(statement, parameters).fetchall()]
 
     def _kept(self, statement: Statement[T], parameters: dict[str, Any]) -> Sequence[T]:
         """Return the rows of a kept statement, cached unless others may have changed them."""
         if not self.undisturbed:
             return self._rows(statement, parameters)
         statement.compiled(self.dialect)
-        given = {**self.given, **parameters}
-        question = tuple(given.get(name) for name in statement.parameters)
+        arguments = {**self.given, **parameters}
+        question = tuple(arguments.get(name) for name in statement.parameters)
         answers = self._answers.setdefault(statement, {})
         if question not in answers:
             answers[question] = tuple(self._rows(statement, parameters))
@@ -124,14 +124,14 @@ class Transaction(ABC):
         if not self.undisturbed or len(wanted) < 2:
             return
         rows: dict[object, list[Any]] = {value: [] for value in wanted}
-        for value, *found in self.all(many, values=json.dumps(wanted), **parameters):
-            rows[value].append(statement.make(*found))
+        for value, *columns in self.all(many, values=json.dumps(wanted), **parameters):
+            rows[value].append(statement.make(*columns))
         statement.compiled(self.dialect)
-        given = {**self.given, **parameters}
+        arguments = {**self.given, **parameters}
         answers = self._answers.setdefault(statement, {})
-        for value, made in rows.items():
-            question = {**given, key: value}
-            answers[tuple(question.get(name) for name in statement.parameters)] = tuple(made)
+        for value, matches in rows.items():
+            question = {**arguments, key: value}
+            answers[tuple(question.get(name) for name in statement.parameters)] = tuple(matches)
 
     def run(self, statement: Statement[Any], **parameters: Any) -> int:
         """Execute a statement; return the number of rows that it changed."""
@@ -156,10 +156,12 @@ class Transaction(ABC):
         if self._delayed is not None and statement.names_any(self._delayed.tables):
             self._store_delayed()
         if statement.writes:
-            for kept in [one for one in self._answers if one.names_any(statement.writes)]:
+            for kept in [query for query in self._answers if query.names_any(statement.writes)]:
                 del self._answers[kept]
         if isinstance(parameters, list):
-            return self.execute(sql, [{**constants, **self.given, **one} for one in parameters])
+            return self.execute(
+                sql, [{**constants, **self.given, **record} for record in parameters]
+            )
         values = {**constants, **self.given, **parameters}
         for switch, name in statement.optional:
             values.setdefault(switch, parameters.get(name) is None)

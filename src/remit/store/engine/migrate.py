@@ -26,8 +26,8 @@ from remit.store.tables.engine_specific import STATEMENTS
 #: The revisions, that of v0.1.0 first; the name of a revision's file begins with it.
 SCHEMAS = tuple(
     sorted(
-        found.name[:4]
-        for found in (Path(__file__).parents[1] / "migrations/versions").glob("[0-9]*.py")
+        file.name[:4]
+        for file in (Path(__file__).parents[1] / "migrations/versions").glob("[0-9]*.py")
     )
 )
 HEAD = SCHEMAS[-1]
@@ -64,13 +64,13 @@ def migrate(url: str) -> str | None:
     engine = engine_of(url)
     try:
         with engine.connect() as connection:
-            found = revision(connection)
-            if found == HEAD:
+            schema = revision(connection)
+            if schema == HEAD:
                 return None
-            refuse_unknown(found)
+            refuse_unknown(schema)
             connection.rollback()
             upgrade(connection)
-            return found or ""
+            return schema or ""
     except OperationalError as error:
         raise Unavailable(
             "The database cannot be reached.", "Start it, or correct REMIT_DATABASE_URL."
@@ -84,17 +84,17 @@ def migrate(url: str) -> str | None:
         engine.dispose()
 
 
-def refuse_unknown(found: str | None, what: str = "The database") -> None:
+def refuse_unknown(schema: str | None, what: str = "The database") -> None:
     """Refuse a revision that this program does not know: using it could damage the data."""
-    if found is None or found in SCHEMAS:
+    if schema is None or schema in SCHEMAS:
         return
-    if found > HEAD:
+    if schema > HEAD:
         raise Unsupported(
-            f"{what} has schema {found}, which is newer than this program ({HEAD}).",
+            f"{what} has schema {schema}, which is newer than this program ({HEAD}).",
             "Run a newer Remit, or restore a backup made with this one.",
         )
     raise Unsupported(
-        f"{what} has schema {found}, which no release had: a version under development made it.",
+        f"{what} has schema {schema}, which no release had: a version under development made it.",
         "Run that version to export each company (`remit company export`), and import it here.",
     )
 
@@ -102,8 +102,8 @@ def refuse_unknown(found: str | None, what: str = "The database") -> None:
 def revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return None if found is None else str(found)
+    version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return None if version is None else str(version)
 
 
 def upgrade(connection: Connection, to: str = HEAD, *, commit: bool = True) -> None:

@@ -159,8 +159,8 @@ class SqliteDatabase(Database):
             connection.close()
 
 
-def _started(name: str, loop: Callable[..., None], *given: Any) -> threading.Thread:
-    thread = threading.Thread(target=loop, args=given, name=name, daemon=True)
+def _started(name: str, loop: Callable[..., None], *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=loop, args=arguments, name=name, daemon=True)
     thread.start()
     return thread
 

@@ -171,9 +171,9 @@ class Rows(Generic[T]):
     ) -> Statement[T]:
         """Select the rows that meet the conditions; `same` compares columns with parameters.
         Ordered by their key, unless `order` says otherwise; an empty `order` means none."""
-        found = self.select(*where, join=join, **same).limit(limit)
+        query = self.select(*where, join=join, **same).limit(limit)
         return Statement(
-            found.order_by(*([self.key] if order is None else order)), into(self.value)
+            query.order_by(*([self.key] if order is None else order)), into(self.value)
         )
 
     def one(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
@@ -185,7 +185,7 @@ class Rows(Generic[T]):
     ) -> Statement[T]:
         """Like `find`, and kept; `Transaction.look_ahead` finds the rows for many values of the
         last parameter at once."""
-        found = Statement(
+        statement = Statement(
             self.select(*self.same(**same), *where).order_by(*order), into(self.value)
         )
         column, parameter = same.popitem()
@@ -199,8 +199,8 @@ class Rows(Generic[T]):
             lambda *row: row,
             sqlite=rows.where(key.in_(select(on_sqlite.c.value))),
         )
-        found.many = parameter, of_all
-        return found.keep()
+        statement.many = parameter, of_all
+        return statement.keep()
 
     def after(self, *where: ColumnElement[bool], **same: str) -> Statement[T]:
         """Select a page of rows: those whose key follows the parameter `after`."""
@@ -232,8 +232,8 @@ class Rows(Generic[T]):
         join: tuple[FromClause, ColumnElement[bool]] | None = None,
         **same: str,
     ) -> Select[Any]:
-        found = select(*columns(self.table, self.value)).where(*self.same(**same), *where)
-        return found if join is None else found.join(*join)
+        query = select(*columns(self.table, self.value)).where(*self.same(**same), *where)
+        return query if join is None else query.join(*join)
 
     def same(self, **same: str) -> list[ColumnElement[bool]]:
         return _same(self.table, same)
@@ -278,8 +278,8 @@ class Rows(Generic[T]):
 
     def insert_without(self, *generated: str) -> Statement[None]:
         """Insert a row without the `generated` columns, whose values the database sets."""
-        given = (column.name for column in self.table.c if column.name not in generated)
-        return change(insert(self.table).values({name: bindparam(name) for name in given}))
+        names = (column.name for column in self.table.c if column.name not in generated)
+        return change(insert(self.table).values({name: bindparam(name) for name in names}))
 
 
 def values_of(
@@ -293,10 +293,10 @@ def values_of(
 ) -> Statement[Any]:
     """Select one column of the rows that meet the conditions; `same` compares columns of its table
     with parameters."""
-    found = select(column).where(*_same(getattr(column, "table", None), same), *where)
-    found = found if join is None else found.join(*join)
-    found = found.order_by(*order).limit(limit)
-    return Statement(found.distinct() if distinct else found, scalar)
+    query = select(column).where(*_same(getattr(column, "table", None), same), *where)
+    query = query if join is None else query.join(*join)
+    query = query.order_by(*order).limit(limit)
+    return Statement(query.distinct() if distinct else query, scalar)
 
 
 def delete_from(table: Table, *where: ColumnElement[bool], **same: str) -> Statement[None]:
@@ -392,7 +392,7 @@ def _fields(value: Any) -> tuple[tuple[str, ...], Callable[[Any], Row], tuple[st
     names = tuple(field.name for field in fields(value))
     words = tuple(name for name, (kind, _) in kinds(value).items() if _may_be_enum(kind))
     if len(names) == 1:
-        return names, lambda one: (getattr(one, names[0]),), words
+        return names, lambda record: (getattr(record, names[0]),), words
     return names, operator.attrgetter(*names), words
 
 

@@ -294,7 +294,7 @@ FORGOTTEN = Statement(
     sa.select(_all_forgotten.c.company_id).distinct().limit(bind("limit")), scalar
 )
 _forgotten_here = sa.union(
-    *(one.where(outcomes.c.company_id == bind("company")) for one in _forgotten)
+    *(query.where(outcomes.c.company_id == bind("company")) for query in _forgotten)
 ).subquery()
 #: Agents of one company that were not woken for a due outcome.
 FORGOTTEN_IN = Statement(

@@ -29,7 +29,11 @@ _RUNS = Rows(Run)
 _one = runs.c.id == bind("run")
 _running = runs.c.status == sa.literal("running")
 
-_OF_OTHERS = [sa.literal(fault) for fault, one in CONSEQUENCES.items() if one.holds is not None]
+_OF_OTHERS = [
+    sa.literal(fault)
+    for fault, consequence in CONSEQUENCES.items()
+    if consequence.holds is not None
+]
 
 #: One run by id, of any company.
 RUN = _RUNS.one(_one).keep()

@@ -54,7 +54,7 @@ _sent_at = (
     .where(messages.c.id == channel_deliveries.c.message_id)
     .scalar_subquery()
 )
-QUEUE = StatusQueue(ChannelDelivery, "message", key="message_id", made=_sent_at)
+QUEUE = StatusQueue(ChannelDelivery, "message", key="message_id", created=_sent_at)
 _unfinished, _queued = QUEUE.unfinished, QUEUE.queued
 _dead = channel_deliveries.c.status == literal_column("'dead'")
 

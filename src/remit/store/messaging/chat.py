@@ -144,7 +144,7 @@ RECEIVERS_OF = RECEIVERS.find(_bound, company_id="company")
 
 # Intake: messages that came in
 
-INTAKE = StatusQueue(Intake, "intake", made=channel_intake.c.created_at)
+INTAKE = StatusQueue(Intake, "intake", created=channel_intake.c.created_at)
 #: Whether an incoming message was taken in before.
 CAME = INTAKE.any(binding_id="binding", outside_id="outside_id")
 #: How many messages of one lane are unprocessed.
@@ -198,7 +198,7 @@ WORKED_FOR = Statement(
 
 # Posts: messages that Remit shows in chats
 
-POSTS = StatusQueue(Post, "post", made=channel_posts.c.created_at)
+POSTS = StatusQueue(Post, "post", created=channel_posts.c.created_at)
 #: Posts that can be sent now; those of one conversation in order.
 READY_POSTS = POSTS.find(
     POSTS.queued,

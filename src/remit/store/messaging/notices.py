@@ -59,7 +59,7 @@ DELETE_RULES = _RULES.delete(_rules_of)
 #: Records the time of a person's last digest.
 DIGESTED = _RULES.update(_rules_of, digested_at=bind("at"))
 
-QUEUE = StatusQueue(Notice, "notice", made=notices.c.created_at)
+QUEUE = StatusQueue(Notice, "notice", created=notices.c.created_at)
 #: Whether a notice of a subject exists for a person by one way, sent or not.
 KNOWN = Statement(
     select(notices.c.id).where(

@@ -50,7 +50,7 @@ UNREAD_COUNT = count(
 
 
 def _sums(*sums: Any) -> dict[str, int]:
-    return {name: int(one or 0) for name, one in zip(("runs", *METERS), sums, strict=True)}
+    return {name: int(total or 0) for name, total in zip(("runs", *METERS), sums, strict=True)}
 
 
 #: Number, tokens and cost of all runs of an agent.

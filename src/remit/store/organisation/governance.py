@@ -151,7 +151,7 @@ CONFIG_REVISION = _CONFIG_REVISIONS.one(
 CONFIGURE_AGENT = _AGENTS.update(
     agents.c.id == bind("agent"),
     agents.c.config_revision == bind("seen_revision"),
-    **new(*(one.name for one in CONFIGURED)),
+    **new(*(field.name for field in CONFIGURED)),
     name_key=bind("new_key"),
     config_revision=agents.c.config_revision + 1,
     updated_at=bind("now"),
@@ -197,7 +197,7 @@ _OF_AGENT = (config_revisions, agent_places, tokens, schedules)
 FORGET_AGENT = (
     _APPROVALS.update(approvals.c.agent_id == _it, agent_id=sa.null()),
     _APPROVALS.update(approvals.c.home_agent_id == _it, home_agent_id=sa.null()),
-    *(delete_from(one, agent_id="agent") for one in _OF_AGENT),
+    *(delete_from(table, agent_id="agent") for table in _OF_AGENT),
     _FILES.update(files.c.home_agent_id == _it, home_agent_id=sa.null()),
     _revoke(grants.c.kind == sa.literal("message"), grants.c.resource_id == _it),
 )
@@ -219,7 +219,7 @@ SENT_FILE = values_of(messages.c.id, body_file_id="file", limit=1)
 KEEP_AS_FILE = _FILES.update(files.c.id == _file, kind=sa.literal("file"), unlisted=sa.true())
 #: Deletes a file with its versions, links and access log, and ends grants on it.
 DELETE_FILE = (
-    *(delete_from(one, file_id="file") for one in (access_log, file_links, file_versions)),
+    *(delete_from(table, file_id="file") for table in (access_log, file_links, file_versions)),
     _revoke(grants.c.kind == sa.literal("kb_file"), grants.c.resource_id == _file),
     delete_from(files, id="file"),
 )

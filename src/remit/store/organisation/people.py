@@ -43,7 +43,7 @@ _unrevoked = tokens.c.revoked_at.is_(None)
 CHANGE_COMPANY = _COMPANIES.update(
     companies.c.id == bind("company"),
     name_key=bind("new_key"),
-    **new(*(one.name for one in fields(Company) if one.name not in ("id", "created_at"))),
+    **new(*(field.name for field in fields(Company) if field.name not in ("id", "created_at"))),
 )
 #: One company by id.
 COMPANY = _COMPANIES.one(id="company").keep()

@@ -51,7 +51,7 @@ REPLACE_CONFIG = Rows(ConfigRevision).update(
 #: Replaces an agent's settings and prompt.
 REPLACE_SETTINGS = Rows(Agent).update(
     agents.c.id == _it,
-    **new(*(one.name for one in (*DOCUMENTS, *PROSE))),
+    **new(*(field.name for field in (*DOCUMENTS, *PROSE))),
     updated_at=bind("now"),
 )
 #: Whether a file is in use: sent with a message, or quoted in the verdict of an outcome.

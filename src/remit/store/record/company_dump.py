@@ -77,8 +77,8 @@ class Named:
 
 
 def _named(others: Column[str], this: Column[str]) -> Statement[Named]:
-    found = select(outcomes.c.id, outcomes.c.title).join(others.table, others == outcomes.c.id)
-    return Statement(found.where(this == bind("outcome")).order_by(outcomes.c.id), into(Named))
+    query = select(outcomes.c.id, outcomes.c.title).join(others.table, others == outcomes.c.id)
+    return Statement(query.where(this == bind("outcome")).order_by(outcomes.c.id), into(Named))
 
 
 #: Ids and titles of an outcome's parents.

@@ -84,10 +84,10 @@ DRAWN = _OUTCOMES.after(
 
 
 def _among(above: sa.Column[str], below: sa.Column[str]) -> Statement[Edge]:
-    found = sa.select(above, below).where(
+    query = sa.select(above, below).where(
         below.table.c.company_id == bind("company"), below.between(bind("first"), bind("last"))
     )
-    return Statement(found.order_by(below, above), into(Edge))
+    return Statement(query.order_by(below, above), into(Edge))
 
 
 #: The edges between outcomes whose ids lie between two others.

@@ -87,7 +87,7 @@ def copied(table: sa.Table, tables: sa.MetaData) -> sa.Table:
 
 def in_order(table: sa.Table) -> list[sa.Index]:
     """Return the indexes of a table in order of declaration: special ones after general ones."""
-    return sorted(table.indexes, key=lambda one: table.info["indexes"].index(one.name))
+    return sorted(table.indexes, key=lambda index: table.info["indexes"].index(index.name))
 
 
 def table_of(
@@ -103,15 +103,15 @@ def table_of(
     foreign key for an id and a check for an enum, unless the parts have their own. Rows of other
     tables in the company may refer to a `referable` table; `defaults` fill columns of rows that are
     older than the column."""
-    given = {part.name: part for part in parts if isinstance(part, sa.Column)}
+    own_columns = {part.name: part for part in parts if isinstance(part, sa.Column)}
     explicit = [part for part in parts if isinstance(part, sa.ForeignKeyConstraint)]
-    referring = {"id", *(name for one in explicit for name in one.column_keys)}
+    referring = {"id", *(name for constraint in explicit for name in constraint.column_keys)}
     checked = {part.name for part in parts if isinstance(part, sa.CheckConstraint)}
     columns: list[SchemaItem] = []
     conditions: list[SchemaItem] = [sa.UniqueConstraint("id", "company_id")] if referable else []
     for field, (kind, choice) in kinds(value).items():
-        if field in given:
-            columns.append(given.pop(field))
+        if field in own_columns:
+            columns.append(own_columns.pop(field))
             continue
         shared = _SHARED.get(kind) if field != "id" else None
         columns.append(
@@ -129,8 +129,8 @@ def table_of(
         if isinstance(kind, EnumType) and issubclass(kind, StrEnum) and field not in checked:
             conditions.append(one_of(field, *kind))
     # A generated row number becomes the first column, other columns without a field the last.
-    columns = [*(one for one in given.values() if one.primary_key), *columns]
-    columns += [one for one in given.values() if not one.primary_key]
+    columns = [*(column for column in own_columns.values() if column.primary_key), *columns]
+    columns += [column for column in own_columns.values() if not column.primary_key]
     others = [part for part in parts if not isinstance(part, sa.Column)]
     STORED[value] = table(name, *columns, *others, *conditions, **options)
     return STORED[value]
@@ -139,14 +139,14 @@ def table_of(
 def kinds(value: type[Any]) -> dict[str, tuple[Any, bool]]:
     """Return the types of a value's fields, and whether each may be None."""
     hints = get_type_hints(value, include_extras=True)
-    found = {}
+    by_field = {}
     for field in fields(value):
         hint = hints[field.name]
         declared = get_args(hint)[0] if _is_described(hint) else hint
         choices = get_args(declared) if NoneType in get_args(declared) else ()
-        [kind] = [one for one in choices if one is not NoneType] or [declared]
-        found[field.name] = (kind, bool(choices))
-    return found
+        [kind] = [choice for choice in choices if choice is not NoneType] or [declared]
+        by_field[field.name] = (kind, bool(choices))
+    return by_field
 
 
 def _default(value: str | int | None) -> Any:

@@ -51,28 +51,28 @@ class Landlock:
     version: int
 
     def wrap(
-        self, argv: Sequence[str], shown: Parts, given: Given, *, limits: Mapping[int, int]
+        self, argv: Sequence[str], shown: Parts, access: Given, *, limits: Mapping[int, int]
     ) -> list[str]:
         """Return the command that runs `argv` in the sandbox."""
-        hidden = [one.resolve() for one in given.hidden]
-        places = [Path(one) for one in (*SYSTEM, *SYSTEM_FILES, *_ALSO) if os.path.exists(one)]
-        places += [one for one in shown.outermost() if not of_system(one)]
+        hidden = [path.resolve() for path in access.hidden]
+        places = [Path(path) for path in (*SYSTEM, *SYSTEM_FILES, *_ALSO) if os.path.exists(path)]
+        places += [path for path in shown.outermost() if not of_system(path)]
         policy = Policy(
             readable=[
                 str(part)
-                for place in dict.fromkeys(one.resolve() for one in places)
+                for place in dict.fromkeys(path.resolve() for path in places)
                 for part in rules.around(place, hidden)
             ]
             + [
                 str(part)
-                for folder, without in given.view.read.items()
+                for folder, without in access.view.read.items()
                 for part in rules.around(folder, without)
             ],
-            writable=[str(one.resolve()) for one in given.writable],
-            cwd=str(given.cwd),
-            lent={str(file.resolve()): str(place) for file, place in given.lent.items()},
+            writable=[str(path.resolve()) for path in access.writable],
+            cwd=str(access.cwd),
+            lent={str(file.resolve()): str(place) for file, place in access.lent.items()},
             limits={str(number): most for number, most in limits.items()},
-            network=given.view.network,
+            network=access.view.network,
         )
         return [*_keeper(), policy.encode(), *argv]
 
@@ -88,10 +88,10 @@ def look() -> Landlock | str:
         return f"the calls of {platform.machine()} are not known"
     if not sys.executable:
         return "it is not known where Python is"
-    found = Landlock(version)
+    sandbox = Landlock(version)
     with tempfile.TemporaryDirectory(prefix="remit-try-") as folder:
         try:
-            return _tried(found, Path(folder)) or found
+            return _tried(sandbox, Path(folder)) or sandbox
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"Landlock could not be tried ({type(error).__name__})"
 
@@ -115,12 +115,12 @@ def _keeper() -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _KEEPER]
 
 
-def _tried(found: Landlock, root: Path) -> str | None:
+def _tried(sandbox: Landlock, root: Path) -> str | None:
     inside = root / "workspace"
     inside.mkdir()
     (root / "outside").write_text("outside")
     (inside / "inside").touch()
-    command = found.wrap(
+    command = sandbox.wrap(
         ["/bin/sh", "-c", _TRIAL, "sh", str(os.getpid())],
         Parts(),
         Given((inside,), inside),
@@ -131,5 +131,5 @@ def _tried(found: Landlock, root: Path) -> str | None:
     )
     if tried.returncode == 0:
         return None
-    said = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no reason"])[-1]
-    return f"Landlock does not hold programs here ({_SAID.get(tried.returncode, said)})"
+    complaint = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no reason"])[-1]
+    return f"Landlock does not hold programs here ({_SAID.get(tried.returncode, complaint)})"

@@ -121,7 +121,7 @@ def program(machine: str, *, network: bool = True) -> bytes | None:
     )
     # A program that is not dumpable cannot be brokered by the guard, so the call only pretends.
     on(_PRCTL, _argument(0), (EQUALS, 0, 1, _SET_DUMPABLE), _fails(0), _ALLOWED)
-    refused = [(EQUALS, len(_ON_FILES) - at, 0, one) for at, one in enumerate(_ON_FILES)]
+    refused = [(EQUALS, len(_ON_FILES) - at, 0, request) for at, request in enumerate(_ON_FILES)]
     on(_IOCTL, _argument(1), *refused, _ALLOWED, _fails(errno.ENOTTY))
     return seccomp.program(machine, steps)
 
@@ -133,9 +133,9 @@ def install(*, network: bool = True) -> int:
     if filter_ is None:
         raise OSError(errno.ENOSYS, f"the calls of {machine} are not known")
     held = ctypes.create_string_buffer(filter_, len(filter_))
-    given = struct.pack("@HP", len(filter_) // 8, ctypes.addressof(held))
+    sock_fprog = struct.pack("@HP", len(filter_) // 8, ctypes.addressof(held))
     libc = ctypes.CDLL(None, use_errno=True)
-    return checked(libc.syscall(_SECCOMP[machine], _SET_FILTER, _NEW_LISTENER, given))
+    return checked(libc.syscall(_SECCOMP[machine], _SET_FILTER, _NEW_LISTENER, sock_fprog))
 
 
 def name_of(number: int) -> str:

@@ -55,14 +55,14 @@ def around(place: Path, hidden: Iterable[Path]) -> Iterator[Path]:
     A rule includes everything below its folder, without exceptions further down.
     """
     hidden = list(hidden)
-    if any(place == one or one in place.parents for one in hidden):
+    if any(place == path or path in place.parents for path in hidden):
         return
-    if not any(place in one.parents for one in hidden):
+    if not any(place in path.parents for path in hidden):
         yield place
         return
-    for one in sorted(place.iterdir()):
-        if not one.is_symlink():
-            yield from around(one, hidden)
+    for child in sorted(place.iterdir()):
+        if not child.is_symlink():
+            yield from around(child, hidden)
 
 
 def _ruleset(files: int, scopes: int) -> int:

@@ -62,8 +62,8 @@ class Policy:
 
 
 def main() -> None:
-    given, argv = json.loads(sys.argv[1]), sys.argv[2:]
-    policy = None if given is None else Policy(**given)
+    fields, argv = json.loads(sys.argv[1]), sys.argv[2:]
+    policy = None if fields is None else Policy(**fields)
     try:
         _prctl(_NO_NEW_RIGHTS, 1)
         _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -115,7 +115,7 @@ def _guard(keeper: int, policy: Policy | None, argv: list[str]) -> int:
     theirs.close()
     try:
         # Held open, because rules apply to these inodes of /proc only while they are in use.
-        held = [os.open(one, os.O_PATH) for one in (f"/proc/{program}", *_existing_facts())]
+        held = [os.open(path, os.O_PATH) for path in (f"/proc/{program}", *_existing_facts())]
         ours.sendall(b"!")
         _, listeners, _, _ = socket.recv_fds(ours, 1, 1)
         favours = None
@@ -167,9 +167,9 @@ def _confine(guard: socket.socket, policy: Policy) -> None:
         resource.setrlimit(int(limit), (bound, bound))
     rules.confine(
         [
-            *((one, rules.READ) for one in policy.readable),
-            *((one, rules.WRITE) for one in (*policy.writable, *policy.lent, *_DEVICES)),
-            *((one, rules.READ) for one in ("/proc/self", *_existing_facts())),
+            *((path, rules.READ) for path in policy.readable),
+            *((path, rules.WRITE) for path in (*policy.writable, *policy.lent, *_DEVICES)),
+            *((path, rules.READ) for path in ("/proc/self", *_existing_facts())),
         ]
     )
     # Linked after the restriction, so that links left by the program lead nowhere else.
@@ -221,7 +221,7 @@ def _link(place: str, file: str) -> None:
 
 
 def _existing_facts() -> list[str]:
-    return [one for one in _OF_THE_KERNEL if os.path.exists(one)]
+    return [path for path in _OF_THE_KERNEL if os.path.exists(path)]
 
 
 def _be_silent() -> None:

@@ -39,8 +39,8 @@ class Favours:
 
     def __init__(self, listener: int, *, writable: Sequence[str], readable: Sequence[str]) -> None:
         self.listener = listener
-        self._writable = [os.fsencode(one) for one in writable]
-        self._readable = [os.fsencode(one) for one in readable] + self._writable
+        self._writable = [os.fsencode(folder) for folder in writable]
+        self._readable = [os.fsencode(folder) for folder in readable] + self._writable
 
     def answer(self) -> None:
         """Perform or refuse one call; its caller may have ended meanwhile."""
@@ -61,8 +61,8 @@ class Favours:
         with contextlib.suppress(OSError):
             fcntl.ioctl(self.listener, _SEND, struct.pack("=QqiI", id_, value, -error, 0))
 
-    def _carry_out(self, call: str, caller: _Caller, given: Sequence[int]) -> int:
-        first, second, third, fourth, fifth = given[:5]
+    def _carry_out(self, call: str, caller: _Caller, arguments: Sequence[int]) -> int:
+        first, second, third, fourth, fifth = arguments[:5]
         match call:
             case "uname":
                 return caller.write(first, _names())
@@ -102,9 +102,9 @@ class Favours:
     def _utime(self, caller: _Caller, folder: int, path: int, times: int, flags: int) -> int:
         file = caller.named(folder, path, flags) if path else caller.held(folder)
         with _Opened(file):
-            given = caller.read(times, _TIMES) if times else None
+            timespecs = caller.read(times, _TIMES) if times else None
             _require(file, self._writable)
-            checked(_libc.utimensat(_HERE, _by_descriptor(file).encode(), given, 0))
+            checked(_libc.utimensat(_HERE, _by_descriptor(file).encode(), timespecs, 0))
         return 0
 
     def _watch(self, caller: _Caller, watcher: int, path: int, mask: int) -> int:
@@ -149,10 +149,10 @@ class _Caller:
 
     def read(self, address: int, size: int) -> bytes:
         with self._memory(os.O_RDONLY) as memory:
-            found = os.pread(memory, size, address)
-            if len(found) != size:
+            content = os.pread(memory, size, address)
+            if len(content) != size:
                 raise OSError(errno.EIO, "not its memory")
-        return found
+        return content
 
     def write(self, address: int, data: bytes) -> int:
         with self._memory(os.O_WRONLY) as memory:
@@ -170,10 +170,10 @@ class _Caller:
 
     def _path(self, address: int) -> bytes:
         with self._memory(os.O_RDONLY) as memory:
-            found, end, _ = os.pread(memory, _LONGEST_PATH, address).partition(b"\0")
+            path, end, _ = os.pread(memory, _LONGEST_PATH, address).partition(b"\0")
         if not end:
             raise OSError(errno.ENAMETOOLONG, "the path does not end")
-        return found
+        return path
 
     @contextlib.contextmanager
     def _memory(self, how: int) -> Iterator[int]:
@@ -221,9 +221,9 @@ class _Opened:
 def _require(file: int, roots: Sequence[bytes]) -> None:
     """Refuse a file outside these folders; pipes, sockets and memory files without a path are
     allowed."""
-    found, where = os.fstat(file), os.readlink(os.fsencode(_by_descriptor(file)))
-    pipe = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
-    memory = found.st_nlink == 0 and where.startswith(b"/memfd:")
+    status, where = os.fstat(file), os.readlink(os.fsencode(_by_descriptor(file)))
+    pipe = stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)
+    memory = status.st_nlink == 0 and where.startswith(b"/memfd:")
     if memory or (pipe and not where.startswith(b"/")):
         return
     if not any(where == root or where.startswith(root + b"/") for root in roots):
@@ -240,7 +240,9 @@ def _signed(number: int) -> int:
 
 
 def _names() -> bytes:
-    found = os.uname()
-    fields = [found.sysname, found.release, found.version, found.machine]
-    system, *rest = (os.fsencode(one) for one in fields)
-    return b"".join(one[: _FIELD - 1].ljust(_FIELD, b"\0") for one in (system, _NAME, *rest, b""))
+    kernel = os.uname()
+    fields = [kernel.sysname, kernel.release, kernel.version, kernel.machine]
+    system, *rest = (os.fsencode(field) for field in fields)
+    return b"".join(
+        field[: _FIELD - 1].ljust(_FIELD, b"\0") for field in (system, _NAME, *rest, b"")
+    )
