@@ -15,7 +15,13 @@ def how_to_install(extra: str) -> str:
         declared = requires("remit") or []
     except PackageNotFoundError:
         declared = []
-    found = [one for line in declared if (one := _EXTRA.match(line)) and one["extra"] == extra]
-    packages = [one["what"].strip().replace(" ", "") for one in found] or [f"remit[{extra}]"]
+    matches = [
+        requirement
+        for line in declared
+        if (requirement := _EXTRA.match(line)) and requirement["extra"] == extra
+    ]
+    packages = [requirement["what"].strip().replace(" ", "") for requirement in matches] or [
+        f"remit[{extra}]"
+    ]
     command = [sys.executable, "-m", "pip", "install", *packages]
     return f"Install it with `{shlex.join(command)}`."

@@ -67,14 +67,14 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     home = Path(env.get("REMIT_HOME") or Path.home() / ".remit").expanduser().absolute()
     stored = _read(home / "remit.toml")
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, read in _KNOWN.items():
         text = env.get(f"REMIT_{name.upper()}") or stored.get(name)
         if text is not None:
-            found[name] = read(text)
-    found["database_url"] = found.get("database_url") or f"sqlite:///{home / 'remit.db'}"
-    found["blob_url"] = found.get("blob_url") or (home / "blobs").as_uri()
-    return Settings(home, **found)
+            values[name] = read(text)
+    values["database_url"] = values.get("database_url") or f"sqlite:///{home / 'remit.db'}"
+    values["blob_url"] = values.get("blob_url") or (home / "blobs").as_uri()
+    return Settings(home, **values)
 
 
 def prepare_home(settings: Settings) -> None:
@@ -125,7 +125,7 @@ def _private_channels(text: str) -> bool:
 
 
 def _servers(text: str) -> dict[str, str]:
-    found = {}
+    servers = {}
     for part in text.replace(",", " ").split():
         kind, _, url = part.partition("=")
         if not kind or not url.startswith(("http://", "https://")):
@@ -133,8 +133,8 @@ def _servers(text: str) -> dict[str, str]:
                 "channel_servers must name a server for each kind of channel.",
                 'Write it like "telegram=http://127.0.0.1:8081".',
             )
-        found[kind] = url.rstrip("/")
-    return found
+        servers[kind] = url.rstrip("/")
+    return servers
 
 
 #: The parser of each setting's text.
@@ -151,16 +151,16 @@ _KNOWN: dict[str, Callable[[str], object]] = {
 def _read(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
-            found = tomllib.load(file)
+            settings = tomllib.load(file)
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read ({error}).", "Correct the file.") from error
-    for key, value in found.items():
+    for key, value in settings.items():
         if key not in _KNOWN:
             raise BadInput(
                 f"{path} has an unknown setting {key[:40]!r}.", f"Known: {', '.join(_KNOWN)}."
             )
         if not isinstance(value, str):
             raise BadInput(f"{path}: {key} must be text.", "Put the value in quotes.")
-    return found
+    return settings

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def alone(work: Callable[..., T], *given: Any) -> T:
+async def alone(work: Callable[..., T], *arguments: Any) -> T:
     """Run work in a thread of its own, for work that others can delay without limit, such as a
     script that calls tools."""
     future: Future[T] = Future()
-    threading.Thread(target=_do, args=(future, work, given), name="alone", daemon=True).start()
+    threading.Thread(target=_do, args=(future, work, arguments), name="alone", daemon=True).start()
     return await asyncio.wrap_future(future)
 
 
@@ -37,10 +37,10 @@ class Threads:
         #: Number of idle threads; approximate, which costs at most one thread too many.
         self._idle = 0
 
-    async def run(self, work: Callable[..., T], *given: Any) -> T:
+    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run work in a thread; cancelling the caller before the work began cancels the work."""
         future: Future[T] = Future()
-        self._jobs.put((future, work, given))
+        self._jobs.put((future, work, arguments))
         with self._lock:
             if self._idle < self._jobs.qsize() and self._count < self._most:
                 self._count += 1
@@ -59,13 +59,13 @@ class Threads:
             del job  # so that an idle thread keeps no reference to it
 
 
-def _do(future: Future[T], work: Callable[..., T], given: tuple[Any, ...]) -> None:
+def _do(future: Future[T], work: Callable[..., T], arguments: tuple[Any, ...]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     # The waiter may be gone, and its loop closed.
     with contextlib.suppress(RuntimeError):
         try:
-            result = work(*given)
+            result = work(*arguments)
         except BaseException as error:
             future.set_exception(error)
         else:

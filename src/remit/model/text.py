@@ -71,7 +71,7 @@ def one_of(kind: type[Choice], value: object, field: str) -> Choice:
     try:
         return kind(value)
     except ValueError:
-        known = ", ".join(one.value for one in kind)
+        known = ", ".join(member.value for member in kind)
         raise BadInput(f"{field} must be one of {known}.", "Choose one of these.") from None
 
 
@@ -104,7 +104,7 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
     rearranged = [name for name in names if parts and _words(name) == parts]
     plain = {name.lower(): name for name in names}
     near = get_close_matches(word[:LONGEST_NAME].lower(), plain, n=2, cutoff=0.7)
-    likely = list(dict.fromkeys([*rearranged, *(plain[one] for one in near)]))
+    likely = list(dict.fromkeys([*rearranged, *(plain[spelling] for spelling in near)]))
     return likely or [name for name in names if parts & _words(name)][:_MOST_LIKELY]
 
 
@@ -114,7 +114,7 @@ def _words(name: str) -> frozenset[str]:
     bare = name[:LONGEST_NAME].removeprefix("mcp__remit__")
     parted = "".join(f"_{char.lower()}" if char.isupper() else char for char in bare)
     words = parted.replace("-", "_").replace(".", "_").split("_")
-    return frozenset(one.removesuffix("s") for one in words) - {"", "id"}
+    return frozenset(word.removesuffix("s") for word in words) - {"", "id"}
 
 
 def dollars(value: float) -> str:
@@ -122,6 +122,6 @@ def dollars(value: float) -> str:
     return "<$0.01" if 0 < value < 0.01 else f"${value:,.2f}"
 
 
-def plural(number: int, one: str, several: str | None = None) -> str:
+def plural(number: int, singular: str, several: str | None = None) -> str:
     """Return a number with its noun: `1 case`, `2 cases`."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+    return f"{number:,} {singular if number == 1 else several or singular + 's'}"

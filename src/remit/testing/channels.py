@@ -82,7 +82,7 @@ Suite = Callable[[Channel, Stand], Coroutine[Any, Any, None]]
 
 def parcel(stand: Stand, id_: str = "p-1", body: str = "Hello.", **more: Any) -> Parcel:
     """Return a parcel for the direct conversation."""
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         **vars(stand.connection),
         "id": id_,
         "sender": "agent:ada",
@@ -98,29 +98,29 @@ def parcel(stand: Stand, id_: str = "p-1", body: str = "Hello.", **more: Any) ->
         "attempt": 1,
         **more,
     }
-    return Parcel(**given)
+    return Parcel(**fields)
 
 
 async def delivers_text(channel: Channel, stand: Stand) -> None:
     """A message is seen once, as it was written."""
     body = "First line.\n<b>not bold</b> *nor* this_ & that"
     await channel.deliver(parcel(stand, body=body))
-    assert [one.text for one in stand.shown()] == [body]
+    assert [message.text for message in stand.shown()] == [body]
 
 
 async def delivers_long_text_whole(channel: Channel, stand: Stand) -> None:
     """A text that is too long for a message still arrives in one piece."""
     body = "".join(f"Line {number}.\n" for number in range(5000))
     await channel.deliver(parcel(stand, body=body))
-    [one] = stand.shown()
-    assert body in (one.text, *one.files)
+    [message] = stand.shown()
+    assert body in (message.text, *message.files)
 
 
 async def answers_a_message(channel: Channel, stand: Stand) -> None:
     """An answer is shown as a reply to the message with the given id."""
     await stand.say("Are you there?")
-    [said] = await received(channel, stand, 1)
-    await channel.deliver(parcel(stand, reply_to_outside=said.id))
+    [message] = await received(channel, stand, 1)
+    await channel.deliver(parcel(stand, reply_to_outside=message.id))
     assert stand.shown()[-1].reply_to is not None
 
 
@@ -131,7 +131,7 @@ async def edits_and_withdraws(channel: Channel, stand: Stand) -> None:
     changed = parcel(stand, body="Changed.")
     await channel.edit(changed, outside)
     await channel.edit(changed, outside)
-    assert [one.text for one in stand.shown()] == ["Changed."]
+    assert [message.text for message in stand.shown()] == ["Changed."]
     await channel.withdraw(stand.connection, stand.direct, outside)
     await channel.withdraw(stand.connection, stand.direct, outside)
     assert stand.shown() == []
@@ -153,13 +153,13 @@ async def receives_each_once(channel: Channel, stand: Stand) -> None:
     await stand.say("One.")
     await stand.say("Two.")
     first = await received(channel, stand, 2)
-    assert [one.text for one in first] == ["One.", "Two."]
-    assert len({one.id for one in first}) == 2
-    assert all(one.conversation == stand.direct and one.direct for one in first)
-    assert {one.sender.id for one in first} == {first[0].sender.id}
+    assert [message.text for message in first] == ["One.", "Two."]
+    assert len({message.id for message in first}) == 2
+    assert all(message.conversation == stand.direct and message.direct for message in first)
+    assert {message.sender.id for message in first} == {first[0].sender.id}
     assert first[0].sender.name
     await stand.say("Three.")
-    assert [one.text for one in await received(channel, stand, 1)] == ["Three."]
+    assert [message.text for message in await received(channel, stand, 1)] == ["Three."]
 
 
 async def receives_again_what_was_not_stored(channel: Channel, stand: Stand) -> None:
@@ -173,8 +173,8 @@ async def receives_again_what_was_not_stored(channel: Channel, stand: Stand) -> 
 async def knows_a_room(channel: Channel, stand: Stand) -> None:
     """A message in a room is not direct, and its conversation is the room."""
     await stand.say("Everybody?", room=True)
-    [said] = await received(channel, stand, 1)
-    assert (said.conversation, said.direct) == (stand.room, False)
+    [message] = await received(channel, stand, 1)
+    assert (message.conversation, message.direct) == (stand.room, False)
 
 
 async def carries_files(channel: Channel, stand: Stand) -> None:
@@ -183,8 +183,8 @@ async def carries_files(channel: Channel, stand: Stand) -> None:
     await channel.deliver(parcel(stand, files=files))
     assert set(stand.shown()[-1].files) >= {"one", "two"}
     await stand.say("Look.", file=("c.txt", "text/plain", b"three" * 100))
-    [said] = await received(channel, stand, 1)
-    [file] = said.files
+    [message] = await received(channel, stand, 1)
+    [file] = message.files
     assert (file.name, file.media_type) == ("c.txt", "text/plain")
     assert await channel.fetch(stand.connection, file.reference, 1000) == b"three" * 100
     await _fails(channel.fetch(stand.connection, file.reference, 10), lambda error: error.for_good)
@@ -196,8 +196,8 @@ async def shows_buttons(channel: Channel, stand: Stand) -> None:
     outside = await channel.deliver(parcel(stand, buttons=buttons))
     assert stand.shown()[-1].buttons == ("Yes", "No")
     await stand.tap(outside or "", "No")
-    [said] = await received(channel, stand, 1)
-    assert (said.tapped, said.conversation) == ("ref-no", stand.direct)
+    [message] = await received(channel, stand, 1)
+    assert (message.tapped, message.conversation) == ("ref-no", stand.direct)
     await channel.edit(parcel(stand, body="Done."), outside or "")
     assert stand.shown()[-1].buttons == ()
 
@@ -210,16 +210,16 @@ async def tells_that_it_works(channel: Channel, stand: Stand) -> None:
 
 def checks(channel: Channel) -> list[Suite]:
     """Return the checks that a channel has to pass, by the features that it claims."""
-    found: list[Suite] = [delivers_text, delivers_long_text_whole, says_what_failed]
-    found += [tells_that_it_works]
+    suites: list[Suite] = [delivers_text, delivers_long_text_whole, says_what_failed]
+    suites += [tells_that_it_works]
     if type(channel).edit is not Channel.edit:
-        found.append(edits_and_withdraws)
+        suites.append(edits_and_withdraws)
     if channel.receives:
-        found += [receives_each_once, receives_again_what_was_not_stored, knows_a_room]
-        found += [answers_a_message]
-        found += [carries_files] if channel.most_files else []
-        found += [shows_buttons] if channel.taps else []
-    return found
+        suites += [receives_each_once, receives_again_what_was_not_stored, knows_a_room]
+        suites += [answers_a_message]
+        suites += [carries_files] if channel.most_files else []
+        suites += [shows_buttons] if channel.taps else []
+    return suites
 
 
 async def received(
@@ -227,23 +227,23 @@ async def received(
 ) -> list[Incoming]:
     """Receive the given number of messages. With `store` the generator is resumed afterwards, which
     tells the channel that they are stored."""
-    found: list[Incoming] = []
+    messages: list[Incoming] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         async with aclosing(channel.receive(stand.connection)) as coming:
-            async for said in coming:
-                if found and store and len(found) >= number:
+            async for batch in coming:
+                if messages and store and len(messages) >= number:
                     break
-                found += said
-                if not store and len(found) >= number:
+                messages += batch
+                if not store and len(messages) >= number:
                     break
-    assert len(found) == number, [one.text for one in found]
-    return found
+    assert len(messages) == number, [message.text for message in messages]
+    return messages
 
 
-async def _fails(asked: Awaitable[object], right: Callable[[Undelivered], bool]) -> None:
+async def _fails(attempt: Awaitable[object], right: Callable[[Undelivered], bool]) -> None:
     failure = None
     try:
-        await asked
+        await attempt
     except Undelivered as error:
         failure = error
     assert failure is not None, "what was not taken passed for delivered"
@@ -273,11 +273,11 @@ class Outside:
         return str(self.count)
 
     def seen(self, conversation: str) -> list[Shown]:
-        return [one for id_, one in self.shown.items() if self.where[id_] == conversation]
+        return [message for id_, message in self.shown.items() if self.where[id_] == conversation]
 
     def say(self, text: str, who: str = "ann", where: str = "", **more: Any) -> Incoming:
         """Write a message as a person, in their direct conversation unless `where` is given."""
-        given = {
+        fields = {
             "id": f"in-{self.number()}",
             "conversation": where or f"with-{who}",
             "sender": Sender(who, who.title()),
@@ -285,9 +285,9 @@ class Outside:
             "direct": not where,
             **more,
         }
-        said = Incoming(**given)
-        self.coming.append(said)
-        return said
+        message = Incoming(**fields)
+        self.coming.append(message)
+        return message
 
     def tap(self, message: str, label: str, who: str = "ann", **more: Any) -> Incoming:
         place = self.where[message]
@@ -347,12 +347,12 @@ class MemoryChannel(Channel):
             if "unreachable" in outside.failures:
                 outside.failures.remove("unreachable")
                 raise Unreachable("the outside is not there", retry_after=1.0)
-            said = outside.coming[:50]
+            batch = outside.coming[:50]
             outside.at("received")
-            yield said
+            yield batch
             outside.at("stored")
-            del outside.coming[: len(said)]
-            if not said:
+            del outside.coming[: len(batch)]
+            if not batch:
                 await asyncio.sleep(0.01)
 
     async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
@@ -375,12 +375,12 @@ class MemoryChannel(Channel):
 
     def _show(self, outside: Outside, id_: str, parcel: Parcel) -> None:
         flat = [button for row in parcel.buttons for button in row]
-        outside.buttons[id_] = {one.label: one.reference for one in flat}
+        outside.buttons[id_] = {button.label: button.reference for button in flat}
         outside.shown[id_] = Shown(
             id_,
             ("(again) " if parcel.again else "") + parcel.body,
-            tuple(one.label for one in flat),
-            tuple(one.content.decode(errors="replace") for one in parcel.files),
+            tuple(button.label for button in flat),
+            tuple(file.content.decode(errors="replace") for file in parcel.files),
             parcel.reply_to_outside,
         )
 
@@ -404,13 +404,13 @@ class MemoryStand:
         reply_to: str | None = None,
         file: tuple[str, str, bytes] | None = None,
     ) -> None:
-        said = self.outside.say(text, where=self.room if room else "", reply_to=reply_to)
+        message = self.outside.say(text, where=self.room if room else "", reply_to=reply_to)
         if file is not None:
             name, media_type, content = file
             reference = f"file-{self.outside.number()}"
             self.outside.files[reference] = content
             came = IncomingFile(reference, name, media_type, len(content))
-            self.outside.coming[-1] = replace(said, files=(came,))
+            self.outside.coming[-1] = replace(message, files=(came,))
 
     async def tap(self, message: str, label: str) -> None:
         self.outside.tap(message, label)

@@ -101,8 +101,8 @@ def check(sim: Simulation) -> None:
 
     def look(tx: Transaction) -> tuple[str, list[Any]] | None:
         for name, question in RULES.items():
-            if found := tx.execute(question, {}).fetchall():
-                return name, [tuple(row) for row in found[:5]]
+            if rows := tx.execute(question, {}).fetchall():
+                return name, [tuple(row) for row in rows[:5]]
         return None
 
     broken: tuple[str, list[Any]] | None = sim.do_async(sim.app.database.read(look))
@@ -119,14 +119,14 @@ def check_record(sim: Simulation) -> None:
 
 def check_quiet(sim: Simulation) -> None:
     """Check that a company at rest has no mail that waits for an idle agent which was not woken."""
-    left = """SELECT d.message_id, a.name FROM deliveries d JOIN agents a ON a.id = d.agent_id
+    query = """SELECT d.message_id, a.name FROM deliveries d JOIN agents a ON a.id = d.agent_id
         WHERE d.status IN ('queued', 'leased') AND a.status = 'idle'
           AND a.adapter_type <> 'human'
           AND NOT EXISTS (SELECT 1 FROM agent_leases l
                           WHERE l.agent_id = a.id AND l.wake_seq > l.done_seq)"""
 
     def look(tx: Transaction) -> list[Any]:
-        return [tuple(row) for row in tx.execute(left, {}).fetchall()]
+        return [tuple(row) for row in tx.execute(query, {}).fetchall()]
 
-    if found := sim.do_async(sim.app.database.read(look)):
-        raise Broken("no mail is left lying", found)
+    if rows := sim.do_async(sim.app.database.read(look)):
+        raise Broken("no mail is left lying", rows)

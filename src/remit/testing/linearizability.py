@@ -77,13 +77,18 @@ class Violation(Generic[S]):
     operations: tuple[Operation, ...]
 
     def __str__(self) -> str:
-        start = min(one.began for one in self.operations)
+        start = min(operation.began for operation in self.operations)
         lines = [f"{self.key} was {' or '.join(map(str, self.before))}; then, in microseconds:"]
-        for one in self.operations:
-            until = "      …" if one.ended is None else f"{(one.ended - start) / 1000:7.0f}"
-            said = "no answer" if one.ended is None else one.answer
-            line = f"{(one.began - start) / 1000:7.0f} -{until}  {one.by}: {one.name} {one.given}"
-            lines.append(f"{line} → {said}"[:_LONGEST_LINE])
+        for operation in self.operations:
+            until = (
+                "      …" if operation.ended is None else f"{(operation.ended - start) / 1000:7.0f}"
+            )
+            answer = "no answer" if operation.ended is None else operation.answer
+            line = (
+                f"{(operation.began - start) / 1000:7.0f} -{until}  "
+                f"{operation.by}: {operation.name} {operation.given}"
+            )
+            lines.append(f"{line} → {answer}"[:_LONGEST_LINE])
         return "\n".join(lines)
 
 
@@ -109,29 +114,33 @@ class _Search(Generic[S]):
     def __init__(self, model: Model[S], operations: Sequence[Operation], most: int) -> None:
         self._model = model
         self._most = most
-        ordered = sorted(operations, key=lambda one: one.began)
-        self.known = [(one.began, one.ended, one) for one in ordered if one.ended is not None]
-        self.loose = [one for one in ordered if one.ended is None]
+        ordered = sorted(operations, key=lambda operation: operation.began)
+        self.known = [
+            (operation.began, operation.ended, operation)
+            for operation in ordered
+            if operation.ended is not None
+        ]
+        self.loose = [operation for operation in ordered if operation.ended is None]
 
     def ends(self, starts: Iterable[_Place], *, every: bool = False) -> set[_Place]:
         """Return a reachable end with every answer right, if there is one, or `every` such end."""
         # Completed are all operations before `first`, and later ones whose bit is set in `done`.
         stack = [(0, 0, *start) for start in starts]
         seen = set(stack)
-        found: set[_Place] = set()
+        ends: set[_Place] = set()
         while stack:
             if len(seen) > self._most:
                 raise Undecided(f"more than {self._most} places to look at")
             first, done, taken, state = stack.pop()
             if first == len(self.known):
-                found.add((taken, state))
+                ends.add((taken, state))
                 if not every:
-                    return found
+                    return ends
             for place in self._next(first, done, taken, state):
                 if place not in seen:
                     seen.add(place)
                     stack.append(place)
-        return found
+        return ends
 
     def _next(self, first: int, done: int, taken: int, state: S) -> list[tuple[int, int, int, Any]]:
         """Return the successors: operations that began before any other pending one ended."""
@@ -153,7 +162,9 @@ class _Search(Generic[S]):
                     for new in set(self._model.step(state, operation)) - {state}
                 ]
         # The stack visits the last one first, and the operation that ended first is most likely.
-        for _, index, operation in sorted(candidates, key=lambda one: one[:2], reverse=True):
+        for _, index, operation in sorted(
+            candidates, key=lambda candidate: candidate[:2], reverse=True
+        ):
             states = set(self._model.step(state, operation))
             moved = _moved(first, done | 1 << (index - first))
             if states and self._model.observes(operation):
@@ -173,14 +184,16 @@ def _shortest(
     model: Model[S], key: str, operations: Sequence[Operation], most: int
 ) -> Violation[S]:
     """Cut a violation to the part from the last idle moment to the first impossible answer."""
-    answers = sorted(one.ended for one in operations if one.ended is not None)
+    answers = sorted(operation.ended for operation in operations if operation.ended is not None)
     starts: set[_Place] = {(0, model.initial(key))}
 
     def until(end: int) -> list[Operation]:
         return [
-            one if one.ended is None or one.ended <= end else replace(one, answer=None, ended=None)
-            for one in operations
-            if one.began <= end
+            operation
+            if operation.ended is None or operation.ended <= end
+            else replace(operation, answer=None, ended=None)
+            for operation in operations
+            if operation.began <= end
         ]
 
     wrong = bisect_left(
@@ -193,17 +206,17 @@ def _shortest(
             cut = index
         busy_until = max(busy_until, ended)
     quiet = search.known[cut][0]
-    earlier = [one for _, _, one in search.known[:cut]]
+    earlier = [operation for _, _, operation in search.known[:cut]]
     # Unanswered calls begun by then may have taken effect before, or may do so later.
-    early = [one for one in search.loose if one.began < quiet]
+    early = [operation for operation in search.loose if operation.began < quiet]
     places = _Search(model, [*earlier, *early], most).ends(starts, every=True)
     open_still = [
-        one
-        for number, one in enumerate(search.loose)
+        operation
+        for number, operation in enumerate(search.loose)
         if not all(taken >> number & 1 for taken, _ in places)
     ]
-    rest = [one for _, _, one in search.known[cut:]] + open_still
-    rest.sort(key=lambda one: one.began)
+    rest = [operation for _, _, operation in search.known[cut:]] + open_still
+    rest.sort(key=lambda operation: operation.began)
     before = {state for _, state in places}
     return Violation(key, tuple(sorted(before, key=repr)), tuple(rest))
 
@@ -237,7 +250,7 @@ class Recorder:
 
 def recorded(paths: Iterable[Path]) -> list[Operation]:
     """Read the history that recorders wrote."""
-    found: list[Operation] = []
+    history: list[Operation] = []
     for path in paths:
         here: dict[int, Operation] = {}
         for line in path.read_bytes().splitlines():
@@ -246,10 +259,10 @@ def recorded(paths: Iterable[Path]) -> list[Operation]:
                 if len(rest) == 1:
                     here[number] = replace(here[number], answer=rest[0], ended=at)
                 else:
-                    by, key, name, given = rest
-                    here[number] = Operation(key, name, given, None, at, None, by)
-        found += here.values()
-    return found
+                    by, key, name, argument = rest
+                    here[number] = Operation(key, name, argument, None, at, None, by)
+        history += here.values()
+    return history
 
 
 __all__ = ["Model", "Operation", "Recorder", "Undecided", "Violation", "check", "recorded"]

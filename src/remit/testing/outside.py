@@ -45,7 +45,7 @@ class Outside:
         or no agent is bound."""
         if not self.tokens:
             return None
-        name = min(self.tokens, key=lambda one: crc32(f"{number} {one}".encode()))
+        name = min(self.tokens, key=lambda agent: crc32(f"{number} {agent}".encode()))
         body = {
             "id": f"outside-{words % 64}",
             "conversation": "room",
@@ -54,11 +54,13 @@ class Outside:
         address = "/api/channels/webhook"
         answers = []
         for _ in range(2 if words % 3 == 0 else 1):
-            told = self.sim.request("POST", address, caller=Caller(self.tokens[name]), body=body)
-            answers.append(self._sound(told, address))
+            response = self.sim.request(
+                "POST", address, caller=Caller(self.tokens[name]), body=body
+            )
+            answers.append(self._sound(response, address))
         if answers[0].status not in (200, 201):
             return None
-        ids = {one.json()["id"] for one in answers}
+        ids = {answer.json()["id"] for answer in answers}
         if len(ids) > 1:
             raise Broken("what comes from outside comes once", sorted(ids))
         return str(ids.pop())
@@ -77,7 +79,7 @@ class Outside:
 
     def _requests(self, agent: str, other: str) -> list[tuple[str, str, dict[str, Any] | None]]:
         own = f"/companies/{self.sim.company}"
-        found: list[tuple[str, str, dict[str, Any] | None]] = [
+        requests: list[tuple[str, str, dict[str, Any] | None]] = [
             ("POST", f"{own}/messages", {"to": f"agent:{agent}", "body": "By post."}),
             ("POST", f"{own}/outcomes", {"parentId": agent, "title": "By request"}),
             ("POST", f"{own}/files", {"description": "A file", "content": "By hand."}),
@@ -98,21 +100,21 @@ class Outside:
             ("GET", f"{own}/activity", None),
         ]
         pending = self.sim.ask(approvals.listing, company=self.sim.company, status="pending")
-        for one in pending[:1]:
-            at = f"/approvals/{one['id']}"
-            found += [
+        for approval in pending[:1]:
+            at = f"/approvals/{approval['id']}"
+            requests += [
                 ("GET", at, None),
                 ("POST", f"{at}/comments", {"body": "Hm."}),
-                ("POST", f"{at}/approve", {"expectedRevision": one["revision"]}),
-                ("POST", f"{at}/reject", {"expectedRevision": one["revision"] + 1}),
+                ("POST", f"{at}/approve", {"expectedRevision": approval["revision"]}),
+                ("POST", f"{at}/reject", {"expectedRevision": approval["revision"] + 1}),
             ]
-        return found
+        return requests
 
     def _some_pages(self) -> list[str]:
         """Return pages of things that exist at present."""
-        found = self.sim.ask(runs.listing, company=self.sim.company, limit=1)
-        return [f"/runs/{one['id']}" for one in found] + [
-            f"/outcomes/{one['id']}" for one in self.sim.outcomes(status="open")[:1]
+        rows = self.sim.ask(runs.listing, company=self.sim.company, limit=1)
+        return [f"/runs/{run['id']}" for run in rows] + [
+            f"/outcomes/{outcome['id']}" for outcome in self.sim.outcomes(status="open")[:1]
         ]
 
     def _visit(self, page: str) -> Response:

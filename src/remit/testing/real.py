@@ -46,12 +46,12 @@ class RealStage:
         self._board = Caller(app.settings.board_token_file.read_text().strip())
         self.company: str = self.do(companies.listing)[0]["id"]
 
-    def do(self, verb: Verb[..., Any], **given: Any) -> Any:
-        return self._runner.run(self._app.gate(self._board, verb, **given))
+    def do(self, verb: Verb[..., Any], **arguments: Any) -> Any:
+        return self._runner.run(self._app.gate(self._board, verb, **arguments))
 
     def cast(self, part: Part) -> None:
         staff = self.do(agents.listing, company=self.company, limit=1000)
-        by_name = {one["name"]: one for one in staff}
+        by_name = {agent["name"]: agent for agent in staff}
         post = dict(part.post)
         config = {**self._config, **post.pop("adapter_config", {})}
         if part.name in by_name:

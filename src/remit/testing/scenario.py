@@ -88,7 +88,7 @@ class Stage(Protocol):
 
     company: str
 
-    def do(self, verb: Verb[..., Any], **given: Any) -> Any:
+    def do(self, verb: Verb[..., Any], **arguments: Any) -> Any:
         """Call a verb as the board."""
 
     def cast(self, part: Part) -> None:
@@ -144,43 +144,47 @@ def parse(document: object) -> Scenario:
     top = _mapping(document, "scenario", {"name", "agents", "board", "expect"})
     return Scenario(
         str(top.get("name") or "A scenario"),
-        [_part(one, f"agents[{index}]") for index, one in enumerate(_list(top, "agents"))],
-        [_step(one, f"board[{index}]", _BOARD) for index, one in enumerate(_list(top, "board"))],
-        [_step(one, f"expect[{index}]", _EXPECT) for index, one in enumerate(_list(top, "expect"))],
+        [_part(part, f"agents[{index}]") for index, part in enumerate(_list(top, "agents"))],
+        [_step(step, f"board[{index}]", _BOARD) for index, step in enumerate(_list(top, "board"))],
+        [
+            _step(step, f"expect[{index}]", _EXPECT)
+            for index, step in enumerate(_list(top, "expect"))
+        ],
     )
 
 
 def _part(document: object, at: str) -> Part:
-    found = _mapping(document, at, None)
-    if not isinstance(found.get("name"), str):
+    fields = _mapping(document, at, None)
+    if not isinstance(fields.get("name"), str):
         raise BadInput(f"{at}.name: is required.", "Give the agent a name.")
     known = {"name", "boss", "script", "role", "title", "prompt", "capabilities", "adapter_config"}
-    if unknown := set(found) - known:
+    if unknown := set(fields) - known:
         raise BadInput(f"{at}.{min(unknown)}: is not known.", f"Known: {', '.join(sorted(known))}.")
-    post = {key: found[key] for key in known - {"name", "boss", "script"} if key in found}
+    post = {key: fields[key] for key in known - {"name", "boss", "script"} if key in fields}
     reactions = [
-        _reaction(one, f"{at}.script[{index}]") for index, one in enumerate(_list(found, "script"))
+        _reaction(reaction, f"{at}.script[{index}]")
+        for index, reaction in enumerate(_list(fields, "script"))
     ]
-    return Part(found["name"], found.get("boss"), post, reactions)
+    return Part(fields["name"], fields.get("boss"), post, reactions)
 
 
 def _reaction(document: object, at: str) -> Reaction:
-    found = _mapping(document, at, {"on", "matching", "do"})
+    fields = _mapping(document, at, {"on", "matching", "do"})
     # YAML reads the bare word `on` as true.
-    on = found.get("on", found.get(True, "mail"))  # type: ignore[call-overload]
+    on = fields.get("on", fields.get(True, "mail"))  # type: ignore[call-overload]
     if on not in ("mail", "start"):
         raise BadInput(f"{at}.on: must be mail or start.", "Choose one of these.")
     steps = [
-        _mapping(one, f"{at}.do[{index}]", None) for index, one in enumerate(_list(found, "do"))
+        _mapping(step, f"{at}.do[{index}]", None) for index, step in enumerate(_list(fields, "do"))
     ]
-    return Reaction(str(on), str(found.get("matching", "")), steps)
+    return Reaction(str(on), str(fields.get("matching", "")), steps)
 
 
 def _step(document: object, at: str, known: Iterable[str]) -> Mapping[str, Any]:
-    found = {document: None} if isinstance(document, str) else _mapping(document, at, None)
-    if len(found) != 1 or next(iter(found)) not in known:
+    step = {document: None} if isinstance(document, str) else _mapping(document, at, None)
+    if len(step) != 1 or next(iter(step)) not in known:
         raise BadInput(f"{at}: must be one of {', '.join(known)}.", "Give exactly one.")
-    return found
+    return step
 
 
 def _mapping(document: object, at: str, known: set[str] | None) -> Mapping[str, Any]:
@@ -192,10 +196,10 @@ def _mapping(document: object, at: str, known: set[str] | None) -> Mapping[str, 
 
 
 def _list(document: Mapping[str, Any], key: str) -> Sequence[Any]:
-    found = document.get(key) or []
-    if not isinstance(found, list):
+    entries = document.get(key) or []
+    if not isinstance(entries, list):
         raise BadInput(f"{key}: must be a list.", "Begin each entry with a dash.")
-    return found
+    return entries
 
 
 # ── playing ─────────────────────────────────────────────────────────────────────────────────────
@@ -212,15 +216,15 @@ class Simulated:
         self._saved: dict[str, dict[str, Any]] = {}
         self._started: set[str] = set()
 
-    def do(self, verb: Verb[..., Any], **given: Any) -> Any:
-        return self.sim.do(verb, **given)
+    def do(self, verb: Verb[..., Any], **arguments: Any) -> Any:
+        return self.sim.do(verb, **arguments)
 
     def cast(self, part: Part) -> None:
         self._parts[part.name] = part
         if part.name == self.sim.root.name:
             self.sim.root.script = self._play
         elif part.boss is not None:
-            boss = next(one for one in self.sim.members.values() if one.name == part.boss)
+            boss = next(member for member in self.sim.members.values() if member.name == part.boss)
             post = {key: value for key, value in part.post.items() if key != "adapter_config"}
             self.sim.agent(part.name, self._play, boss=boss, **post)
         # An agent without a boss in the file is hired in the story.
@@ -259,8 +263,8 @@ class Simulated:
 def _react(turn: Turn, reaction: Reaction, letter: Letter | None, saved: dict[str, Any]) -> None:
     saved["mail"] = None if letter is None else asdict(letter)
     for step in reaction.do:
-        [(verb, given)] = [(key, value) for key, value in step.items() if key != "save"]
-        arguments = _resolved(given, saved)
+        [(verb, template)] = [(key, value) for key, value in step.items() if key != "save"]
+        arguments = _resolved(template, saved)
         if verb == "reply":
             assert letter is not None, "there is nothing to reply to"
             answer: Any = turn.reply(letter, str(arguments))
@@ -276,15 +280,15 @@ def _react(turn: Turn, reaction: Reaction, letter: Letter | None, saved: dict[st
 def _resolved(value: Any, saved: Mapping[str, Any]) -> Any:
     """Replace `$name` and `$name.field` by the saved answers of earlier steps."""
     if isinstance(value, Mapping):
-        return {key: _resolved(one, saved) for key, one in value.items()}
+        return {key: _resolved(entry, saved) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_resolved(one, saved) for one in value]
-    if not isinstance(value, str) or not (found := _REFERENCE.fullmatch(value)):
+        return [_resolved(entry, saved) for entry in value]
+    if not isinstance(value, str) or not (reference := _REFERENCE.fullmatch(value)):
         return value
-    known = saved.get(found[1])
+    known = saved.get(reference[1])
     if known is None:
-        raise ToolRefused(f"unknown: Nothing was saved as {found[1]!r}.", {})
-    return known[found[2]] if found[2] else known
+        raise ToolRefused(f"unknown: Nothing was saved as {reference[1]!r}.", {})
+    return known[reference[2]] if reference[2] else known
 
 
 def play(scenario: Scenario, stage: Stage) -> list[str]:
@@ -292,45 +296,45 @@ def play(scenario: Scenario, stage: Stage) -> list[str]:
     for part in scenario.parts:
         stage.cast(part)
     for step in scenario.board:
-        [(kind, given)] = step.items()
-        _BOARD[kind](stage, given)
+        [(kind, arguments)] = step.items()
+        _BOARD[kind](stage, arguments)
     stage.rest()
     return [_expected(stage, step) for step in scenario.expect]
 
 
-def _send(stage: Stage, given: Any) -> None:
-    stage.do(mail_verbs.send, company=stage.company, **given)
+def _send(stage: Stage, arguments: Any) -> None:
+    stage.do(mail_verbs.send, company=stage.company, **arguments)
 
 
 def _decide(verb: Verb[..., Any]) -> Any:
     def decide(stage: Stage, wanted: Any) -> None:
         stage.rest()
-        found = stage.do(approvals.listing, company=stage.company, status="pending", limit=100)
+        rows = stage.do(approvals.listing, company=stage.company, status="pending", limit=100)
         words = str(wanted or "").lower()
-        chosen = [one for one in found if words in str(one["payload"]).lower()]
+        chosen = [row for row in rows if words in str(row["payload"]).lower()]
         if not chosen:
             raise Failed(f"no pending approval matches {wanted!r}")
-        for one in chosen:
-            stage.do(verb, approval=one["id"], expected_revision=one["revision"])
+        for approval in chosen:
+            stage.do(verb, approval=approval["id"], expected_revision=approval["revision"])
 
     return decide
 
 
-def _answer(stage: Stage, given: Any) -> None:
+def _answer(stage: Stage, arguments: Any) -> None:
     stage.rest()
-    wanted = str(given.get("question", "")).lower()
-    found = stage.do(questions.listing, company=stage.company, limit=100)
-    chosen = [one for one in found if wanted in one["question"].lower()]
+    wanted = str(arguments.get("question", "")).lower()
+    rows = stage.do(questions.listing, company=stage.company, limit=100)
+    chosen = [row for row in rows if wanted in row["question"].lower()]
     if not chosen:
         raise Failed(f"nobody asked {wanted!r}")
-    stage.do(questions.answer, question=chosen[0]["id"], answer=given["with"])
+    stage.do(questions.answer, question=chosen[0]["id"], answer=arguments["with"])
 
 
 def _span(text: Any) -> Micros:
-    found = _SPAN.fullmatch(str(text).strip())
-    if found is None:
+    span = _SPAN.fullmatch(str(text).strip())
+    if span is None:
         raise BadInput(f"{text!r} is not a span of time.", "Write it like 90s, 15m, 2h or 1d.")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(span[1]) * _UNITS[span[2]]
 
 
 _BOARD: Mapping[str, Any] = {
@@ -339,47 +343,47 @@ _BOARD: Mapping[str, Any] = {
     "approve": _decide(approvals.approve),
     "reject": _decide(approvals.reject),
     "answer": _answer,
-    "wait": lambda stage, given: stage.wait(_span(given)),
+    "wait": lambda stage, span: stage.wait(_span(span)),
     "crash": lambda stage, _: stage.crash(),
 }
 
 
 def _expected(stage: Stage, step: Mapping[str, Any]) -> str:
     [(kind, wanted)] = step.items()
-    found = _EXPECT[kind](stage, wanted)
+    count = _EXPECT[kind](stage, wanted)
     least = int(wanted.get("at_least", 1))
     most = wanted.get("at_most")
-    told = f"{kind} {', '.join(f'{key} {value}' for key, value in wanted.items())}"
-    if found < least or (most is not None and found > int(most)):
-        raise Failed(f"expected {told}; there are {found}")
-    return f"{told}: {found}"
+    phrase = f"{kind} {', '.join(f'{key} {value}' for key, value in wanted.items())}"
+    if count < least or (most is not None and count > int(most)):
+        raise Failed(f"expected {phrase}; there are {count}")
+    return f"{phrase}: {count}"
 
 
 def _matching(rows: Iterable[Mapping[str, Any]], wanted: Mapping[str, Any], *names: str) -> int:
     """Count the rows that have these values; texts are compared without case."""
-    asked = {key: str(value).lower() for key, value in wanted.items() if key in names}
+    texts = {key: str(value).lower() for key, value in wanted.items() if key in names}
     return sum(
-        all(str(one.get(key, "")).lower() == value for key, value in asked.items()) for one in rows
+        all(str(row.get(key, "")).lower() == value for key, value in texts.items()) for row in rows
     )
 
 
 def _letters(stage: Stage, wanted: Mapping[str, Any]) -> int:
     to = str(wanted.get("to", "board"))
     if to == "board":
-        found = stage.do(threads.own_inbox, company=stage.company, everything=True, limit=1000)
+        letters = stage.do(threads.own_inbox, company=stage.company, everything=True, limit=1000)
     else:
-        found = stage.do(
+        letters = stage.do(
             threads.inbox_of, agent=to.removeprefix("agent:"), everything=True, limit=1000
         )
     words = str(wanted.get("contains", "")).lower()
-    return sum(words in f"{one['subject']}\n{one['body']}".lower() for one in found)
+    return sum(words in f"{letter['subject']}\n{letter['body']}".lower() for letter in letters)
 
 
 def _outcomes(stage: Stage, wanted: Mapping[str, Any]) -> int:
-    found = stage.do(outcomes.listing, company=stage.company, limit=1000)
+    views = stage.do(outcomes.listing, company=stage.company, limit=1000)
     staff = stage.do(agents.listing, company=stage.company, limit=1000, terminated=True)
-    names = {one["id"]: one["name"] for one in staff}
-    rows = [{**one, "owner": names.get(one["owner_id"], "")} for one in found]
+    names = {agent["id"]: agent["name"] for agent in staff}
+    rows = [{**view, "owner": names.get(view["owner_id"], "")} for view in views]
     return _matching(rows, wanted, "title", "status", "owner")
 
 
@@ -387,8 +391,8 @@ def _listed(verb: Verb[..., Any], *names: str, **filters: Any) -> Any:
     """Return a function that counts the rows of a list with the wanted values of these fields."""
 
     def count(stage: Stage, wanted: Mapping[str, Any]) -> int:
-        found = stage.do(verb, company=stage.company, limit=1000, **filters)
-        return _matching(found, wanted, *names)
+        rows = stage.do(verb, company=stage.company, limit=1000, **filters)
+        return _matching(rows, wanted, *names)
 
     return count
 

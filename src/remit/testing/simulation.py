@@ -132,8 +132,8 @@ class Simulation:
         self.app: App
         self.do_async(self.app.first_start())
         self.board = Caller(self._settings.board_token_file.read_text().strip())
-        found = self.ask(companies.listing, caller=self.board)[0]
-        self.company: str = found["id"]
+        company = self.ask(companies.listing, caller=self.board)[0]
+        self.company: str = company["id"]
         if name:
             self.do(companies.change, company=self.company, name=name)
         staff = self.ask(agents.listing, caller=self.board, company=self.company)
@@ -204,7 +204,7 @@ class Simulation:
             self.root.script = script
             return self.root
         above = boss or self.root
-        made = self.do(
+        view = self.do(
             agents.create,
             company=self.company,
             name=name,
@@ -213,7 +213,7 @@ class Simulation:
             **post,
         )
         self.say(f"{name} is taken on below {above.name}.")
-        return self._member(made, script)
+        return self._member(view, script)
 
     def _member(self, view: dict[str, Any], script: Script) -> Member:
         member = Member(view["id"], view["name"], script)
@@ -226,14 +226,14 @@ class Simulation:
 
     # ── doing ───────────────────────────────────────────────────────────────────────────────
 
-    def do(self, verb: Verb[..., R], caller: Caller | None = None, **given: Any) -> R:
+    def do(self, verb: Verb[..., R], caller: Caller | None = None, **arguments: Any) -> R:
         """Call a verb, as the board unless another caller is given."""
-        answer: R = self.do_async(self.app.gate(caller or self.board, verb, **given))
+        answer: R = self.do_async(self.app.gate(caller or self.board, verb, **arguments))
         return answer
 
-    def ask(self, verb: Verb[..., R], caller: Caller | None = None, **given: Any) -> R:
+    def ask(self, verb: Verb[..., R], caller: Caller | None = None, **arguments: Any) -> R:
         """Call a query, as `do` does."""
-        return self.do(verb, caller, **given)
+        return self.do(verb, caller, **arguments)
 
     def do_async(self, work: Any) -> Any:
         return self._loop.run_until_complete(work)
@@ -273,7 +273,7 @@ class Simulation:
 
     def ready(self) -> list[str]:
         """Return the agents that a worker would start now."""
-        return [one.agent_id for one in self.ask(run_queue.ready, caller=as_system())]
+        return [agent.agent_id for agent in self.ask(run_queue.ready, caller=as_system())]
 
     def turn(self, agent: str) -> bool:
         """Run an agent's script once; returns whether the agent had work."""
@@ -296,7 +296,7 @@ class Simulation:
         status, report = "completed", {}
         try:
             taken = self.do(inbox.take, caller=Caller(claimed["token"]))
-            turn.mail = [_letter(one) for one in taken["messages"]]
+            turn.mail = [_letter(message) for message in taken["messages"]]
             self.say(f"{member.name} runs ({claimed['why']}) with {len(turn.mail)} messages.")
             member.script(turn)
             report = {"final_response": turn.words or None}
@@ -381,16 +381,16 @@ class Simulation:
     def mail(self, to: Member | None = None) -> list[Letter]:
         """Return all mail of the board or of an agent, oldest first."""
         if to is None:
-            found = self.ask(threads.own_inbox, company=self.company, everything=True, limit=1000)
+            views = self.ask(threads.own_inbox, company=self.company, everything=True, limit=1000)
         else:
-            found = self.ask(threads.inbox_of, agent=to.id, everything=True, limit=1000)
-        return [_letter(one) for one in found]
+            views = self.ask(threads.inbox_of, agent=to.id, everything=True, limit=1000)
+        return [_letter(view) for view in views]
 
     def reports(self, member: Member) -> list[Member]:
         """Return the direct reports that the simulation knows."""
-        found = self.ask(agents.listing, company=self.company, limit=1000)
-        below = [one["id"] for one in found if one["reports_to"] == member.id]
-        return [self.members[one] for one in below if one in self.members]
+        staff = self.ask(agents.listing, company=self.company, limit=1000)
+        below = [agent["id"] for agent in staff if agent["reports_to"] == member.id]
+        return [self.members[id_] for id_ in below if id_ in self.members]
 
     def outcomes(self, **filters: Any) -> list[dict[str, Any]]:
         return self.ask(outcomes.listing, company=self.company, limit=1000, **filters)
@@ -400,8 +400,8 @@ class Simulation:
 
     def person(self, name: str, role: str = "board") -> Caller:
         """Add a person; returns their caller."""
-        made = self.do(users.add, company=self.company, name=name, role=role)
-        key = self.do(users.create_token, company=self.company, user=made["id"], expires_at=None)
+        user = self.do(users.add, company=self.company, name=name, role=role)
+        key = self.do(users.create_token, company=self.company, user=user["id"], expires_at=None)
         return Caller(key["token"])
 
 

@@ -97,30 +97,30 @@ class Player:
         ):
             return True
         kind = next(key for key in step if key not in _ABOUT_A_CALL)
-        given = self._resolved(step[kind])
+        content = self._resolved(step[kind])
         match kind:
             case "title":
-                self._teller.title(given)
+                self._teller.title(content)
             case "begin":
-                for name, agent in given.items():
+                for name, agent in content.items():
                     await self._begin(name, agent)
             case "finish":
-                for name in given:
+                for name in content:
                     with contextlib.suppress(Conflict):  # one that was shut down has ended
                         await lifecycle.finish(self._app.gate, self._runs[name])
             case "file":
-                (self._runs[given["of"]].workspace / given["name"]).write_text(given["text"])
+                (self._runs[content["of"]].workspace / content["name"]).write_text(content["text"])
             case "worker":
                 self._worker = Worker(self._app, self._url)
                 self._worker.start()
                 self._saved["worker"] = {"name": self._worker.name}
             case "pick":
-                rows, wanted = given["from"], given["where"]
+                rows, wanted = content["from"], content["where"]
                 rows = [row for row in rows if wanted.items() <= row.items()]
                 self._saved[step["save"]] = rows
                 return self._came_about(kind, step)
             case _:
-                return await self._act(kind, given or {}, step)
+                return await self._act(kind, content or {}, step)
         return True
 
     async def _begin(self, name: str, agent: str) -> None:
@@ -131,8 +131,8 @@ class Player:
             self._agents[name].close()
         self._agents[name] = ScriptedAgent(self._url, run.token)
 
-    async def _act(self, who: str, given: Mapping[str, Any], step: Step) -> bool:
-        [(what, arguments)] = given.items() or [("", None)]
+    async def _act(self, who: str, call: Mapping[str, Any], step: Step) -> bool:
+        [(what, arguments)] = call.items() or [("", None)]
         for _ in range(int(PATIENCE_SECONDS / _STEP_SECONDS) if "patiently" in step else 1):
             answer = await self._call(who, what, arguments or {}, step) if what else None
             if "save" in step:
@@ -179,25 +179,25 @@ class Player:
         if "only" in step and (count := len(self._at(step["only"]))) != 1:
             return f"There should be one {step['only']}, and there are {count}."
         for path, wanted in step.get("expect", {}).items():
-            if (found := self._at(path)) != self._resolved(wanted):
-                return f"{path} is {found!r}."
+            if (value := self._at(path)) != self._resolved(wanted):
+                return f"{path} is {value!r}."
         for kind in ("contains", "lacks"):
             for path, wanted in step.get(kind, {}).items():
-                texts = [found] if isinstance(found := self._at(path), str) else found
+                texts = [value] if isinstance(value := self._at(path), str) else value
                 if any(self._resolved(wanted) in text for text in texts) != (kind == "contains"):
-                    return f"{path} is {found!r}."
+                    return f"{path} is {value!r}."
         return ""
 
     def _resolved(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: self._resolved(one) for key, one in value.items()}
+            return {key: self._resolved(entry) for key, entry in value.items()}
         if isinstance(value, list):
-            return [self._resolved(one) for one in value]
+            return [self._resolved(entry) for entry in value]
         if not isinstance(value, str):
             return value
-        if found := _REFERENCE.fullmatch(value):
-            return self._at(found[1])
-        return _WITHIN.sub(lambda found: str(self._at(found[1])), value)
+        if reference := _REFERENCE.fullmatch(value):
+            return self._at(reference[1])
+        return _WITHIN.sub(lambda within: str(self._at(within[1])), value)
 
     def _at(self, path: str) -> Any:
         try:
@@ -211,7 +211,7 @@ def _part(value: Any, path: Sequence[str]) -> Any:
         return value
     first, *rest = path
     if first == "*":
-        return [_part(one, rest) for one in value]
+        return [_part(entry, rest) for entry in value]
     if first == "#":
         return len(value)
     if hasattr(value, "_fields"):

@@ -175,9 +175,9 @@ class World:
 
     def _own(self, turn: Turn) -> list[dict[str, Any]]:
         return [
-            one
-            for one in self.sim.outcomes(owner=turn.agent.id, status="open")
-            if one["id"] != turn.agent.id
+            outcome
+            for outcome in self.sim.outcomes(owner=turn.agent.id, status="open")
+            if outcome["id"] != turn.agent.id
         ]
 
     def _finish_something(self, turn: Turn) -> None:
@@ -238,7 +238,7 @@ class World:
             self.sim.do(bindings.remove, company=self.sim.company, binding=gone)
             return
         member = self._member(op.a)
-        made = self.sim.do(
+        binding = self.sim.do(
             bindings.add,
             company=self.sim.company,
             agent=member.id,
@@ -246,7 +246,7 @@ class World:
             config={"url": "https://outside.example/in"},
             replace=True,
         )
-        self.outside.tokens[member.name] = made["token"]
+        self.outside.tokens[member.name] = binding["token"]
 
     def op_outside(self, op: Op) -> None:
         arrived = self.outside.write(op.a, op.b)
@@ -262,16 +262,16 @@ class World:
             held = self.sim.do(outbox.claim, system, message=message, worker="simulated")
             if held is None:
                 continue
-            given = {"message": message, "epoch": held["epoch"]}
+            delivery = {"message": message, "epoch": held["epoch"]}
             match self.chance.randrange(5):
                 case 0:
-                    self.sim.do(outbox.failed, system, why="nobody is there", **given)
+                    self.sim.do(outbox.failed, system, why="nobody is there", **delivery)
                 case 1:
-                    self.sim.do(outbox.put_back, system, **given)
+                    self.sim.do(outbox.put_back, system, **delivery)
                 case 2:
                     pass  # the worker is gone, without a report
                 case _:
-                    self.sim.do(outbox.delivered, system, **given)
+                    self.sim.do(outbox.delivered, system, **delivery)
 
     def op_decide(self, op: Op) -> None:
         pending = self.sim.ask(
@@ -279,25 +279,25 @@ class World:
         )
         if not pending:
             return
-        one = pending[op.a % len(pending)]
+        approval = pending[op.a % len(pending)]
         verb = (approvals.approve, approvals.reject, approvals.request_revision)[op.b % 3]
         key = random_name()
-        first = self._keyed(key, verb, approval=one["id"], note="By chance.")
+        first = self._keyed(key, verb, approval=approval["id"], note="By chance.")
         if op.c % 4 == 0:
-            again = self._keyed(key, verb, approval=one["id"], note="By chance.")
+            again = self._keyed(key, verb, approval=approval["id"], note="By chance.")
             if again["status"] != first["status"]:
                 raise Broken("a repeated decision has one effect", (first, again))
 
     def op_answer(self, op: Op) -> None:
-        asked = self.sim.ask(questions.listing, company=self.sim.company, limit=20)
-        if asked:
-            one = asked[op.a % len(asked)]
-            self.sim.do(questions.answer, question=one["id"], answer="Yes.")
+        rows = self.sim.ask(questions.listing, company=self.sim.company, limit=20)
+        if rows:
+            question = rows[op.a % len(rows)]
+            self.sim.do(questions.answer, question=question["id"], answer="Yes.")
 
     def op_move(self, op: Op) -> None:
-        one, boss = self._member(op.a), self._member(op.b)
+        member, boss = self._member(op.a), self._member(op.b)
         verb = (reorganise.reorganise, reorganise.preview)[op.c % 2]
-        move = {"op": "move", "agent": one.id, "to": boss.id}
+        move = {"op": "move", "agent": member.id, "to": boss.id}
         self.sim.do(verb, company=self.sim.company, operations=[move])
 
     def op_control(self, op: Op) -> None:
@@ -321,15 +321,15 @@ class World:
         )
 
     def op_delegate(self, op: Op) -> None:
-        found = self.sim.outcomes(status="open")
-        if found:
-            one = found[op.a % len(found)]
-            self.sim.do(delegation.delegate, outcome=one["id"], to=self._member(op.b).id)
+        rows = self.sim.outcomes(status="open")
+        if rows:
+            outcome = rows[op.a % len(rows)]
+            self.sim.do(delegation.delegate, outcome=outcome["id"], to=self._member(op.b).id)
 
     def op_reclaim(self, op: Op) -> None:
-        found = self.sim.outcomes(status="open")
-        if found:
-            self.sim.do(delegation.reclaim, outcome=found[op.a % len(found)]["id"], reason="So.")
+        rows = self.sim.outcomes(status="open")
+        if rows:
+            self.sim.do(delegation.reclaim, outcome=rows[op.a % len(rows)]["id"], reason="So.")
 
     def op_grant(self, op: Op) -> None:
         self.sim.do(
@@ -342,7 +342,7 @@ class World:
 
     def op_cancel(self, op: Op) -> None:
         ends = self.sim.ask(needs_you.listing, company=self.sim.company)
-        dead = [one for one in ends if one["kind"] == "dead_letter"]
+        dead = [end for end in ends if end["kind"] == "dead_letter"]
         if dead:
             verb = (dead_letters.revive, dead_letters.discard)[op.b % 2]
             self.sim.do(verb, message=dead[op.a % len(dead)]["id"])
@@ -387,11 +387,11 @@ class World:
 
     def _one_of(self, number: int, ids: Iterable[str]) -> Member:
         """Return the agent that a number means; stable when other agents come or go."""
-        among = (self.sim.members.get(one) or self.sim.adopt(one, self._play) for one in ids)
-        return min(among, key=lambda one: (crc32(f"{number} {one.name}".encode()), one.id))
+        among = (self.sim.members.get(id_) or self.sim.adopt(id_, self._play) for id_ in ids)
+        return min(among, key=lambda member: (crc32(f"{number} {member.name}".encode()), member.id))
 
-    def _keyed(self, key: str, verb: Verb[..., Any], **given: Any) -> Any:
-        return self.sim.do(verb, Caller(self.sim.board.token, key), **given)
+    def _keyed(self, key: str, verb: Verb[..., Any], **arguments: Any) -> Any:
+        return self.sim.do(verb, Caller(self.sim.board.token, key), **arguments)
 
     def check_sent(self) -> None:
         """Check that each message that was acknowledged as sent is stored."""

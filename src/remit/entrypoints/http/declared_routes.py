@@ -74,19 +74,21 @@ class DeclaredRoute(Route):
 
     async def _answer(self, request: Request) -> Response:
         who = caller(request)
-        asked, wrong = _checked(self.parameters, {**request.query_params, **request.path_params})
+        arguments, wrong = _checked(
+            self.parameters, {**request.query_params, **request.path_params}
+        )
         if self.body is not None:
             json_document.check_type(request.headers)
             body = await bodies.whole(request.scope, request.receive)
-            said, more = await bodies.apart(len(body), _read, body, self.body, self._clearable)
-            asked, wrong = asked | said, wrong + more
+            values, more = await bodies.apart(len(body), _read, body, self.body, self._clearable)
+            arguments, wrong = arguments | values, wrong + more
         if wrong:
             raise RequestValidationError(wrong)
         if self.surface.page:
-            return await self._page(request, asked)
-        preview = asked.pop(_DRY_RUN.name, False)
+            return await self._page(request, arguments)
+        preview = arguments.pop(_DRY_RUN.name, False)
         verb = verb_named(self.surface.preview) if preview else self.verb
-        answer = await self._app.library.call(who, verb, **asked)
+        answer = await self._app.library.call(who, verb, **arguments)
         if self.surface.as_seen:
             answer = await self._as_seen(who, answer)
         return json_document.reply(answer, self.surface.status)
@@ -95,21 +97,21 @@ class DeclaredRoute(Route):
         beside = {key: changed[key] for key in self._beside if key in changed}
         return {**await whole(self._app, who, changed), **beside}
 
-    async def _page(self, request: Request, asked: dict[str, Any]) -> Response:
-        page = paging.Page(request, asked["limit"], asked.pop("cursor", None))
+    async def _page(self, request: Request, arguments: dict[str, Any]) -> Response:
+        page = paging.Page(request, arguments["limit"], arguments.pop("cursor", None))
         if "limit" not in self.verb.fields:
-            del asked["limit"]
-            rows = await self._app.library.call(caller(request), self.verb, **asked)
+            del arguments["limit"]
+            rows = await self._app.library.call(caller(request), self.verb, **arguments)
             by = self.surface.page
             return page.cut(rows) if by == "id" else page.after(rows, lambda row: row[by])
         newest_first = self.verb.fields.get("before")
         if newest_first is None:
-            asked["after"] = page.after_id()
+            arguments["after"] = page.after_id()
         elif newest_first.kind is int:
-            asked["before"] = page.before_number(paging.LARGEST)
+            arguments["before"] = page.before_number(paging.LARGEST)
         else:
-            asked["before"] = page.after_id(END_OF_IDS)
-        rows = await self._app.library.call(caller(request), self.verb, **asked)
+            arguments["before"] = page.after_id(END_OF_IDS)
+        rows = await self._app.library.call(caller(request), self.verb, **arguments)
         return page.reply(rows, lambda row: row[self.surface.page])
 
     @cached_property
@@ -125,8 +127,8 @@ class DeclaredRoute(Route):
 
     @cached_property
     def body(self) -> type[BaseModel] | None:
-        outside = {one.name for one in self._in_address}
-        inside = [one for one in self._chosen if one.name not in outside]
+        outside = {field.name for field in self._in_address}
+        inside = [field for field in self._chosen if field.name not in outside]
         inside += [_DRY_RUN] if self.surface.preview else []
         if not inside:
             return None
@@ -154,24 +156,24 @@ class DeclaredRoute(Route):
     def _chosen(self) -> list[fields.Field]:
         turned = {"after", "before", "limit"} if self.surface.page else set()
         return [
-            _needed(one) if one.name in self.surface.needs else one
-            for one in chosen(self.verb, {*self.surface.without, *turned})
+            _needed(field) if field.name in self.surface.needs else field
+            for field in chosen(self.verb, {*self.surface.without, *turned})
         ]
 
     @cached_property
     def _in_address(self) -> list[fields.Field]:
         place = self.surface.in_path
         looking = self.surface.method in ("GET", "DELETE")
-        found = [_needed(self.verb.fields[name]) for name in place]
-        found += [one for one in self._chosen if looking and one.name not in place]
-        return [*found, *_PAGE] if self.surface.page else found
+        parameters = [_needed(self.verb.fields[name]) for name in place]
+        parameters += [field for field in self._chosen if looking and field.name not in place]
+        return [*parameters, *_PAGE] if self.surface.page else parameters
 
     @cached_property
     def _clearable(self) -> set[str]:
         return {
-            one.name
-            for one in self._chosen
-            if any(isinstance(mark, fields.Cleared) for mark in one.marks)
+            field.name
+            for field in self._chosen
+            if any(isinstance(mark, fields.Cleared) for mark in field.marks)
         }
 
     def body_schema(self) -> dict[str, dict[str, Any]]:
@@ -184,7 +186,7 @@ class DeclaredRoute(Route):
     def described(self) -> dict[str, Any]:
         """The operation as /openapi.json has it."""
         surface = self.surface
-        found: dict[str, Any] = {
+        operation: dict[str, Any] = {
             "tags": [surface.tag],
             "summary": surface.operation.replace("_", " ").title(),
             "description": self.words,
@@ -199,15 +201,15 @@ class DeclaredRoute(Route):
         }
         if self.body is not None:
             reference = {"$ref": f"#/components/schemas/{self.body.__name__}"}
-            found["requestBody"] = {
+            operation["requestBody"] = {
                 "required": _has_required(self.body),
                 "content": {json_document.JSON: {"schema": reference}},
             }
-        return found
+        return operation
 
 
-def _needed(one: fields.Field) -> fields.Field:
-    return replace(one, optional=False, default=inspect.Parameter.empty)
+def _needed(field: fields.Field) -> fields.Field:
+    return replace(field, optional=False, default=inspect.Parameter.empty)
 
 
 async def whole(app: App, who: Caller, changed: dict[str, Any]) -> dict[str, Any]:
@@ -220,14 +222,14 @@ async def whole(app: App, who: Caller, changed: dict[str, Any]) -> dict[str, Any
 
 
 def _checked(
-    kind: type[BaseModel], given: Any, clearable: Collection[str] = ()
+    kind: type[BaseModel], values: Any, clearable: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[Any]]:
     """Validated values by parameter, and the errors of the model."""
     try:
-        checked = kind.model_validate(given)
+        checked = kind.model_validate(values)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_context=False)[:MOST_REPORTED]
-        return {}, [{**one, "loc": ("body", *one["loc"])} for one in wrong]
+        return {}, [{**problem, "loc": ("body", *problem["loc"])} for problem in wrong]
     cleared = {
         name: ""
         for name in checked.model_fields_set
@@ -245,30 +247,30 @@ def _read(
 
 
 def _has_required(kind: type[BaseModel]) -> bool:
-    return any(one.is_required() for one in kind.model_fields.values())
+    return any(field.is_required() for field in kind.model_fields.values())
 
 
-def _in_body(one: fields.Field) -> Any:
+def _in_body(field: fields.Field) -> Any:
     """Type of a field in a body, where a flag must be a JSON boolean."""
-    return StrictBool if one.kind is bool else _lax(one)
+    return StrictBool if field.kind is bool else _lax(field)
 
 
-def _lax(one: fields.Field) -> Any:
+def _lax(field: fields.Field) -> Any:
     """Lenient type of a field. Texts and words are only described: they always reach the verb,
     which explains what is wrong. Times are checked, since a verb takes an empty one for none."""
-    if one.words:
-        return Annotated[str, WithJsonSchema(dict(described.words(*one.words).schema))]
-    if one.entries is not None:
-        return Annotated[list[_in_body(one.entries)], Field(max_length=one.most)]  # type: ignore[misc]
-    if one.reference is not None:
+    if field.words:
+        return Annotated[str, WithJsonSchema(dict(described.words(*field.words).schema))]
+    if field.entries is not None:
+        return Annotated[list[_in_body(field.entries)], Field(max_length=field.most)]  # type: ignore[misc]
+    if field.reference is not None:
         return Reference
-    if one.moment:
+    if field.moment:
         return described.Moment
-    if isinstance(one.text, fields.PlainName):
+    if isinstance(field.text, fields.PlainName):
         return described.Name
-    if one.text is not None:
-        written = described.text(one.text.longest, empty=one.text.empty)
+    if field.text is not None:
+        written = described.text(field.text.longest, empty=field.text.empty)
         return Annotated[str, WithJsonSchema(dict(written.schema))]
-    if one.range is not None:
-        return Annotated[int, Field(ge=one.range.least, le=one.range.most)]
-    return one.kind
+    if field.range is not None:
+        return Annotated[int, Field(ge=field.range.least, le=field.range.most)]
+    return field.kind

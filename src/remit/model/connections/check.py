@@ -49,7 +49,7 @@ class RepoCheck:
     def protects(self, path: str, base: frozenset[str]) -> bool:
         """Return whether a file is taken from the base, because its author could change the check
         with it: by a pattern, or as a file of the base that the command names."""
-        if any(path_pattern.matches(path, one) for one in self.protected):
+        if any(path_pattern.matches(path, pattern) for pattern in self.protected):
             return True
         return path in base and path in named_in(self.command)
 
@@ -94,15 +94,15 @@ def repo_check(name: object, command: str, protected: Iterable[object], **more: 
 
 
 def stored(checks: Iterable[RepoCheck]) -> str:
-    return json.dumps([asdict(one) for one in checks], ensure_ascii=False)
+    return json.dumps([asdict(check) for check in checks], ensure_ascii=False)
 
 
 def read(text: str | None) -> tuple[RepoCheck, ...]:
-    return tuple(read_one(one) for one in json.loads(text or "[]"))
+    return tuple(read_one(entry) for entry in json.loads(text or "[]"))
 
 
-def read_one(given: Mapping[str, Any]) -> RepoCheck:
-    return RepoCheck(**{**given, "protected": tuple(given["protected"])})
+def read_one(entry: Mapping[str, Any]) -> RepoCheck:
+    return RepoCheck(**{**entry, "protected": tuple(entry["protected"])})
 
 
 def named_in(command: str) -> frozenset[str]:
@@ -111,7 +111,7 @@ def named_in(command: str) -> frozenset[str]:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    return frozenset(one.removeprefix("./") for one in words)
+    return frozenset(word.removeprefix("./") for word in words)
 
 
 def printed(text: str) -> str:

@@ -45,7 +45,11 @@ class CommitIdentity:
     ) -> "CommitIdentity":
         domain = f"{_slug(company)}.invalid"
         author = f"{_plain(agent)} <{_slug(agent)}@{domain}>"
-        trailers = [f"Co-authored-by: {one}" for one in (co_authors or "").split(", ") if one]
+        trailers = [
+            f"Co-authored-by: {co_author}"
+            for co_author in (co_authors or "").split(", ")
+            if co_author
+        ]
         if person is not None:
             trailers.append(f"Accountable: {_plain(person)}")
         return cls(author, committer or f"Remit <remit@{domain}>", tuple(trailers), signing)
@@ -62,7 +66,9 @@ class CommitIdentity:
         """Return the agent's message with Remit's trailers in place of any others of that kind."""
         lines = _CONTROL.sub("", _LINE_ENDS.sub("\n", text))
         body = _STANDS_FOR.sub("", lines).strip()
-        return f"{body or 'Change'}\n\n" + "".join(f"{one}\n" for one in (*more, *self.trailers))
+        return f"{body or 'Change'}\n\n" + "".join(
+            f"{trailer}\n" for trailer in (*more, *self.trailers)
+        )
 
 
 def named(who: str) -> tuple[str, str]:
@@ -73,26 +79,26 @@ def named(who: str) -> tuple[str, str]:
 
 def somebody(text: str, field: str) -> str | None:
     """Validate one person or program as `Name <address>`; None for an empty text."""
-    found = some_people(text, field)
-    if found is not None and ", " in found:
+    person = some_people(text, field)
+    if person is not None and ", " in person:
         raise BadInput(f"{field}: must be one name.", "Write it like Acme <bot@acme.example>.")
-    return found
+    return person
 
 
 def some_people(text: str, field: str) -> str | None:
     """Validate several of them, separated by commas."""
-    given = [" ".join(one.split()) for one in re.split(r"[,;\n]", text) if one.strip()]
-    if len(given) > MOST_CO_AUTHORS or not all(map(_is_somebody, given)):
+    people = [" ".join(person.split()) for person in re.split(r"[,;\n]", text) if person.strip()]
+    if len(people) > MOST_CO_AUTHORS or not all(map(_is_somebody, people)):
         raise BadInput(
             f"{field}: must be at most {MOST_CO_AUTHORS} names with addresses.",
             "Write it like Acme <bot@acme.example>, with commas between several.",
         )
-    return ", ".join(given) or None
+    return ", ".join(people) or None
 
 
 def _is_somebody(text: str) -> bool:
     # git strips these at both ends of a name; nothing else would be no name.
-    return (found := _SOMEBODY.fullmatch(text)) is not None and _plain(found[1]) == found[1]
+    return (match := _SOMEBODY.fullmatch(text)) is not None and _plain(match[1]) == match[1]
 
 
 def _plain(name: str) -> str:

@@ -45,11 +45,11 @@ class DiffLine:
     @property
     def pieces(self) -> list[tuple[bool, str]]:
         """Split the line into pieces, each with whether it differs."""
-        found, at = [], 0
+        pieces, at = [], 0
         for start, end in self.words:
-            found += [(False, self.text[at:start]), (True, self.text[start:end])]
+            pieces += [(False, self.text[at:start]), (True, self.text[start:end])]
             at = end
-        return [one for one in (*found, (False, self.text[at:])) if one[1]]
+        return [piece for piece in (*pieces, (False, self.text[at:])) if piece[1]]
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ class Hunk:
     @property
     def rows(self) -> list[tuple[DiffLine | None, DiffLine | None]]:
         """Return pairs of lines, the old file beside the new one."""
-        found: list[tuple[DiffLine | None, DiffLine | None]] = []
+        rows: list[tuple[DiffLine | None, DiffLine | None]] = []
         for block in _blocks(self.lines):
             if block[0].kind == " ":
-                found += [(one, one) for one in block]
+                rows += [(line, line) for line in block]
                 continue
-            old = [one for one in block if one.kind == "-"]
-            new = [one for one in block if one.kind == "+"]
-            found += zip_longest(old, new)
-        return found
+            old = [line for line in block if line.kind == "-"]
+            new = [line for line in block if line.kind == "+"]
+            rows += zip_longest(old, new)
+        return rows
 
 
 @dataclass
@@ -122,7 +122,7 @@ def _shown(char: str) -> str:
 def files_of(printed: bytes) -> list[FileDiff]:
     """Parse the output of `git diff --raw --numstat -z --no-abbrev`."""
     fields = printed.decode(errors="replace").split("\0")
-    found: dict[str, FileDiff] = {}
+    files: dict[str, FileDiff] = {}
     at = 0
     while at < len(fields) and fields[at].startswith(":"):
         old_mode, new_mode, _, _, status = fields[at][1:].split(" ")
@@ -130,17 +130,17 @@ def files_of(printed: bytes) -> list[FileDiff]:
         old, new = fields[at + 1], fields[at + 2] if renamed else fields[at + 1]
         note = _note(old_mode, new_mode)
         word = _STATUS.get(status[0], "changed")
-        found[new] = FileDiff(visible(new), visible(old), word, note, 0, 0)
+        files[new] = FileDiff(visible(new), visible(old), word, note, 0, 0)
         at += 3 if renamed else 2
     while at < len(fields) and fields[at]:
         added, removed, name = fields[at].split("\t", 2)
         if not name:
             name, at = fields[at + 2], at + 2
-        if name in found:
-            found[name].added = None if added == "-" else int(added)
-            found[name].removed = None if removed == "-" else int(removed)
+        if name in files:
+            files[name].added = None if added == "-" else int(added)
+            files[name].removed = None if removed == "-" else int(removed)
         at += 1
-    return list(found.values())
+    return list(files.values())
 
 
 def _note(old: str, new: str) -> str:
@@ -157,8 +157,8 @@ def read(base: str, head: str, files: Sequence[FileDiff], patch: bytes, *, cut: 
         head,
         shown,
         len(files),
-        sum(one.added or 0 for one in files),
-        sum(one.removed or 0 for one in files),
+        sum(entry.added or 0 for entry in files),
+        sum(entry.removed or 0 for entry in files),
         cut or len(shown) < len(files),
     )
     at, left = -1, MOST_LINES
@@ -172,7 +172,7 @@ def read(base: str, head: str, files: Sequence[FileDiff], patch: bytes, *, cut: 
             continue
         file = shown[at]
         hunk = _hunk(begun, lines)
-        room = min(left, MOST_LINES_OF_FILE - sum(len(one.lines) for one in file.hunks))
+        room = min(left, MOST_LINES_OF_FILE - sum(len(earlier.lines) for earlier in file.hunks))
         if len(hunk.lines) > room:
             hunk = Hunk(hunk.heading, hunk.lines[: max(room, 0)])
             file.cut = diff.cut = True
@@ -190,7 +190,7 @@ def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
     header."""
     old, new = int(begun[1]), int(begun[3])
     old_left, new_left = int(begun[2] or 1), int(begun[4] or 1)
-    found = []
+    diff_lines = []
     while old_left > 0 or new_left > 0:
         line = next(lines, None)
         if line is None:
@@ -198,13 +198,13 @@ def _hunk(begun: re.Match[str], lines: Iterator[str]) -> Hunk:
         kind, text = line[:1] or " ", visible(line[1:].removesuffix("\r"))
         if kind == "\\":
             continue
-        here = DiffLine(kind, text, None if kind == "+" else old, None if kind == "-" else new)
-        found.append(here)
+        diff_line = DiffLine(kind, text, None if kind == "+" else old, None if kind == "-" else new)
+        diff_lines.append(diff_line)
         if kind != "+":
             old, old_left = old + 1, old_left - 1
         if kind != "-":
             new, new_left = new + 1, new_left - 1
-    return Hunk(visible(begun[5], 120), tuple(found))
+    return Hunk(visible(begun[5], 120), tuple(diff_lines))
 
 
 def _blocks(lines: Sequence[DiffLine]) -> Iterator[list[DiffLine]]:
@@ -227,8 +227,8 @@ def _compare(diff: Diff) -> None:
         for number, hunk in enumerate(file.hunks):
             lines: list[DiffLine] = []
             for block in _blocks(hunk.lines):
-                old = [one for one in block if one.kind == "-"]
-                new = [one for one in block if one.kind == "+"]
+                old = [line for line in block if line.kind == "-"]
+                new = [line for line in block if line.kind == "+"]
                 if old and new and left > 0 and len(old) == len(new):
                     left -= len(old)
                     pairs = [_words(*pair) for pair in zip(old, new, strict=True)]

@@ -24,7 +24,7 @@ DEFAULT_MEGABYTES = 4096
 
 #: System folders with all below them; a run sees what it needs of them anyway.
 _OF_THE_SYSTEM = tuple(
-    PurePosixPath(one) for one in ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run")
+    PurePosixPath(path) for path in ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run")
 )
 #: Folders in memory are allowed like any others.
 _MEMORY = PurePosixPath("/dev/shm")  # noqa: S108
@@ -70,7 +70,7 @@ class Folder:
     def search(self) -> list[str]:
         """Return the folders that it adds to PATH."""
         assert self.path is not None
-        return [str(PurePosixPath(self.path, one)) for one in json.loads(self.programs)]
+        return [str(PurePosixPath(self.path, folder)) for folder in json.loads(self.programs)]
 
 
 def folder_path(text: object) -> str:
@@ -83,7 +83,7 @@ def folder_path(text: object) -> str:
             "Give it from the root, such as /opt/go, without '..', ':' or a slash at the end.",
         )
     named = PurePosixPath(path)
-    in_system = any(named == one or one in named.parents for one in _OF_THE_SYSTEM)
+    in_system = any(named == folder or folder in named.parents for folder in _OF_THE_SYSTEM)
     if (in_system and _MEMORY not in named.parents) or len(steps) < 2:
         raise BadInput(
             f"{path} is the system's own, or far too much.", "Name the one folder that is needed."
@@ -107,30 +107,31 @@ def _keys(path: str, keys: Iterable[str]) -> BadInput:
     )
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(folder: str, other: str) -> bool:
     """Return whether two folders are equal, or one lies in the other."""
-    first, second = PurePosixPath(one), PurePosixPath(other)
+    first, second = PurePosixPath(folder), PurePosixPath(other)
     return first == second or first in second.parents or second in first.parents
 
 
-def program_folders(given: Sequence[str]) -> str:
-    for one in given:
-        steps = one.split("/")
-        if any(step in ("", "..") for step in steps) or ":" in one:
+def program_folders(folders: Sequence[str]) -> str:
+    for folder in folders:
+        steps = folder.split("/")
+        if any(step in ("", "..") for step in steps) or ":" in folder:
             raise BadInput(
-                f"{one[:60]!r} is not a folder in the folder.", "Give it like bin, or . for itself."
+                f"{folder[:60]!r} is not a folder in the folder.",
+                "Give it like bin, or . for itself.",
             )
-    return json.dumps(list(given))
+    return json.dumps(list(folders))
 
 
-def set_variables(given: Sequence[str]) -> str:
+def set_variables(entries: Sequence[str]) -> str:
     """Validate `NAME=VALUE` entries; refuse variables that control the run's environment."""
-    found = {}
-    for one in given:
-        parts = _VARIABLE.fullmatch(one)
+    variables = {}
+    for entry in entries:
+        parts = _VARIABLE.fullmatch(entry)
         if parts is None:
-            raise BadInput(f"{one[:60]!r} is not NAME=VALUE.", "Give it like GOROOT=/opt/go.")
+            raise BadInput(f"{entry[:60]!r} is not NAME=VALUE.", "Give it like GOROOT=/opt/go.")
         if _NOT_SET.fullmatch(parts[1]):
             raise BadInput(f"{parts[1]} is set by Remit alone.", "Leave it out.")
-        found[parts[1]] = parts[2]
-    return json.dumps(found)
+        variables[parts[1]] = parts[2]
+    return json.dumps(variables)

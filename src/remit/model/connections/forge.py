@@ -150,8 +150,8 @@ def host_and_path(url: str) -> tuple[str, str]:
         # The port of ssh is not the API's.
         host = parts.netloc if parts.scheme == "https" else parts.hostname or ""
         path = parts.path
-    elif (found := _SCP.fullmatch(url)) and not url.startswith("/"):
-        host, path = found[1], found[2]
+    elif (match := _SCP.fullmatch(url)) and not url.startswith("/"):
+        host, path = match[1], match[2]
     else:
         host, path = "", url
     return host, path.strip("/").removesuffix(".git")

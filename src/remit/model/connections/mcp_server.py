@@ -65,18 +65,18 @@ class McpServer(Definition, Registered):
 
     @property
     def argv(self) -> list[str]:
-        found: list[str] = json.loads(self.command or "[]")
-        return found
+        argv: list[str] = json.loads(self.command or "[]")
+        return argv
 
     @property
     def settings(self) -> dict[str, str]:
-        found: dict[str, str] = json.loads(self.plain)
-        return found
+        settings: dict[str, str] = json.loads(self.plain)
+        return settings
 
     @property
     def templates(self) -> dict[str, str]:
-        found: dict[str, str] = json.loads(self.secret)
-        return found
+        templates: dict[str, str] = json.loads(self.secret)
+        return templates
 
 
 def resource(name: str) -> Resource:
@@ -144,17 +144,17 @@ def _absent(value: object, field: str, why: str) -> None:
 
 
 def _settings(
-    given: object,
+    settings: object,
     field: str,
     check_name: Callable[[str, str], None],
     check_value: Callable[[object, str], str],
 ) -> dict[str, str]:
-    if given is None:
+    if settings is None:
         return {}
-    if not isinstance(given, Mapping) or len(given) > MOST_SETTINGS:
+    if not isinstance(settings, Mapping) or len(settings) > MOST_SETTINGS:
         raise BadInput(f"{field} must be an object with at most {MOST_SETTINGS} texts.")
     checked: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in settings.items():
         check_name(name, field)
         checked[name] = check_value(value, f"{field}.{name}")
     if len({name.lower() for name in checked}) < len(checked) and check_name is _header:

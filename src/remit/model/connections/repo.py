@@ -112,10 +112,10 @@ def repo_url(text: object) -> str:
 
 
 def _checked_scp(url: str) -> str:
-    found = _SCP.fullmatch(url)
-    if found is None:
+    match = _SCP.fullmatch(url)
+    if match is None:
         raise _bad_url(url)
-    login, host, _ = found.groups()
+    login, host, _ = match.groups()
     if not _HOST.fullmatch(host) or (login is not None and not _LOGIN.fullmatch(login)):
         raise _bad_url(url)
     return url

@@ -109,11 +109,13 @@ def parse_template(text: object, field: str) -> str:
 
 def named_in(templates: Iterable[str]) -> list[str]:
     """Return the names of all secrets in these templates, each once."""
-    return list(dict.fromkeys(name for one in templates for name in _REFERENCE.findall(one)))
+    return list(
+        dict.fromkeys(name for template in templates for name in _REFERENCE.findall(template))
+    )
 
 
 def filled(template: str, values: dict[str, str]) -> str:
-    return _REFERENCE.sub(lambda found: values[found[1]], template)
+    return _REFERENCE.sub(lambda reference: values[reference[1]], template)
 
 
 def is_line(text: str) -> bool:

@@ -242,14 +242,14 @@ def _text(config: Mapping[str, Any], name: str) -> str:
 
 def _command(config: Mapping[str, Any]) -> str:
     """Return the program, with a digest of its arguments if it has any."""
-    program, given = _text(config, "command"), config.get("args")
-    return f"{program}#{_digest(json.dumps(given))[:6]}" if program and given else program
+    program, arguments = _text(config, "command"), config.get("args")
+    return f"{program}#{_digest(json.dumps(arguments))[:6]}" if program and arguments else program
 
 
 def _texts(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         return {}
-    return {str(name): one for name, one in value.items() if isinstance(one, str)}
+    return {str(name): text for name, text in value.items() if isinstance(text, str)}
 
 
 def _short(endpoint: str) -> str:

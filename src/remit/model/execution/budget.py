@@ -39,7 +39,7 @@ class Metered:
     cost_micros: int = 0
 
 
-METERS = tuple(one.name for one in fields(Metered))
+METERS = tuple(meter.name for meter in fields(Metered))
 
 
 class Taken(Protocol):

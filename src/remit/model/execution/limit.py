@@ -65,8 +65,8 @@ class Limits:
     company_cents_per_day: int | None = 50_00
 
     def of(self, limit: Limit) -> int | None:
-        found: int | None = getattr(self, limit.value)
-        return found
+        number: int | None = getattr(self, limit.value)
+        return number
 
     @property
     def money_per_day(self) -> int | None:
@@ -86,20 +86,20 @@ def stored(text: str) -> Limits:
     return Limits(**json.loads(text))
 
 
-def changed(text: str, given: object) -> str:
+def changed(text: str, limits: object) -> str:
     """Return the row's text with these limits set; 0, None or "none" for no limit."""
-    if not isinstance(given, Mapping):
+    if not isinstance(limits, Mapping):
         raise BadInput("limits: must be an object.", f"Name one of {_known()}.")
     kept: dict[str, int | None] = json.loads(text)
-    for name, value in given.items():
+    for name, value in limits.items():
         limit = _named(name)
         kept[limit.value] = _number(limit, value)
     return json.dumps(kept, sort_keys=True)
 
 
-def is_as_before(text: str, given: object) -> bool:
+def is_as_before(text: str, limits: object) -> bool:
     """Return whether setting these limits would change nothing."""
-    return stored(changed(text, given)) == stored(text)
+    return stored(changed(text, limits)) == stored(text)
 
 
 def _named(name: object) -> Limit:

@@ -87,7 +87,7 @@ class Entry:
     took: Micros | None = None
 
 
-_FIELDS = tuple(one.name for one in fields(Entry) if one.name != "kind")
+_FIELDS = tuple(field.name for field in fields(Entry) if field.name != "kind")
 _WORDS = frozenset({"text", "tool", "call", "stream", "status", "fault"})
 _FLAGS = frozenset({"failed", "cost_estimated"})
 
@@ -103,11 +103,11 @@ def entry_of(line: str) -> Entry | None:
     if not line.startswith(MARK):
         return None
     try:
-        given = json.loads(line)
-        kind = EntryKind(given["remit"])
+        document = json.loads(line)
+        kind = EntryKind(document["remit"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    known = {name: value for name, value in given.items() if _fits(name, value)}
+    known = {name: value for name, value in document.items() if _fits(name, value)}
     return Entry(kind, **known)
 
 
@@ -121,20 +121,20 @@ def _fits(name: str, value: object) -> bool:
     return type(value) is int and 0 <= value <= _MOST_NUMBER
 
 
-def arguments(given: object) -> str:
+def arguments(values: object) -> str:
     """Return the arguments of a call on one line."""
-    if given is None or given == {}:
+    if values is None or values == {}:
         return ""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Mapping):
-        return ", ".join(f"{name}={_value(one)}" for name, one in given.items())
-    return _value(given)
+    if isinstance(values, str):
+        return values
+    if isinstance(values, Mapping):
+        return ", ".join(f"{name}={_value(argument)}" for name, argument in values.items())
+    return _value(values)
 
 
-def _value(given: object) -> str:
+def _value(argument: object) -> str:
     try:
-        return json.dumps(given, ensure_ascii=False, default=str)
+        return json.dumps(argument, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         return "…"
 
@@ -215,19 +215,19 @@ def _count(entry: Entry) -> str:
 
 def _taken(entry: Entry) -> str:
     """Return time, duration, tokens and cost."""
-    found = []
+    parts = []
     if entry.at is not None and entry.kind is EntryKind.TURN:
-        found.append(f"{to_iso(entry.at)[11:19]}Z")
+        parts.append(f"{to_iso(entry.at)[11:19]}Z")
     if entry.took is not None:
-        found.append(duration(entry.took))
+        parts.append(duration(entry.took))
     if entry.tokens_in or entry.tokens_out:
         cached = f" ({entry.tokens_cached:,} cached)" if entry.tokens_cached else ""
-        found.append(f"{entry.tokens_in or 0:,} tokens in{cached}, {entry.tokens_out or 0:,} out")
+        parts.append(f"{entry.tokens_in or 0:,} tokens in{cached}, {entry.tokens_out or 0:,} out")
     if entry.cost_micros:
         about = "about " if entry.cost_estimated else ""
-        found.append(f"{about}{dollars(entry.cost_micros / 1_000_000)}")
+        parts.append(f"{about}{dollars(entry.cost_micros / 1_000_000)}")
     so_far = entry.kind is EntryKind.TURN and (entry.tokens_in or entry.tokens_out)
-    return ", ".join(found) + (" so far" if so_far else "")
+    return ", ".join(parts) + (" so far" if so_far else "")
 
 
 def duration(passed: Micros) -> str:
@@ -268,6 +268,6 @@ def view(number: int, entry: Entry, *, whole: bool = False) -> dict[str, Any]:
 
 def denials(denied: Iterable[Mapping[str, Any]]) -> str:
     """Summarise the denials of a run: "3 denied: Bash, Write"; empty if there are none."""
-    found = list(denied)
-    count = sum(one["count"] for one in found)
-    return f"{count} denied: {', '.join(one['tool'] for one in found)}" if count else ""
+    rows = list(denied)
+    count = sum(row["count"] for row in rows)
+    return f"{count} denied: {', '.join(row['tool'] for row in rows)}" if count else ""

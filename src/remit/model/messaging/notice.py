@@ -136,7 +136,7 @@ class Rules:
 
     def is_gathered(self, kind: str) -> bool:
         """Return whether a kind is sent in the digest only."""
-        return any(one == kind for one in self.digest)
+        return any(entry == kind for entry in self.digest)
 
     def last_digest(self, now: Micros) -> Micros:
         """Return the last past time for a digest."""
@@ -154,10 +154,10 @@ class Rules:
 
 def minute_of(text: object, name: str) -> int:
     """Parse a time of day such as `08:30` to its minute."""
-    found = _CLOCK.fullmatch(text.strip()) if isinstance(text, str) else None
-    if found is None:
+    match = _CLOCK.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
         raise BadInput(f"{name} must be a time of day.", "Write it like 08:30.")
-    return int(found[1]) * 60 + int(found[2])
+    return int(match[1]) * 60 + int(match[2])
 
 
 def span_of(text: str) -> tuple[int, int] | None:
@@ -167,10 +167,10 @@ def span_of(text: str) -> tuple[int, int] | None:
     begins, dash, ends = text.partition("-")
     if not dash:
         raise BadInput("quiet must be two times of day.", "Write it like 22:00-07:00.")
-    found = minute_of(begins, "quiet"), minute_of(ends, "quiet")
-    if found[0] == found[1]:
+    span = minute_of(begins, "quiet"), minute_of(ends, "quiet")
+    if span[0] == span[1]:
         raise BadInput("quiet must end at another time than it begins.", "Leave it out for none.")
-    return found
+    return span
 
 
 def clock_of(minute: int) -> str:

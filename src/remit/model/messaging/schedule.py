@@ -41,13 +41,13 @@ def next_time(cron: str, timezone: str, after: Micros) -> Micros:
     try:
         if len(cron.split()) != _FIELDS:  # a sixth would be for seconds
             raise CronSimError
-        found = next(CronSim(cron, start))
+        moment = next(CronSim(cron, start))
     except (CronSimError, StopIteration):
         raise BadInput(
             f"{cron[:60]!r} is not a schedule that ever comes.",
             "Write five fields, such as '0 9 * * 1-5'.",
         ) from None
-    return (found - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def zone(name: str) -> ZoneInfo:

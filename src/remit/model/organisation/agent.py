@@ -64,8 +64,8 @@ class Agent(AgentSpec):
         """Return its permission to hire; None for the default."""
         if self.permissions == "{}":
             return None
-        said = json.loads(self.permissions).get(CAN_CREATE_AGENTS)
-        return said if isinstance(said, bool) else None
+        permission = json.loads(self.permissions).get(CAN_CREATE_AGENTS)
+        return permission if isinstance(permission, bool) else None
 
     @property
     def has_budget(self) -> bool:

@@ -232,19 +232,19 @@ def amount(value: object, key: str) -> int | None:
     return value
 
 
-def permissions(given: object) -> str:
+def permissions(settings: object) -> str:
     """Validate permissions and return their stored form: the hiring permission, or none."""
-    if given is None:
+    if settings is None:
         return "{}"
-    if not isinstance(given, dict):
+    if not isinstance(settings, dict):
         raise BadInput("permissions must be an object.", f"Send {{{CAN_CREATE_AGENTS!r}: true}}.")
-    refuse_assigning(given.get(CAN_ASSIGN_TASKS))
-    for key in given:
+    refuse_assigning(settings.get(CAN_ASSIGN_TASKS))
+    for key in settings:
         if key not in (CAN_CREATE_AGENTS, CAN_ASSIGN_TASKS):
             raise BadInput(
                 f"permissions.{str(key)[:40]}: is not known.", f"Known is {CAN_CREATE_AGENTS}."
             )
-    value = given.get(CAN_CREATE_AGENTS)
+    value = settings.get(CAN_CREATE_AGENTS)
     if value is None:
         return "{}"
     if not isinstance(value, bool):
@@ -280,21 +280,23 @@ def _camel(name: str) -> str:
 def _declared() -> dict[str, Field]:
     hints = get_type_hints(AgentSpec, include_extras=True)
     return {
-        one.name: Field(one.name, _camel(one.name), hints[one.name].__metadata__[0])
-        for one in fields(AgentSpec)
+        field.name: Field(field.name, _camel(field.name), hints[field.name].__metadata__[0])
+        for field in fields(AgentSpec)
     }
 
 
 #: Every field by its name, in the order of configurations.
 FIELDS: Final[Mapping[str, Field]] = _declared()
 #: Fields of a configuration; permissions are changed separately.
-CONFIGURED: Final = tuple(one for one in FIELDS.values() if one.holds is not Holds.PERMISSIONS)
-FORM: Final = tuple(one for one in CONFIGURED if one.part.label)
-LISTED: Final = tuple(one for one in CONFIGURED if one.part.listed)
-SHORT: Final = tuple(one for one in CONFIGURED if one.part.short)
-DOCUMENTS: Final = tuple(one for one in CONFIGURED if one.holds is Holds.DOCUMENT)
+CONFIGURED: Final = tuple(
+    field for field in FIELDS.values() if field.holds is not Holds.PERMISSIONS
+)
+FORM: Final = tuple(field for field in CONFIGURED if field.part.label)
+LISTED: Final = tuple(field for field in CONFIGURED if field.part.listed)
+SHORT: Final = tuple(field for field in CONFIGURED if field.part.short)
+DOCUMENTS: Final = tuple(field for field in CONFIGURED if field.holds is Holds.DOCUMENT)
 #: Free texts, in which a secret may have been written.
-PROSE: Final = tuple(one for one in CONFIGURED if one.holds is Holds.TEXT)
+PROSE: Final = tuple(field for field in CONFIGURED if field.holds is Holds.TEXT)
 
 
 def values(spec: AgentSpec) -> dict[str, Any]:

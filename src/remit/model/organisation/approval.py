@@ -139,9 +139,9 @@ def digest_of(payload: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(dict(payload)).encode()).hexdigest()
 
 
-def is_as_asked(asked: Approval | Revision) -> bool:
+def is_as_asked(submission: Approval | Revision) -> bool:
     """Return whether the payload still matches the hash of its submission."""
     try:
-        return hmac.compare_digest(digest_of(json.loads(asked.payload)), asked.digest)
+        return hmac.compare_digest(digest_of(json.loads(submission.payload)), submission.digest)
     except (ValueError, TypeError):
         return False

@@ -12,7 +12,7 @@ from remit.model.organisation.agent_spec import CONFIGURED, AgentSpec
 from remit.model.organisation.principal import Principal
 
 #: External keys of a configuration.
-CONFIG_KEYS = tuple(one.key for one in CONFIGURED)
+CONFIG_KEYS = tuple(field.key for field in CONFIGURED)
 
 
 RevisionSource = StrEnum("RevisionSource", "CREATE CHANGE PROPOSAL ROLLBACK RESUBMIT SEAT")
@@ -64,7 +64,7 @@ def revision_of(
 
 def configuration_of(agent: AgentSpec) -> dict[str, Any]:
     """Return an agent's configuration with its secrets."""
-    return {one.key: one.shown(getattr(agent, one.name)) for one in CONFIGURED}
+    return {field.key: field.shown(getattr(agent, field.name)) for field in CONFIGURED}
 
 
 #: Settings that name a secret, or an address that Remit itself calls: with the task and a token, or

@@ -36,12 +36,12 @@ EXECUTED_BY_FORGES = (
 )
 
 
-def patterns(given: Iterable[object], noun: str) -> tuple[str, ...]:
+def patterns(texts: Iterable[object], noun: str) -> tuple[str, ...]:
     """Validate a list of patterns."""
-    found = tuple(dict.fromkeys(_pattern(one, noun) for one in given))
-    if len(found) > MOST_PATTERNS:
+    checked = tuple(dict.fromkeys(_pattern(text, noun) for text in texts))
+    if len(checked) > MOST_PATTERNS:
         raise BadInput(f"At most {MOST_PATTERNS} {noun}.", "Use patterns such as src/**.")
-    return found
+    return checked
 
 
 def _pattern(text: object, noun: str) -> str:
@@ -50,8 +50,8 @@ def _pattern(text: object, noun: str) -> str:
         not isinstance(text, str)
         or len(text) > LONGEST_PATTERN
         or _NOT_IN_PATTERN.search(text)
-        or any(one in (".", "..") for one in segments)
-        or any(_ANYTHING_BELOW in one for one in segments[:-1])
+        or any(segment in (".", "..") for segment in segments)
+        or any(_ANYTHING_BELOW in segment for segment in segments[:-1])
         or (_ANYTHING_BELOW in segments[-1] and segments[-1] != _ANYTHING_BELOW)
     ):
         raise BadInput(
@@ -61,8 +61,8 @@ def _pattern(text: object, noun: str) -> str:
     return text
 
 
-def stored(given: Sequence[str] | None) -> str | None:
-    return None if given is None else json.dumps(list(given), ensure_ascii=False)
+def stored(texts: Sequence[str] | None) -> str | None:
+    return None if texts is None else json.dumps(list(texts), ensure_ascii=False)
 
 
 @lru_cache(maxsize=4096)
@@ -102,14 +102,14 @@ def is_executed(path: str) -> bool:
     """Return whether a forge would execute the file at a path, or files below it through a link."""
     small = path.casefold()
     return any(
-        matches(small, one) or small == one.removesuffix(f"/{_ANYTHING_BELOW}")
-        for one in EXECUTED_BY_FORGES
+        matches(small, pattern) or small == pattern.removesuffix(f"/{_ANYTHING_BELOW}")
+        for pattern in EXECUTED_BY_FORGES
     )
 
 
 def names_executed(pattern: str) -> bool:
     """Return whether a pattern itself names files that a forge executes, by a literal beginning."""
-    return any(within(pattern.casefold(), one) for one in EXECUTED_BY_FORGES)
+    return any(within(pattern.casefold(), executed) for executed in EXECUTED_BY_FORGES)
 
 
 def within(inner: str, outer: str) -> bool:
@@ -131,9 +131,9 @@ def _segment_within(narrow: str, wide: str) -> bool:
     return "*" not in narrow and matches(narrow, wide)
 
 
-def apart(one: str, other: str) -> bool:
+def apart(pattern: str, other: str) -> bool:
     """Return whether no path matches both; False when in doubt."""
-    left, right = one.split("/"), other.split("/")
+    left, right = pattern.split("/"), other.split("/")
     for a, b in zip(left, right, strict=False):
         if _ANYTHING_BELOW in (a, b):
             return False

@@ -73,7 +73,7 @@ class Policy:
         return self.edited.get(level, PRESETS[level])
 
     def with_level(self, level: PermissionLevel, preset: Preset) -> Policy:
-        others = {known: one for known, one in self.edited.items() if known is not level}
+        others = {known: settings for known, settings in self.edited.items() if known is not level}
         changed = {} if preset == PRESETS[level] else {level: preset}
         return Policy(self.version + 1, {**others, **changed})
 
@@ -81,7 +81,9 @@ class Policy:
         """Serialise for the company's row; an empty object if it was never changed."""
         if not self.version:
             return "{}"
-        levels = {level.value: one.as_dict() for level, one in sorted(self.edited.items())}
+        levels = {
+            level.value: settings.as_dict() for level, settings in sorted(self.edited.items())
+        }
         return json.dumps({"version": self.version, "levels": levels})
 
 
@@ -89,31 +91,33 @@ def policy(stored: str) -> Policy:
     """Parse the text of `Policy.stored`."""
     document: dict[str, Any] = json.loads(stored)
     levels = {
-        PermissionLevel(name): preset(PermissionLevel(name), PRESETS[PermissionLevel(name)], given)
-        for name, given in document.get("levels", {}).items()
+        PermissionLevel(name): preset(
+            PermissionLevel(name), PRESETS[PermissionLevel(name)], settings
+        )
+        for name, settings in document.get("levels", {}).items()
     }
     return Policy(document.get("version", 0), levels)
 
 
-def preset(level: PermissionLevel, now: Preset, given: object) -> Preset:
+def preset(level: PermissionLevel, now: Preset, settings: object) -> Preset:
     """Return a level with some settings replaced; BadInput for invalid ones."""
-    if not isinstance(given, Mapping):
+    if not isinstance(settings, Mapping):
         raise BadInput(f"{level.value}: must be an object.", f"Known: {', '.join(LEVEL_SETTINGS)}.")
-    for key in given:
+    for key in settings:
         if key not in LEVEL_SETTINGS:
             raise BadInput(
                 f"{level.value}.{str(key)[:40]}: is not known.",
                 f"Known: {', '.join(LEVEL_SETTINGS)}.",
             )
     new = now
-    if CAN_CREATE_AGENTS in given:
-        new = replace(new, can_create_agents=_maybe_flag(given[CAN_CREATE_AGENTS]))
-    if "allow" in given:
-        new = replace(new, allowed=_actions(given["allow"], "allow"))
-    if "deny" in given:
-        new = replace(new, denied=_actions(given["deny"], "deny"))
-    if "governs" in given:
-        new = replace(new, governs=one_of(Reach, given["governs"], "governs"))
+    if CAN_CREATE_AGENTS in settings:
+        new = replace(new, can_create_agents=_maybe_flag(settings[CAN_CREATE_AGENTS]))
+    if "allow" in settings:
+        new = replace(new, allowed=_actions(settings["allow"], "allow"))
+    if "deny" in settings:
+        new = replace(new, denied=_actions(settings["deny"], "deny"))
+    if "governs" in settings:
+        new = replace(new, governs=one_of(Reach, settings["governs"], "governs"))
     both = sorted(set(new.allowed) & set(new.denied))
     if both:
         raise BadInput(
@@ -141,11 +145,11 @@ def _maybe_flag(value: object) -> bool | None:
 
 def _actions(value: object, field: str) -> tuple[str, ...]:
     known = ", ".join(sorted(ACTIONS))
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
         raise BadInput(f"{field}: must be a list of actions.", f"Actions are {known}.")
-    for one in value:
-        if one not in ACTIONS:
-            raise BadInput(f"{field}: {one[:40]!r} is not an action.", f"Actions are {known}.")
+    for action in value:
+        if action not in ACTIONS:
+            raise BadInput(f"{field}: {action[:40]!r} is not an action.", f"Actions are {known}.")
     return tuple(dict.fromkeys(value))
 
 
@@ -153,10 +157,10 @@ def permission_level(text: object) -> PermissionLevel:
     return one_of(PermissionLevel, text, "permissionLevel")
 
 
-def refuse_assigning(given: object) -> None:
+def refuse_assigning(permission: object) -> None:
     """Refuse another system's permission to assign tasks, unless it is false: here that right
     follows from owning an outcome and from the tree."""
-    if given is not None and given is not False:
+    if permission is not None and permission is not False:
         raise BadInput(
             f"{CAN_ASSIGN_TASKS}: there is no such permission here.",
             "Leave it out: who owns an outcome delegates it to those who report to it.",

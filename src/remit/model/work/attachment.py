@@ -34,7 +34,7 @@ def refusal(name: str, media_type: str, size: int, content: bytes | None = None)
     if size > LARGEST_INCOMING:
         return f"it is larger than {LARGEST_INCOMING >> 20} MiB"
     kind = media_type.partition(";")[0].strip().lower()
-    known = next((one for one in _BEGINNINGS if kind.startswith(one)), None)
+    known = next((prefix for prefix in _BEGINNINGS if kind.startswith(prefix)), None)
     if known is None:
         return f"files of type {kind[:60] or 'unknown'} are not taken"
     if content is None:

@@ -34,8 +34,8 @@ class AgentBody(Body):
 
     def asked(self) -> dict[str, Any]:
         """Return the body as arguments of the service."""
-        said = self.model_dump(exclude_none=True, exclude={"grants", "outcome_id"})
-        return {**said, "given": [wish.model_dump() for wish in self.grants]}
+        arguments = self.model_dump(exclude_none=True, exclude={"grants", "outcome_id"})
+        return {**arguments, "given": [wish.model_dump() for wish in self.grants]}
 
 
 class KeyBody(Expiring):

@@ -66,18 +66,18 @@ def router(app: App) -> APIRouter:
         await app.gate(as_system(), channels.admit, **bearer)
         json_document.check_type(request.headers)
         sent = await bodies.whole(request.scope, request.receive, LARGEST_BODY)
-        said = await bodies.apart(len(sent), json_document.read, sent)
-        if not isinstance(said, dict):
+        document = await bodies.apart(len(sent), json_document.read, sent)
+        if not isinstance(document, dict):
             raise BadInput("The body must be an object.", "Send id, conversation and body.")
         answer = await app.gate(
             as_system(),
             channels.receive,
             **bearer,
-            outside=said.get("id"),
-            conversation=said.get("conversation"),
-            body=said.get("body"),
-            subject=said.get("subject") or "",
-            reply_to=said.get("replyTo"),
+            outside=document.get("id"),
+            conversation=document.get("conversation"),
+            body=document.get("body"),
+            subject=document.get("subject") or "",
+            reply_to=document.get("replyTo"),
         )
         return json_document.reply(answer, 200 if answer["duplicate"] else 201)
 
@@ -85,8 +85,8 @@ def router(app: App) -> APIRouter:
     @routes.post("/channels/{kind}/{binding}", include_in_schema=False)
     async def take_post(request: Request, kind: str, binding: str) -> Response:
         """Post of a binding's outside; answered when it is stored."""
-        found = await app.gate(as_system(), channels.posted, kind=kind, binding=binding)
-        claimed = cast(ConnectionShape, found)
+        view = await app.gate(as_system(), channels.posted, kind=kind, binding=binding)
+        claimed = cast(ConnectionShape, view)
         channel = app.connector.channel(claimed)
         connection = await app.connector.connection(claimed)
         try:
@@ -99,9 +99,9 @@ def router(app: App) -> APIRouter:
         except Undelivered as error:
             wrong = BadInput if error.for_good else Unavailable
             raise wrong(f"It cannot be taken: {error.sentence}.", "Send it again.") from None
-        said = [one for one in map(intake.kept, came.said) if one is not None]
-        if said:
-            await app.gate(as_system(), intake.store, binding=binding, epoch=None, said=said)
+        messages = [message for message in map(intake.kept, came.said) if message is not None]
+        if messages:
+            await app.gate(as_system(), intake.store, binding=binding, epoch=None, said=messages)
         return Response(json.dumps(dict(came.answer)), media_type=json_document.JSON)
 
     return routes
@@ -113,7 +113,7 @@ def trials(app: App) -> APIRouter:
     @routes.post("/companies/{companyId}/bindings/{id}/test")
     async def test_binding(request: Request, company: CompanyId, binding: Id) -> Response:
         """Check the credentials of a binding with the server of its channel."""
-        found = await asked(app, caller(request), company, binding)
-        return json_document.reply({"id": binding, **found})
+        trial = await asked(app, caller(request), company, binding)
+        return json_document.reply({"id": binding, **trial})
 
     return routes

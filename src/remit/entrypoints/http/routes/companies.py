@@ -43,8 +43,8 @@ def router(app: App) -> APIRouter:
     async def change_policy(request: Request, company: CompanyId, body: PolicyBody) -> Response:
         """Change permission levels; parts that are left out stay. Agents with a level gain and lose
         with it at once."""
-        given = body.model_dump(include=body.model_fields_set - {"level", "shipped", "version"})
-        settings = {_SETTINGS.get(name, name): value for name, value in given.items()}
+        changes = body.model_dump(include=body.model_fields_set - {"level", "shipped", "version"})
+        settings = {_SETTINGS.get(name, name): value for name, value in changes.items()}
         if not settings and not body.shipped:
             raise BadInput("Nothing is to be changed.", f"Give one of {', '.join(_KNOWN)}.")
         if settings and body.shipped:

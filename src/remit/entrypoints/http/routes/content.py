@@ -100,12 +100,12 @@ class ContentRoutes:
 
 async def _read(library: Library, request: Request) -> Response:
     who, file = caller(request), request.path_params["id"]
-    asked = _checked(ReadQuery, request.query_params)
-    version = asked.version
-    if asked.at is not None:
+    query = _checked(ReadQuery, request.query_params)
+    version = query.version
+    if query.at is not None:
         if version is not None:
             raise BadInput("version and at exclude each other.", "Give one of the two.")
-        version = await library.gate(who, history.version_at, file=file, at=asked.at)
+        version = await library.gate(who, history.version_at, file=file, at=query.at)
     view, stream = await library.open(who, file=file, version=version)
     headers = {**_HARMLESS, "ETag": _tag(view)}
     if _has(request.headers.get("if-none-match"), headers["ETag"]):
@@ -140,7 +140,7 @@ async def _create(library: Library, request: Request) -> Response:
     """JSON for text; any other type is the content itself, described in the query."""
     who = caller(request)
     await _refuse_unknown(library, who, request)
-    company, asked = request.path_params["companyId"], _checked(CreateQuery, request.query_params)
+    company, query = request.path_params["companyId"], _checked(CreateQuery, request.query_params)
     if len(company) > LONGEST_REFERENCE or not company.isprintable():
         raise BadInput("companyId: is not an id.", "List the companies.")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -155,7 +155,7 @@ async def _create(library: Library, request: Request) -> Response:
             "A form is not taken here.", "Send the bytes themselves, with ?description=…"
         )
     else:
-        source, description, unlisted = await _source(request), asked.description, asked.unlisted
+        source, description, unlisted = await _source(request), query.description, query.unlisted
     view = await library.create(
         who, source, company=company, description=description, unlisted=unlisted
     )
@@ -186,9 +186,9 @@ def _file_body(sent: bytes) -> tuple[FileBody, bytes]:
     return body, body.content.encode()
 
 
-def _checked(kind: type[Checked], given: Any) -> Checked:
+def _checked(kind: type[Checked], values: Any) -> Checked:
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(values)
     except ValidationError as wrong:
         problem = wrong.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in problem["loc"]) or "body"
@@ -204,7 +204,7 @@ def _has(header: str | None, tag: str) -> bool:
     """Return whether If-None-Match names this version (RFC 9110, 13.1.2)."""
     if header is None:
         return False
-    tags = [one.strip().removeprefix("W/") for one in header.split(",")]
+    tags = [entry.strip().removeprefix("W/") for entry in header.split(",")]
     return tags == ["*"] or tag in tags
 
 

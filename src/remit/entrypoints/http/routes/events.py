@@ -54,7 +54,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         if action or actor or refused or q or since or until:
             if after is not None:
                 raise BadInput("after takes every event.", "Leave out what is to be found.")
-            found = await app.gate(
+            part = await app.gate(
                 caller(request),
                 search.events,
                 company=company,
@@ -67,7 +67,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
                 before=before if seen is None else seen,
                 limit=page.limit,
             )
-            return page.go_on(found["events"], found["before"])
+            return page.go_on(part["events"], part["before"])
         rows = await app.gate(
             caller(request),
             events.listing,

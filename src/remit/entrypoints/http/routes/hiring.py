@@ -30,9 +30,9 @@ class HireBody(AgentBody):
     reason: Annotated[str | None, Field(max_length=hiring.LONGEST_REASON)] = None
 
     def asked(self) -> dict[str, Any]:
-        said = super().asked()
-        level = said.pop("permission_level", None)
-        return {**said, "outcome": self.outcome_id, "level": level}
+        arguments = super().asked()
+        level = arguments.pop("permission_level", None)
+        return {**arguments, "outcome": self.outcome_id, "level": level}
 
 
 @describing(CONFIGURED, field_types.of_agent, new=False)
@@ -44,8 +44,8 @@ class ConfigurationBody(Body):
     ] = None
 
     def changes(self) -> dict[str, Any]:
-        said = self.model_dump(by_alias=True, exclude_unset=True)
-        return {key: said[key] for key in CONFIG_KEYS if key in said}
+        fields = self.model_dump(by_alias=True, exclude_unset=True)
+        return {key: fields[key] for key in CONFIG_KEYS if key in fields}
 
 
 class AgentChange(ConfigurationBody):

@@ -31,8 +31,8 @@ def router(app: App) -> APIRouter:
     async def listed(
         request: Request, verb: Verb[..., list[Answer]], page: Page, everything: bool, **whose: Any
     ) -> Response:
-        asked = {"everything": everything, "after": _place(page), "limit": page.limit}
-        rows = await app.gate(caller(request), verb, **whose, **asked)
+        arguments = {"everything": everything, "after": _place(page), "limit": page.limit}
+        rows = await app.gate(caller(request), verb, **whose, **arguments)
         return page.reply(rows, _place_of)
 
     @routes.get("/inbox")
@@ -58,8 +58,8 @@ def router(app: App) -> APIRouter:
     @routes.get("/agents/{id}/loose-ends")
     async def list_loose_ends(request: Request, agent: Id) -> Response:
         """Loose ends of an agent and everybody below it."""
-        found = await app.gate(caller(request), pending_items.loose_ends, agent=agent)
-        return reply(found["loose_ends"])
+        view = await app.gate(caller(request), pending_items.loose_ends, agent=agent)
+        return reply(view["loose_ends"])
 
     @routes.post("/messages/{id}/ack")
     async def acknowledge_message(request: Request, message: Id) -> Response:

@@ -69,7 +69,7 @@ def router(app: App) -> APIRouter:
         )
         # Imported now, because it takes a second and hardly anybody needs it.
         upstream = await asyncio.to_thread(import_module, "remit.entrypoints.mcp.upstream")
-        found = await upstream.try_out(app, server)
-        return reply({"name": server.name, "version": server.version, **found})
+        trial = await upstream.try_out(app, server)
+        return reply({"name": server.name, "version": server.version, **trial})
 
     return routes

@@ -42,8 +42,8 @@ class Operation(Body):
     purpose: field_types.OutcomeTitle | None = None
 
     def asked(self) -> dict[str, Any]:
-        found = self.model_dump(exclude_none=True)
-        return {**found, "op": _INNER_CAPITAL.sub(r"_\1", self.op).lower()}
+        arguments = self.model_dump(exclude_none=True)
+        return {**arguments, "op": _INNER_CAPITAL.sub(r"_\1", self.op).lower()}
 
 
 class ReorganiseBody(Body):

@@ -70,8 +70,8 @@ def router(app: App) -> APIRouter:
         by = caller(request)
         if query.strip():
             before = page.before_id()
-            found = await app.gate(by, search.outcomes, words=query, before=before, **wanted)
-            return page.reply(found, by_id)
+            matches = await app.gate(by, search.outcomes, words=query, before=before, **wanted)
+            return page.reply(matches, by_id)
         after = page.after_id()
         rows = await app.gate(by, outcomes.listing, stale=stale, after=after, **wanted)
         # Actionable outcomes come most pressing first, so there is no cursor to resume at.

@@ -70,18 +70,17 @@ def router(app: App) -> APIRouter:
     async def list_adapters(request: Request, company: CompanyId) -> Response:
         """Adapters that can run an agent here; also unusable plugins, with the reason."""
         await app.gate(caller(request), configuration.may_read, company=company)
-        found = await threads.CHECKS.run(_adapters)
-        return reply(found)
+        return reply(await threads.CHECKS.run(_adapters))
 
     @routes.get(in_company + "/adapters/{adapterType}")
     async def show_adapter(request: Request, company: CompanyId, adapter: AdapterType) -> Response:
         """One adapter with its documentation, and what all agents' tools cost in tokens."""
         await app.gate(caller(request), configuration.may_read, company=company)
-        found = await threads.CHECKS.run(registry.get, adapter)
+        installed = await threads.CHECKS.run(registry.get, adapter)
         tools, tokens = base_size(app)
         return reply(
             {
-                **_adapter(found),
+                **_adapter(installed),
                 "text": await threads.CHECKS.run(hiring_docs.adapter_text, adapter),
                 "base_tools": {"count": tools, "tokens": tokens},
             }
@@ -93,23 +92,23 @@ def router(app: App) -> APIRouter:
     ) -> Response:
         """Look whether an adapter can work where this instance runs; with `tryOut`, one small
         request to whoever serves its model says more."""
-        given = body or TestBody()
-        found, tried = await adapter_trial.tried(
+        test = body or TestBody()
+        check, tried = await adapter_trial.tried(
             app,
             caller(request),
             company,
             adapter,
-            given.adapter_config,
-            agent=given.agent_id,
-            try_out=given.try_out,
+            test.adapter_config,
+            agent=test.agent_id,
+            try_out=test.try_out,
         )
         return reply(
             {
                 "adapter_type": adapter,
-                "usable": found.usable,
-                "sentence": found.sentence,
-                "next_step": found.next_step,
-                "details": dict(found.facts),
+                "usable": check.usable,
+                "sentence": check.sentence,
+                "next_step": check.next_step,
+                "details": dict(check.facts),
                 "tried": None if tried is None else _trial(tried),
             }
         )
@@ -151,8 +150,8 @@ async def _check_reader(app: App, who: Caller, company: str | None) -> None:
     """Refuse callers who may not read configurations: in the named company, or else in one of
     theirs, if possible one that they see as a whole. The texts are the same for every company."""
     if company is None:
-        mine = await app.gate(who, companies.listing)
-        best = [one for one in mine if one.get("scope_agent_id") is None] or mine
+        views = await app.gate(who, companies.listing)
+        best = [view for view in views if view.get("scope_agent_id") is None] or views
         company = best[0]["id"] if best else None
     await app.gate(who, configuration.may_read, company=company)
 
@@ -162,8 +161,8 @@ def _text(text: str) -> Response:
 
 
 def _adapters() -> list[View]:
-    found = [_adapter(adapter) for adapter in registry.all()]
-    return found + [
+    adapters = [_adapter(adapter) for adapter in registry.all()]
+    return adapters + [
         {"type": name, "summary": "", "documentation": None, "problem": problem}
         for name, problem in sorted(registry.problems().items())
     ]

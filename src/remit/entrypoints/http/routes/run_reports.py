@@ -39,8 +39,10 @@ def router(app: App) -> APIRouter:
     @routes.post("/runs/{id}/report")
     async def report_run(request: Request, run: Id, body: ReportBody) -> Response:
         """With the token of the run, and once: how it ended and what it took."""
-        said = body.model_dump(exclude={"usage"})
+        report = body.model_dump(exclude={"usage"})
         taken = body.usage.model_dump()
-        return reply(await app.gate(caller(request), run_reports.submit, run=run, **said, **taken))
+        return reply(
+            await app.gate(caller(request), run_reports.submit, run=run, **report, **taken)
+        )
 
     return routes

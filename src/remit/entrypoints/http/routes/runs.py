@@ -71,12 +71,12 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         read = form == "transcript"
         if follow:
             seen = resume_at(request.headers.get("last-event-id"), after) or 0
-            found = await app.gate(who, runs.show, run=run)
+            view = await app.gate(who, runs.show, run=run)
             source: _Pieces | _Entries = _Pieces(app, who, run, seen)
             if read:
-                source = _Entries(app, who, found, seen, whole)
+                source = _Entries(app, who, view, seen, whole)
             return StreamingResponse(
-                _follow(announcer, source, found["company_id"]),
+                _follow(announcer, source, view["company_id"]),
                 media_type=EVENT_STREAM,
                 headers={"X-Accel-Buffering": "no"},
             )
@@ -84,8 +84,8 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         if read:
 
             def entries(ask: Ask) -> list[View]:
-                found = (one for one in transcripts.entries(ask, run) if one[0] > begin)
-                return [transcript.view(*one, whole=whole) for one in islice(found, page.limit)]
+                new = (entry for entry in transcripts.entries(ask, run) if entry[0] > begin)
+                return [transcript.view(*entry, whole=whole) for entry in islice(new, page.limit)]
 
             return page.reply(await app.gate.together(who, entries), lambda row: row["number"])
         answer = await app.gate(who, runs.log, run=run, after=begin, limit=page.limit)
@@ -133,21 +133,21 @@ class _Entries:
     async def more(self) -> tuple[list[View], str | None]:
         if self._status is not None:
             return [], self._status
-        found: list[transcripts.Numbered] = []
-        while not any(number > self._seen for number, _ in found[-1:]):
+        entries: list[transcripts.Numbered] = []
+        while not any(number > self._seen for number, _ in entries[-1:]):
             after = self._reading.seen
             answer = await self._app.gate(
                 self._who, runs.log, run=self._run, after=after, limit=PAGE
             )
             for piece in answer["pieces"]:
-                found += self._reading.add(piece)
+                entries += self._reading.add(piece)
             if not answer["pieces"]:
                 break
         if not answer["pieces"] and not answer["live"]:
             self._status = answer["status"]
             ended = await self._app.gate(self._who, runs.show, run=self._run)
-            found += self._reading.end(ended)
-        new = [(number, entry) for number, entry in found if number > self._seen]
+            entries += self._reading.end(ended)
+        new = [(number, entry) for number, entry in entries if number > self._seen]
         rows = [transcript.view(number, entry, whole=self._whole) for number, entry in new]
         return rows, None if rows else self._status
 

@@ -37,7 +37,7 @@ def router(app: App) -> APIRouter:
     @routes.get(in_company)
     async def list_secrets(request: Request, company: CompanyId, page: Paged) -> Response:
         """Where each is found, and whether it can be had on the machine that answers."""
-        found = await app.gate(
+        registered = await app.gate(
             caller(request),
             secrets.listing,
             company=company,
@@ -46,7 +46,9 @@ def router(app: App) -> APIRouter:
         )
         rows = [
             {**secrets.view(secret), "usable": problem is None, "problem": problem}
-            for secret, problem in zip(found, await app.vault.problems(found), strict=True)
+            for secret, problem in zip(
+                registered, await app.vault.problems(registered), strict=True
+            )
         ]
         return page.reply(rows, by_id)
 

@@ -31,9 +31,9 @@ class Door:
 
     async def _check_elsewhere(self, token: str) -> None:
         """Refuse a token whose run belongs to another worker, unless its adapter is remote."""
-        found = await self._app.gate(as_system(), run_queue.bound, digest=token_digest(token))
-        if found is not None and not await threads.CHECKS.run(_is_remote, found.adapter_type):
-            raise outside(found.id)
+        run = await self._app.gate(as_system(), run_queue.bound, digest=token_digest(token))
+        if run is not None and not await threads.CHECKS.run(_is_remote, run.adapter_type):
+            raise outside(run.id)
 
 
 def _is_remote(adapter: str) -> bool:

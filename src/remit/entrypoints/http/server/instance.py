@@ -55,7 +55,7 @@ def router(app: App) -> APIRouter:
     @routes.get("/doctor")
     async def examine_instance(request: Request) -> Response:
         """Each thing that was looked at, whether it is good, and what to do if not."""
-        return reply([one._asdict() for one in await examined(app, caller(request))])
+        return reply([finding._asdict() for finding in await examined(app, caller(request))])
 
     @routes.get("/backups")
     async def list_backups(request: Request) -> Response:

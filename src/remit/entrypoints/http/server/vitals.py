@@ -45,9 +45,9 @@ class Vitals:
         await asyncio.wait(tasks.values(), timeout=LONGEST_SECONDS)
         before, self._failing = self._failing, {}
         for name, task in tasks.items():
-            said = task.result() if task.done() else "It does not answer."
-            if said:
-                self._failing[name] = said
+            sentence = task.result() if task.done() else "It does not answer."
+            if sentence:
+                self._failing[name] = sentence
             task.cancel()
         if self._failing and not before:
             log.error("the instance cannot write its data: %s", self._failing)

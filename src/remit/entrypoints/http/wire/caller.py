@@ -33,8 +33,8 @@ def caller(request: Request) -> Caller:
 def session(request: Request) -> str | None:
     """Return the session token of the cookie. Any other token there is ignored: it does not expire
     by itself, and a page could be made to carry it."""
-    found = request.cookies.get(COOKIE) or ""
-    return found if found.startswith(_SESSION) else None
+    token = request.cookies.get(COOKIE) or ""
+    return token if token.startswith(_SESSION) else None
 
 
 def token_in(header: str) -> str:

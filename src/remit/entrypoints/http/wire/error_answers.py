@@ -74,11 +74,11 @@ async def on_unexpected(_: Request, error: Exception) -> Response:
 async def on_invalid(_: Request, error: Exception) -> Response:
     """Answer to a request that FastAPI found invalid, with the path to the mistake."""
     assert isinstance(error, RequestValidationError)
-    found: dict[str, None] = {}  # an ordered set: a union repeats itself
+    problems: dict[str, None] = {}  # an ordered set: a union repeats itself
     for problem in error.errors():
-        found[f"{_path(problem['loc'])}: {_what(problem)}"] = None
-    shown = list(found)[:_REPORTED_AT_ONCE]
-    more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        problems[f"{_path(problem['loc'])}: {_what(problem)}"] = None
+    shown = list(problems)[:_REPORTED_AT_ONCE]
+    more = f"; and {len(problems) - len(shown)} more" if len(problems) > len(shown) else ""
     return answer(BadInput("; ".join(shown) + more + "."))
 
 
@@ -99,13 +99,13 @@ def _methods(request: Request) -> list[str]:
 
     A literal path (`/agents/me`) is not mixed with one with a parameter in its place.
     """
-    found: dict[bool, set[str]] = {}
+    allowed: dict[bool, set[str]] = {}
     for route in request.app.router.routes:
         match, _ = route.matches(request.scope)
         if match is not Match.NONE:
             general = "{" in getattr(route, "path", "")
-            found.setdefault(general, set()).update(getattr(route, "methods", None) or ())
-    methods = found.get(False) or found.get(True) or set()
+            allowed.setdefault(general, set()).update(getattr(route, "methods", None) or ())
+    methods = allowed.get(False) or allowed.get(True) or set()
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 

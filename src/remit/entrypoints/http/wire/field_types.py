@@ -96,7 +96,7 @@ def _only_false(value: bool, name: str) -> None:
 
 
 def one_of(kind: type[StrEnum]) -> Described:
-    return words(*(one.value for one in kind))
+    return words(*(member.value for member in kind))
 
 
 class _Adapters:

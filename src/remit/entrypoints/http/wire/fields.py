@@ -108,19 +108,19 @@ def new_router(tag: str, prefix: str = "", *, public: bool = False) -> APIRouter
 class LateRoute(APIRoute):
     """Route that is built at its first use: building all at once would take half of a start."""
 
-    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
-        self._given: dict[str, Any] | None = given
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        self._given: dict[str, Any] | None = options
         # Enough to match a request with it.
-        self.path, self.endpoint, self.methods = path, endpoint, set(given["methods"])
+        self.path, self.endpoint, self.methods = path, endpoint, set(options["methods"])
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
 
     def __getattr__(self, name: str) -> Any:
         """Build the route at the first look-up of an attribute that it does not have yet."""
-        given = self.__dict__.get("_given")
-        if given is None:
+        options = self.__dict__.get("_given")
+        if options is None:
             raise AttributeError(name)
         self._given = None
-        super().__init__(self.path, self.endpoint, **given)
+        super().__init__(self.path, self.endpoint, **options)
         return getattr(self, name)
 
 

@@ -26,7 +26,7 @@ _HOLDERS: Final = (dict, list)
 #: Keys of free documents, whose own keys are kept.
 _THEIRS: Final = frozenset(
     {
-        *("details", "permissions", *(one.name for one in DOCUMENTS)),
+        *("details", "permissions", *(field.name for field in DOCUMENTS)),
         *("payload", "result", "configuration", "was", "now"),
         *("env", "secret_env", "headers", "secret_headers"),
     }
@@ -112,7 +112,7 @@ def _theirs(view: Any, left: list[int]) -> Any:
         entry = waiting.pop()
         _count(entry, left)
         inner = entry.values() if isinstance(entry, dict) else entry
-        waiting += [one for one in inner if isinstance(one, _HOLDERS)]
+        waiting += [holder for holder in inner if isinstance(holder, _HOLDERS)]
     return view
 
 

@@ -28,7 +28,7 @@ _ERROR = {
             "description": "Why authority said no.",
             "required": ["effect", "reason", "sentence", "basis"],
             "properties": {
-                "effect": {"type": "string", "enum": [one.value for one in Effect]},
+                "effect": {"type": "string", "enum": [effect.value for effect in Effect]},
                 **{name: {"type": "string"} for name in ("reason", "sentence", "basis")},
             },
         },
@@ -72,9 +72,9 @@ def describe(api: FastAPI) -> None:
 
     def described() -> dict[str, Any]:
         if api.openapi_schema is None:
-            found = get_openapi(title=api.title, version=api.version, routes=api.routes)
+            document = get_openapi(title=api.title, version=api.version, routes=api.routes)
             own = [route for route in api.routes if isinstance(route, DeclaredRoute)]
-            api.openapi_schema = _complete(found, own)
+            api.openapi_schema = _complete(document, own)
         return api.openapi_schema
 
     api.openapi = described  # type: ignore[method-assign]  # the way FastAPI documents

@@ -135,17 +135,17 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 def components(kinds: Any) -> dict[str, dict[str, Any]]:
     """The schemas of all shapes in some types, by name."""
-    found: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, dict[str, Any]] = {}
     pending = list(kinds)
     while pending:
         kind = pending.pop()
         pending += get_args(kind)
-        if not _is_shape(kind) or _name(kind) in found:
+        if not _is_shape(kind) or _name(kind) in schemas:
             continue
         hints = get_type_hints(kind, include_extras=True)
         pending += hints.values()
         perhaps = _IN_PART if hints.keys() >= _IN_PART else frozenset()
-        found[_name(kind)] = {
+        schemas[_name(kind)] = {
             "type": "object",
             "required": [
                 camel_key(key)
@@ -155,7 +155,7 @@ def components(kinds: Any) -> dict[str, dict[str, Any]]:
             "properties": {camel_key(key): schema_of(_bare(hints[key])) for key in hints},
             **({"description": kind.__doc__} if kind.__doc__ else {}),
         }
-    return found
+    return schemas
 
 
 def _is_shape(kind: Any) -> bool:
@@ -178,8 +178,8 @@ def _marked(schema: dict[str, Any], marks: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _values(kind: type[Enum]) -> Iterator[str]:
-    for one in kind:
-        yield one.word if isinstance(one, Level) else str(one.value)
+    for member in kind:
+        yield member.word if isinstance(member, Level) else str(member.value)
 
 
 def _name(kind: Any) -> str:
