@@ -132,7 +132,7 @@ def listing(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, repos.CONFIGURING, on="folders")
     rows = ctx.tx.all(statements.FOLDERS, after=after, limit=limit)
-    return [view(ctx, folder_row) for folder_row in rows]
+    return [view(ctx, folder) for folder in rows]
 
 
 @command(
@@ -171,12 +171,11 @@ def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
 def kept(ctx: Context, *, folders: Sequence[str]) -> list[str]:
     """Return those of the folders that are in use, including removed ones that a live run or job
     may still use."""
-    rows = [ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder) for folder in folders]
+    rows = [ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder_id) for folder_id in folders]
     return [
-        folder_row.id
-        for folder_row in rows
-        if folder_row is not None
-        and (folder_row.removed_at is None or _works(ctx, folder_row.agent_id))
+        folder.id
+        for folder in rows
+        if folder is not None and (folder.removed_at is None or _works(ctx, folder.agent_id))
     ]
 
 
