@@ -126,16 +126,16 @@ class Archive:
             for version, piece in zip(stored.versions, stored.pieces, strict=True)
         ]
         # Latest last: of equal contents, the one whose links count.
-        work.sort(key=lambda one: one[2])
-        found: dict[tuple[FileId, str], Known] = {}
+        work.sort(key=lambda job: job[2])
+        contents: dict[tuple[FileId, str], Known] = {}
         for start in range(0, len(work), _AT_ONCE):
             batch = work[start : start + _AT_ONCE]
             known = await asyncio.gather(
-                *(self._library.run(self._put, file, *one) for one in batch)
+                *(self._library.run(self._put, file, *job) for job in batch)
             )
-            for (version, _, _), one in zip(batch, known, strict=True):
-                found[(version.file_id, version.sha256)] = one
-        return found
+            for (version, _, _), properties in zip(batch, known, strict=True):
+                contents[(version.file_id, version.sha256)] = properties
+        return contents
 
     def _put(self, file: IO[bytes], version: Version, piece: Piece, with_links: bool) -> Known:
         largest = self._library.largest

@@ -43,13 +43,13 @@ BINDING = Record(
 
 
 def written(ctx: Context) -> Iterator[bytes]:
-    for one in ctx.tx.all(statements.BINDINGS, agent=None, after="", limit=1 << 30):
-        yield line(BINDING.write(one))
+    for binding in ctx.tx.all(statements.BINDINGS, agent=None, after="", limit=1 << 30):
+        yield line(BINDING.write(binding))
 
 
 def _read_binding(plan: Plan, fields: Fields) -> None:
-    given = {"id": "", "company_id": plan.company.id, "adapter_token": ""}
-    read = BINDING.read(fields, **given, removed_at=None, held=True)
+    arguments = {"id": "", "company_id": plan.company.id, "adapter_token": ""}
+    read = BINDING.read(fields, **arguments, removed_at=None, held=True)
     known(read.agent_id, plan.agents, fields.path, "agent")
     if plan.agents[read.agent_id].status is AgentStatus.TERMINATED:
         raise fields.wrong("agent", "is terminated, so it is bound to nothing")

@@ -33,12 +33,17 @@ def check(plan: Plan, now: Micros) -> None:
 
 
 def bosses_first(plan: Plan) -> list[Agent]:
-    return [plan.agents[one] for one in in_order({a.id: _above(a) for a in plan.agents.values()})]
+    return [
+        plan.agents[agent_id]
+        for agent_id in in_order({agent.id: _above(agent) for agent in plan.agents.values()})
+    ]
 
 
 def parents_first(plan: Plan) -> list[Grant]:
-    above = {one.id: [one.parent_id] if one.parent_id else [] for one in plan.grants.values()}
-    return [plan.grants[one] for one in in_order(above)]
+    above = {
+        grant.id: [grant.parent_id] if grant.parent_id else [] for grant in plan.grants.values()
+    }
+    return [plan.grants[grant_id] for grant_id in in_order(above)]
 
 
 def _check_agents(plan: Plan) -> None:
@@ -100,7 +105,7 @@ def _check_outcomes(plan: Plan) -> None:
         if document is None or document.file.kind is not FileKind.OUTCOME:
             raise BadInput(f"{where}: its document, files/{outcome.id}/meta.toml, is missing.")
     # A part has to come before the outcome that waits for it, for children and blockers alike.
-    waits: dict[OutcomeId, list[OutcomeId]] = {one: [] for one in plan.outcomes}
+    waits: dict[OutcomeId, list[OutcomeId]] = {id_: [] for id_ in plan.outcomes}
     for child, parents in plan.parents.items():
         for parent in parents:
             waits[parent].append(child)
@@ -113,7 +118,7 @@ def _check_outcomes(plan: Plan) -> None:
 def _check_files(plan: Plan) -> None:
     states = {agent.state_file_id for agent in plan.agents.values()}
     logs = {agent.log_file_id for agent in plan.agents.values()}
-    kept = states | logs | {FileId(one) for one in plan.outcomes}
+    kept = states | logs | {FileId(outcome_id) for outcome_id in plan.outcomes}
     for stored in plan.files.values():
         file, where = stored.file, meta_path(stored.file.id)
         known(file.home_agent_id, plan.agents, where, "home")
@@ -150,7 +155,9 @@ def _check_grants(plan: Plan, now: Micros) -> None:
                 raise BadInput(f"{plan.where[grant.id]}: exceeds what its granter holds.")
     if len(parents_first(plan)) != len(plan.grants):
         raise BadInput("grants.jsonl: some grants rest on each other.")
-    plan.grants = {one.id: one for one in plan.grants.values() if one.live(now)}
+    plan.grants = {
+        live_grant.id: live_grant for live_grant in plan.grants.values() if live_grant.live(now)
+    }
 
 
 def _check_resource(plan: Plan, grant: Grant, where: str) -> None:
@@ -187,16 +194,18 @@ def _within(wanted: Micros | None, source: Micros) -> bool:
 
 
 def _count_prerequisites(plan: Plan) -> None:
-    is_open = {one.id for one in plan.outcomes.values() if one.status is OutcomeStatus.OPEN}
+    is_open = {
+        outcome.id for outcome in plan.outcomes.values() if outcome.status is OutcomeStatus.OPEN
+    }
     waiting = {
-        one: sum(blocker in is_open for blocker in blockers)
-        for one, blockers in plan.blockers.items()
+        blocked: sum(blocker in is_open for blocker in blockers)
+        for blocked, blockers in plan.blockers.items()
     }
     for child in is_open:
         for parent in plan.parents[child]:
             waiting[parent] += 1
-    for one, count in waiting.items():
-        plan.outcomes[one] = replace(plan.outcomes[one], open_prereqs=count)
+    for outcome_id, count in waiting.items():
+        plan.outcomes[outcome_id] = replace(plan.outcomes[outcome_id], open_prereqs=count)
 
 
 def _above(agent: Agent) -> list[AgentId]:

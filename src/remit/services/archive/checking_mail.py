@@ -31,9 +31,10 @@ def check(plan: Plan) -> None:
 
 def answered_first(plan: Plan) -> list[Message]:
     above: dict[MessageId, list[MessageId]] = {
-        one.id: [one.reply_to] if one.reply_to else [] for one in plan.messages.values()
+        message.id: [message.reply_to] if message.reply_to else []
+        for message in plan.messages.values()
     }
-    return [plan.messages[one] for one in in_order(above)]
+    return [plan.messages[message_id] for message_id in in_order(above)]
 
 
 def _check_message(plan: Plan, message: Message) -> None:
@@ -75,7 +76,11 @@ def _check_deliveries(plan: Plan) -> None:
 
 def _check_inboxes(plan: Plan) -> None:
     """Check that an agent's inbox is open exactly while mail waits for it."""
-    waits = {one.agent_id for one in plan.deliveries if one.status is DeliveryStatus.QUEUED}
+    waits = {
+        delivery.agent_id
+        for delivery in plan.deliveries
+        if delivery.status is DeliveryStatus.QUEUED
+    }
     inboxes: set[AgentId] = set()
     for outcome in plan.outcomes.values():
         if outcome.kind is not OutcomeKind.INBOX:

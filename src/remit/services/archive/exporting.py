@@ -55,8 +55,8 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     outline = new_outline.afresh()
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")
-    found = ctx.tx.one(people.COMPANY)
-    if found is None:
+    company_row = ctx.tx.one(people.COMPANY)
+    if company_row is None:
         raise NotFound("There is no such company.")
     agents = list(each(ctx.tx, company_dump.AGENTS))
     names: dict[str, str] = {agent.id: agent.name for agent in agents}
@@ -65,7 +65,7 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
 
     outline.text(layout.README, layout.README_TEXT)
     outline.text(layout.ATTRIBUTES, layout.ATTRIBUTES_TEXT)
-    outline.text(layout.COMPANY, dump(layout.company(found, members, seats)).encode())
+    outline.text(layout.COMPANY, dump(layout.company(company_row, members, seats)).encode())
     for agent in agents:
         mandate = ctx.tx.existing(OUTCOME, outcome=agent.id)  # an agent has a mandate
         places = ctx.tx.all(company_dump.PLACES, agent=agent.id)
@@ -98,14 +98,19 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     outline.lines(layout.GRANTS, (line(layout.grant(grant)) for grant in grants))
     outline.lines(layout.MAIL, _mail(ctx))
     questions = each(ctx.tx, company_dump.QUESTIONS)
-    outline.lines(layout.QUESTIONS, (line(mail.QUESTION.write(one)) for one in questions))
+    outline.lines(layout.QUESTIONS, (line(mail.QUESTION.write(question)) for question in questions))
     schedules = each(ctx.tx, company_dump.SCHEDULES)
-    outline.lines(layout.SCHEDULES, (line(mail.SCHEDULE.write(one)) for one in schedules))
-    written = {one.id for one in each(ctx.tx, company_dump.APPROVALS) if governance.travels(one)}
+    outline.lines(layout.SCHEDULES, (line(mail.SCHEDULE.write(schedule)) for schedule in schedules))
+    written = {
+        approval.id
+        for approval in each(ctx.tx, company_dump.APPROVALS)
+        if governance.travels(approval)
+    }
     outline.lines(layout.APPROVALS, _approvals(ctx))
     configs = each(ctx.tx, company_dump.CONFIGURATIONS)
     outline.lines(
-        layout.CONFIGURATIONS, (line(governance.configuration(one, written)) for one in configs)
+        layout.CONFIGURATIONS,
+        (line(governance.configuration(config, written)) for config in configs),
     )
     outline.lines(layout.BINDINGS, channels.written(ctx))
     outline.text(layout.SETUP, dump(setup.written(ctx)).encode())

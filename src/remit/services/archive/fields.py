@@ -45,55 +45,55 @@ class Fields:
 
     def clean(self, name: str, cleaned: Callable[[Any], T]) -> T:
         """Return a value that is exactly as Remit would have stored it."""
-        given = self.get(name)
+        written = self.get(name)
         try:
-            found = cleaned(given)
+            stored = cleaned(written)
         except BadInput as error:
             raise self.wrong(name, f"is refused: {error.sentence.rstrip('.')}") from None
-        if isinstance(found, str) and found != given:
+        if isinstance(stored, str) and stored != written:
             raise self.wrong(name, "has blanks or characters that Remit does not keep")
-        return found
+        return stored
 
     def id(self, name: str) -> str:
-        found = self.get(name)
-        if not isinstance(found, str) or not is_id(found):
+        id_ = self.get(name)
+        if not isinstance(id_, str) or not is_id(id_):
             raise self.wrong(name, "must be an id")
-        return found
+        return id_
 
     def maybe_id(self, name: str) -> str | None:
         return None if self.get(name) is None else self.id(name)
 
     def ids(self, name: str) -> list[str]:
-        found = self.get(name)
-        if found is None:
+        ids = self.get(name)
+        if ids is None:
             return []
-        if not isinstance(found, list) or not all(isinstance(o, str) and is_id(o) for o in found):
+        if not isinstance(ids, list) or not all(isinstance(id_, str) and is_id(id_) for id_ in ids):
             raise self.wrong(name, "must be a list of ids")
-        if len(set(found)) != len(found):
+        if len(set(ids)) != len(ids):
             raise self.wrong(name, "names something twice")
-        return found
+        return ids
 
     def texts(self, name: str) -> list[str]:
-        found = self.get(name)
-        if found is not None and not isinstance(found, list):
+        texts = self.get(name)
+        if texts is not None and not isinstance(texts, list):
             raise self.wrong(name, "must be a list of texts")
-        if not all(isinstance(one, str) for one in found or ()):
+        if not all(isinstance(text, str) for text in texts or ()):
             raise self.wrong(name, "must be a list of texts")
-        return found or []
+        return texts or []
 
     def text(self, name: str, longest: int) -> str:
         """Return a text unchanged, blanks included."""
-        found = self.get(name)
-        if not isinstance(found, str) or len(found) > longest or "\0" in found:
+        text = self.get(name)
+        if not isinstance(text, str) or len(text) > longest or "\0" in text:
             raise self.wrong(name, f"must be a text of at most {longest} characters")
-        return found
+        return text
 
     def time(self, name: str) -> Micros:
-        found = self.get(name)
-        if not isinstance(found, str):
+        written = self.get(name)
+        if not isinstance(written, str):
             raise self.wrong(name, "must be a time in quotes")
         try:
-            return from_iso(found)
+            return from_iso(written)
         except BadInput:
             raise self.wrong(name, "is not a time") from None
 
@@ -101,48 +101,52 @@ class Fields:
         return None if self.get(name) is None else self.time(name)
 
     def flag(self, name: str) -> bool:
-        found = self.get(name)
-        if found is not None and not isinstance(found, bool):
+        flag = self.get(name)
+        if flag is not None and not isinstance(flag, bool):
             raise self.wrong(name, "must be true or false")
-        return bool(found)
+        return bool(flag)
 
     def number(self, name: str, *, least: int = 1, most: int = LARGEST_NUMBER) -> int:
-        found = self.get(name)
-        if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
+        number = self.get(name)
+        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
             raise self.wrong(name, f"must be a whole number from {least} to {most}")
-        return found
+        return number
 
     def one_of(self, name: str, kind: type[E]) -> E:
         try:
             return kind(self.get(name))
         except ValueError:
-            known = ", ".join(one.value for one in kind)
+            known = ", ".join(word.value for word in kind)
             raise self.wrong(name, f"must be one of {known}") from None
 
     def tables(self, name: str) -> list[Fields]:
-        found = self.get(name)
-        if found is None:
+        tables = self.get(name)
+        if tables is None:
             return []
-        if not isinstance(found, list):
+        if not isinstance(tables, list):
             raise self.wrong(name, "must be a list")
-        return [self.inner(f"{name} {n}", one) for n, one in enumerate(found, 1)]
+        return [self.inner(f"{name} {n}", table) for n, table in enumerate(tables, 1)]
 
     def inner(self, name: str, table: Any) -> Fields:
         return Fields(f"{self.path}, {name}", table, self.importer)
 
     def sha256(self, name: str) -> str:
-        found = self.get(name)
-        if not isinstance(found, str) or len(found) != 64 or set(found) - set("0123456789abcdef"):
+        digest = self.get(name)
+        if (
+            not isinstance(digest, str)
+            or len(digest) != 64
+            or set(digest) - set("0123456789abcdef")
+        ):
             raise self.wrong(name, "must be 64 hex digits")
-        return found
+        return digest
 
     def author(self, name: str) -> tuple[AgentId | None, UserId | None]:
-        found = self.get(name)
-        if found is None:
+        author = self.get(name)
+        if author is None:
             return None, None
-        if found == PERSON:
+        if author == PERSON:
             return None, self.importer
-        agent = found.removeprefix("agent:") if isinstance(found, str) else ""
-        if not is_id(agent) or found != f"agent:{agent}":
+        agent = author.removeprefix("agent:") if isinstance(author, str) else ""
+        if not is_id(agent) or author != f"agent:{agent}":
             raise self.wrong(name, "must be person or agent:ID")
         return AgentId(agent), None

@@ -48,12 +48,12 @@ def _clean(text: str) -> Any:
 
 
 def _read_json(fields: Fields, key: str) -> str:
-    found = fields.get(key)
-    if found is None:
+    document = fields.get(key)
+    if document is None:
         raise fields.wrong(key, "is missing")
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise fields.wrong(key, "must be an object")
-    text = json.dumps(found, ensure_ascii=True)
+    text = json.dumps(document, ensure_ascii=True)
     if len(text) > LARGEST_PAYLOAD:
         raise fields.wrong(key, f"must be at most {LARGEST_PAYLOAD // 1024} KiB")
     return text
@@ -62,7 +62,7 @@ def _read_json(fields: Fields, key: str) -> str:
 def _read_configuration_of(fields: Fields, key: str) -> str:
     """Read a configuration with exactly the known keys; older archives lack later ones."""
     config = fields.get(key)
-    later = {one.key for one in CONFIGURED if one.part.later}
+    later = {field.key for field in CONFIGURED if field.part.later}
     if not isinstance(config, dict) or {*config} | later != {*CONFIG_KEYS}:
         raise fields.wrong(key, "must have exactly what a configuration has")
     return _read_json(fields, key)
@@ -122,8 +122,8 @@ def approval(
 ) -> JsonObject:
     return APPROVAL.write(
         value,
-        revisions=[_revision(one) for one in revisions],
-        comments=[COMMENT.write(one) for one in comments],
+        revisions=[_revision(revision) for revision in revisions],
+        comments=[COMMENT.write(comment) for comment in comments],
     )
 
 
@@ -139,17 +139,17 @@ def configuration(value: ConfigRevision, approvals: set[ApprovalId]) -> JsonObje
 
 def check(plan: Plan) -> None:
     """Check approvals and configurations against each other and against their company."""
-    for one in plan.approvals.values():
-        _check_approval(plan, one)
+    for request in plan.approvals.values():
+        _check_approval(plan, request)
     for revision in plan.approval_revisions:
         where = plan.where[revision.approval_id]
         known(revision.author_agent_id, plan.agents, where, "the author of a revision")
     for comment in plan.comments.values():
         known(comment.author_agent_id, plan.agents, plan.where[comment.id], "by")
     hired = {
-        one.agent_id
-        for one in plan.approvals.values()
-        if one.type is ApprovalType.HIRE_AGENT and one.status in OPEN
+        hire.agent_id
+        for hire in plan.approvals.values()
+        if hire.type is ApprovalType.HIRE_AGENT and hire.status in OPEN
     }
     for agent in plan.agents.values():
         if (agent.status is AgentStatus.PENDING_APPROVAL) != (agent.id in hired):
@@ -173,10 +173,13 @@ def check(plan: Plan) -> None:
 
 
 def _read_approval(plan: Plan, fields: Fields) -> None:
-    found = ApprovalId(fields.id("id"))
-    revisions = [_read_revision(found, one) for one in fields.tables("revisions")]
+    approval_id = ApprovalId(fields.id("id"))
+    revisions = [
+        _read_revision(approval_id, revision_fields)
+        for revision_fields in fields.tables("revisions")
+    ]
     count = fields.number("revision")
-    if [one.number for one in revisions] != list(range(1, count + 1)):
+    if [revision.number for revision in revisions] != list(range(1, count + 1)):
         raise fields.wrong("revisions", "must be all of them, in order")
     latest = revisions[-1]
     comments = fields.tables("comments")
@@ -189,8 +192,8 @@ def _read_approval(plan: Plan, fields: Fields) -> None:
         raise fields.wrong("used_at", "belongs to what was approved, and only there")
     if not travels(read):
         raise fields.wrong("status", "is that of a call that waits, which does not travel")
-    for one in comments:
-        _read_comment(found, plan, one)
+    for comment_fields in comments:
+        _read_comment(approval_id, plan, comment_fields)
     plan.approval_revisions += revisions
     plan.add(plan.approvals, read.id, read, fields.path)
 

@@ -91,8 +91,10 @@ def create(
     _insert_grants(ctx, plan)
     _insert_mail(ctx, plan)
     _insert_governance(ctx, plan)
-    for one in plan.bindings.values():
-        bindings.hold(ctx, one.agent_id, one.adapter_type, one.adapter_config, one.created_at)
+    for binding in plan.bindings.values():
+        bindings.hold(
+            ctx, binding.agent_id, binding.adapter_type, binding.adapter_config, binding.created_at
+        )
     _go_on(ctx, plan)
     counted = {name: len(getattr(plan, name)) for name in _COUNTED} | {"setup": plan.setup}
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
@@ -123,20 +125,20 @@ def _check_free(ctx: Context, plan: Plan, name: object) -> str:
             f"There is a company named {wanted!r} already.", "Give it another name with --name."
         )
     _check_ids(ctx, plan.outcomes, layout.outcome_path)
-    stored = {id_: one.file for id_, one in plan.files.items()}
-    _check_ids(ctx, stored, layout.meta_path)
+    file_rows = {id_: stored.file for id_, stored in plan.files.items()}
+    _check_ids(ctx, file_rows, layout.meta_path)
     others = (plan.grants, plan.messages, plan.questions, plan.schedules)
     for values in (*others, plan.approvals, plan.comments, plan.configurations):
-        _check_ids(ctx, values, lambda one: plan.where[one])
+        _check_ids(ctx, values, lambda id_: plan.where[id_])
     return wanted
 
 
 def _check_ids(ctx: Context, values: Mapping[Any, object], where: Callable[[str], str]) -> None:
     taken = {kind: company_dump.taken(kind) for kind in set(map(type, values.values()))}
-    for one, value in values.items():
-        if ctx.tx.one(taken[type(value)], id=one) is not None:
+    for id_, value in values.items():
+        if ctx.tx.one(taken[type(value)], id=id_) is not None:
             raise Conflict(
-                f"{where(one)}: its id, {one}, is in this instance already.",
+                f"{where(id_)}: its id, {id_}, is in this instance already.",
                 "Import it into another instance.",
             )
 
@@ -217,10 +219,10 @@ def _go_on(ctx: Context, plan: Plan) -> None:
                 to_agent=question.to_agent_id,
             )
     for approval in plan.approvals.values():
-        asked = approval.requested_by_agent_id
-        if approval.status is ApprovalStatus.PENDING and asked is not None:
+        requester_id = approval.requested_by_agent_id
+        if approval.status is ApprovalStatus.PENDING and requester_id is not None:
             to = approval.routed_to_agent_id
-            waits.begin(ctx, WaitKind.APPROVAL, approval.id, asked, to_agent=to)
+            waits.begin(ctx, WaitKind.APPROVAL, approval.id, requester_id, to_agent=to)
     for message in plan.messages.values():
         request = json.loads(message.request or "{}")
         if request and not request.keys() & {"grant", "refused"}:

@@ -256,7 +256,8 @@ def _standing(status: AgentStatus) -> AgentStatus:
 #: Fields of the description in the head of an agent's document, settings before prose; the prompt
 #: is the prose below it.
 _HEAD = sorted(
-    (one for one in CONFIGURED if one.name != "prompt"), key=lambda one: one.holds is Holds.TEXT
+    (field for field in CONFIGURED if field.name != "prompt"),
+    key=lambda field: field.holds is Holds.TEXT,
 )
 _WHO = (Holds.NAME, Holds.ROLE, Holds.LINE)
 _SETTINGS = (Holds.ADAPTER, Holds.DOCUMENT, Holds.TEXT)
@@ -265,7 +266,7 @@ PLACE = Record(Place, Boss(), Entry("since", TIME), Entry("until", TIME, default
 AGENT = Record(
     Agent,
     "id",
-    *(_Described(one) for one in _HEAD if one.holds in _WHO),
+    *(_Described(field) for field in _HEAD if field.holds in _WHO),
     Entry(
         "status",
         Kind(
@@ -275,10 +276,10 @@ AGENT = Record(
     ),
     Boss(),
     Given("mandate"),
-    *(_Described(one) for one in _HEAD if one.holds in _SETTINGS),
+    *(_Described(field) for field in _HEAD if field.holds in _SETTINGS),
     Given("can_create_agents"),
     Entry("permission_level", word(PermissionLevel), before=PermissionLevel.STANDARD),
-    *(_Described(one) for one in _HEAD if one.holds not in _WHO + _SETTINGS),
+    *(_Described(field) for field in _HEAD if field.holds not in _WHO + _SETTINGS),
     Entry("config_revision", number(), before=1),
     Given("removed"),
     *("state_file=state_file_id", "log_file=log_file_id", "created_at", "updated_at"),
@@ -319,8 +320,8 @@ PATTERNS = Kind(
     lambda text: None if text is None else list(path_pattern.read(text) or ()),
     lambda fields, key: fields.clean(
         key,
-        lambda found: (
-            None if found is None else path_pattern.stored(path_pattern.patterns(found, key))
+        lambda patterns: (
+            None if patterns is None else path_pattern.stored(path_pattern.patterns(patterns, key))
         ),
     ),
 )
@@ -342,7 +343,7 @@ def agent(
 ) -> tuple[JsonObject, str]:
     """The head of an agent's document, and its prompt; `mandate` is that outcome's title."""
     prompt = _without_secrets(value, FIELDS["prompt"])
-    removed = [path for one in _HEAD for path in _without_secrets(value, one)[1]]
+    removed = [path for field in _HEAD for path in _without_secrets(value, field)[1]]
     head = AGENT.write(
         value,
         names,
@@ -361,8 +362,8 @@ def outcome(
         value,
         names,
         mandate=value.id in names or None,
-        parents=[Noted(one.id, one.title) for one in parents],
-        blocked_by=[Noted(one.id, one.title) for one in blockers],
+        parents=[Noted(parent.id, parent.title) for parent in parents],
+        blocked_by=[Noted(blocker.id, blocker.title) for blocker in blockers],
         verdict=None if value.verdict is None else _verdict(json.loads(value.verdict)),
     )
 
@@ -380,7 +381,9 @@ def _verdict(value: Mapping[str, Any]) -> JsonObject:
 
 
 def file(value: File, names: Names, versions: Sequence[Version]) -> JsonObject:
-    return FILE.write(value, names, versions=[VERSION.write(one, names) for one in versions])
+    return FILE.write(
+        value, names, versions=[VERSION.write(version, names) for version in versions]
+    )
 
 
 def grant(value: Grant) -> JsonObject:

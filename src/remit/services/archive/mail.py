@@ -66,26 +66,30 @@ def _read_channel(fields: Fields, key: str) -> str:
 
 
 def _read_request(fields: Fields, key: str) -> str:
-    given = fields.inner(key, fields.get(key))
-    resource = given.clean("resource", parse_resource)
-    if str(resource) != given.get("resource"):
-        raise given.wrong("resource", "is not written as Remit writes it")
-    given.clean("level", lambda text: parse_level(text, resource.kind))
-    asked = {"agent": given.id("agent"), "resource": str(resource), "level": given.get("level")}
-    if given.get("grant") is not None:
-        asked["grant"] = given.id("grant")  # which may have been revoked since
-    given.done()
-    return json.dumps(asked)
+    request_fields = fields.inner(key, fields.get(key))
+    resource = request_fields.clean("resource", parse_resource)
+    if str(resource) != request_fields.get("resource"):
+        raise request_fields.wrong("resource", "is not written as Remit writes it")
+    request_fields.clean("level", lambda text: parse_level(text, resource.kind))
+    request = {
+        "agent": request_fields.id("agent"),
+        "resource": str(resource),
+        "level": request_fields.get("level"),
+    }
+    if request_fields.get("grant") is not None:
+        request["grant"] = request_fields.id("grant")  # which may have been revoked since
+    request_fields.done()
+    return json.dumps(request)
 
 
 def _read_options(fields: Fields, key: str) -> str:
-    given = fields.texts(key)
-    if len(given) > MOST_OPTIONS:
+    written = fields.texts(key)
+    if len(written) > MOST_OPTIONS:
         raise fields.wrong(key, f"must be at most {MOST_OPTIONS}")
     options = fields.clean(
-        key, lambda all_: [clean_line(one, "option", longest=200) for one in all_ or ()]
+        key, lambda all_: [clean_line(option, "option", longest=200) for option in all_ or ()]
     )
-    if options != given:
+    if options != written:
         raise fields.wrong(key, "have blanks or characters that Remit does not keep")
     return json.dumps(options)
 
@@ -173,16 +177,18 @@ SCHEDULE = Record(
 
 
 def message(value: Message, deliveries: Sequence[Delivery]) -> JsonObject:
-    travelling = [_without_run(value, one) for one in _one_for_people(deliveries)]
-    return MESSAGE.write(value, deliveries=[DELIVERY.write(one) for one in travelling])
+    travelling = [_without_run(value, delivery) for delivery in _one_for_people(deliveries)]
+    return MESSAGE.write(value, deliveries=[DELIVERY.write(delivery) for delivery in travelling])
 
 
 def _one_for_people(deliveries: Sequence[Delivery]) -> Iterator[Delivery]:
-    to_people = [one for one in deliveries if one.user_id is not None]
-    waits_most = min(to_people, key=lambda one: (one.ended_at is not None, one.id), default=None)
-    for one in deliveries:
-        if one.user_id is None or one is waits_most:
-            yield one
+    to_people = [personal for personal in deliveries if personal.user_id is not None]
+    waits_most = min(
+        to_people, key=lambda personal: (personal.ended_at is not None, personal.id), default=None
+    )
+    for delivery in deliveries:
+        if delivery.user_id is None or delivery is waits_most:
+            yield delivery
 
 
 def _without_run(message: Message, value: Delivery) -> Delivery:
@@ -207,7 +213,9 @@ def _read_message(plan: Plan, fields: Fields) -> None:
         raise fields.wrong("background", "is true and somebody wrote it")
     if read.channel is not None and (read.background or kind is ActorKind.AGENT):
         raise fields.wrong("channel", "is given and somebody here wrote it")
-    plan.deliveries += [_read_delivery(plan, read, one) for one in deliveries]
+    plan.deliveries += [
+        _read_delivery(plan, read, delivery_fields) for delivery_fields in deliveries
+    ]
     plan.add(plan.messages, read.id, read, fields.path)
 
 

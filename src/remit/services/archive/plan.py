@@ -77,7 +77,9 @@ class Plan:
     @property
     def mail_position(self) -> int:
         """The last position that was given to a message."""
-        return max((one.position for one in self.deliveries if one.position), default=0)
+        return max(
+            (delivery.position for delivery in self.deliveries if delivery.position), default=0
+        )
 
     def fields(self, path: str, table: Any) -> Fields:
         """The fields of a document of the export; people in it become the importer."""

@@ -45,8 +45,8 @@ def read(folder: Folder, importer: UserId) -> Plan:
         for where, row in folder.lines(file):
             read_line(plan, plan.fields(where, row))
     if layout.SETUP in folder.pieces:
-        said = load(layout.SETUP, folder.read(layout.SETUP)).values()
-        plan.setup = sum(len(one) for one in said if isinstance(one, list))
+        sections = load(layout.SETUP, folder.read(layout.SETUP)).values()
+        plan.setup = sum(len(section) for section in sections if isinstance(section, list))
     folder.check_all_taken(layout.README, layout.ATTRIBUTES, layout.EVENTS)
     return plan
 
@@ -56,20 +56,20 @@ def _company(fields: Fields) -> Company:
     fields.clean("name", company_name)  # errors in names come before those in what Remit wrote
     # Older exports lack the settings; the default is to require approval.
     silent = [name for name in layout.ASKED if fields.get(name) is None]
-    asked = dict.fromkeys(silent if written < layout.WITH_GOVERNANCE else (), True)
-    return layout.COMPANY_RECORD.read_some(fields, **asked)
+    defaults = dict.fromkeys(silent if written < layout.WITH_GOVERNANCE else (), True)
+    return layout.COMPANY_RECORD.read_some(fields, **defaults)
 
 
 def _agent(plan: Plan, folder: Folder, path: str) -> None:
     table, prose = split_prose(path, folder.read(path))
     fields = plan.fields(path, table)
-    said = fields.get("can_create_agents")
-    said = None if said is None else fields.flag("can_create_agents")
+    can_create = fields.get("can_create_agents")
+    can_create = None if can_create is None else fields.flag("can_create_agents")
     agent = layout.AGENT.read_some(
         fields,
         company_id=plan.company.id,
         prompt=_prompt(fields, prose),
-        permissions=permissions({_HIRING: said}),
+        permissions=permissions({_HIRING: can_create}),
     )
     for place in fields.tables("places"):
         plan.places.append(layout.PLACE.read(place, agent_id=agent.id))
@@ -102,8 +102,8 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
         raise BadInput(f"{path}: must be named by the outcome's id.")
     fields.get("mandate")  # only for human readers
     deferred = fields.maybe_time("deferred_until")
-    parents = [OutcomeId(one) for one in fields.ids("parents")]
-    blockers = [OutcomeId(one) for one in fields.ids("blocked_by")]
+    parents = [OutcomeId(parent) for parent in fields.ids("parents")]
+    blockers = [OutcomeId(blocker) for blocker in fields.ids("blocked_by")]
     outcome = layout.OUTCOME.read(
         fields,
         id=outcome_id,
@@ -124,22 +124,22 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
 def _verdict(fields: Fields) -> str | None:
     if fields.get("verdict") is None:
         return None
-    given = fields.inner("verdict", fields.get("verdict"))
-    agent, user = given.author("by")
+    verdict_fields = fields.inner("verdict", fields.get("verdict"))
+    agent, user = verdict_fields.author("by")
     evidence = []
-    for seen in given.tables("evidence"):
+    for seen in verdict_fields.tables("evidence"):
         version, sha256 = seen.number("version"), seen.sha256("sha256")
         evidence.append({"id": seen.id("file"), "version": version, "hash": sha256})
         seen.done()
     verdict = {
-        "note": given.clean(
+        "note": verdict_fields.clean(
             "note", lambda text: clean_text(text, "note", longest=20_000, empty_ok=True)
         ),
         "evidence": evidence,
         "by": f"agent:{agent}" if agent else f"user:{user}" if user else "system:",
-        "run_id": given.maybe_id("run"),
+        "run_id": verdict_fields.maybe_id("run"),
     }
-    given.done()
+    verdict_fields.done()
     return json.dumps(verdict)
 
 
@@ -149,10 +149,10 @@ def _file(plan: Plan, folder: Folder, path: str, prose: Mapping[str, Piece]) -> 
     if not is_id(file_id):
         raise BadInput(f"{path}: must be in a folder that is named by the file's id.")
     versions: list[Version] = []
-    for given in fields.tables("versions"):
-        versions.append(layout.VERSION.read(given, file_id=file_id, is_text=True))
+    for version_fields in fields.tables("versions"):
+        versions.append(layout.VERSION.read(version_fields, file_id=file_id, is_text=True))
         if versions[-1].number != len(versions):
-            raise given.wrong("number", f"must be {len(versions)}")
+            raise version_fields.wrong("number", f"must be {len(versions)}")
     if not versions:
         raise fields.wrong("versions", "is missing")
     latest = versions[-1]

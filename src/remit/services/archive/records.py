@@ -102,19 +102,19 @@ class Entry:
     before: Any = REQUIRED
 
     def write(self, value: Any, names: Names) -> JsonObject:
-        found = getattr(value, self.attribute or self.key)
-        if found == self.default:
+        content = getattr(value, self.attribute or self.key)
+        if content == self.default:
             return {} if self.sparse else {self.key: None}
-        written = self.kind.write(found)
-        return {self.key: Noted(written, names.get(found)) if self.kind is NAMED else written}
+        written = self.kind.write(content)
+        return {self.key: Noted(written, names.get(content)) if self.kind is NAMED else written}
 
     def read(self, fields: Fields) -> JsonObject:
         absent = self.default if self.before is REQUIRED else self.before
         if absent is not REQUIRED and fields.get(self.key) is None:
-            found = absent
+            content = absent
         else:
-            found = self.kind.read(fields, self.key)
-        return {self.attribute or self.key: found}
+            content = self.kind.read(fields, self.key)
+        return {self.attribute or self.key: content}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,38 +170,38 @@ class Record(Generic[T]):
     def __init__(self, make: type[T], *keys: Key | str) -> None:
         self._make: Any = make
         hints = get_type_hints(make)
-        self._keys = [_plain(one, hints) if isinstance(one, str) else one for one in keys]
+        self._keys = [_plain(key, hints) if isinstance(key, str) else key for key in keys]
         self._absent = {
             field.name: None
             for field in dataclasses.fields(make)  # type: ignore[arg-type]  # all are dataclasses
             if field.default is dataclasses.MISSING
         }
 
-    def write(self, value: T, names: Names = NOBODY, **given: Any) -> JsonObject:
+    def write(self, value: T, names: Names = NOBODY, **arguments: Any) -> JsonObject:
         written: JsonObject = {}
-        for one in self._keys:
-            written |= one.write(value, names)
-        return {**written, **given}
+        for key in self._keys:
+            written |= key.write(value, names)
+        return {**written, **arguments}
 
-    def read(self, fields: Fields, **given: Any) -> T:
+    def read(self, fields: Fields, **arguments: Any) -> T:
         """Return the record of a document; refuse a document with fields that were not read."""
-        made = self.read_some(fields, **given)
+        record = self.read_some(fields, **arguments)
         fields.done()
-        return made
+        return record
 
-    def read_some(self, fields: Fields, **given: Any) -> T:
-        found = dict(self._absent)
-        for one in self._keys:
-            found |= one.read(fields)
-        made: T = self._make(**{**found, **given})
-        return made
+    def read_some(self, fields: Fields, **arguments: Any) -> T:
+        attributes = dict(self._absent)
+        for key in self._keys:
+            attributes |= key.read(fields)
+        record: T = self._make(**{**attributes, **arguments})
+        return record
 
 
 def _plain(declared: str, hints: Mapping[str, Any]) -> Entry:
     """Entry of an attribute whose type determines its kind; one that may be None may be absent."""
     key, _, attribute = declared.partition("=")
     hint = hints[attribute or key]
-    kinds = [one for one in get_args(hint) or (hint,) if one is not NoneType]
+    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not NoneType]
     default = None if NoneType in get_args(hint) else REQUIRED
     return Entry(key, _kind(key, *kinds), attribute, default)
 

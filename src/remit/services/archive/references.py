@@ -10,17 +10,17 @@ K = TypeVar("K", bound=str)
 
 def in_order(needs: Mapping[K, Iterable[K]]) -> list[K]:
     """Return everything in topological order; members of cycles are left out."""
-    waiting = {one: len(list(others)) for one, others in needs.items()}
+    waiting = {key: len(list(others)) for key, others in needs.items()}
     needed_by: dict[K, list[K]] = {}
-    for one, others in needs.items():
+    for waiter, others in needs.items():
         for other in others:
-            needed_by.setdefault(other, []).append(one)
-    ready = sorted((one for one, count in waiting.items() if not count), reverse=True)
+            needed_by.setdefault(other, []).append(waiter)
+    ready = sorted((key for key, count in waiting.items() if not count), reverse=True)
     order: list[K] = []
     while ready:
-        one = ready.pop()
-        order.append(one)
-        for other in needed_by.get(one, ()):
+        placed = ready.pop()
+        order.append(placed)
+        for other in needed_by.get(placed, ()):
             waiting[other] -= 1
             if not waiting[other]:
                 ready.append(other)

@@ -25,19 +25,19 @@ from remit.store.connections import repos as repo_statements
 def written(ctx: Context) -> JsonObject:
     here: Any = {"company": ctx.company, "after": ""}
     known = ctx.tx.all(repo_statements.REPOS, **here, limit=repos.MOST_REPOS)
-    known.sort(key=lambda one: one.name)
-    found: JsonObject = {"repos": [], "checks": [], "folders": []}
+    known.sort(key=lambda row: row.name)
+    document: JsonObject = {"repos": [], "checks": [], "folders": []}
     for repo in known:
         about: JsonObject = {key: getattr(repo, key) for key in REPO}
         about |= {"people": ", ".join(json.loads(repo.people)) or None}
-        found["repos"].append({**about, "url": None if is_local(repo.url) else repo.url})
-        for one in checks.read(repo.checks):
-            command = text_without_secrets(one.command)[0]
-            found["checks"].append({"repo": repo.name, **asdict(one), "command": command})
+        document["repos"].append({**about, "url": None if is_local(repo.url) else repo.url})
+        for check in checks.read(repo.checks):
+            command = text_without_secrets(check.command)[0]
+            document["checks"].append({"repo": repo.name, **asdict(check), "command": command})
     for folder in ctx.tx.all(folder_statements.FOLDERS, **here, limit=folders.MOST_FOLDERS):
         agent = lookup.agent_row(ctx, folder.agent_id or "")
         if folder.repo_id and agent and agent.status is not AgentStatus.TERMINATED:
             about = {"agent": agent.name, "repo": folders.view(ctx, folder)["repo"]}
-            found["folders"].append({**about, "megabytes": folder.most_megabytes})
-    found["folders"].sort(key=lambda one: one["agent"])
-    return found
+            document["folders"].append({**about, "megabytes": folder.most_megabytes})
+    document["folders"].sort(key=lambda entry: entry["agent"])
+    return document

@@ -74,14 +74,14 @@ def walk(read: Callable[[int], bytes], skip: Callable[[Entry], None]) -> Iterato
             raise BadInput("The archive ends too early.", "Get a complete copy of it.")
         if not block.strip(b"\0"):
             return
-        found = _entry(block)
-        if found is None:
+        entry = _entry(block)
+        if entry is None:
             continue
-        if found.path in seen:
-            raise BadInput(f"{found.path}: is in the archive twice.")
-        seen.add(found.path)
-        yield found
-        skip(found)
+        if entry.path in seen:
+            raise BadInput(f"{entry.path}: is in the archive twice.")
+        seen.add(entry.path)
+        yield entry
+        skip(entry)
 
 
 def check_path(path: str) -> str:
@@ -117,7 +117,7 @@ def _text(field: bytes) -> str:
 
 
 def _number(field: bytes, what: str) -> int:
-    found = _OCTAL.fullmatch(field)
-    if found is None:
+    digits = _OCTAL.fullmatch(field)
+    if digits is None:
         raise BadInput(f"The archive is damaged: a {what} is not a number.")
-    return int(found[1], 8)
+    return int(digits[1], 8)

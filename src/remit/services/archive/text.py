@@ -105,7 +105,7 @@ def _value(value: Any) -> str:
         return _string(value)
     if len(value) == 1 and not _remark(value[0]):
         return f"[{_value(value[0])}]"
-    inner = "".join(f"  {_value(one)},{_remark(one)}\n" for one in value)
+    inner = "".join(f"  {_value(member)},{_remark(member)}\n" for member in value)
     return f"[\n{inner}]"
 
 

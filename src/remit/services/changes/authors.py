@@ -19,15 +19,15 @@ from remit.store.work import outcomes as outcome_statements
 
 def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
     """Identity of an agent's commits: the agent, for a person."""
-    found = lookup.agent_row(ctx, agent)
+    agent_row = lookup.agent_row(ctx, agent)
     company = ctx.tx.one(people.COMPANY)
-    assert found is not None
+    assert agent_row is not None
     assert company is not None
     chain = ctx.boss_chain(agent)
     top = lookup.agent_row(ctx, chain[-1]) if chain else None
     person = ctx.tx.one(people.USER, user=top.boss_user_id) if top and top.boss_user_id else None
     return {
-        "agent": found.name,
+        "agent": agent_row.name,
         "company": company.name,
         "person": person.name if person is not None else None,
         "committer": company.commit_committer,
@@ -38,9 +38,9 @@ def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
 
 def evidence(ctx: Context, change: Change, title: str, text: str) -> File:
     """A file of the author's that says what became of its change."""
-    made = documents.create(ctx, FileKind.FILE, title[:LONGEST_TITLE], text, home=change.agent_id)
-    grants.give_by_rule(ctx, change.agent_id, made.id, Level.READ)
-    return made
+    file = documents.create(ctx, FileKind.FILE, title[:LONGEST_TITLE], text, home=change.agent_id)
+    grants.give_by_rule(ctx, change.agent_id, file.id, Level.READ)
+    return file
 
 
 def tell(

@@ -47,9 +47,12 @@ def listing(
     lookup.company_of_caller(ctx, company)
     author = lookup.agent(ctx, agent).id if agent is not None else None
     within = repos.named(ctx, repo).id if repo is not None else None
-    asked: Any = {"agent": author, "repo": within, "status": status, "before": before or _NEWEST}
-    every = each(ctx.tx, statements.CHANGES, page=limit, **asked)
-    return [view(ctx, one) for one in islice((one for one in every if sees(ctx, one)), limit)]
+    filters: Any = {"agent": author, "repo": within, "status": status, "before": before or _NEWEST}
+    every = each(ctx.tx, statements.CHANGES, page=limit, **filters)
+    return [
+        view(ctx, change)
+        for change in islice((change for change in every if sees(ctx, change)), limit)
+    ]
 
 
 @query("changes.show", AsRoute("GET /changes/{id}", "show_change"))
@@ -73,22 +76,22 @@ def status(ctx: Context, *, change: ChangeRef | None = None) -> list[shapes.Chan
         return [detail(ctx, required(ctx, change, Action.CHANGE_READ))]
     lookup.company_of_caller(ctx, None)
     ctx.require(Action.COMPANY_READ, on="changes")
-    found = newest(ctx, 20, ctx.actor.agent_id or "")
-    ended = [one for one in found if one.status is not ChangeStatus.OPEN][:3]
-    return [detail(ctx, one) for one in found if one.status is ChangeStatus.OPEN or one in ended]
+    recent = newest(ctx, 20, ctx.actor.agent_id or "")
+    ended = [row for row in recent if row.status is not ChangeStatus.OPEN][:3]
+    return [detail(ctx, row) for row in recent if row.status is ChangeStatus.OPEN or row in ended]
 
 
 def newest(ctx: Context, limit: int, agent: str, repo: str | None = None) -> list[Change]:
     """The last changes of an agent."""
-    asked: Any = {"agent": agent, "repo": repo, "status": None, "before": _NEWEST}
-    return ctx.tx.all(statements.CHANGES, **asked, limit=limit)
+    filters: Any = {"agent": agent, "repo": repo, "status": None, "before": _NEWEST}
+    return ctx.tx.all(statements.CHANGES, **filters, limit=limit)
 
 
 def required(ctx: Context, text: str, action: Action) -> Change:
     """Return the change that a text names, if the caller may take this action on it."""
-    found = lookup.find(ctx, CHANGE, text)
-    ctx.accept(action, f"change:{found.id}", decide(ctx, action, found))
-    return found
+    change = lookup.find(ctx, CHANGE, text)
+    ctx.accept(action, f"change:{change.id}", decide(ctx, action, change))
+    return change
 
 
 def decide(ctx: Context, action: Action, change: Change) -> Decision:
@@ -141,18 +144,18 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
     return {
         **view(ctx, value),
         "paths": list(value.touched),
-        "checks": [checks.view(one) for one in checks.of_change(ctx, value)],
-        "comments": [view_comment(one) for one in comments_of(ctx, value)],
+        "checks": [checks.view(check) for check in checks.of_change(ctx, value)],
+        "comments": [view_comment(comment) for comment in comments_of(ctx, value)],
         "waiting": [
-            one.kind.value for one in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)
+            errand.kind.value for errand in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)
         ],
         "problems": [
-            *(one.ended_why or "" for one in ctx.tx.all(statements.DEAD_OF, change=value.id)),
+            *(errand.ended_why or "" for errand in ctx.tx.all(statements.DEAD_OF, change=value.id)),
             # An errand that is retried has a reason.
             *(
-                f"{one.kind.value} is tried again: {one.ended_why}"
-                for one in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)
-                if one.ended_why
+                f"{errand.kind.value} is tried again: {errand.ended_why}"
+                for errand in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)
+                if errand.ended_why
             ),
         ],
     }
@@ -163,8 +166,8 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
         return None
     seen = json.loads(value.request_seen or "{}")
     checks: list[shapes.ForgeCheckShape] = [
-        {"name": one["name"], "state": one["state"], "url": one["url"]}
-        for one in seen.get("checks", ())
+        {"name": check["name"], "state": check["state"], "url": check["url"]}
+        for check in seen.get("checks", ())
     ]
     return {
         "number": value.request_number,
@@ -174,7 +177,9 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
         "head": seen.get("head"),
         "mergeable": seen.get("mergeable"),
         "checks": checks,
-        "reviews": [{"by": by, "verdict": said} for by, said in seen.get("reviews", {}).items()],
+        "reviews": [
+            {"by": by, "verdict": verdict} for by, verdict in seen.get("reviews", {}).items()
+        ],
     }
 
 

@@ -33,11 +33,11 @@ _QUEUE = Deliveries(
     statements.CHECKS,
     delivered="check.end",
     failed="check.fail",
-    about=lambda one: {
-        "change": one.change_id,
-        "check": one.name,
-        "head": one.head_commit,
-        "attempt": one.attempt,
+    about=lambda check: {
+        "change": check.change_id,
+        "check": check.name,
+        "head": check.head_commit,
+        "attempt": check.attempt,
     },
 )
 
@@ -53,9 +53,9 @@ _QUEUE = Deliveries(
 )
 def of(ctx: Context, *, change: ChangeRef) -> list[shapes.ChangeCheckShape]:
     """Checks of a change as it is proposed now, with their results."""
-    found = changes.required(ctx, change, Action.CHANGE_READ)
-    own = [checks.view(one) for one in checks.of_change(ctx, found)]
-    return [*own, *checks.at_forge(found)]
+    change_row = changes.required(ctx, change, Action.CHANGE_READ)
+    own = [checks.view(check) for check in checks.of_change(ctx, change_row)]
+    return [*own, *checks.at_forge(change_row)]
 
 
 @command(
@@ -65,18 +65,18 @@ def of(ctx: Context, *, change: ChangeRef) -> list[shapes.ChangeCheckShape]:
 )
 def again(ctx: Context, *, change: ChangeRef) -> shapes.ChangeDetailShape:
     """Run the checks of its repository on a change again, as they are now."""
-    found = changes.required(ctx, change, Action.CHANGE_COMMENT)
-    if found.status is not ChangeStatus.OPEN:
-        raise Conflict(f"The change is {found.status.value}.", "Only what is open is checked.")
-    errands.refuse_merging(ctx, found)
-    made = checks.begin(ctx, found, changes.repo_of(ctx, found))
-    if not made:
+    change_row = changes.required(ctx, change, Action.CHANGE_COMMENT)
+    if change_row.status is not ChangeStatus.OPEN:
+        raise Conflict(f"The change is {change_row.status.value}.", "Only what is open is checked.")
+    errands.refuse_merging(ctx, change_row)
+    new_checks = checks.begin(ctx, change_row, changes.repo_of(ctx, change_row))
+    if not new_checks:
         raise Conflict(
             "Its repository has no checks.", "Name one: `remit repo check REPO NAME COMMAND`."
         )
-    about = {"head": found.head_commit, "checks": [one.name for one in made]}
-    ctx.record("change.check", f"change:{found.id}", about)
-    return changes.detail(ctx, found)
+    about = {"head": change_row.head_commit, "checks": [check.name for check in new_checks]}
+    ctx.record("change.check", f"change:{change_row.id}", about)
+    return changes.detail(ctx, change_row)
 
 
 # ── for the worker that runs them ───────────────────────────────────────────────────────────────
@@ -85,19 +85,19 @@ ready = _QUEUE.readies("checks", statements.READY, "repo_id")
 next_due, expired, under_way = _QUEUE.looks("checks")
 
 
-def _brief(ctx: Context, found: ChangeCheck) -> shapes.ClaimedCheckShape:
-    change = changes.existing(ctx, found.change_id)
+def _brief(ctx: Context, check: ChangeCheck) -> shapes.ClaimedCheckShape:
+    change = changes.existing(ctx, check.change_id)
     bundle = changes.bundle_of(ctx, change)
-    asked = {"company": change.company_id, "agent": change.agent_id}
-    shown = ctx.tx.all(folder_statements.FOLDERS_OF, **asked)
+    owner = {"company": change.company_id, "agent": change.agent_id}
+    shown = ctx.tx.all(folder_statements.FOLDERS_OF, **owner)
     return {
-        "epoch": found.epoch,
-        "check": found.id,
-        "wanted": model.read_one(json.loads(found.details)),
-        "repo": ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id),
+        "epoch": check.epoch,
+        "check": check.id,
+        "wanted": model.read_one(json.loads(check.details)),
+        "repo": ctx.tx.existing(repo_statements.REPO_EVER, repo=check.repo_id),
         "change": change,
         "bundle": {"id": bundle.id, "sha256": bundle.sha256},
-        "tools": [one for one in shown if one.kind is FolderKind.TOOLS],
+        "tools": [folder for folder in shown if folder.kind is FolderKind.TOOLS],
     }
 
 
@@ -123,10 +123,10 @@ def delivered(
 ) -> shapes.EndedShape:
     """Record the result of a check. `code` is its exit code, or None if it was ended, for the
     reason in `why` or else because its time was over; `log` is the tail of its output."""
-    found = _QUEUE.entered(ctx, check)
+    check_row = _QUEUE.entered(ctx, check)
     answer = _QUEUE.delivered(ctx, check, epoch)
-    change = changes.existing(ctx, found.change_id)
-    wanted = model.read_one(json.loads(found.details))
+    change = changes.existing(ctx, check_row.change_id)
+    wanted = model.read_one(json.loads(check_row.details))
     result = CheckResult.PASSED if code == 0 else CheckResult.FAILED
     how = why or f"took longer than {wanted.seconds} seconds"
     if code is not None:
@@ -136,16 +136,16 @@ def delivered(
     evidence = authors.evidence(
         ctx,
         change,
-        f"Check {found.name} {result.value}: {change.title}",
+        f"Check {check_row.name} {result.value}: {change.title}",
         _EVIDENCE.format(
-            name=found.name,
+            name=check_row.name,
             result=result.value,
             title=change.title,
             how=how,
             repo=changes.repo_of(ctx, change).name,
             change=change.id,
-            head=found.head_commit,
-            base=found.base_commit,
+            head=check_row.head_commit,
+            base=check_row.base_commit,
             log=_quoted(log),
             command=wanted.command,
             protected=", ".join(wanted.protected) or "none",
@@ -155,15 +155,15 @@ def delivered(
     )
     came = {"new_result": result.value, "new_log": log, "new_evidence_id": evidence.id}
     ctx.tx.run(statements.RESULT, check=check, epoch=epoch, **came)
-    about = {"check": found.name, "result": result.value, "head": found.head_commit}
+    about = {"check": check_row.name, "result": result.value, "head": check_row.head_commit}
     ctx.record("change.checked", f"change:{change.id}", {**about, "evidence": evidence.id})
     if result is CheckResult.FAILED:
         kept = ", ".join(wanted.protected) or "nothing"
         authors.tell(
             ctx,
             change,
-            f"Check {found.name} failed: {change.title}",
-            f"`{wanted.command}` {how} on {found.head_commit[:12]}. It printed at last:\n\n"
+            f"Check {check_row.name} failed: {change.title}",
+            f"`{wanted.command}` {how} on {check_row.head_commit[:12]}. It printed at last:\n\n"
             f"{_quoted(log[-_IN_LETTER:])}\n\nMend it on the same branch and propose that again. "
             f"Files that match {kept} were taken from the base.",
             [evidence.id],
@@ -207,18 +207,18 @@ def take_over(ctx: Context, *, check: str, epoch: int, alone: bool = False) -> s
 put_back = _QUEUE.puts_back("checks", "check.put_back")
 
 
-def _tell_broken(ctx: Context, found: ChangeCheck, why: str) -> None:
-    change = changes.existing(ctx, found.change_id)
+def _tell_broken(ctx: Context, check: ChangeCheck, why: str) -> None:
+    change = changes.existing(ctx, check.change_id)
     authors.tell(
         ctx,
         change,
-        f"Check {found.name} could not be run: {change.title}",
+        f"Check {check.name} could not be run: {change.title}",
         f"That says nothing about your change: {why}. Proposing it again runs it again.",
     )
 
 
-def _tell_lost(ctx: Context, found: ChangeCheck, _: str) -> None:
-    _tell_broken(ctx, found, "its worker stopped responding in each attempt")
+def _tell_lost(ctx: Context, check: ChangeCheck, _: str) -> None:
+    _tell_broken(ctx, check, "its worker stopped responding in each attempt")
 
 
 failed = _QUEUE.fails("checks", gave_up=_tell_broken)

@@ -22,35 +22,35 @@ from remit.store.connections import checks as statements
 def begin(ctx: Context, change: Change, repo: Repo) -> list[ChangeCheck]:
     """Queue every check of the repository for the proposed head; cancel the unfinished ones."""
     leave(ctx, change, "something else is proposed")
-    made = [
+    new_checks = [
         ChangeCheck(
             **new_in_line(ctx),
             repo_id=repo.id,
             change_id=change.id,
-            name=one.name,
+            name=wanted.name,
             head_commit=change.head_commit,
             base_commit=change.base_commit,
-            details=json.dumps(asdict(one), ensure_ascii=False),
+            details=json.dumps(asdict(wanted), ensure_ascii=False),
         )
-        for one in model.read(repo.checks)
+        for wanted in model.read(repo.checks)
     ]
-    for check in made:
+    for check in new_checks:
         ctx.tx.add(check)
-    return made
+    return new_checks
 
 
 def leave(ctx: Context, change: Change, why: str) -> None:
     """Cancel the unfinished checks of a change; a worker that runs one learns so at its next
     renewal."""
-    for one in ctx.tx.all(statements.UNFINISHED_OF, change=change.id):
+    for check in ctx.tx.all(statements.UNFINISHED_OF, change=change.id):
         ended = {"new_status": DeliveryStatus.CANCELLED.value, "now": ctx.now, "why": why}
-        ctx.tx.run(statements.CHECKS.close, check=one.id, **ended)
+        ctx.tx.run(statements.CHECKS.close, check=check.id, **ended)
 
 
 def of_change(ctx: Context, change: Change) -> list[ChangeCheck]:
     """Return the last check of each name for the proposed head and base."""
-    found = ctx.tx.all(statements.OF_HEAD, change=change.id, head=change.head_commit)
-    last = {one.name: one for one in found if one.base_commit == change.base_commit}
+    checks = ctx.tx.all(statements.OF_HEAD, change=change.id, head=change.head_commit)
+    last = {check.name: check for check in checks if check.base_commit == change.base_commit}
     return list(last.values())
 
 
@@ -59,18 +59,21 @@ def refuse_unchecked(
 ) -> None:
     """Refuse a merge unless every required check passed, as the board defines it now. With
     `still_running`, a check without a result yet is no reason to refuse."""
-    states = {one.name: one for one in of_change(ctx, change)}
+    states = {check.name: check for check in of_change(ctx, change)}
     for wanted in model.read(repo.checks):
-        found = states.get(wanted.name)
+        latest = states.get(wanted.name)
         # A result of a command that the board has replaced since does not count.
-        if found is not None and not wanted.tries_the_same(
-            model.read_one(json.loads(found.details))
+        if latest is not None and not wanted.tries_the_same(
+            model.read_one(json.loads(latest.details))
         ):
-            found = None
-        if not wanted.required or (found and found.result is CheckResult.PASSED):
+            latest = None
+        if not wanted.required or (latest and latest.result is CheckResult.PASSED):
             continue
-        state = "not run as it is now" if found is None else found.state
-        waits = found is not None and found.status in (DeliveryStatus.QUEUED, DeliveryStatus.LEASED)
+        state = "not run as it is now" if latest is None else latest.state
+        waits = latest is not None and latest.status in (
+            DeliveryStatus.QUEUED,
+            DeliveryStatus.LEASED,
+        )
         if waits and still_running:
             continue
         raise Conflict(
@@ -85,20 +88,20 @@ def at_forge(change: Change) -> list[shapes.ChangeCheckShape]:
     seen = json.loads(change.request_seen or "{}")
     return [
         {
-            "id": str(one["id"]),
-            "name": one["name"],
+            "id": str(check["id"]),
+            "name": check["name"],
             "source": CheckSource.FORGE.value,
-            "state": one["state"],
+            "state": check["state"],
             "head": seen.get("head") or change.head_commit,
-            "log": one.get("tail") or None,
-            "url": one["url"],
+            "log": check.get("tail") or None,
+            "url": check["url"],
             "command": None,
             "required": False,
             "evidence_id": None,
             "why": None,
             "at": None,
         }
-        for one in seen.get("checks", ())
+        for check in seen.get("checks", ())
     ]
 
 

@@ -35,16 +35,16 @@ def comment(
     | None = None,
 ) -> shapes.ChangeCommentShape:
     """Say something about a change; its author reads it as mail."""
-    found = changes.required(ctx, change, Action.CHANGE_COMMENT)
+    change_row = changes.required(ctx, change, Action.CHANGE_COMMENT)
     if line is not None and path is None:
         raise BadInput("Which file is the line in?", "Name its path, too.")
-    if ctx.actor.agent_id == found.agent_id:
+    if ctx.actor.agent_id == change_row.agent_id:
         # Comments by the author of a change are copied to its request at the forge.
-        ctx.tx.run(forge_statements.RING, repo=found.repo_id, due=ctx.now)
-    made = ChangeComment(
+        ctx.tx.run(forge_statements.RING, repo=change_row.repo_id, due=ctx.now)
+    comment_row = ChangeComment(
         **new_row(ctx),
-        change_id=found.id,
-        head_commit=head or found.head_commit,
+        change_id=change_row.id,
+        head_commit=head or change_row.head_commit,
         path=path,
         line=line,
         side=Side(side or Side.NEW) if line is not None else None,
@@ -52,13 +52,18 @@ def comment(
         agent_id=ctx.actor.agent_id,
         user_id=ctx.actor.user_id,
     )
-    ctx.tx.add(made)
-    ctx.record("change.comment", f"change:{found.id}", {"comment": made.id, "path": path})
-    if found.agent_id != ctx.actor.agent_id:
+    ctx.tx.add(comment_row)
+    ctx.record(
+        "change.comment", f"change:{change_row.id}", {"comment": comment_row.id, "path": path}
+    )
+    if change_row.agent_id != ctx.actor.agent_id:
         authors.tell(
-            ctx, found, f"Comment on {found.title}", f"{ctx.actor.name} says{at(made)}:\n\n{body}"
+            ctx,
+            change_row,
+            f"Comment on {change_row.title}",
+            f"{ctx.actor.name} says{at(comment_row)}:\n\n{body}",
         )
-    return changes.view_comment(made)
+    return changes.view_comment(comment_row)
 
 
 def at(comment: ChangeComment) -> str:

@@ -18,9 +18,9 @@ def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
         f"- commit: {commit}\n- proposed: {change.head_commit}\n- from: {change.base_commit}\n"
         f"- change: {change.id}\n"
         + "".join(
-            f"- check {one.name}: {one.state}, kb_file:{one.evidence_id}\n"
-            for one in checks.of_change(ctx, change)
-            if one.evidence_id is not None
+            f"- check {check.name}: {check.state}, kb_file:{check.evidence_id}\n"
+            for check in checks.of_change(ctx, change)
+            if check.evidence_id is not None
         )
     )
     evidence = authors.evidence(ctx, change, f"Merged: {change.title}", text)

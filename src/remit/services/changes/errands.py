@@ -30,7 +30,11 @@ _QUEUE = Deliveries(
     statements.ERRANDS,
     delivered="errand.done",
     failed="errand.fail",
-    about=lambda one: {"kind": one.kind.value, "change": one.change_id, "attempt": one.attempt},
+    about=lambda errand: {
+        "kind": errand.kind.value,
+        "change": errand.change_id,
+        "attempt": errand.attempt,
+    },
 )
 
 
@@ -38,14 +42,14 @@ ready = _QUEUE.readies("errands", statements.READY, "repo_id")
 next_due, expired, under_way = _QUEUE.looks("errands")
 
 
-def _brief(ctx: Context, found: ChangeErrand) -> shapes.ClaimedErrandShape:
-    repo = ctx.tx.existing(repo_statements.REPO_EVER, repo=found.repo_id)
-    change = changes.existing(ctx, found.change_id)
+def _brief(ctx: Context, errand: ChangeErrand) -> shapes.ClaimedErrandShape:
+    repo = ctx.tx.existing(repo_statements.REPO_EVER, repo=errand.repo_id)
+    change = changes.existing(ctx, errand.change_id)
     bundle = changes.bundle_of(ctx, change)
     return {
-        "epoch": found.epoch,
-        "errand": found.id,
-        "details": found.details,
+        "epoch": errand.epoch,
+        "errand": errand.id,
+        "details": errand.details,
         "repo": repo,
         "change": change,
         "bundle": {"id": bundle.id, "sha256": bundle.sha256},
@@ -59,8 +63,8 @@ claim = _QUEUE.claims("errands", LEASE, _brief)
 @command("errands.pushing", FOR_REMIT)
 def pushing(ctx: Context, *, errand: str, epoch: int, head: str) -> shapes.OfChangeShape:
     """Record this head before it is pushed: if the remote has it after a crash, Remit pushed it."""
-    found, change = held(ctx, errand, epoch)
-    details = json.loads(found.details)
+    errand_row, change = held(ctx, errand, epoch)
+    details = json.loads(errand_row.details)
     heads = [*details.get("pushed", []), head][-20:]
     new = json.dumps({**details, "pushed": heads})
     ctx.tx.run(statements.SET_DETAILS, errand=errand, epoch=epoch, new_details=new)
@@ -88,11 +92,11 @@ def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
     """Mail the author that an errand failed for good, and of a merge also its decider."""
     change = changes.existing(ctx, errand.change_id)
     subject = f"Could not {errand.kind.value}: {change.title}"
-    said = f"It could not be done at the remote: {why}."
-    authors.tell(ctx, change, subject, f"{said} Propose it again when that is fixed.")
+    sentence = f"It could not be done at the remote: {why}."
+    authors.tell(ctx, change, subject, f"{sentence} Propose it again when that is fixed.")
     if errand.kind is Errand.MERGE and (decider := change.decided_by) is not None:
         about = f"About change {change.id}, which you decided to merge."
-        text = f"{about}\n\n{said} Its author knows; decide again when it proposes anew.\n"
+        text = f"{about}\n\n{sentence} Its author knows; decide again when it proposes anew.\n"
         approval_engine.tell(ctx, decider, subject, text)
 
 
@@ -106,7 +110,7 @@ def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
     is at most one that has not begun."""
     waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
     if kind is Errand.PUBLISH and any(
-        one.kind is kind and one.status is DeliveryStatus.QUEUED for one in waiting
+        other.kind is kind and other.status is DeliveryStatus.QUEUED for other in waiting
     ):
         return
     errand = ChangeErrand(
@@ -122,7 +126,7 @@ def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
 def refuse_merging(ctx: Context, change: Change) -> None:
     """Refuse to alter a change that is being merged: it stays as it was when that was decided."""
     waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
-    if any(one.kind is Errand.MERGE for one in waiting):
+    if any(errand.kind is Errand.MERGE for errand in waiting):
         raise Conflict(
             "It is being merged already.",
             "Wait: its author has mail when it is in or could not be taken in.",
@@ -141,7 +145,7 @@ def cancel(ctx: Context, waiting: Sequence[ChangeErrand], why: str) -> None:
 
 def held(ctx: Context, errand: str, epoch: int) -> tuple[ChangeErrand, Change]:
     """Return an errand and its change, if the worker still has its lease; else raise."""
-    found = _QUEUE.entered(ctx, errand)
-    if found.epoch != epoch or found.lease_until is None:
+    errand_row = _QUEUE.entered(ctx, errand)
+    if errand_row.epoch != epoch or errand_row.lease_until is None:
         raise _QUEUE.lost()
-    return found, changes.existing(ctx, found.change_id)
+    return errand_row, changes.existing(ctx, errand_row.change_id)

@@ -29,10 +29,10 @@ def take(
 ) -> shapes.TakenIssueShape:
     """Create an outcome of the root agent for an issue, at most once; only listed people may
     ask."""
-    found = watches.held(ctx, repo, epoch)
+    repo_row = watches.held(ctx, repo, epoch)
     before = ctx.tx.one(statements.ISSUE, repo=repo, number=number)
-    heard = labelled_by.lower() in watches.people_of(found)
-    if before is not None or not heard or found.label is None:
+    heard = labelled_by.lower() in watches.people_of(repo_row)
+    if before is not None or not heard or repo_row.label is None:
         return {"outcome": None if before is None else before.outcome_id}
     root = ctx.tx.one(agent_statements.WORKING_ROOT)
     if root is None:
@@ -42,7 +42,7 @@ def take(
     write_document(
         ctx,
         outcome,
-        f"Issue {number} of repo:{found.name} ({url}). {labelled_by}, who is listed, wants it "
+        f"Issue {number} of repo:{repo_row.name} ({url}). {labelled_by}, who is listed, wants it "
         f"worked on. {texts.line(author, 100)} wrote it, from outside this company:\n\n"
         f"{barred(texts.plain(body))}\n"
         "Remit says there what becomes of this outcome.\n",
@@ -51,7 +51,7 @@ def take(
     add_to_mandate(ctx, agent, outcome)
     issue = ForgeIssue(
         **new_row(ctx),
-        repo_id=found.id,
+        repo_id=repo_row.id,
         number=number,
         url=url,
         labelled_by=labelled_by,
@@ -59,17 +59,17 @@ def take(
     )
     ctx.tx.add(issue)
     waking.news(ctx, outcome, "an issue of a forge became an outcome")
-    made = {"title": called, "owner": root, "parents": [root], "issue": url}
-    ctx.record("outcome.create", f"outcome:{outcome.id}", made)
+    details = {"title": called, "owner": root, "parents": [root], "issue": url}
+    ctx.record("outcome.create", f"outcome:{outcome.id}", details)
     about: dict[str, object] = {"number": number, "outcome": outcome.id, "by": labelled_by}
-    ctx.record("issue.take", f"repo:{found.name}", about)
+    ctx.record("issue.take", f"repo:{repo_row.name}", about)
     return {"outcome": outcome.id}
 
 
 @command("issues.told", FOR_REMIT)
 def told(ctx: Context, *, repo: str, epoch: int, issue: str, outside: str) -> shapes.ToldIssueShape:
     """Record that the forge was told what became of an issue."""
-    found = watches.held(ctx, repo, epoch)
+    repo_row = watches.held(ctx, repo, epoch)
     ctx.tx.run(statements.ISSUE_TOLD, issue=issue, outside=outside)
-    ctx.record("issue.tell", f"repo:{found.name}", {"issue": issue, "as": outside})
+    ctx.record("issue.tell", f"repo:{repo_row.name}", {"issue": issue, "as": outside})
     return {"issue": issue}

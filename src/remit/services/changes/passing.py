@@ -26,24 +26,24 @@ def tell(ctx: Context, change: Change) -> None:
     if seen.get(_KEY) == change.head_commit or _is_seen_to(ctx, change):
         return
     own = checks.of_change(ctx, change)
-    there = [one for one in seen.get("checks", ()) if one.get("commit") == change.head_commit]
+    there = [check for check in seen.get("checks", ()) if check.get("commit") == change.head_commit]
     if not there and changes.repo_of(ctx, change).forge is not None:
         return  # the forge's checks have not begun, or it has none
-    good = [one.result is CheckResult.PASSED for one in own]
-    good += [one["state"] == CheckState.PASSED for one in there]
+    good = [check.result is CheckResult.PASSED for check in own]
+    good += [check["state"] == CheckState.PASSED for check in there]
     if not good or not all(good):
         return
     told = json.dumps({**seen, _KEY: change.head_commit})
     ctx.tx.run(forge_statements.SET_SEEN, change=change.id, new_request_seen=told)
-    names = [f"{one.name} (kb_file:{one.evidence_id})" for one in own]
-    names += [f"{one['name']} (at the forge)" for one in there]
+    names = [f"{check.name} (kb_file:{check.evidence_id})" for check in own]
+    names += [f"{check['name']} (at the forge)" for check in there]
     authors.tell(
         ctx,
         change,
         f"All checks passed: {change.title}",
         f"On {change.head_commit[:12]}: {', '.join(names)}. Nobody has decided about it yet: ask "
         "somebody who may merge it, unless you did. There is nothing else to do.",
-        [one.evidence_id for one in own if one.evidence_id is not None],
+        [check.evidence_id for check in own if check.evidence_id is not None],
     )
 
 
@@ -51,6 +51,6 @@ def _is_seen_to(ctx: Context, change: Change) -> bool:
     if change.status is not ChangeStatus.OPEN or change.is_decided:
         return True
     errands = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
-    if any(one.kind is Errand.MERGE for one in errands):
+    if any(errand.kind is Errand.MERGE for errand in errands):
         return True
     return change.outcome_id is not None and bool(waits.of_outcome(ctx, change.outcome_id))

@@ -54,24 +54,24 @@ def prepare(
         ctx.accept(Action.CHANGE_PROPOSE, str(resource), decision)
     if ctx.actor.workspace is None or ctx.actor.agent_id is None:
         raise BadInput("Only a run has a workspace.", "Push it with git, where you are.")
-    found = repos.named(ctx, name)
+    repo = repos.named(ctx, name)
     if target is not None:
         repo_ref(target)
     _outcome(ctx, outcome)
     agent = lookup.agent_row(ctx, ctx.actor.agent_id)
     assert agent is not None
     before = ctx.tx.one(
-        statements.OF_BRANCH, repo=found.id, branch=remote_branch(agent.name, branch_name(branch))
+        statements.OF_BRANCH, repo=repo.id, branch=remote_branch(agent.name, branch_name(branch))
     )
     if before is not None:
         errands.refuse_merging(ctx, before)
     ctx.record("change.prepare", str(resource), {"branch": branch})
     return {
-        "repo": found,
+        "repo": repo,
         "workspace": ctx.actor.workspace,
         "remote_branch": remote_branch(agent.name, branch_name(branch)),
         "before": None if before is None else before.head_commit,
-        "target": target or (before.target if before is not None else found.ref),
+        "target": target or (before.target if before is not None else repo.ref),
         "identity": authors.identity(ctx, agent.id),
     }
 
@@ -85,20 +85,20 @@ def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> shapes.Clon
     me = lookup.agent_row(ctx, ctx.actor.agent_id or "")
     if me is None:
         raise BadInput("Only a run has a workspace.", "Clone it with git, where you are.")
-    found = None
+    change = None
     if ref is not None:
         place = remote_branch(me.name, ref.removeprefix("refs/heads/"))
         repo = repos.named(ctx, name)
-        found = ctx.tx.one(statements.OF_BRANCH, repo=repo.id, branch=place)
-    if found is None or found.agent_id != me.id:
+        change = ctx.tx.one(statements.OF_BRANCH, repo=repo.id, branch=place)
+    if change is None or change.agent_id != me.id:
         return {"identity": authors.identity(ctx, me.id), "change": None}
-    bundle = changes.bundle_of(ctx, found)
+    bundle = changes.bundle_of(ctx, change)
     return {
         "identity": authors.identity(ctx, me.id),
         "change": {
-            "ref": found.ref,
-            "branch": found.branch,
-            "head": found.head_commit,
+            "ref": change.ref,
+            "branch": change.branch,
+            "head": change.head_commit,
             "bundle_id": bundle.id,
             "sha256": bundle.sha256,
         },
@@ -164,7 +164,7 @@ def propose(
     }
     if before is None:
         _refuse_beside(ctx, repo, author, place)
-        made = Change(
+        change = Change(
             **first_version(ctx),
             repo_id=repo.id,
             agent_id=author,
@@ -174,7 +174,7 @@ def propose(
             status=ChangeStatus.OPEN,
             **proposed,
         )
-        ctx.tx.add(made)
+        ctx.tx.add(change)
     else:
         if about is None:
             proposed["outcome_id"] = before.outcome_id
@@ -183,28 +183,28 @@ def propose(
             statements.REVISE, change=before.id, seen_version=before.version, **named
         ):
             raise Conflict("The change was changed meanwhile.", "Propose it again.")
-        made = changes.existing(ctx, before.id)
+        change = changes.existing(ctx, before.id)
     ctx.record(
         "change.propose",
-        f"change:{made.id}",
+        f"change:{change.id}",
         {
             "repo": repo.name,
-            "branch": made.remote_branch,
+            "branch": change.remote_branch,
             "target": target,
             "base": base,
             "head": head,
-            "revision": made.revision,
-            "outcome": made.outcome_id,
+            "revision": change.revision,
+            "outcome": change.outcome_id,
             "files": len(paths),
             "bundle": bundle,
             "words": _digest(title, description),
         },
     )
-    errands.put(ctx, made, Errand.PUBLISH)
-    checks.begin(ctx, made, repo)
+    errands.put(ctx, change, Errand.PUBLISH)
+    checks.begin(ctx, change, repo)
     if about is not None:
         waking.moved(ctx, about)
-    return {"change": made.id, "commit": head, "base": base, "branch": place}
+    return {"change": change.id, "commit": head, "base": base, "branch": place}
 
 
 def _outcome(ctx: Context, named: str | None) -> Outcome | None:
@@ -233,14 +233,14 @@ def _refuse_other_words(
     merge while a decision names commits alone, so they are fixed for each pair of commits, even if
     other commits were proposed in between."""
     head, base = commits
-    said = ctx.tx.all(
+    events = ctx.tx.all(
         event_log.DONE_ABOUT,
         resource=f"change:{change.id}",
         action="change.propose",
         about=f'%"head":"{head}"%',
     )
-    known = [json.loads(one.details) for one in said]
-    before = {one.get("words") for one in known if one["base"] == base} - {None}
+    known = [json.loads(event.details) for event in events]
+    before = {details.get("words") for details in known if details["base"] == base} - {None}
     if (change.head_commit, change.base_commit) == commits:
         before.add(_digest(change.title, change.description))
     if before - {_digest(*words)}:
@@ -257,7 +257,7 @@ def _digest(title: str, description: str) -> str:
 
 def _refuse_beside(ctx: Context, repo: Repo, author: str, place: str) -> None:
     """Refuse a branch below or above another: git stores a branch as a file, not as a folder."""
-    for one in changes.newest(ctx, 1000, author, repo.id):
-        short, long = sorted((place, one.remote_branch), key=len)
+    for change in changes.newest(ctx, 1000, author, repo.id):
+        short, long = sorted((place, change.remote_branch), key=len)
         if long.startswith(f"{short}/"):
             raise Conflict(f"git cannot have {long} beside {short}.", "Choose another branch.")

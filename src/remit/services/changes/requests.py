@@ -78,24 +78,24 @@ def observe(
     """Record the state of a request at the forge, and mail the author of the change the news. None
     leaves a part as it was recorded."""
     watches.held(ctx, repo, epoch)
-    found = changes.existing(ctx, change)
-    if found.repo_id != repo or found.status is not ChangeStatus.OPEN:
+    change_row = changes.existing(ctx, change)
+    if change_row.repo_id != repo or change_row.status is not ChangeStatus.OPEN:
         return {"change": change}
-    was = json.loads(found.request_seen or "{}")
+    was = json.loads(change_row.request_seen or "{}")
     now = {**was, **_kept(was, request, checks)}
     told = [
-        *_hear(ctx, found, said, now),
+        *_hear(ctx, change_row, said, now),
         *_failed_checks(was, checks),
-        *_conflicts(ctx, found, request),
+        *_conflicts(ctx, change_row, request),
     ]
     if told or now != was:
         ctx.tx.run(statements.SET_SEEN, change=change, new_request_seen=json.dumps(now))
-        about = {"number": found.request_number, "news": [subject for subject, _ in told]}
+        about = {"number": change_row.request_number, "news": [subject for subject, _ in told]}
         ctx.record("change.observe", f"change:{change}", about)
     for subject, text in told:
-        authors.tell(ctx, found, f"{subject}: {found.title}", text)
+        authors.tell(ctx, change_row, f"{subject}: {change_row.title}", text)
     if request is not None:
-        _ended(ctx, found, request)
+        _ended(ctx, change_row, request)
     if checks is not None:
         passing.tell(ctx, changes.existing(ctx, change))
     return {"change": change}
@@ -111,10 +111,13 @@ def _kept(
     if request is not None:
         kept = {key: request[key] for key in ("state", "head", "mergeable")}
     if checks is not None:
-        tails = {one["id"]: one.get("tail") for one in was.get("checks", ())}
+        tails = {check["id"]: check.get("tail") for check in was.get("checks", ())}
         kept["checks"] = [
-            {**one, "tail": texts.tail(one["tail"], LONGEST_TAIL) or tails.get(one["id"]) or ""}
-            for one in checks[:MOST_CHECKS]
+            {
+                **check,
+                "tail": texts.tail(check["tail"], LONGEST_TAIL) or tails.get(check["id"]) or "",
+            }
+            for check in checks[:MOST_CHECKS]
         ]
     return kept
 
@@ -123,22 +126,22 @@ def _kept(
 
 
 def _hear(
-    ctx: Context, change: Change, said: Sequence[Mapping[str, Any]], now: JsonObject
+    ctx: Context, change: Change, remarks: Sequence[Mapping[str, Any]], now: JsonObject
 ) -> list[tuple[str, str]]:
     heard: list[str] = []
     subject = "Comments"
     outside = []
-    for one in said[:MOST_SAID]:
-        if ctx.tx.one(statements.KNOWN, change=change.id, outside=one["id"]) is not None:
+    for remark in remarks[:MOST_SAID]:
+        if ctx.tx.one(statements.KNOWN, change=change.id, outside=remark["id"]) is not None:
             continue
-        comment = _comment(ctx, change, one)
+        comment = _comment(ctx, change, remark)
         ctx.tx.add(comment)
         if not comment.heard:
             outside.append(comment.outside_author)
             continue
-        verdict = Verdict(one["verdict"])
+        verdict = Verdict(remark["verdict"])
         if verdict is not Verdict.NONE:
-            now["reviews"] = {**now.get("reviews", {}), one["by"]: verdict.value}
+            now["reviews"] = {**now.get("reviews", {}), remark["by"]: verdict.value}
             subject = verdict.value.capitalize()
         heard.append(_words(comment, verdict))
     if outside:
@@ -148,29 +151,29 @@ def _hear(
     return [(subject, "\n\n".join(heard) + "\n\nAnswer with repo_comment, or propose it again.")]
 
 
-def _comment(ctx: Context, change: Change, one: Mapping[str, Any]) -> ChangeComment:
-    path = texts.line(one["path"] or "", LONGEST_PATH) or None
-    line = one["line"] if path is not None else None
+def _comment(ctx: Context, change: Change, remark: Mapping[str, Any]) -> ChangeComment:
+    path = texts.line(remark["path"] or "", LONGEST_PATH) or None
+    line = remark["line"] if path is not None else None
     return ChangeComment(
         **new_row(ctx),
         change_id=change.id,
-        head_commit=one["commit"] or change.head_commit,
+        head_commit=remark["commit"] or change.head_commit,
         path=path,
         line=line,
-        side=None if line is None else Side.OLD if one["old"] else Side.NEW,
-        body=texts.plain(one["body"])[:LONGEST_COMMENT] or one["verdict"],
+        side=None if line is None else Side.OLD if remark["old"] else Side.NEW,
+        body=texts.plain(remark["body"])[:LONGEST_COMMENT] or remark["verdict"],
         agent_id=None,
         user_id=None,
-        outside_id=one["id"],
-        outside_author=texts.line(one["by"], 100),
-        heard=bool(one["heard"]),
+        outside_id=remark["id"],
+        outside_author=texts.line(remark["by"], 100),
+        heard=bool(remark["heard"]),
     )
 
 
 def _words(comment: ChangeComment, verdict: Verdict) -> str:
     does = {Verdict.APPROVED: "approves it", Verdict.CHANGES: "wants it changed"}
-    said = f"{does.get(verdict, 'says')}{comments.at(comment)}"
-    return f"{comment.outside_author} (at the forge) {said}:\n\n{barred(comment.body)}"
+    verb = f"{does.get(verdict, 'says')}{comments.at(comment)}"
+    return f"{comment.outside_author} (at the forge) {verb}:\n\n{barred(comment.body)}"
 
 
 # ── checks, conflicts, endings ──────────────────────────────────────────────────────────────────
@@ -179,20 +182,22 @@ def _words(comment: ChangeComment, verdict: Verdict) -> str:
 def _failed_checks(
     was: Mapping[str, Any], checks: Sequence[Mapping[str, Any]] | None
 ) -> list[tuple[str, str]]:
-    before = {one["id"]: one["state"] for one in was.get("checks", ())}
+    before = {check["id"]: check["state"] for check in was.get("checks", ())}
     new = [
-        one
-        for one in (checks or ())[:MOST_CHECKS]
-        if one["state"] == CheckState.FAILED and before.get(one["id"]) != CheckState.FAILED
+        check
+        for check in (checks or ())[:MOST_CHECKS]
+        if check["state"] == CheckState.FAILED and before.get(check["id"]) != CheckState.FAILED
     ]
     if not new:
         return []
     parts = []
-    for place, one in enumerate(new):
-        said = (one["tail"] or one["summary"]) if place < MOST_TAILS else ""
-        tail = texts.tail(said, LONGEST_TAIL)
+    for place, failed_check in enumerate(new):
+        output = (failed_check["tail"] or failed_check["summary"]) if place < MOST_TAILS else ""
+        tail = texts.tail(output, LONGEST_TAIL)
         end = f". The end of what it said:\n\n{barred(tail)}" if tail else "."
-        parts.append(f"{texts.line(one['name'], 200)} failed{end}\n{one['url']}".strip())
+        parts.append(
+            f"{texts.line(failed_check['name'], 200)} failed{end}\n{failed_check['url']}".strip()
+        )
     return [("Check failed", "\n\n".join(parts) + "\n\nMend it and propose that again.")]
 
 
@@ -216,8 +221,8 @@ def _conflicts(
 
 def _ended(ctx: Context, change: Change, request: Mapping[str, Any]) -> None:
     if any(
-        one.kind is Errand.MERGE
-        for one in ctx.tx.all(change_statements.UNFINISHED_OF, change=change.id)
+        errand.kind is Errand.MERGE
+        for errand in ctx.tx.all(change_statements.UNFINISHED_OF, change=change.id)
     ):
         return  # the worker of the merge reports its result
     if request["state"] == RequestState.MERGED:

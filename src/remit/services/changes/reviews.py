@@ -41,10 +41,10 @@ def approve(
     ctx: Context, *, change: ChangeRef, head: Head, base: Base, note: Judged = ""
 ) -> shapes.ChangeShape:
     """Say that a change is good as it is. It is not taken in by that."""
-    found = _judged(ctx, change, head, base)
-    now = _decide(ctx, found, ChangeDecision.APPROVED, note)
-    said = f" and says:\n\n{note}" if note else "."
-    authors.tell(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{said}")
+    change_row = _judged(ctx, change, head, base)
+    now = _decide(ctx, change_row, ChangeDecision.APPROVED, note)
+    remark = f" and says:\n\n{note}" if note else "."
+    authors.tell(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{remark}")
     return changes.view(ctx, now)
 
 
@@ -63,8 +63,8 @@ def return_(
     note: Annotated[Reason, Help("Changes that are wanted.")],
 ) -> shapes.ChangeShape:
     """Have the author change something first; what the change is for is due again."""
-    found = _judged(ctx, change, head, base)
-    now = _decide(ctx, found, ChangeDecision.RETURNED, note)
+    change_row = _judged(ctx, change, head, base)
+    now = _decide(ctx, change_row, ChangeDecision.RETURNED, note)
     authors.tell(
         ctx,
         now,
@@ -90,8 +90,8 @@ def decline(
     note: Annotated[Reason, Help("Why it is not wanted.")],
 ) -> shapes.ChangeShape:
     """End a change without taking it in. Its branch stays at the remote."""
-    found = _judged(ctx, change, head, base)
-    return _given_up(ctx, found, "declined", note)
+    change_row = _judged(ctx, change, head, base)
+    return _given_up(ctx, change_row, "declined", note)
 
 
 @command(
@@ -104,15 +104,15 @@ def withdraw(
     ctx: Context, *, change: ChangeRef, note: Annotated[Remark, Help("Why.")] = ""
 ) -> shapes.ChangeShape:
     """Take a change of one's own back. Its branch stays at the remote."""
-    found = lookup.find(ctx, changes.CHANGE, change)
-    decision = changes.decide(ctx, Action.CHANGE_COMMENT, found)
-    if decision.effect is not Effect.DENY and found.agent_id != ctx.actor.agent_id:
+    change_row = lookup.find(ctx, changes.CHANGE, change)
+    decision = changes.decide(ctx, Action.CHANGE_COMMENT, change_row)
+    if decision.effect is not Effect.DENY and change_row.agent_id != ctx.actor.agent_id:
         decision = deny("not_author", "A change is withdrawn by its author alone.")
-    ctx.accept(Action.CHANGE_COMMENT, f"change:{found.id}", decision)
-    if found.status is not ChangeStatus.OPEN:
-        raise Conflict(f"The change is {found.status.value}.", "Look at it again.")
-    errands.refuse_merging(ctx, found)
-    return _given_up(ctx, found, "withdrawn", note)
+    ctx.accept(Action.CHANGE_COMMENT, f"change:{change_row.id}", decision)
+    if change_row.status is not ChangeStatus.OPEN:
+        raise Conflict(f"The change is {change_row.status.value}.", "Look at it again.")
+    errands.refuse_merging(ctx, change_row)
+    return _given_up(ctx, change_row, "withdrawn", note)
 
 
 def _given_up(ctx: Context, change: Change, how: str, note: str) -> shapes.ChangeShape:
@@ -138,36 +138,36 @@ def merge(
 ) -> shapes.ChangeShape:
     """Merge exactly these commits of a change, once the required checks that are still running
     have passed."""
-    found = changes.required(ctx, change, Action.CHANGE_MERGE)
-    _same(found, head, base)
-    forge = changes.repo_of(ctx, found).forge
+    change_row = changes.required(ctx, change, Action.CHANGE_MERGE)
+    _same(change_row, head, base)
+    forge = changes.repo_of(ctx, change_row).forge
     if method not in merge_methods(forge):
         raise BadInput(f"{forge} does not fast-forward.", "Merge it, or squash it.")
-    errands.refuse_merging(ctx, found)
+    errands.refuse_merging(ctx, change_row)
     # The judge does not wait for the checks: the errand does.
-    checks.refuse_unchecked(ctx, found, changes.repo_of(ctx, found), still_running=True)
-    if found.is_decided and found.decision is ChangeDecision.RETURNED and not note:
+    checks.refuse_unchecked(ctx, change_row, changes.repo_of(ctx, change_row), still_running=True)
+    if change_row.is_decided and change_row.decision is ChangeDecision.RETURNED and not note:
         raise Conflict(
             "It was returned to its author.", "Say with a note why it is taken in all the same."
         )
-    if not (found.is_decided and found.decision is ChangeDecision.APPROVED):
-        found = _decide(ctx, found, ChangeDecision.APPROVED, note)
+    if not (change_row.is_decided and change_row.decision is ChangeDecision.APPROVED):
+        change_row = _decide(ctx, change_row, ChangeDecision.APPROVED, note)
     pinned = {"head": head, "base": base, "method": method, "by": ctx.actor.name}
-    errands.put(ctx, found, Errand.MERGE, **pinned)
-    ctx.record("change.merge", f"change:{found.id}", pinned)
-    return changes.view(ctx, found)
+    errands.put(ctx, change_row, Errand.MERGE, **pinned)
+    ctx.record("change.merge", f"change:{change_row.id}", pinned)
+    return changes.view(ctx, change_row)
 
 
 def _judged(ctx: Context, text: str, head: str, base: str) -> Change:
     """Return a change to somebody who may judge it; a right to merge after approval is enough."""
-    found = lookup.find(ctx, changes.CHANGE, text)
-    decision = changes.decide(ctx, Action.CHANGE_MERGE, found)
+    change = lookup.find(ctx, changes.CHANGE, text)
+    decision = changes.decide(ctx, Action.CHANGE_MERGE, change)
     if decision.effect is Effect.ASK:
         decision = _JUDGES
-    ctx.accept(Action.CHANGE_MERGE, f"change:{found.id}", decision)
-    _same(found, head, base)
-    errands.refuse_merging(ctx, found)
-    return found
+    ctx.accept(Action.CHANGE_MERGE, f"change:{change.id}", decision)
+    _same(change, head, base)
+    errands.refuse_merging(ctx, change)
+    return change
 
 
 def _same(change: Change, head: str, base: str) -> None:
@@ -203,12 +203,12 @@ def _decide(ctx: Context, change: Change, decision: ChangeDecision, note: str) -
 @query("reviews.material")
 def material(ctx: Context, *, change: str) -> shapes.ReviewMaterialShape:
     """Return what is needed to show the diff of a change."""
-    found = changes.required(ctx, change, Action.CHANGE_READ)
+    change_row = changes.required(ctx, change, Action.CHANGE_READ)
     return {
-        "change": found,
-        "detail": changes.detail(ctx, found),
-        "judges": changes.decide(ctx, Action.CHANGE_MERGE, found).effect is not Effect.DENY,
-        **source(ctx, found),
+        "change": change_row,
+        "detail": changes.detail(ctx, change_row),
+        "judges": changes.decide(ctx, Action.CHANGE_MERGE, change_row).effect is not Effect.DENY,
+        **source(ctx, change_row),
     }
 
 
@@ -225,16 +225,16 @@ def source(ctx: Context, change: Change) -> shapes.ChangeSourceShape:
 @query("reviews.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[tuple[str, str]]:
     """Return the merge errands that are due, each with its repository."""
-    found = ctx.tx.all(statements.READY_TO_MERGE, limit=MOST_AT_ONCE)
-    return [(one.id, one.repo_id) for one in found]
+    rows = ctx.tx.all(statements.READY_TO_MERGE, limit=MOST_AT_ONCE)
+    return [(row.id, row.repo_id) for row in rows]
 
 
 @command("reviews.intend", FOR_REMIT)
 def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfChangeShape:
     """Record the commit that is about to be pushed; refuse if the change may not be merged any
     more."""
-    found, change = errands.held(ctx, errand, epoch)
-    pinned: JsonObject = json.loads(found.details)
+    errand_row, change = errands.held(ctx, errand, epoch)
+    pinned: JsonObject = json.loads(errand_row.details)
     _same(change, pinned["head"], pinned["base"])
     halts.refuse_stopped(ctx, lookup.known_agent(ctx, change.agent_id))
     checks.refuse_unchecked(ctx, change, changes.repo_of(ctx, change))
@@ -247,8 +247,8 @@ def intend(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfCh
 @command("reviews.taken_in")
 def taken_in(ctx: Context, *, errand: str, epoch: int, commit: str) -> shapes.OfChangeShape:
     """End a change as merged by this commit, and its errand as done."""
-    found, change = errands.held(ctx, errand, epoch)
-    endings.merged(ctx, change, commit, json.loads(found.details)["by"])
+    errand_row, change = errands.held(ctx, errand, epoch)
+    endings.merged(ctx, change, commit, json.loads(errand_row.details)["by"])
     errands.delivered.body(ctx, errand=errand, epoch=epoch)
     return {"change": change.id}
 

@@ -40,7 +40,7 @@ _LEASES = Leases(statements.WATCHES)
 @query("watches.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[str]:
     """Return the repositories whose forge is due for a poll."""
-    return [one.repo_id for one in ctx.tx.all(statements.UNWATCHED, limit=MOST_AT_ONCE)]
+    return [watch.repo_id for watch in ctx.tx.all(statements.UNWATCHED, limit=MOST_AT_ONCE)]
 
 
 @query("watches.next_due", FOR_REMIT)
@@ -55,35 +55,35 @@ def claim(
 ) -> shapes.ClaimedWatchShape | None:
     """Claim the watch of a repository. Returns what a poll needs; None if another process has
     it."""
-    found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
-    if found is None or found.forge is None or not _LEASES.claim(ctx, repo, worker, lease):
+    repo_row = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
+    if repo_row is None or repo_row.forge is None or not _LEASES.claim(ctx, repo, worker, lease):
         return None
-    ctx.enter(found.company_id)
+    ctx.enter(repo_row.company_id)
     watch = ctx.tx.existing(statements.WATCHES.row, repo=repo)
     some = {"repo": repo, "limit": MOST_AT_ONCE}
     return {
         "epoch": watch.epoch,
-        "repo": found,
+        "repo": repo_row,
         "cursor": watch.cursor,
-        "requests": [_watched(ctx, one) for one in ctx.tx.all(statements.REQUESTED, **some)],
+        "requests": [_watched(ctx, change) for change in ctx.tx.all(statements.REQUESTED, **some)],
         "to_close": [
-            {"change": one.id, "number": one.request_number}
-            for one in ctx.tx.all(statements.TO_CLOSE, **some)
-            if one.request_number is not None
+            {"change": change.id, "number": change.request_number}
+            for change in ctx.tx.all(statements.TO_CLOSE, **some)
+            if change.request_number is not None
         ],
         "to_tell": [
             {
-                "comment": one.id,
-                "change": one.change_id,
-                "body": one.body,
-                "place": comments.at(one),
+                "comment": comment.id,
+                "change": comment.change_id,
+                "body": comment.body,
+                "place": comments.at(comment),
             }
-            for one in ctx.tx.all(statements.TO_TELL, **some)
+            for comment in ctx.tx.all(statements.TO_TELL, **some)
         ],
         "issues": list(ctx.tx.all(statements.ISSUES_OF, repo=repo)),
         "issues_to_tell": [
-            _told_of(ctx, one.id, one.number, one.outcome_id)
-            for one in ctx.tx.all(statements.ISSUES_TO_TELL, **some)
+            _told_of(ctx, issue.id, issue.number, issue.outcome_id)
+            for issue in ctx.tx.all(statements.ISSUES_TO_TELL, **some)
         ],
     }
 
@@ -94,26 +94,26 @@ def _watched(ctx: Context, change: Change) -> shapes.WatchedRequestShape:
 
 
 def _told_of(ctx: Context, issue: str, number: int, outcome: str) -> shapes.IssueToTellShape:
-    found = lookup.known_outcome(ctx, outcome)
+    outcome_row = lookup.known_outcome(ctx, outcome)
     return {
         "issue": issue,
         "number": number,
-        "done": found.status is OutcomeStatus.COMPLETED,
-        "links": sorted(_taken_in(ctx, found)),
+        "done": outcome_row.status is OutcomeStatus.COMPLETED,
+        "links": sorted(_taken_in(ctx, outcome_row)),
     }
 
 
 def _taken_in(ctx: Context, root: Outcome) -> set[str]:
     """Return links to the merged changes of an outcome and its parts."""
-    links, seen, left = set(), {root.id}, [root.id]
-    while left and len(seen) < MOST_PARTS:
-        outcome = left.pop()
-        for one in ctx.tx.all(statements.MERGED_FOR, outcome=outcome, limit=MOST_AT_ONCE):
-            links.add(one.request_url or one.merged_commit or "")
+    links, seen, waiting = set(), {root.id}, [root.id]
+    while waiting and len(seen) < MOST_PARTS:
+        outcome = waiting.pop()
+        for change in ctx.tx.all(statements.MERGED_FOR, outcome=outcome, limit=MOST_AT_ONCE):
+            links.add(change.request_url or change.merged_commit or "")
         for part in ctx.tx.all(outcome_statements.CHILDREN, outcome=outcome, limit=MOST_PARTS):
             if part.id not in seen:
                 seen.add(part.id)
-                left.append(part.id)
+                waiting.append(part.id)
     return links
 
 
@@ -166,10 +166,10 @@ def ring(ctx: Context, *, repo: str) -> None:
 @query("watches.hook", FOR_REMIT)
 def hook(ctx: Context, *, repo: str) -> shapes.HookShape | None:
     """Signing of a webhook: the kind of forge and the name of a secret."""
-    found = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
-    if found is None or found.forge is None or found.hook is None:
+    repo_row = ctx.tx.one(repo_statements.REPO_BY_ID, repo=repo)
+    if repo_row is None or repo_row.forge is None or repo_row.hook is None:
         return None
-    return {"company": found.company_id, "forge": found.forge, "hook": found.hook}
+    return {"company": repo_row.company_id, "forge": repo_row.forge, "hook": repo_row.hook}
 
 
 def ring_for(ctx: Context, repo: str) -> None:
@@ -182,14 +182,14 @@ def ring_for(ctx: Context, repo: str) -> None:
 
 def held(ctx: Context, repo: str, epoch: int) -> Repo:
     """Return the repository, if the process still has its lease; else raise."""
-    found = ctx.tx.existing(repo_statements.REPO_EVER, repo=repo)
-    ctx.enter(found.company_id)
+    repo_row = ctx.tx.existing(repo_statements.REPO_EVER, repo=repo)
+    ctx.enter(repo_row.company_id)
     ctx.lock_company()  # a poll may find nothing new, and then nothing is recorded
-    ctx.require(Action.RUN_CHANGE, on=f"repo:{found.name}")
+    ctx.require(Action.RUN_CHANGE, on=f"repo:{repo_row.name}")
     watch = ctx.tx.existing(statements.WATCHES.row, repo=repo)
-    if watch.epoch != epoch or watch.lease_until is None or found.removed_at is not None:
+    if watch.epoch != epoch or watch.lease_until is None or repo_row.removed_at is not None:
         raise _LEASES.lost()
-    return found
+    return repo_row
 
 
 def people_of(repo: Repo) -> set[str]:
@@ -208,7 +208,7 @@ def listing(ctx: Context, *, company: CompanyRef | None) -> list[shapes.ForgeWat
     """The state of the forge of each repository: whether it answers, or its problem."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, on="repos")
-    return [_view(ctx, one) for one in ctx.tx.all(statements.WATCHES_OF)]
+    return [_view(ctx, watch) for watch in ctx.tx.all(statements.WATCHES_OF)]
 
 
 def _view(ctx: Context, watch: ForgeWatch) -> shapes.ForgeWatchShape:

@@ -53,7 +53,7 @@ def code(
     if len(linked) >= MOST_ACCOUNTS:
         raise BadInput(f"You have {MOST_ACCOUNTS} linked accounts.", "Revoke one first.")
     text = new_code()
-    made = LinkCode(
+    link_code = LinkCode(
         digest=token_digest(text),
         user_id=UserId(ctx.actor.id),
         kind=kind,
@@ -63,10 +63,10 @@ def code(
     )
     # One at a time: the next code invalidates one that somebody else may have seen.
     ctx.tx.run(statements.FORGET_CODES, user=ctx.actor.id, kind=kind)
-    ctx.tx.add(made)
+    ctx.tx.add(link_code)
     ctx.record("linked_account.code", f"user:{ctx.actor.id}", {"kind": kind})
     ctx.secrets["code"] = text
-    return {"kind": kind, "code": None, "expires_at": views.time(made.expires_at)}
+    return {"kind": kind, "code": None, "expires_at": views.time(link_code.expires_at)}
 
 
 @query(
@@ -77,7 +77,7 @@ def code(
 def mine(ctx: Context) -> list[shapes.LinkedAccountShape]:
     """The chat accounts that are linked to the calling person."""
     _person(ctx)
-    return [view(one) for one in ctx.tx.all(statements.ACCOUNTS_OF_USER, user=ctx.actor.id)]
+    return [view(account) for account in ctx.tx.all(statements.ACCOUNTS_OF_USER, user=ctx.actor.id)]
 
 
 @command(
@@ -90,65 +90,70 @@ def revoke(
 ) -> shapes.LinkedAccountShape:
     """End one's own link; an operator may end anybody's. Its messages are a stranger's then."""
     _allow_own(ctx)
-    found = ctx.tx.one(statements.ACCOUNT, id=account) if is_id(account) else None
-    if found is None or (found.user_id != ctx.actor.id and not ctx.actor.operator):
+    account_row = ctx.tx.one(statements.ACCOUNT, id=account) if is_id(account) else None
+    if account_row is None or (account_row.user_id != ctx.actor.id and not ctx.actor.operator):
         raise NotFound("There is no such linked account.", "See `remit link list`.")
-    ctx.tx.run(statements.REVOKE_ACCOUNT, id_=found.id)
-    ctx.record("linked_account.revoke", f"user:{found.user_id}", _about(found))
-    return view(found)
+    ctx.tx.run(statements.REVOKE_ACCOUNT, id_=account_row.id)
+    ctx.record("linked_account.revoke", f"user:{account_row.user_id}", _about(account_row))
+    return view(account_row)
 
 
 def code_in(text: str) -> str | None:
     """Return the code that a text consists of, if it does."""
-    found = _CODE.fullmatch(text.strip())
-    return found[1] if found else None
+    match = _CODE.fullmatch(text.strip())
+    return match[1] if match else None
 
 
 def link(ctx: Context, binding: Binding, text: str, sender: dict[str, str], place: str) -> str:
     """Link an account to the user whose code was sent from it; returns the user's name."""
     digest = token_digest(text)
-    found = ctx.tx.one(statements.CODE, digest=digest)
+    link_code = ctx.tx.one(statements.CODE, digest=digest)
     good = (
-        found is not None
-        and hmac.compare_digest(found.digest, digest)
-        and found.kind == binding.adapter_type
-        and abs(ctx.now - found.created_at) < CODE_LASTS  # the clock may have been set back
-        and ctx.tx.one(people.MEMBERSHIP, company=binding.company_id, user=found.user_id)
+        link_code is not None
+        and hmac.compare_digest(link_code.digest, digest)
+        and link_code.kind == binding.adapter_type
+        and abs(ctx.now - link_code.created_at) < CODE_LASTS  # the clock may have been set back
+        and ctx.tx.one(people.MEMBERSHIP, company=binding.company_id, user=link_code.user_id)
         is not None
     )
     # If several messages bring the code at the same time, one alone finds it unused.
-    if found is None or not good or not ctx.tx.run(statements.USE_CODE, code=digest):
+    if link_code is None or not good or not ctx.tx.run(statements.USE_CODE, code=digest):
         raise BadInput("That code is not good here, or not any more.", "Get a new one.")
-    user = ctx.tx.existing(people.USER, user=found.user_id)
+    user = ctx.tx.existing(people.USER, user=link_code.user_id)
     channel = registry.get(binding.adapter_type)
     config = registry.installed.read(binding.adapter_type, json.loads(binding.adapter_config))
     realm = channel.realm(config)
-    whose = {"of_kind": found.kind, "of_realm": realm, "of_account": sender["id"]}
+    whose = {"of_kind": link_code.kind, "of_realm": realm, "of_account": sender["id"]}
     ctx.tx.run(statements.REVOKE_ACCOUNT_OF, **whose)
-    made = LinkedAccount(
+    account = LinkedAccount(
         **new_row(ctx),
-        user_id=found.user_id,
-        kind=found.kind,
+        user_id=link_code.user_id,
+        kind=link_code.kind,
         realm=realm,
         account=sender["id"],
         label=sender["name"],
         conversation=place,
         binding_id=binding.id,
         used_at=ctx.now,
-        made_with=found.made_with,
+        made_with=link_code.made_with,
     )
-    ctx.tx.add(made)
+    ctx.tx.add(account)
     who = Principal(ActorKind.USER, user.id, user.name, operator=user.operator)
     with ctx.acting_as(who):
-        ctx.record("linked_account.link", f"user:{user.id}", _about(made), _OWN)
+        ctx.record("linked_account.link", f"user:{user.id}", _about(account), _OWN)
     return user.name
 
 
 view = views.view_of(LinkedAccount, shapes.LinkedAccountShape)
 
 
-def _about(found: LinkedAccount) -> dict[str, str]:
-    return {"linked": found.id, "kind": found.kind, "account": found.account, "label": found.label}
+def _about(account: LinkedAccount) -> dict[str, str]:
+    return {
+        "linked": account.id,
+        "kind": account.kind,
+        "account": account.account,
+        "label": account.label,
+    }
 
 
 def _person(ctx: Context) -> None:

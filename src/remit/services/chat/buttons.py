@@ -32,18 +32,18 @@ class Tapped:
 
 def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Tapped:
     """Take the act of a button. Of two taps at the same time, the second finds it used."""
-    found = ctx.tx.one(statements.REFERENCE, digest=token_digest(reference))
-    post = found and ctx.tx.one(statements.POSTS.row, post=found.post_id)
+    button = ctx.tx.one(statements.REFERENCE, digest=token_digest(reference))
+    post = button and ctx.tx.one(statements.POSTS.row, post=button.post_id)
     known = (
-        found is not None
+        button is not None
         and isinstance(post, Post)
         and (post.binding_id, post.conversation) == (binding.id, conversation)
-        and ctx.now < found.expires_at
+        and ctx.now < button.expires_at
     )
-    if found is None or not known or not isinstance(post, Post):
+    if button is None or not known or not isinstance(post, Post):
         raise NotFound("That button is not known here, or too old.", "Send /needs for new ones.")
-    act: Mapping[str, Any] = json.loads(found.act)
-    if not ctx.tx.run(statements.USE_REFERENCE, reference=found.digest, by=ctx.actor.id):
+    act: Mapping[str, Any] = json.loads(button.act)
+    if not ctx.tx.run(statements.USE_REFERENCE, reference=button.digest, by=ctx.actor.id):
         return Tapped(f"used {act['act']}", f"That was done already. {_state(ctx, post)}".strip())
     return ACTS[act["act"]](ctx, post, binding, act)
 

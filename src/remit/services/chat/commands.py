@@ -51,9 +51,9 @@ class Command:
     private: bool = False
 
 
-def status(ctx: Context, asked: Asked) -> str:
+def status(ctx: Context, request: Asked) -> str:
     """State of the agent, and what waits for it and for the person."""
-    agent = asked.agent
+    agent = request.agent
     require_look(ctx, agent.id, f"agent:{agent.id}")
     company = ctx.tx.existing(people.COMPANY)
     _, sentence = idleness.reason(ctx, agent)
@@ -68,9 +68,9 @@ def status(ctx: Context, asked: Asked) -> str:
     )
 
 
-def now(ctx: Context, asked: Asked) -> str:
+def now(ctx: Context, request: Asked) -> str:
     """Current work of the agent."""
-    agent = asked.agent
+    agent = request.agent
     require_look(ctx, agent.id, f"agent:{agent.id}")
     run = ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id)
     if run is None:
@@ -80,44 +80,44 @@ def now(ctx: Context, asked: Asked) -> str:
     since = plural(minutes, "minute") if minutes else "less than a minute"
     lines = [f"{agent.name} has been running for {since}: {run.why or 'there is something to do'}."]
     for outcome in json.loads(run.outcome_ids)[:MOST_SHOWN]:
-        found = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
-        if found is not None:
-            lines.append(f"- {found.title}")
+        outcome_row = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
+        if outcome_row is not None:
+            lines.append(f"- {outcome_row.title}")
     return "\n".join(lines)
 
 
-def new(ctx: Context, asked: Asked) -> str:
-    agents.new_session.body(ctx, agent=asked.agent.id)
-    return f"The next run of {asked.agent.name} begins a new conversation."
+def new(ctx: Context, request: Asked) -> str:
+    agents.new_session.body(ctx, agent=request.agent.id)
+    return f"The next run of {request.agent.name} begins a new conversation."
 
 
-def abort(ctx: Context, asked: Asked) -> str:
-    agents.abort.body(ctx, agent=asked.agent.id)
-    return f"The run of {asked.agent.name} is aborted; something new starts it again."
+def abort(ctx: Context, request: Asked) -> str:
+    agents.abort.body(ctx, agent=request.agent.id)
+    return f"The run of {request.agent.name} is aborted; something new starts it again."
 
 
-def stop(ctx: Context, asked: Asked) -> str:
+def stop(ctx: Context, request: Asked) -> str:
     """Stop the agent and everybody below it, or with `all` the company."""
-    whole = _whole(asked.words)
+    whole = _whole(request.words)
     done = halts.stop.body(
         ctx,
         company=ctx.company if whole else None,
-        agent=None if whole else asked.agent.id,
+        agent=None if whole else request.agent.id,
         note="",
     )
-    what = "The company" if whole else f"{asked.agent.name} and everybody below"
+    what = "The company" if whole else f"{request.agent.name} and everybody below"
     ended = plural(done["runs_ended"], "run") + " ended"
     return f"{what} {'was stopped already' if done['already'] else 'is stopped'}; {ended}."
 
 
-def go(ctx: Context, asked: Asked) -> str:
-    whole = _whole(asked.words)
+def go(ctx: Context, request: Asked) -> str:
+    whole = _whole(request.words)
     halts.go.body(
-        ctx, company=ctx.company if whole else None, agent=None if whole else asked.agent.id
+        ctx, company=ctx.company if whole else None, agent=None if whole else request.agent.id
     )
-    covering = halts.covering(ctx, asked.agent.id)
+    covering = halts.covering(ctx, request.agent.id)
     left = f" Still: {halts.explain(ctx, covering)}" if covering is not None else ""
-    return f"{'The company' if whole else asked.agent.name} goes on.{left}"
+    return f"{'The company' if whole else request.agent.name} goes on.{left}"
 
 
 def _whole(words: str) -> bool:
@@ -126,16 +126,16 @@ def _whole(words: str) -> bool:
     return bool(words)
 
 
-def needs(ctx: Context, asked: Asked) -> str:
+def needs(ctx: Context, request: Asked) -> str:
     """List everything that awaits the person; approvals and questions come with buttons."""
-    found = needs_you.here(ctx)
-    if not found:
+    open_items = needs_you.here(ctx)
+    if not open_items:
         return "Nothing awaits you."
-    lines = [f"{plural(len(found), 'thing awaits', 'things await')} you."]
+    lines = [f"{plural(len(open_items), 'thing awaits', 'things await')} you."]
     shown = 0
-    for item in found:
+    for item in open_items:
         if item["kind"] in ("approval", "question") and shown < MOST_SHOWN:
-            shown += _show(ctx, asked, item["kind"], item["id"])
+            shown += _show(ctx, request, item["kind"], item["id"])
         elif len(lines) <= MOST_SHOWN:
             lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}")
     if shown:
@@ -143,23 +143,25 @@ def needs(ctx: Context, asked: Asked) -> str:
     return "\n".join(lines)
 
 
-def _show(ctx: Context, asked: Asked, kind: str, item: str) -> bool:
+def _show(ctx: Context, request: Asked, kind: str, item: str) -> bool:
     # Shown anew, so the earlier posts are withdrawn: there is one post of each item here.
     for post in posts.about(ctx, f"{kind}:{item}"):
-        if (post.binding_id, post.conversation) == (asked.binding.id, asked.conversation):
+        if (post.binding_id, post.conversation) == (request.binding.id, request.conversation):
             posts.withdraw(ctx, post, ctx.actor.id)
     if kind == "approval":
         approvals.show.body(ctx, approval=item)
-        items.show_approval(ctx, asked.binding, asked.conversation, items.approval_of(ctx, item))
+        items.show_approval(
+            ctx, request.binding, request.conversation, items.approval_of(ctx, item)
+        )
         return True
     question = items.question_of(ctx, item)
     if question is not None:
-        items.show_question(ctx, asked.binding, asked.conversation, question)
+        items.show_question(ctx, request.binding, request.conversation, question)
     return question is not None
 
 
-def help_(_: Context, asked: Asked) -> str:
-    lines = [f"Messages from here go to {asked.agent.name} as mail, in your name."]
+def help_(_: Context, request: Asked) -> str:
+    lines = [f"Messages from here go to {request.agent.name} as mail, in your name."]
     lines += [f"/{name} {command.help}" for name, command in COMMANDS.items()]
     return "\n".join(lines)
 

@@ -84,18 +84,18 @@ def handle(
 
     `files` came with it: stored already, or left out for a reason.
     """
-    said = _said(ctx, intake_id, epoch)
-    account = intake.account_of(ctx, said.binding, said.document)
+    incoming = _said(ctx, intake_id, epoch)
+    account = intake.account_of(ctx, incoming.binding, incoming.document)
     if ctx.caller is None or account is None or ctx.caller.account != account.id:
         raise Conflict("The account is not linked any more.", code="lost")
-    ctx.enter(said.binding.company_id)
+    ctx.enter(incoming.binding.company_id)
     ctx.allow_by_rule(_OWN)
-    ctx.tx.run(statements.USE_ACCOUNT, id_=account.id, new_label=said.sender["name"])
-    why = _by_person(ctx, said, account, files)
+    ctx.tx.run(statements.USE_ACCOUNT, id_=account.id, new_label=incoming.sender["name"])
+    why = _by_person(ctx, incoming, account, files)
     ctx.record(
         "chat.use", f"linked_account:{account.id}", {"via": account.called, "what": why}, _OWN
     )
-    intake.end(ctx, said.id, epoch, why)
+    intake.end(ctx, incoming.id, epoch, why)
     return {"handled": why}
 
 
@@ -104,183 +104,193 @@ def handle_outside(
     ctx: Context, *, intake_id: str, epoch: int, files: Sequence[Mapping[str, Any]] = ()
 ) -> shapes.HandledShape:
     """Handle a message of a sender who is not linked; for Remit itself."""
-    said = _said(ctx, intake_id, epoch)
-    ctx.enter(said.binding.company_id)
+    incoming = _said(ctx, intake_id, epoch)
+    ctx.enter(incoming.binding.company_id)
     ctx.allow_by_rule(BY_REMIT)
-    code = accounts.code_in(said.text)
-    if code is not None and said.document["direct"] and said.document["sender"]["sure"]:
-        name = accounts.link(ctx, said.binding, code, said.sender, said.conversation)
-        _reply(ctx, said, f"This account is linked to {name} now. /help says what you can do here.")
+    code = accounts.code_in(incoming.text)
+    if code is not None and incoming.document["direct"] and incoming.document["sender"]["sure"]:
+        name = accounts.link(ctx, incoming.binding, code, incoming.sender, incoming.conversation)
+        _reply(
+            ctx, incoming, f"This account is linked to {name} now. /help says what you can do here."
+        )
         why = "linked"
-    elif not said.document["heard"]:
+    elif not incoming.document["heard"]:
         # Not answered either, so that the sender cannot find out that the address is read.
-        ctx.record("chat.unheard", f"binding:{said.binding.id}", {"who": said.sender["name"]})
+        ctx.record(
+            "chat.unheard", f"binding:{incoming.binding.id}", {"who": incoming.sender["name"]}
+        )
         why = "not heard"
-    elif said.document["tapped"] or commands.parse(said.text):
-        here = {"binding": said.binding.id, "conversation": said.conversation}
+    elif incoming.document["tapped"] or commands.parse(incoming.text):
+        here = {"binding": incoming.binding.id, "conversation": incoming.conversation}
         if (ctx.tx.one(statements.SHOWING_HERE, **here) or 0) < MOST_TOLD:  # not a whole room
-            _reply(ctx, said, _NOT_LINKED.format(kind=said.binding.adapter_type))
-        ctx.record("chat.unlinked", f"binding:{said.binding.id}", {"who": said.sender["name"]})
+            _reply(ctx, incoming, _NOT_LINKED.format(kind=incoming.binding.adapter_type))
+        ctx.record(
+            "chat.unlinked", f"binding:{incoming.binding.id}", {"who": incoming.sender["name"]}
+        )
         why = "not linked"
     else:
-        _refuse_flood(ctx, said)
-        _as_mail(ctx, said, files)
+        _refuse_flood(ctx, incoming)
+        _as_mail(ctx, incoming, files)
         why = "mail"
-    intake.end(ctx, said.id, epoch, why)
+    intake.end(ctx, incoming.id, epoch, why)
     return {"handled": why}
 
 
 @command("chat.refused", FOR_REMIT)
 def refused(ctx: Context, *, intake_id: str, epoch: int, sentence: str) -> shapes.HandledShape:
     """Tell the sender why nothing happened."""
-    said = _said(ctx, intake_id, epoch)
-    ctx.enter(said.binding.company_id)
+    incoming = _said(ctx, intake_id, epoch)
+    ctx.enter(incoming.binding.company_id)
     ctx.allow_by_rule(BY_REMIT)
-    _reply(ctx, said, sentence)
-    ctx.record("chat.refused", f"binding:{said.binding.id}", {"why": sentence[:300]})
-    intake.end(ctx, said.id, epoch, "refused")
+    _reply(ctx, incoming, sentence)
+    ctx.record("chat.refused", f"binding:{incoming.binding.id}", {"why": sentence[:300]})
+    intake.end(ctx, incoming.id, epoch, "refused")
     return {"handled": "refused"}
 
 
 def _said(ctx: Context, intake_id: str, epoch: int) -> Said:
-    found = ctx.tx.one(statements.INTAKE.row, intake=intake_id)
-    if found is None or found.epoch != epoch or found.document == "{}":
+    intake_row = ctx.tx.one(statements.INTAKE.row, intake=intake_id)
+    if intake_row is None or intake_row.epoch != epoch or intake_row.document == "{}":
         raise Conflict("The message is handled, or another process holds its lease.", code="lost")
-    binding, document = receivers.source_of(ctx, found)
+    binding, document = receivers.source_of(ctx, intake_row)
     if binding.removed_at is not None:
         raise NotFound("The agent is not bound here any more.")
-    return Said(found.id, epoch, binding, document)
+    return Said(intake_row.id, epoch, binding, document)
 
 
 def _by_person(
-    ctx: Context, said: Said, account: LinkedAccount, files: Sequence[Mapping[str, Any]]
+    ctx: Context, incoming: Said, account: LinkedAccount, files: Sequence[Mapping[str, Any]]
 ) -> str:
-    if said.document["tapped"]:
-        done = buttons.tap(ctx, said.binding, said.conversation, str(said.document["tapped"]))
+    if incoming.document["tapped"]:
+        done = buttons.tap(
+            ctx, incoming.binding, incoming.conversation, str(incoming.document["tapped"])
+        )
         if done.say:
-            _reply(ctx, said, done.say)
+            _reply(ctx, incoming, done.say)
         return done.what
-    named = commands.parse(said.text)
+    named = commands.parse(incoming.text)
     if named is not None:
-        return _command(ctx, said, account, *named)
-    post = _answered_post(ctx, said)
-    if post is not None and _reply_to_post(ctx, said, post.subject):
+        return _command(ctx, incoming, account, *named)
+    post = _answered_post(ctx, incoming)
+    if post is not None and _reply_to_post(ctx, incoming, post.subject):
         return f"reply to {post.subject}"
-    if said.text.strip().startswith("/"):
-        _reply(ctx, said, "There is no such command here. /help lists them.")
+    if incoming.text.strip().startswith("/"):
+        _reply(ctx, incoming, "There is no such command here. /help lists them.")
         return "unknown command"
-    _as_mail(ctx, said, files)
+    _as_mail(ctx, incoming, files)
     return "mail"
 
 
-def _command(ctx: Context, said: Said, account: LinkedAccount, name: str, words: str) -> str:
+def _command(ctx: Context, incoming: Said, account: LinkedAccount, name: str, words: str) -> str:
     """Carry out a command; an answer that a room may not see goes to the person's own
     conversation."""
     chosen = commands.COMMANDS[name]
-    conversation = said.conversation
-    if chosen.private and not said.document["direct"]:
-        if account.binding_id != said.binding.id:
-            _reply(ctx, said, "Ask me that directly, not in a room with others.")
+    conversation = incoming.conversation
+    if chosen.private and not incoming.document["direct"]:
+        if account.binding_id != incoming.binding.id:
+            _reply(ctx, incoming, "Ask me that directly, not in a room with others.")
             return f"/{name} in a room"
         conversation = account.conversation
-        _reply(ctx, said, "I answered you directly.")
-    agent = lookup.known_agent(ctx, said.binding.agent_id)
-    asked = commands.Asked(said.binding, agent, conversation, words)
-    answer = chosen.run(ctx, asked)
-    answers = said.document["id"] if conversation == said.conversation else None
-    posts.put(ctx, said.binding, conversation, answer, reply_to=answers)
+        _reply(ctx, incoming, "I answered you directly.")
+    agent = lookup.known_agent(ctx, incoming.binding.agent_id)
+    request = commands.Asked(incoming.binding, agent, conversation, words)
+    answer = chosen.run(ctx, request)
+    answers = incoming.document["id"] if conversation == incoming.conversation else None
+    posts.put(ctx, incoming.binding, conversation, answer, reply_to=answers)
     return f"/{name}"
 
 
-def _answered_post(ctx: Context, said: Said) -> Any:
-    outside = said.document["reply_to"]
+def _answered_post(ctx: Context, incoming: Said) -> Any:
+    outside = incoming.document["reply_to"]
     if outside is None:
         return None
-    found = ctx.tx.one(statements.POST_BY_OUTSIDE, binding=said.binding.id, outside=outside)
-    here = found is not None and found.conversation == said.conversation
-    return found if here else None
+    post = ctx.tx.one(statements.POST_BY_OUTSIDE, binding=incoming.binding.id, outside=outside)
+    here = post is not None and post.conversation == incoming.conversation
+    return post if here else None
 
 
-def _reply_to_post(ctx: Context, said: Said, subject: str) -> bool:
+def _reply_to_post(ctx: Context, incoming: Said, subject: str) -> bool:
     """Handle a reply to a post: an answer to a question, or a comment on an approval."""
     kind, _, item = subject.partition(":")
-    if kind == "question" and said.text.strip():
-        questions.answer.body(ctx, question=item, answer=said.text.strip())
+    if kind == "question" and incoming.text.strip():
+        questions.answer.body(ctx, question=item, answer=incoming.text.strip())
         items.refresh(ctx, subject, ctx.actor.id)
         return True
-    if kind == "approval" and said.text.strip():
-        approvals.comment.body(ctx, approval=item, body=said.text.strip())
-        _reply(ctx, said, "Your comment is with the approval.")
+    if kind == "approval" and incoming.text.strip():
+        approvals.comment.body(ctx, approval=item, body=incoming.text.strip())
+        _reply(ctx, incoming, "Your comment is with the approval.")
         return True
     return False
 
 
-def _as_mail(ctx: Context, said: Said, files: Sequence[Mapping[str, Any]]) -> Message:
+def _as_mail(ctx: Context, incoming: Said, files: Sequence[Mapping[str, Any]]) -> Message:
     """Send a message to the agent as mail; the agent's answer goes back to its conversation."""
-    binding = said.binding
-    attached = [_file(ctx, said, one) for one in files if "why" not in one]
-    notes = [_LEFT_OUT.format(name=one["name"], why=one["why"]) for one in files if "why" in one]
-    text = "\n".join([*([said.text] if said.text.strip() else []), *notes])
+    binding = incoming.binding
+    attached = [_file(ctx, incoming, file) for file in files if "why" not in file]
+    notes = [
+        _LEFT_OUT.format(name=file["name"], why=file["why"]) for file in files if "why" in file
+    ]
+    text = "\n".join([*([incoming.text] if incoming.text.strip() else []), *notes])
     message = mail.post(
         ctx,
         to=f"agent:{binding.agent_id}",
         text=text,
-        subject=said.document["subject"],
+        subject=incoming.document["subject"],
         attachments=attached,
-        reply_to=_answered(ctx, said),
-        from_channel=said.address,
-        outside_sender=said.sender["name"],
+        reply_to=_answered(ctx, incoming),
+        from_channel=incoming.address,
+        outside_sender=incoming.sender["name"],
     )
     if ctx.actor.kind is ActorKind.USER:
         why_not = mail.not_started(ctx, message)
         if why_not is not None:
-            _reply(ctx, said, why_not)
+            _reply(ctx, incoming, why_not)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    receipt = Receipt(binding.id, said.document["id"], binding.company_id, message.id, digest)
+    receipt = Receipt(binding.id, incoming.document["id"], binding.company_id, message.id, digest)
     ctx.tx.add(receipt)
     return message
 
 
-def _file(ctx: Context, said: Said, stored: Mapping[str, Any]) -> FileId:
-    made = documents.create(
+def _file(ctx: Context, incoming: Said, stored: Mapping[str, Any]) -> FileId:
+    file = documents.create(
         ctx,
         FileKind.FILE,
-        f"{stored['name']} (from {said.sender['name']}, {said.binding.adapter_type})",
+        f"{stored['name']} (from {incoming.sender['name']}, {incoming.binding.adapter_type})",
         "",
-        home=said.binding.agent_id,
+        home=incoming.binding.agent_id,
         file_id=stored["id"],
         stored=cast(documents.Stored, stored),
     )
-    return made.id
+    return file.id
 
 
-def _answered(ctx: Context, said: Said) -> Message | None:
+def _answered(ctx: Context, incoming: Said) -> Message | None:
     """Return the agent's message that this replies to, so that the thread goes on."""
-    outside = said.document["reply_to"]
+    outside = incoming.document["reply_to"]
     if outside is None:
         return None
-    found = ctx.tx.one(
+    message_id = ctx.tx.one(
         statements.MESSAGE_BY_OUTSIDE,
-        agent=said.binding.agent_id,
+        agent=incoming.binding.agent_id,
         outside=outside,
-        address=said.address,
+        address=incoming.address,
     )
-    return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found) if found else None
+    return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id) if message_id else None
 
 
-def _refuse_flood(ctx: Context, said: Said) -> None:
+def _refuse_flood(ctx: Context, incoming: Said) -> None:
     """Refuse mail of a stranger for now, in a place that writes faster than the agent reads, or
     whose runs used up their share of the hour."""
-    agent = said.binding.agent_id
-    here = ctx.tx.one(statements.UNREAD_FROM, agent=agent, channel=said.address) or 0
+    agent = incoming.binding.agent_id
+    here = ctx.tx.one(statements.UNREAD_FROM, agent=agent, channel=incoming.address) or 0
     waiting = ctx.tx.one(mail_statements.COUNT_WAITING, agent=agent) or 0
     if here >= MOST_UNREAD_HERE or waiting >= MOST_UNREAD:
         raise Unavailable("The agent has more unread mail than it can take.", code="inbox_full")
-    until = limits.strangers_wait(ctx, agent, said.address)
+    until = limits.strangers_wait(ctx, agent, incoming.address)
     if until is not None:
         sentence = f"Strangers have used up their runs of this hour, until {views.time(until)}."
         raise Unavailable(sentence, code=limits.REACHED)
 
 
-def _reply(ctx: Context, said: Said, text: str) -> None:
-    posts.put(ctx, said.binding, said.conversation, text, reply_to=said.document["id"])
+def _reply(ctx: Context, incoming: Said, text: str) -> None:
+    posts.put(ctx, incoming.binding, incoming.conversation, text, reply_to=incoming.document["id"])

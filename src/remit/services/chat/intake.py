@@ -46,22 +46,22 @@ _QUEUE = Deliveries(
     statements.INTAKE,
     delivered="chat.handled",
     failed="chat.unhandled",
-    about=lambda one: {"binding": one.binding_id, "attempt": one.attempt},
+    about=lambda intake: {"binding": intake.binding_id, "attempt": intake.attempt},
 )
 
 
-def document_of(said: Incoming) -> dict[str, object]:
+def document_of(incoming: Incoming) -> dict[str, object]:
     """Return the stored form of a message: cleaned, and cut to its limits."""
-    if not is_conversation(said.conversation):
+    if not is_conversation(incoming.conversation):
         raise BadInput("The conversation has no usable name.", "Name it without blanks.")
-    if not 0 < len(said.id) <= LONGEST_OUTSIDE_ID or not said.id.isprintable():
+    if not 0 < len(incoming.id) <= LONGEST_OUTSIDE_ID or not incoming.id.isprintable():
         raise BadInput("The message has no usable id.", "Give each its own.")
-    kept = asdict(said)
-    kept["text"] = _cut(said.text, LARGEST_TEXT)
-    kept["subject"] = _line(said.subject, LONGEST_SUBJECT)
-    kept["sender"]["name"] = _line(said.sender.name, LONGEST_LABEL) or said.sender.id
+    kept = asdict(incoming)
+    kept["text"] = _cut(incoming.text, LARGEST_TEXT)
+    kept["subject"] = _line(incoming.subject, LONGEST_SUBJECT)
+    kept["sender"]["name"] = _line(incoming.sender.name, LONGEST_LABEL) or incoming.sender.id
     # One more than the limit, so that the mail can say that it was left out.
-    kept["files"] = [_file(one) for one in said.files[: MOST_INCOMING + 1]]
+    kept["files"] = [_file(file) for file in incoming.files[: MOST_INCOMING + 1]]
     return kept
 
 
@@ -71,11 +71,11 @@ def _file(file: IncomingFile) -> dict[str, object]:
     return {**asdict(file), "name": name, "media_type": _line(file.media_type, LONGEST_FILE_NAME)}
 
 
-def kept(said: Incoming) -> dict[str, object] | None:
+def kept(incoming: Incoming) -> dict[str, object] | None:
     """Return the stored form of a message that is for the agent; None if it is not, or is
     invalid."""
     try:
-        return document_of(said) if said.addressed else None
+        return document_of(incoming) if incoming.addressed else None
     except BadInput as error:
         log.warning("something that came is left out: %s", error.sentence)
         return None
@@ -87,28 +87,28 @@ def store(
 ) -> int:
     """Store inbound messages, deduplicated; returns how many are new. `epoch` is that of the
     listening process, or None for a webhook of the binding, which has no lease."""
-    found = ctx.tx.one(statements.RECEIVERS.row, binding=binding)
-    if found is None or (epoch is not None and found.epoch != epoch):
+    receiver = ctx.tx.one(statements.RECEIVERS.row, binding=binding)
+    if receiver is None or (epoch is not None and receiver.epoch != epoch):
         raise receivers.lost()
-    ctx.enter(found.company_id)
+    ctx.enter(receiver.company_id)
     ctx.lock_company()
     bound = ctx.tx.one(channel_statements.BINDING, binding=binding)
     if bound is None:  # it was removed while this waited for the lock
         raise receivers.lost()
-    epoch = found.epoch if epoch is None else epoch
+    epoch = receiver.epoch if epoch is None else epoch
     stored = 0
     dropped = 0
     counts: dict[str, int] = {}
     known: dict[str, bool] = {}
-    for one in said:
-        if ctx.tx.one(statements.CAME, binding=binding, outside_id=one["id"]) is not None:
+    for document in said:
+        if ctx.tx.one(statements.CAME, binding=binding, outside_id=document["id"]) is not None:
             continue
-        who = f"{one['sender']['id']} {one['sender']['sure']}"
+        who = f"{document['sender']['id']} {document['sender']['sure']}"
         if who not in known:
-            known[who] = account_of(ctx, bound, one) is not None
-        if not (known[who] or one["heard"] or accounts.code_in(one["text"])):
+            known[who] = account_of(ctx, bound, document) is not None
+        if not (known[who] or document["heard"] or accounts.code_in(document["text"])):
             continue  # such as mail of strangers, who are many and get no answer either
-        lane = _lane(one, known[who])
+        lane = _lane(document, known[who])
         if lane not in counts:
             counts[lane] = ctx.tx.one(statements.COUNT_LANE, binding=binding, lane=lane) or 0
         counts[lane] += 1
@@ -117,10 +117,10 @@ def store(
             continue
         new = Intake(
             **new_in_line(ctx),
-            binding_id=found.binding_id,
-            outside_id=one["id"],
+            binding_id=receiver.binding_id,
+            outside_id=document["id"],
             lane=lane,
-            document=json.dumps(one),
+            document=json.dumps(document),
         )
         ctx.tx.add(new)
         stored += 1
@@ -130,10 +130,14 @@ def store(
     return stored
 
 
-def _lane(one: Mapping[str, Any], known: bool) -> str:
+def _lane(document: Mapping[str, Any], known: bool) -> str:
     """Lane of a message: sender and place; all unknown senders in a place share one. The first
     letter sorts lanes of linked people before others."""
-    named = f"{one['conversation']} {one['sender']['id']}" if known else one["conversation"]
+    named = (
+        f"{document['conversation']} {document['sender']['id']}"
+        if known
+        else document["conversation"]
+    )
     return ("k" if known else "u") + hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
@@ -145,12 +149,12 @@ next_due, expired, under_way = _QUEUE.looks("intake")
 held, renew = _QUEUE.holds("intake"), _QUEUE.renews("intake")
 
 
-def _brief(ctx: Context, found: Intake) -> shapes.ClaimedIntakeShape:
-    binding, document = receivers.source_of(ctx, found)
+def _brief(ctx: Context, intake: Intake) -> shapes.ClaimedIntakeShape:
+    binding, document = receivers.source_of(ctx, intake)
     account = account_of(ctx, binding, document)
     return {
-        "id": found.id,
-        "epoch": found.epoch,
+        "id": intake.id,
+        "epoch": intake.epoch,
         "document": cast(shapes.IncomingShape, document),
         "account": account,
         **receivers.about(binding),
@@ -167,11 +171,11 @@ def account_of(ctx: Context, binding: Binding, document: Mapping[str, Any]) -> L
     if not channel.vouches or not sender["sure"]:
         return None
     realm = channel.realm(registry.installed.read(kind, json.loads(binding.adapter_config)))
-    found = ctx.tx.one(statements.ACCOUNT_OF, kind=kind, realm=realm, account=sender["id"])
-    if found is None:
+    account = ctx.tx.one(statements.ACCOUNT_OF, kind=kind, realm=realm, account=sender["id"])
+    if account is None:
         return None
-    part = ctx.tx.one(people.MEMBERSHIP, company=binding.company_id, user=found.user_id)
-    return found if part is not None else None
+    part = ctx.tx.one(people.MEMBERSHIP, company=binding.company_id, user=account.user_id)
+    return account if part is not None else None
 
 
 failed = _QUEUE.fails("intake")

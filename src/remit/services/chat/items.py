@@ -73,10 +73,10 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
 
 def approval_state(ctx: Context, approval: Approval) -> str:
     """State of an approval, and its decider."""
-    said = _STATES.get(approval.status, "It waits for a decision")
+    state = _STATES.get(approval.status, "It waits for a decision")
     by = _name(ctx, approval.decided_by_agent_id, approval.decided_by_user_id, "")
     note = f": {approval.decision_note}" if approval.decision_note else "."
-    return f"{said}{' by ' + by if by else ''}{note}"
+    return f"{state}{' by ' + by if by else ''}{note}"
 
 
 def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[posts.Act]]:
@@ -150,13 +150,13 @@ def refresh(ctx: Context, subject: str, by: str = "") -> int:
 def _marked(ctx: Context, shown: str, approval: Approval) -> str:
     """Post text with the result of its approval appended. It is not rendered anew, because the
     post's reader may see less than the decider."""
-    asked = shown.partition(_MARK)[0]
+    body = shown.partition(_MARK)[0]
     if approval.status is ApprovalStatus.PENDING:
-        if _revision(approval) in asked and asked == shown:
+        if _revision(approval) in body and body == shown:
             return shown
-        return f"{asked}{_MARK}It was revised meanwhile; /needs shows what is asked now."
+        return f"{body}{_MARK}It was revised meanwhile; /needs shows what is asked now."
     state = approval_state(ctx, approval)
-    return shown if shown.endswith(state) else f"{asked}{_MARK}{state}"
+    return shown if shown.endswith(state) else f"{body}{_MARK}{state}"
 
 
 def _revision(approval: Approval) -> str:

@@ -28,7 +28,11 @@ _QUEUE = Deliveries(
     statements.POSTS,
     delivered="post.deliver",
     failed="post.undelivered",
-    about=lambda one: {"binding": one.binding_id, "subject": one.subject, "attempt": one.attempt},
+    about=lambda post: {
+        "binding": post.binding_id,
+        "subject": post.subject,
+        "attempt": post.attempt,
+    },
 )
 
 
@@ -45,7 +49,7 @@ def put(
 ) -> Post:
     """Queue a post in a conversation. The channel gets the references of its buttons; only their
     digests are stored."""
-    made = Post(
+    post = Post(
         id=ctx.ids.new(),
         company_id=binding.company_id,
         binding_id=binding.id,
@@ -57,9 +61,9 @@ def put(
         created_at=ctx.now,
         next_at=due or ctx.now,
     )
-    ctx.tx.add(made)
-    _fill(ctx, made, text, buttons, reply_to)
-    return made
+    ctx.tx.add(post)
+    _fill(ctx, post, text, buttons, reply_to)
+    return post
 
 
 def revise(
@@ -96,14 +100,14 @@ def _fill(
 def _button(ctx: Context, post: Post, label: str, act: Mapping[str, Any]) -> list[str]:
     # Short enough for any channel, long enough not to be guessed.
     reference = new_reference()
-    made = ButtonReference(
+    button = ButtonReference(
         digest=token_digest(reference),
         company_id=post.company_id,
         post_id=post.id,
         act=json.dumps(dict(act)),
         expires_at=ctx.now + BUTTON_LASTS,
     )
-    ctx.tx.add(made)
+    ctx.tx.add(button)
     return [label, reference]
 
 
@@ -115,28 +119,28 @@ next_due, expired, under_way = _QUEUE.looks("posts")
 held, renew = _QUEUE.holds("posts"), _QUEUE.renews("posts")
 
 
-def _brief(ctx: Context, found: Post) -> shapes.ClaimedPostShape:
-    binding, document = receivers.source_of(ctx, found)
+def _brief(ctx: Context, post: Post) -> shapes.ClaimedPostShape:
+    binding, document = receivers.source_of(ctx, post)
     return {
-        "epoch": found.epoch,
-        "version": found.version,
+        "epoch": post.epoch,
+        "version": post.version,
         "gone": binding.removed_at is not None,
-        "outside": found.outside_id,
-        "withdrawn": found.withdrawn,
+        "outside": post.outside_id,
+        "withdrawn": post.withdrawn,
         **receivers.about(binding),
         "parcel": {
-            "id": found.id,
+            "id": post.id,
             "sender": "remit",
-            "address": f"channel:{binding.adapter_type}:{found.conversation}",
-            "conversation": found.conversation,
+            "address": f"channel:{binding.adapter_type}:{post.conversation}",
+            "conversation": post.conversation,
             "subject": "",
             "body": document["text"],
-            "thread": found.id,
+            "thread": post.id,
             "reply_to": None,
             "reply_to_outside": document["reply_to"],
-            "created_at": found.created_at,
-            "attempt": found.attempt,
-            "again": found.outside_id is None and (found.ended_why or "").endswith(MAY_HAVE_IT),
+            "created_at": post.created_at,
+            "attempt": post.attempt,
+            "again": post.outside_id is None and (post.ended_why or "").endswith(MAY_HAVE_IT),
         },
         "buttons": document["buttons"],
     }
@@ -150,10 +154,10 @@ def delivered(
     ctx: Context, *, post: str, epoch: int, version: int, outside: str | None = None
 ) -> shapes.EndedShape:
     """Record that the channel shows this version; if there is a newer one, requeue the post."""
-    found = _QUEUE.entered(ctx, post)
+    post_row = _QUEUE.entered(ctx, post)
     if outside is not None:
         _QUEUE.fenced(ctx, statements.SHOWN, (post, epoch), outside=outside)
-    if found.version == version:
+    if post_row.version == version:
         return _QUEUE.delivered(ctx, post, epoch)
     return _QUEUE.put_back(ctx, "post.revise", post, epoch)
 
@@ -165,5 +169,5 @@ put_back = _QUEUE.puts_back("posts", "post.put_back")
 
 def bury(ctx: Context, binding: Binding) -> None:
     """Cancel the undelivered posts of a binding that is gone."""
-    for found in ctx.tx.all(statements.UNSHOWN, binding=binding.id):
-        _QUEUE.close(ctx, found.id, DeliveryStatus.CANCELLED, GONE)
+    for post in ctx.tx.all(statements.UNSHOWN, binding=binding.id):
+        _QUEUE.close(ctx, post.id, DeliveryStatus.CANCELLED, GONE)

@@ -35,23 +35,23 @@ def begin(ctx: Context, binding: Binding) -> None:
     if not registry.get(binding.adapter_type).receives:
         return
     if not ctx.tx.run(statements.RESTART_RECEIVER, binding=binding.id):
-        made = Receiver(binding_id=binding.id, company_id=binding.company_id, next_at=ctx.now)
-        ctx.tx.add(made)
+        receiver = Receiver(binding_id=binding.id, company_id=binding.company_id, next_at=ctx.now)
+        ctx.tx.add(receiver)
 
 
 def try_secret(ctx: Context, name: str) -> None:
     """Restart at once the receivers that failed and use this secret, which has changed."""
-    for one in ctx.tx.all(statements.RECEIVERS_OF):
-        binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=one.binding_id)
-        if one.problem and registry.secret_of(json.loads(binding.adapter_config)) == name:
-            ctx.tx.run(statements.RESTART_RECEIVER, binding=one.binding_id)
+    for receiver in ctx.tx.all(statements.RECEIVERS_OF):
+        binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=receiver.binding_id)
+        if receiver.problem and registry.secret_of(json.loads(binding.adapter_config)) == name:
+            ctx.tx.run(statements.RESTART_RECEIVER, binding=receiver.binding_id)
 
 
 @query("receivers.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[str]:
     """Return the bindings that should be listened to and are not."""
-    found = ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)
-    return [one.binding_id for one in found]
+    receivers = ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)
+    return [receiver.binding_id for receiver in receivers]
 
 
 @query("receivers.next_due", FOR_REMIT)
@@ -65,13 +65,13 @@ def claim(
     ctx: Context, *, binding: str, worker: str, lease: Micros = LEASE
 ) -> shapes.ReceivingShape | None:
     """Claim the receiver of a binding. Returns what it needs; None if another process has it."""
-    found = ctx.tx.one(channel_statements.BINDING_EVER, binding=binding)
-    if found is None or found.removed_at is not None:
+    binding_row = ctx.tx.one(channel_statements.BINDING_EVER, binding=binding)
+    if binding_row is None or binding_row.removed_at is not None:
         return None
     if not _LEASES.claim(ctx, binding, worker, lease):
         return None
     receiver = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
-    return {"epoch": receiver.epoch, **about(found)}
+    return {"epoch": receiver.epoch, **about(binding_row)}
 
 
 def about(binding: Binding) -> shapes.ConnectionShape:
@@ -110,8 +110,8 @@ def ended(
     retry_after: Micros | None = None,
 ) -> None:
     """Release a receiver: after a problem, or because its process stops."""
-    found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
-    failures = found.failures + 1 if problem is not None else 0
+    receiver = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
+    failures = receiver.failures + 1 if problem is not None else 0
     pause = PAUSES[min(failures, len(PAUSES)) - 1] if problem is not None else 0
     _LEASES.fenced(
         ctx,
@@ -128,8 +128,8 @@ def take_over(ctx: Context, *, binding: str, epoch: int, until: Micros) -> None:
     """Take the lease of a silent process away, so that another may listen; `until` is the end of
     the lease when it was last renewed."""
     _LEASES.seize(ctx, (binding, epoch), until)
-    found = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
-    as_before = {"new_failures": found.failures, "new_problem": found.problem}
+    receiver = ctx.tx.existing(statements.RECEIVERS.row, binding=binding)
+    as_before = {"new_failures": receiver.failures, "new_problem": receiver.problem}
     _LEASES.fenced(ctx, statements.RELEASE_RECEIVER, (binding, epoch), due=ctx.now, **as_before)
 
 
@@ -149,19 +149,19 @@ def listing(
     """The receiver of each binding whose channel listens: its state, and its problem."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.BINDING_READ, on="bindings")
-    return [view(ctx, one) for one in ctx.tx.all(statements.RECEIVERS_OF)]
+    return [view(ctx, receiver) for receiver in ctx.tx.all(statements.RECEIVERS_OF)]
 
 
 @query("receivers.worked_for", FOR_REMIT)
 def worked_for(ctx: Context, *, limit: int) -> list[tuple[shapes.ConnectionShape, str]]:
     """Return the conversations for which runs are at work now, each with its binding."""
-    found = []
+    conversations = []
     for agent, address in ctx.tx.all(statements.WORKED_FOR, limit=limit):
         _, kind, conversation = address.split(":", 2)
         binding = ctx.tx.one(channel_statements.BOUND, agent=agent, kind=kind)
         if binding is not None:
-            found.append((about(binding), conversation))
-    return found
+            conversations.append((about(binding), conversation))
+    return conversations
 
 
 def lost() -> Conflict:
@@ -177,14 +177,14 @@ def of(ctx: Context, binding: BindingId) -> Receiver | None:
     return ctx.tx.one(statements.RECEIVERS.row, binding=binding)
 
 
-def view(ctx: Context, found: Receiver) -> shapes.ReceiverShape:
-    live = found.lease_until is not None and found.lease_until > ctx.now
-    answered = live and found.heard_at is not None
-    state = "failing" if found.problem else "listening" if answered else "waiting"
+def view(ctx: Context, receiver: Receiver) -> shapes.ReceiverShape:
+    live = receiver.lease_until is not None and receiver.lease_until > ctx.now
+    answered = live and receiver.heard_at is not None
+    state = "failing" if receiver.problem else "listening" if answered else "waiting"
     return {
-        "binding_id": found.binding_id,
+        "binding_id": receiver.binding_id,
         "state": state,
-        "problem": found.problem,
-        "heard_at": views.time(found.heard_at),
-        "worker": found.worker if live else None,
+        "problem": receiver.problem,
+        "heard_at": views.time(receiver.heard_at),
+        "worker": receiver.worker if live else None,
     }

@@ -63,21 +63,21 @@ def add(
 ) -> shapes.NewBindingShape:
     """Bind an agent to a channel; `replace` says anew how, with a new token."""
     lookup.company_of_caller(ctx, company)
-    found = _bindable(ctx, agent)
+    agent_row = _bindable(ctx, agent)
     called = channel_kind(kind)
-    was = live(ctx, found.id, called)
+    was = live(ctx, agent_row.id, called)
     if was is not None and not (replace or was.held):
         raise AlreadyExists(
-            f"{found.name} is bound to {called} already.",
+            f"{agent_row.name} is bound to {called} already.",
             "Remove that binding first, or replace it with --replace.",
         )
-    given = config or {}
+    new_config = config or {}
     if was is not None and was.held:
-        given = _completed(was, given)
-    made, token = bind(ctx, found, called, given, was)
+        new_config = _completed(was, new_config)
+    new_binding, token = bind(ctx, agent_row, called, new_config, was)
     ctx.secrets["token"] = token
     # A repeat of the same request gets everything but the token, which is shown once.
-    return {**view(ctx, made), "token": None}
+    return {**view(ctx, new_binding), "token": None}
 
 
 def _completed(held: Binding, config: Mapping[str, Any]) -> dict[str, object]:
@@ -105,10 +105,10 @@ def bind(
         ctx.tx.run(statements.REMOVE_BINDING, binding=was.id)
         _close(ctx, was)
         ctx.record("binding.delete", f"binding:{was.id}", _about(was), decision)
-    made, token = _add(ctx, agent.id, kind, text, ctx.now)
-    receivers.begin(ctx, made)
-    ctx.record("binding.create", f"binding:{made.id}", _about(made), decision)
-    return made, token
+    binding, token = _add(ctx, agent.id, kind, text, ctx.now)
+    receivers.begin(ctx, binding)
+    ctx.record("binding.create", f"binding:{binding.id}", _about(binding), decision)
+    return binding, token
 
 
 def configure(ctx: Context, agent: Agent, binding: Binding, config: Mapping[str, Any]) -> Binding:
@@ -118,10 +118,10 @@ def configure(ctx: Context, agent: Agent, binding: Binding, config: Mapping[str,
     _require_alone(ctx, agent, binding.adapter_type, text)
     ctx.tx.run(statements.CONFIGURE_BINDING, binding=binding.id, new_config=text)
     ctx.record("binding.change", f"binding:{binding.id}", _about(binding), decision)
-    found = live(ctx, agent.id, binding.adapter_type)
-    assert found is not None
-    receivers.begin(ctx, found)
-    return found
+    binding_row = live(ctx, agent.id, binding.adapter_type)
+    assert binding_row is not None
+    receivers.begin(ctx, binding_row)
+    return binding_row
 
 
 def settings(ctx: Context, kind: str, config: Mapping[str, Any]) -> str:
@@ -147,9 +147,9 @@ def _listener(ctx: Context, agent: Agent, kind: str, config: str) -> str | None:
     wanted = _place(kind, config)
     if wanted is None:
         return None
-    for one in ctx.tx.all(statements.BOUND_TO_KIND, kind=kind):
-        if one.agent_id != agent.id and _place(kind, one.adapter_config) == wanted:
-            return lookup.known_agent(ctx, one.agent_id).name
+    for binding in ctx.tx.all(statements.BOUND_TO_KIND, kind=kind):
+        if binding.agent_id != agent.id and _place(kind, binding.adapter_config) == wanted:
+            return lookup.known_agent(ctx, binding.agent_id).name
     return None
 
 
@@ -165,11 +165,16 @@ def channels(ctx: Context, *, company: CompanyRef | None) -> list[shapes.Channel
     """The kinds of channels that there are here, and how a binding to each is configured."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="channels")
-    found: list[shapes.ChannelShape] = [
-        {"type": one.type, "summary": one.summary, "text": one.configuration_doc(), "problem": None}
-        for one in registry.installed.all()
+    kinds: list[shapes.ChannelShape] = [
+        {
+            "type": channel.type,
+            "summary": channel.summary,
+            "text": channel.configuration_doc(),
+            "problem": None,
+        }
+        for channel in registry.installed.all()
     ]
-    return found + [
+    return kinds + [
         {"type": name, "summary": "", "text": "", "problem": problem}
         for name, problem in sorted(registry.installed.problems().items())
     ]
@@ -192,8 +197,8 @@ def listing(
     lookup.company_of_caller(ctx, company)
     whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
     ctx.require(Action.BINDING_READ, on=f"agent:{whose}" if whose else "bindings", over=whose)
-    found = ctx.tx.all(statements.BINDINGS, agent=whose, after=after, limit=limit)
-    return [view(ctx, one) for one in found]
+    rows = ctx.tx.all(statements.BINDINGS, agent=whose, after=after, limit=limit)
+    return [view(ctx, row) for row in rows]
 
 
 @command(
@@ -204,11 +209,13 @@ def remove(
 ) -> shapes.RemovedShape:
     """End a binding: nothing comes in by its token any more, and what has not gone out is dead."""
     lookup.company_of_caller(ctx, company)
-    found = _known(ctx, binding)
-    decision = ctx.require(Action.BINDING_CHANGE, on=f"binding:{found.id}", home=found.agent_id)
-    end(ctx, found)
+    binding_row = _known(ctx, binding)
+    decision = ctx.require(
+        Action.BINDING_CHANGE, on=f"binding:{binding_row.id}", home=binding_row.agent_id
+    )
+    end(ctx, binding_row)
     ctx.allow_by_rule(decision)
-    return {"id": found.id, "removed": True}
+    return {"id": binding_row.id, "removed": True}
 
 
 @command("bindings.try_out")
@@ -247,7 +254,7 @@ def _add(
     ctx: Context, agent: AgentId, kind: str, config: str, created_at: Micros, *, held: bool = False
 ) -> tuple[Binding, str]:
     token = new_token(TokenKind.CHANNEL)
-    made = Binding(
+    binding = Binding(
         id=BindingId(ctx.ids.new()),
         company_id=CompanyId(ctx.company or ""),
         agent_id=agent,
@@ -258,8 +265,8 @@ def _add(
         removed_at=None,
         held=held,
     )
-    ctx.tx.add(made)
-    return made, token
+    ctx.tx.add(binding)
+    return binding, token
 
 
 def bind_again(ctx: Context, agent: Agent, binding: str) -> str | None:
@@ -323,10 +330,10 @@ _view = views.view_of(
 def _state(ctx: Context, binding: Binding) -> shapes.BindingStateShape:
     if binding.held:
         return {"state": "held", "problem": HELD, "heard_at": None}
-    found = receivers.of(ctx, binding.id)
-    if found is None:
+    receiver = receivers.of(ctx, binding.id)
+    if receiver is None:
         return {"state": "bound", "problem": None, "heard_at": None}
-    seen = receivers.view(ctx, found)
+    seen = receivers.view(ctx, receiver)
     return {"state": seen["state"], "problem": seen["problem"], "heard_at": seen["heard_at"]}
 
 
@@ -351,13 +358,13 @@ def _is_cut(value: Any) -> bool:
 
 
 def _bindable(ctx: Context, text: str) -> Agent:
-    found = lookup.agent_ever(ctx, text)
-    _require(ctx, found)
-    if found.status is AgentStatus.TERMINATED:
-        raise Conflict(f"{found.name} is terminated.", "Bind an agent that works here.")
-    if found.status is AgentStatus.PENDING_APPROVAL:
-        raise Conflict(f"{found.name} awaits approval.", "Bind it when its hire is approved.")
-    return found
+    agent = lookup.agent_ever(ctx, text)
+    _require(ctx, agent)
+    if agent.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{agent.name} is terminated.", "Bind an agent that works here.")
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{agent.name} awaits approval.", "Bind it when its hire is approved.")
+    return agent
 
 
 def _require(ctx: Context, agent: Agent) -> Any:

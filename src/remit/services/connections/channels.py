@@ -75,10 +75,10 @@ def receive(
     ctx.enter(binding.company_id)
     ctx.lock_company()
     binding = _bound(ctx, kind, digest)  # it may have been removed while this waited for the lock
-    said = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
+    fingerprint = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
     before = ctx.tx.one(statements.RECEIPT, binding=binding.id, outside_id=called)
     if before is not None:
-        if not hmac.compare_digest(before.digest, said):
+        if not hmac.compare_digest(before.digest, fingerprint):
             raise KeyReused(
                 "This id was used for a different message.", "Give every message its own id."
             )
@@ -98,19 +98,19 @@ def receive(
         reply_to=_answered(ctx, binding, address, reply_to),
         from_channel=address,
     )
-    receipt = Receipt(binding.id, called, binding.company_id, message.id, said)
+    receipt = Receipt(binding.id, called, binding.company_id, message.id, fingerprint)
     ctx.tx.add(receipt)
     return _answer(message, duplicate=False)
 
 
 def _bound(ctx: Context, kind: str, digest: str) -> Binding:
     """Return the binding of a token. Looked up by digest, so that timing reveals nothing."""
-    found = ctx.tx.one(statements.BOUND_BY_TOKEN, kind=kind, digest=digest)
-    if found is None or not hmac.compare_digest(found.adapter_token, digest):
+    binding = ctx.tx.one(statements.BOUND_BY_TOKEN, kind=kind, digest=digest)
+    if binding is None or not hmac.compare_digest(binding.adapter_token, digest):
         raise Unauthenticated(
             "The token is not bound to this channel.", "Ask the board for a new binding."
         )
-    return found
+    return binding
 
 
 def _answered(ctx: Context, binding: Binding, address: str, text: str | None) -> Message | None:
@@ -118,8 +118,8 @@ def _answered(ctx: Context, binding: Binding, address: str, text: str | None) ->
     learned of others."""
     if text is None:
         return None
-    found = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=text) if is_id(text) else None
-    sent_there = found is not None and (found.sender_agent_id, found.address) == (
+    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=text) if is_id(text) else None
+    sent_there = message is not None and (message.sender_agent_id, message.address) == (
         binding.agent_id,
         address,
     )
@@ -127,7 +127,7 @@ def _answered(ctx: Context, binding: Binding, address: str, text: str | None) ->
         raise BadInput(
             "replyTo is no message that was sent there.", "Leave it out to begin a new thread."
         )
-    return found
+    return message
 
 
 def _text(body: object) -> str:

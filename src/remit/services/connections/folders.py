@@ -72,20 +72,20 @@ def bind(
         raise BadInput("Give either a repository or a path.", "Use one of the two.")
     place = None if path is None else folder_path(path)
     lookup.company_of_caller(ctx, company)
-    found = lookup.agent(ctx, agent)
-    ctx.require(Action.FOLDER_CHANGE, on=f"agent:{found.id}")
-    if found.status is AgentStatus.TERMINATED:
-        raise Conflict(f"{found.name} is terminated.", "Bind an agent that works here.")
-    if ctx.tx.one(statements.WORK_FOLDER, agent=found.id) is not None:
+    agent_row = lookup.agent(ctx, agent)
+    ctx.require(Action.FOLDER_CHANGE, on=f"agent:{agent_row.id}")
+    if agent_row.status is AgentStatus.TERMINATED:
+        raise Conflict(f"{agent_row.name} is terminated.", "Bind an agent that works here.")
+    if ctx.tx.one(statements.WORK_FOLDER, agent=agent_row.id) is not None:
         raise AlreadyExists(
-            f"{found.name} has a folder already.", "Remove it first: `remit folder list`."
+            f"{agent_row.name} has a folder already.", "Remove it first: `remit folder list`."
         )
     copied = None if repo is None else repos.named(ctx, repo)
     if place is not None:
         _refuse_overlap(ctx, place, FolderKind.WORK)
     limit = DEFAULT_MEGABYTES if megabytes is None else megabytes
-    made = Folder(*_new(ctx), FolderKind.WORK, found.id, place, most_megabytes=limit)
-    return _add(ctx, made if copied is None else replace(made, repo_id=copied.id))
+    folder = Folder(*_new(ctx), FolderKind.WORK, agent_row.id, place, most_megabytes=limit)
+    return _add(ctx, folder if copied is None else replace(folder, repo_id=copied.id))
 
 
 @command(
@@ -113,10 +113,10 @@ def mount(
     """Show a folder of the machine to runs, read only."""
     place, added, named = folder_path(path), program_folders(programs), set_variables(variables)
     lookup.company_of_caller(ctx, company)
-    found = None if agent is None else lookup.agent(ctx, agent)
+    agent_row = None if agent is None else lookup.agent(ctx, agent)
     ctx.require(Action.FOLDER_CHANGE, on=f"folder:{place}")
     _refuse_overlap(ctx, place, FolderKind.TOOLS)
-    owner = None if found is None else found.id
+    owner = None if agent_row is None else agent_row.id
     return _add(ctx, Folder(*_new(ctx), FolderKind.TOOLS, owner, place, None, added, named))
 
 
@@ -131,8 +131,8 @@ def listing(
     """Folders that runs are shown beside their workspace, home and the system."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, repos.CONFIGURING, on="folders")
-    found = ctx.tx.all(statements.FOLDERS, after=after, limit=limit)
-    return [view(ctx, one) for one in found]
+    rows = ctx.tx.all(statements.FOLDERS, after=after, limit=limit)
+    return [view(ctx, folder) for folder in rows]
 
 
 @command(
@@ -147,12 +147,16 @@ def remove(
     that Remit kept goes when the worker tidies up."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder[:36]}")
-    found = ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder) if is_id(folder) else None
-    if found is None or found.company_id != ctx.company or found.removed_at is not None:
+    folder_row = ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder) if is_id(folder) else None
+    if (
+        folder_row is None
+        or folder_row.company_id != ctx.company
+        or folder_row.removed_at is not None
+    ):
         raise NotFound("There is no such folder here.", "See `remit folder list`.")
-    ctx.tx.run(statements.REMOVE_FOLDER, folder=found.id)
-    ctx.record("folder.remove", f"folder:{found.id}", _about(found))
-    return {"id": found.id, "removed": True}
+    ctx.tx.run(statements.REMOVE_FOLDER, folder=folder_row.id)
+    ctx.record("folder.remove", f"folder:{folder_row.id}", _about(folder_row))
+    return {"id": folder_row.id, "removed": True}
 
 
 def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
@@ -167,17 +171,17 @@ def resize(ctx: Context, folder: Folder, megabytes: int) -> None:
 def kept(ctx: Context, *, folders: Sequence[str]) -> list[str]:
     """Return those of the folders that are in use, including removed ones that a live run or job
     may still use."""
-    found = [ctx.tx.one(statements.FOLDER_ANYWHERE, folder=one) for one in folders]
+    rows = [ctx.tx.one(statements.FOLDER_ANYWHERE, folder=folder_id) for folder_id in folders]
     return [
-        one.id
-        for one in found
-        if one is not None and (one.removed_at is None or _works(ctx, one.agent_id))
+        folder.id
+        for folder in rows
+        if folder is not None and (folder.removed_at is None or _works(ctx, folder.agent_id))
     ]
 
 
 def _works(ctx: Context, agent: AgentId | None) -> bool:
     jobs = ctx.tx.all(job_statements.UNFINISHED_OF, agent=agent)
-    running = any(one.status is JobStatus.RUNNING for one in jobs)
+    running = any(job.status is JobStatus.RUNNING for job in jobs)
     return running or ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent) is not None
 
 
@@ -204,20 +208,20 @@ def shown_to(ctx: Context, agent: Agent) -> Shown:
     """Return the folders of the calling agent's run. A copy of a repository requires the right to
     clone it at this time."""
     answer = Shown([])
-    for one in ctx.tx.all(statements.FOLDERS_OF, company=agent.company_id, agent=agent.id):
-        if one.kind is FolderKind.TOOLS:
-            answer.tools.append(one)
-        elif one.repo_id is None:
-            answer = answer._replace(work=one)
+    for folder in ctx.tx.all(statements.FOLDERS_OF, company=agent.company_id, agent=agent.id):
+        if folder.kind is FolderKind.TOOLS:
+            answer.tools.append(folder)
+        elif folder.repo_id is None:
+            answer = answer._replace(work=folder)
         else:
-            repo = ctx.tx.one(repo_statements.REPO_BY_ID, repo=one.repo_id)
+            repo = ctx.tx.one(repo_statements.REPO_BY_ID, repo=folder.repo_id)
             if repo is None:
                 continue
             if ctx.decide(Action.REPO_USE, repos.resource(repo.name)).effect is Effect.DENY:
                 note = f"your folder is not there: you may not have repo:{repo.name}"
                 answer = answer._replace(note=note)
                 continue
-            answer = answer._replace(work=one, repo=repo)
+            answer = answer._replace(work=folder, repo=repo)
     return answer
 
 
@@ -226,17 +230,17 @@ def _new(ctx: Context) -> tuple[FolderId, CompanyId, Micros]:
     return FolderId(ctx.ids.new()), CompanyId(ctx.company or ""), ctx.now
 
 
-def _add(ctx: Context, made: Folder) -> shapes.FolderShape:
+def _add(ctx: Context, folder: Folder) -> shapes.FolderShape:
     here = ctx.tx.all(statements.FOLDERS, after="", limit=MOST_FOLDERS)
     if len(here) >= MOST_FOLDERS:
         raise Conflict(f"The company has {MOST_FOLDERS} folders.", "Remove some of them first.")
-    ctx.tx.add(made)
+    ctx.tx.add(folder)
     ctx.record(
-        f"folder.{'bind' if made.kind is FolderKind.WORK else 'mount'}",
-        f"folder:{made.id}",
-        _about(made),
+        f"folder.{'bind' if folder.kind is FolderKind.WORK else 'mount'}",
+        f"folder:{folder.id}",
+        _about(folder),
     )
-    return view(ctx, made)
+    return view(ctx, folder)
 
 
 def _refuse_overlap(ctx: Context, path: str, kind: FolderKind) -> None:

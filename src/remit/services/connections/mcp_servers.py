@@ -65,32 +65,32 @@ def add(
     wanted = define(**definition)
     lookup.company_of_caller(ctx, company)
     decision = ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
-    found = ctx.tx.one(statements.SERVER_NAMED, name=called)
-    if found is not None and not replace:
+    before = ctx.tx.one(statements.SERVER_NAMED, name=called)
+    if before is not None and not replace:
         raise AlreadyExists(
             f"There is an MCP server {called!r} already.",
             "Choose another name, or replace it with --replace.",
         )
-    made = _store(ctx, called, wanted, found)
-    secrets.require_all(ctx, named_in(made.templates.values()))
+    server = _store(ctx, called, wanted, before)
+    secrets.require_all(ctx, named_in(server.templates.values()))
     ctx.record(
-        "mcp_server.add" if found is None else "mcp_server.replace",
+        "mcp_server.add" if before is None else "mcp_server.replace",
         f"mcp_server:{called}",
-        {"transport": made.transport.value, "version": made.version, "inject": made.inject},
+        {"transport": server.transport.value, "version": server.version, "inject": server.inject},
         decision,
     )
-    if found is not None:
+    if before is not None:
         tool_changes.server_changed(ctx, called)
-    return view(ctx, made)
+    return view(ctx, server)
 
 
-def _store(ctx: Context, name: str, wanted: Definition, found: McpServer | None) -> McpServer:
-    if found is not None:
-        ctx.tx.run(statements.REPLACE_SERVER, server=found.id, **renewed(wanted))
+def _store(ctx: Context, name: str, wanted: Definition, before: McpServer | None) -> McpServer:
+    if before is not None:
+        ctx.tx.run(statements.REPLACE_SERVER, server=before.id, **renewed(wanted))
         return _named(ctx, name)
-    made = _made(ctx, name, wanted)
-    ctx.tx.add(made)
-    return made
+    server = _made(ctx, name, wanted)
+    ctx.tx.add(server)
+    return server
 
 
 def _made(ctx: Context, name: str, wanted: Definition) -> McpServer:
@@ -113,8 +113,8 @@ def listing(
     lookup.company_of_caller(ctx, company)
     configuring = Resource(ResourceKind.ACTION, INSTANCE_CONFIGURE)
     ctx.require(Action.MCP_SERVER_READ, configuring, on="mcp_servers")
-    found = ctx.tx.all(statements.SERVERS, after=after, limit=limit)
-    return [view(ctx, one) for one in found]
+    rows = ctx.tx.all(statements.SERVERS, after=after, limit=limit)
+    return [view(ctx, row) for row in rows]
 
 
 @command(
@@ -138,8 +138,8 @@ def remove(
     called = server_name(name)
     lookup.company_of_caller(ctx, company)
     decision = ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
-    found = _named(ctx, called)
-    ctx.tx.run(statements.REMOVE_SERVER, server=found.id)
+    server = _named(ctx, called)
+    ctx.tx.run(statements.REMOVE_SERVER, server=server.id)
     revoked: list[str] = []
     for grant in _held(ctx, called):
         if grant.mode is not Mode.DENY:
@@ -176,10 +176,10 @@ def try_new(
 
 
 def _named(ctx: Context, name: str) -> McpServer:
-    found = ctx.tx.one(statements.SERVER_NAMED, name=name)
-    if found is None:
+    server = ctx.tx.one(statements.SERVER_NAMED, name=name)
+    if server is None:
         raise NotFound(f"There is no MCP server {name!r} here.", "See `remit mcp list`.")
-    return found
+    return server
 
 
 def _held(ctx: Context, name: str) -> list[Any]:
@@ -237,9 +237,11 @@ def use(ctx: Context, *, server: str, tool: str, arguments: Mapping[str, Any]) -
     lookup.company_of_caller(ctx, None)
     ctx.lock_company()  # so that no right is revoked between the decision and the record
     ctx.require(Action.MCP_SERVER_CALL, resource(server))
-    found = _named(ctx, server)
-    ctx.record("mcp_server.call", f"mcp_server:{server}", {"tool": tool, "version": found.version})
-    return _seat(ctx, found)
+    server_row = _named(ctx, server)
+    ctx.record(
+        "mcp_server.call", f"mcp_server:{server}", {"tool": tool, "version": server_row.version}
+    )
+    return _seat(ctx, server_row)
 
 
 def _seat(ctx: Context, server: McpServer) -> Seat:

@@ -60,10 +60,10 @@ class Person:
 def companies(ctx: Context, *, commands: Sequence[str]) -> list[str]:
     """Return the companies with somebody who gets notices; `commands` are the users with a
     command."""
-    found = list(ctx.tx.all(statements.COMPANIES_TO_LOOK_AT))
+    company_ids = list(ctx.tx.all(statements.COMPANIES_TO_LOOK_AT))
     for user in commands:
-        found += ctx.tx.all(statements.COMPANIES_OF, user=user)
-    return list(dict.fromkeys(found))
+        company_ids += ctx.tx.all(statements.COMPANIES_OF, user=user)
+    return list(dict.fromkeys(company_ids))
 
 
 @logged("notices.look", FOR_REMIT)
@@ -87,24 +87,24 @@ def new_notice(
     ctx: Context, user: UserId, way: str, item: Mapping[str, Any], due: Micros, **more: Any
 ) -> Notice:
     what = {"user_id": user, "way": way, "kind": item["kind"], "subject_id": item["id"]}
-    made = Notice(**{**new_in_line(ctx), **what, "next_at": due, **more})
-    ctx.tx.add(made)
-    return made
+    notice = Notice(**{**new_in_line(ctx), **what, "next_at": due, **more})
+    ctx.tx.add(notice)
+    return notice
 
 
 def needs_of(ctx: Context, user: str) -> Needs:
     """Return the items that need a person in the company, as that person would see them."""
-    found = ctx.tx.one(people.USER, user=user)
-    if found is None or ctx.tx.one(people.MEMBERSHIP, user=user) is None:
+    user_row = ctx.tx.one(people.USER, user=user)
+    if user_row is None or ctx.tx.one(people.MEMBERSHIP, user=user) is None:
         return {}
-    with ctx.acting_as(Principal(ActorKind.USER, found.id, found.name)):
+    with ctx.acting_as(Principal(ActorKind.USER, user_row.id, user_row.name)):
         return {(item["kind"], item["id"]): item for item in needs_you.here(ctx)}
 
 
 def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
     hooked = {hook.user_id for hook in ctx.tx.all(statements.HOOKS)}
-    ruled = {one.user_id: one for one in ctx.tx.all(statements.ALL_RULES)}
-    found: dict[str, Person] = {}
+    ruled = {row.user_id: row for row in ctx.tx.all(statements.ALL_RULES)}
+    persons: dict[str, Person] = {}
     linked = ctx.tx.all(statements.LINKED_USERS)
     named = [*sorted(hooked), *sorted(linked), *commands, *ruled]
     for user in dict.fromkeys(map(UserId, named)):
@@ -113,8 +113,8 @@ def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
         usual, possible = notice_posts.ways(ctx, user)
         rules = Rules.read(ruled[user].rules) if user in ruled else Rules()
         needs = needs_of(ctx, user)
-        found[user] = Person(user, rules, (*ways, *usual), (*ways, *possible), needs)
-    return found
+        persons[user] = Person(user, rules, (*ways, *usual), (*ways, *possible), needs)
+    return persons
 
 
 def _tell(ctx: Context, person: Person) -> int:
@@ -198,8 +198,11 @@ def _deputies(ctx: Context, person: Person) -> list[str]:
     if person.rules.escalate_to:
         return [person.rules.escalate_to]
     members = ctx.tx.all(people.MEMBERS, after="", limit=_MOST_PEOPLE)
-    board = [one for one in members if one.role is UserRole.BOARD]
-    order = [one.user_id for one in sorted(board, key=lambda one: (one.created_at, one.user_id))]
+    board = [member for member in members if member.role is UserRole.BOARD]
+    order = [
+        member.user_id
+        for member in sorted(board, key=lambda member: (member.created_at, member.user_id))
+    ]
     if person.user not in order:
         return [*order]
     at = order.index(person.user)

@@ -27,9 +27,9 @@ _LATER = ("email",)
 
 def ways(ctx: Context, user: str) -> tuple[list[str], list[str]]:
     """Return the default channel of a person, and all channels that they can be told by."""
-    linked = [one for one in _linked(ctx, user) if _binding(ctx, one) is not None]
-    linked.sort(key=lambda one: (one.kind in _LATER, -one.used_at))
-    possible = list(dict.fromkeys(one.kind for one in linked))
+    linked = [account for account in _linked(ctx, user) if _binding(ctx, account) is not None]
+    linked.sort(key=lambda account: (account.kind in _LATER, -account.used_at))
+    possible = list(dict.fromkeys(account.kind for account in linked))
     return possible[:1], possible
 
 
@@ -48,9 +48,9 @@ def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | No
 
 def mark(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) -> int:
     """Mark the settled items of a shown notice; returns 1 if its post changed."""
-    said: JsonObject = json.loads(notice.told or "{}")
-    told = said.get("items", [said])
-    over = [one for one in told if (one["kind"], one["subject"]) not in needs]
+    content: JsonObject = json.loads(notice.told or "{}")
+    told = content.get("items", [content])
+    over = [entry for entry in told if (entry["kind"], entry["subject"]) not in needs]
     post = ctx.tx.one(chat_statements.POSTS.row, post=notice.post_id)
     if post is None or notice.kind == TRIAL or len(over) <= notice.settled:
         return 0
@@ -62,9 +62,9 @@ def mark(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) 
         if post.subject:
             items.refresh(ctx, post.subject)
         else:
-            for one in over:
-                one["settled"] = True
-            posts.revise(ctx, post, text_of(said))
+            for item in over:
+                item["settled"] = True
+            posts.revise(ctx, post, text_of(content))
     return 1
 
 
@@ -104,13 +104,13 @@ def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[s
 def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
     """Return the accounts that are linked through bindings of this company. The operator of another
     company's bot could read what is sent through it."""
-    found = ctx.tx.all(chat_statements.ACCOUNTS_OF_USER, user=user)
-    return [one for one in found if one.company_id == ctx.company]
+    accounts = ctx.tx.all(chat_statements.ACCOUNTS_OF_USER, user=user)
+    return [account for account in accounts if account.company_id == ctx.company]
 
 
 def _binding(ctx: Context, account: LinkedAccount) -> Binding | None:
-    found = ctx.tx.one(channel_statements.BINDING_EVER, binding=account.binding_id)
-    return found if found is not None and found.removed_at is None else None
+    binding = ctx.tx.one(channel_statements.BINDING_EVER, binding=account.binding_id)
+    return binding if binding is not None and binding.removed_at is None else None
 
 
 def _can_edit(kind: str) -> bool:

@@ -74,7 +74,7 @@ def change(
     as it is."""
     me = allow_own(ctx, company)
     was = of(ctx, me)
-    given: Arguments = {
+    settings: Arguments = {
         "routes": None if routes is None else _routes(was.routes, routes),
         "time_zone": None if time_zone is None else str(zone(time_zone)),
         "urgent": None if urgent is None else tuple(urgent),
@@ -83,7 +83,7 @@ def change(
         "after_minutes": after_minutes,
         "escalate_minutes": escalate_minutes,
     }
-    rules = replace(was, **{name: value for name, value in given.items() if value is not None})
+    rules = replace(was, **{name: value for name, value in settings.items() if value is not None})
     if quiet is not None:
         rules = replace(rules, quiet=model.span_of(quiet))
     if escalate_to is not None:
@@ -101,7 +101,7 @@ def news(ctx: Context) -> list[shapes.NewsShape]:
     """Items that await the calling person, and whether their browser is to notify of each now."""
     items = needs_you.listing.body(ctx)
     known: dict[str, Rules] = {}
-    found: list[shapes.NewsShape] = []
+    entries: list[shapes.NewsShape] = []
     for item in items:
         company = item["company_id"] or ""
         rules = known.setdefault(company, of(ctx, ctx.actor.id, company))
@@ -112,14 +112,16 @@ def news(ctx: Context) -> list[shapes.NewsShape]:
             and (item["since"] is None or rules.is_told(from_iso(item["since"]), ctx.now))
             and rules.not_before(item["kind"], ctx.now) <= ctx.now
         )
-        found.append({"kind": item["kind"], "id": item["id"], "title": item["title"], "tell": told})
-    return found
+        entries.append(
+            {"kind": item["kind"], "id": item["id"], "title": item["title"], "tell": told}
+        )
+    return entries
 
 
 def of(ctx: Context, user: str, company: str | None = None) -> Rules:
     """Return a person's rules; the default tells everything at once."""
-    found = ctx.tx.one(statements.RULES, company=company or ctx.company, user=user)
-    return Rules() if found is None else Rules.read(found.rules)
+    stored = ctx.tx.one(statements.RULES, company=company or ctx.company, user=user)
+    return Rules() if stored is None else Rules.read(stored.rules)
 
 
 def allow_own(ctx: Context, company: str | None) -> UserId:
@@ -137,17 +139,17 @@ def view(ctx: Context, rules: Rules) -> shapes.NoticeRulesShape:
 
 
 def _routes(
-    was: Mapping[str, tuple[str, ...]], given: Mapping[str, Any]
+    was: Mapping[str, tuple[str, ...]], changes: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:
-    found = dict(was)
+    routes = dict(was)
     ways = {*Way, *registry.installed.types()}
-    for kind, named in given.items():
+    for kind, named in changes.items():
         if kind not in (*KINDS, ALL, ESCALATED):
             raise BadInput(
                 f"{kind[:40]!r} is no kind of notice.", f"Kinds: {', '.join((*KINDS, ALL))}."
             )
         if named is None:
-            found.pop(kind, None)
+            routes.pop(kind, None)
             continue
         if not isinstance(named, list) or not all(isinstance(way, str) for way in named):
             raise BadInput(f"routes: {kind} must be a list of ways.", "Give [] for nowhere.")
@@ -157,8 +159,8 @@ def _routes(
                 f"{unknown[0][:40]!r} is no way of telling you.",
                 f"Ways: {', '.join(sorted(ways))}.",
             )
-        found[kind] = tuple(dict.fromkeys(named))
-    return found
+        routes[kind] = tuple(dict.fromkeys(named))
+    return routes
 
 
 def _deputy(ctx: Context, me: str, name: str) -> str | None:

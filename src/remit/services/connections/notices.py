@@ -37,12 +37,12 @@ _QUEUE = Deliveries(
     statements.QUEUE,
     delivered="notice.deliver",
     failed="notice.fail",
-    about=lambda one: {
-        "user": one.user_id,
-        "way": one.way,
-        "kind": one.kind,
-        "subject": one.subject_id,
-        "attempt": one.attempt,
+    about=lambda notice: {
+        "user": notice.user_id,
+        "way": notice.way,
+        "kind": notice.kind,
+        "subject": notice.subject_id,
+        "attempt": notice.attempt,
     },
 )
 
@@ -59,7 +59,7 @@ def show(ctx: Context, *, company: str | None = None) -> shapes.NotifiedShape:
         "webhook": None if hook is None else hook.url,
         "chats": notice_posts.ways(ctx, me)[1],
         "rules": notice_rules.view(ctx, notice_rules.of(ctx, me)),
-        "latest": [_view(ctx, one) for one in latest if one.company_id == ctx.company],
+        "latest": [_view(ctx, notice) for notice in latest if notice.company_id == ctx.company],
     }
 
 
@@ -111,7 +111,7 @@ def try_out(
             "You are told nowhere outside.", "Name a webhook, or link a chat account, first."
         )
     before = ctx.tx.all(statements.LATEST, user=me, limit=MOST_SHOWN)
-    if any(one.kind == TRIAL and one.created_at + TRIAL_PAUSE > ctx.now for one in before):
+    if any(notice.kind == TRIAL and notice.created_at + TRIAL_PAUSE > ctx.now for notice in before):
         raise Conflict("That was tried just now.", "Wait a few seconds.")
     trial = {"kind": TRIAL, "id": ctx.ids.new()}
     for way in ways:
@@ -134,8 +134,8 @@ _shown = views.view_of(Notice, shapes.NoticeShape, given={"status", "why"})
 @query("notices.ready", FOR_REMIT)
 def ready(ctx: Context, *, commands: Sequence[str]) -> list[str]:
     """Return the notices that are due; those by command only for users who have one here."""
-    found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
-    return [one.id for one in found if one.way != Way.COMMAND or one.user_id in commands]
+    rows = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
+    return [row.id for row in rows if row.way != Way.COMMAND or row.user_id in commands]
 
 
 next_due, expired, under_way = _QUEUE.looks("notices")
@@ -148,28 +148,28 @@ def claim(
 ) -> shapes.ClaimedNoticeShape | None:
     """Claim a notice. Returns what its delivery needs; None if another process has it, it has to
     wait, it was posted in a chat, or its item does not need the person any more."""
-    found = _QUEUE.entered(ctx, notice)
+    notice_row = _QUEUE.entered(ctx, notice)
     ctx.lock_company()
-    needs = needs_of(ctx, found.user_id)
-    hook = ctx.tx.one(statements.HOOK, user=found.user_id)
-    document = _document(ctx, found, needs)
-    if document is None or (found.way == Way.WEBHOOK and hook is None):
+    needs = needs_of(ctx, notice_row.user_id)
+    hook = ctx.tx.one(statements.HOOK, user=notice_row.user_id)
+    document = _document(ctx, notice_row, needs)
+    if document is None or (notice_row.way == Way.WEBHOOK and hook is None):
         why = "it was dealt with before" if document is None else "the webhook is gone"
         _QUEUE.close(ctx, notice, DeliveryStatus.CANCELLED, why)
         return None
-    due = notice_rules.of(ctx, found.user_id).not_before(found.kind, ctx.now)
-    if due > ctx.now and found.kind != TRIAL:
+    due = notice_rules.of(ctx, notice_row.user_id).not_before(notice_row.kind, ctx.now)
+    if due > ctx.now and notice_row.kind != TRIAL:
         ctx.tx.run(statements.POSTPONE, notice=notice, due=due)
         return None
-    if found.way not in tuple(Way):
-        _show(ctx, found, document)
+    if notice_row.way not in tuple(Way):
+        _show(ctx, notice_row, document)
         return None
     if not _QUEUE.claim(ctx, notice, worker, lease):
         return None
     return {
-        "epoch": found.epoch + 1,
-        "user_id": found.user_id,
-        "way": found.way,
+        "epoch": notice_row.epoch + 1,
+        "user_id": notice_row.user_id,
+        "way": notice_row.way,
         "url": hook.url if hook is not None else None,
         "key": hook.key if hook is not None else None,
         "document": document,
@@ -196,7 +196,7 @@ def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocume
         return _of_itself(notice, name, "This is a test", cause="You asked for it.")
     if notice.kind == DIGEST:
         told = ctx.tx.all(statements.IN_DIGEST, digest=notice.id)
-        keys = [(one.kind, one.subject_id) for one in told]
+        keys = [(row.kind, row.subject_id) for row in told]
         items = [_said(ctx, needs[key]) for key in keys if key in needs]
         if not items:
             return None
@@ -207,8 +207,8 @@ def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocume
     if item is None:
         return None
     late = ctx.tx.one(people.USER, user=notice.escalated_from) if notice.escalated_from else None
-    said = {**_said(ctx, item), "escalatedFrom": late.name if late else None}
-    return cast(shapes.NoticeDocumentShape, {"id": notice.id, "company": name, **said})
+    content = {**_said(ctx, item), "escalatedFrom": late.name if late else None}
+    return cast(shapes.NoticeDocumentShape, {"id": notice.id, "company": name, **content})
 
 
 def _of_itself(

@@ -37,7 +37,11 @@ _QUEUE = Deliveries(
     statements.QUEUE,
     delivered="message.deliver",
     failed="message.undelivered",
-    about=lambda one: {"to": one.address, "agent_id": one.agent_id, "attempt": one.attempt},
+    about=lambda delivery: {
+        "to": delivery.address,
+        "agent_id": delivery.agent_id,
+        "attempt": delivery.attempt,
+    },
 )
 
 
@@ -79,14 +83,14 @@ def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, obj
             "Write what matters into the message.",
         )
     files = [ctx.tx.existing(file_statements.FILE_ANYWHERE, file=file) for file in attached]
-    if len(files) > channel.most_files or sum(one.size for one in files) > channel.largest_files:
+    if len(files) > channel.most_files or sum(file.size for file in files) > channel.largest_files:
         raise BadInput(
             f"The channel {kind} carries {channel.most_files} files at most, of "
             f"{channel.largest_files >> 20} MiB together.",
             "Send less, or in several messages.",
         )
     kept = ("id", "sha256", "size", "description", "is_text")
-    return [{name: getattr(one, name) for name in kept} for one in files]
+    return [{name: getattr(file, name) for name in kept} for file in files]
 
 
 # ── for the process that delivers them ──────────────────────────────────────────────────────────
@@ -95,8 +99,8 @@ def _carried(ctx: Context, kind: str, attached: list[str]) -> list[dict[str, obj
 @query("outbox.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[tuple[str, Sender]]:
     """Return the messages that are due, each with its sender and channel."""
-    found = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
-    return [(one.message_id, (one.agent_id, one.adapter_type)) for one in found]
+    rows = ctx.tx.all(statements.READY, limit=MOST_AT_ONCE)
+    return [(row.message_id, (row.agent_id, row.adapter_type)) for row in rows]
 
 
 next_due, expired, under_way = _QUEUE.looks("outbox")
@@ -109,32 +113,32 @@ def claim(
 ) -> shapes.ClaimedMessageShape | None:
     """Claim a message. Returns what its delivery needs; None if another process has it, or its
     sender is stopped."""
-    found = _QUEUE.entered(ctx, message)
+    delivery = _QUEUE.entered(ctx, message)
     ctx.lock_company()
-    stopped = halts.covering(ctx, found.agent_id) is not None
+    stopped = halts.covering(ctx, delivery.agent_id) is not None
     if stopped or not _QUEUE.claim(ctx, message, worker, lease):
         return None
-    again = (found.ended_why or "").endswith(MAY_HAVE_IT)
+    again = (delivery.ended_why or "").endswith(MAY_HAVE_IT)
     # A binding that ends buries its messages, so a queued message has one.
-    binding = ctx.tx.existing(statements.BOUND, agent=found.agent_id, kind=found.adapter_type)
+    binding = ctx.tx.existing(statements.BOUND, agent=delivery.agent_id, kind=delivery.adapter_type)
     sent = _sent(ctx, message)
     body, _ = letters.body_of(ctx, sent)
     return {
-        "epoch": found.epoch + 1,
+        "epoch": delivery.epoch + 1,
         **receivers.about(binding),
-        "files": json.loads(found.files or "[]"),
+        "files": json.loads(delivery.files or "[]"),
         "parcel": {
             "id": sent.id,
-            "sender": f"agent:{lookup.name_of(ctx, found.agent_id)}",
-            "address": found.address,
-            "conversation": found.address.split(":", 2)[2],
+            "sender": f"agent:{lookup.name_of(ctx, delivery.agent_id)}",
+            "address": delivery.address,
+            "conversation": delivery.address.split(":", 2)[2],
             "subject": sent.subject,
             "body": body,
             "thread": sent.thread_id,
             "reply_to": sent.reply_to,
             "reply_to_outside": ctx.tx.one(statements.OUTSIDE_ID, message=sent.reply_to or ""),
             "created_at": sent.created_at,
-            "attempt": found.attempt + 1,
+            "attempt": delivery.attempt + 1,
             "again": again,
         },
     }
@@ -193,62 +197,64 @@ def of(ctx: Context, message: Message) -> ChannelDelivery | None:
 
 
 def dead(ctx: Context, message: Message) -> ChannelDelivery | None:
-    found = of(ctx, message)
-    return found if found is not None and found.status is DeliveryStatus.DEAD else None
+    delivery = of(ctx, message)
+    return delivery if delivery is not None and delivery.status is DeliveryStatus.DEAD else None
 
 
 def held_back(ctx: Context, message: Message) -> ChannelDelivery | None:
     """Return the delivery of a message that is deferred, so that it can still be taken back."""
-    found = of(ctx, message)
-    waits = found is not None and found.status is DeliveryStatus.QUEUED
-    return found if found is not None and waits and found.deliver_at > ctx.now else None
+    delivery = of(ctx, message)
+    waits = delivery is not None and delivery.status is DeliveryStatus.QUEUED
+    return delivery if delivery is not None and waits and delivery.deliver_at > ctx.now else None
 
 
-def cancel(ctx: Context, found: ChannelDelivery) -> None:
-    _QUEUE.close(ctx, found.message_id, DeliveryStatus.CANCELLED, "cancelled")
+def cancel(ctx: Context, delivery: ChannelDelivery) -> None:
+    _QUEUE.close(ctx, delivery.message_id, DeliveryStatus.CANCELLED, "cancelled")
 
 
-def revive(ctx: Context, found: ChannelDelivery) -> None:
-    if ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type) is None:
+def revive(ctx: Context, delivery: ChannelDelivery) -> None:
+    if ctx.tx.one(statements.BOUND, agent=delivery.agent_id, kind=delivery.adapter_type) is None:
         raise Conflict("Its sender is not bound any more.", "Bind it again, or discard this.")
-    ctx.tx.run(statements.REVIVE, message=found.message_id)
+    ctx.tx.run(statements.REVIVE, message=delivery.message_id)
 
 
-def discard(ctx: Context, found: ChannelDelivery) -> None:
-    ctx.tx.run(statements.DISCARD, message=found.message_id)
+def discard(ctx: Context, delivery: ChannelDelivery) -> None:
+    ctx.tx.run(statements.DISCARD, message=delivery.message_id)
 
 
 def bury(ctx: Context, agent: AgentId, kind: str) -> list[MessageId]:
     """Mark unsent messages of an agent as dead when the binding is gone. Returns those that were
     never tried, which certainly did not arrive."""
     unsent = []
-    for found in ctx.tx.all(statements.UNFINISHED_OF, agent=agent, kind=kind):
-        _QUEUE.close(ctx, found.message_id, DeliveryStatus.DEAD, GONE)
-        if found.status is DeliveryStatus.QUEUED and found.attempt == 0:
-            unsent.append(found.message_id)
+    for delivery in ctx.tx.all(statements.UNFINISHED_OF, agent=agent, kind=kind):
+        _QUEUE.close(ctx, delivery.message_id, DeliveryStatus.DEAD, GONE)
+        if delivery.status is DeliveryStatus.QUEUED and delivery.attempt == 0:
+            unsent.append(delivery.message_id)
     return unsent
 
 
 def unbury(ctx: Context, message: MessageId) -> bool:
     """Requeue a dead message whose binding is back; returns whether that was possible."""
-    found = ctx.tx.one(statements.QUEUE.row, message=message)
-    if found is None or found.status is not DeliveryStatus.DEAD or found.ended_why != GONE:
+    delivery = ctx.tx.one(statements.QUEUE.row, message=message)
+    if delivery is None or delivery.status is not DeliveryStatus.DEAD or delivery.ended_why != GONE:
         return False
-    if ctx.tx.one(statements.BOUND, agent=found.agent_id, kind=found.adapter_type) is None:
+    if ctx.tx.one(statements.BOUND, agent=delivery.agent_id, kind=delivery.adapter_type) is None:
         return False
-    ctx.tx.run(statements.REVIVE, message=found.message_id, now=max(ctx.now, found.deliver_at))
+    ctx.tx.run(
+        statements.REVIVE, message=delivery.message_id, now=max(ctx.now, delivery.deliver_at)
+    )
     return True
 
 
-def view(found: ChannelDelivery) -> shapes.DeliveryShape:
+def view(delivery: ChannelDelivery) -> shapes.DeliveryShape:
     """A channel delivery, as one of a message's deliveries."""
-    waits = found.status is DeliveryStatus.QUEUED and found.attempt == 0
+    waits = delivery.status is DeliveryStatus.QUEUED and delivery.attempt == 0
     return {
-        "to": found.address,
-        "to_name": found.address.partition(":")[2],
-        "status": found.status.value,
-        "attempt": max(found.attempt, 1),
-        "deliver_at": views.time(found.deliver_at if waits else found.next_at),
-        "ended_at": views.time(found.ended_at),
-        "ended_why": found.ended_why,
+        "to": delivery.address,
+        "to_name": delivery.address.partition(":")[2],
+        "status": delivery.status.value,
+        "attempt": max(delivery.attempt, 1),
+        "deliver_at": views.time(delivery.deliver_at if waits else delivery.next_at),
+        "ended_at": views.time(delivery.ended_at),
+        "ended_why": delivery.ended_why,
     }

@@ -66,16 +66,16 @@ def set_check(
     lookup.company_of_caller(ctx, company)
     # This machine runs the command: as delicate as adding a repository, which it fetches.
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(repo)}")
-    found = repos.named(ctx, repo)
+    repo_row = repos.named(ctx, repo)
     kept = DEFAULT_PROTECTED if protected is None else protected
-    made = checks.repo_check(
+    new_check = checks.repo_check(
         check, command, kept, seconds=seconds, network=network, required=required
     )
-    others = [one for one in checks.read(found.checks) if one.name != made.name]
+    others = [other for other in checks.read(repo_row.checks) if other.name != new_check.name]
     if len(others) >= MOST_CHECKS:
         raise Conflict(f"It has {MOST_CHECKS} checks.", "Remove some of them first.")
-    save(ctx, found, [*others, made])
-    return repos.view_check(made)
+    save(ctx, repo_row, [*others, new_check])
+    return repos.view_check(new_check)
 
 
 @command(
@@ -93,12 +93,12 @@ def remove_check(
     """Remove a check: it is neither run nor required for what is proposed from now on."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(repo)}")
-    found = repos.named(ctx, repo)
-    before = checks.read(found.checks)
-    gone = next((one for one in before if one.name == check), None)
+    repo_row = repos.named(ctx, repo)
+    before = checks.read(repo_row.checks)
+    gone = next((old_check for old_check in before if old_check.name == check), None)
     if gone is None:
         raise NotFound(f"{repo} has no check {check[:64]!r}.", f"See `remit repo checks {repo}`.")
-    save(ctx, found, [one for one in before if one is not gone])
+    save(ctx, repo_row, [old_check for old_check in before if old_check is not gone])
     return repos.view_check(gone)
 
 
@@ -118,14 +118,14 @@ def listing(
     """Checks that run on each change that is proposed to a repository."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, repos.CONFIGURING, on=f"repo:{repo_name(repo)}")
-    return [repos.view_check(one) for one in checks.read(repos.named(ctx, repo).checks)]
+    return [repos.view_check(check) for check in checks.read(repos.named(ctx, repo).checks)]
 
 
 def save(ctx: Context, repo: Repo, wanted: Sequence[RepoCheck]) -> None:
-    stored = checks.stored(sorted(wanted, key=lambda one: one.name))
+    stored = checks.stored(sorted(wanted, key=lambda check: check.name))
     seen = {"repo": repo.id, "seen_version": repo.version}
     if not ctx.tx.run(statements.SET_CHECKS, **seen, new_checks=stored):
         raise Conflict("The repository was changed meanwhile.", "Try it again.")
-    about = {one.name: one.command for one in wanted}
-    required = sorted(one.name for one in wanted if one.required)
+    about = {check.name: check.command for check in wanted}
+    required = sorted(check.name for check in wanted if check.required)
     ctx.record("repo.checks", f"repo:{repo.name}", {"checks": about, "required": required})

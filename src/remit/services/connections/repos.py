@@ -49,28 +49,28 @@ from remit.store.connections import repos as statements
 from remit.store.organisation import grants as grant_statements
 
 MOST_REPOS = 1000
-FORGE_FIELDS = tuple(one.name for one in fields(ForgeSettings))
+FORGE_FIELDS = tuple(field.name for field in fields(ForgeSettings))
 _NAME = Exact(64)
 
 
-def wanted(**asked: object) -> RepoSpec:
+def wanted(**description: object) -> RepoSpec:
     """Validate the description of a repository."""
-    given = {
-        name: read(asked.get(name))
+    settings = {
+        name: read(description.get(name))
         for name, read in _READ.items()
-        if name in ("name", "url") or asked.get(name) is not None
+        if name in ("name", "url") or description.get(name) is not None
     }
-    kind = given.get("forge")
-    if kind is None and any(asked.get(name) is not None for name in FORGE_FIELDS[1:]):
+    kind = settings.get("forge")
+    if kind is None and any(description.get(name) is not None for name in FORGE_FIELDS[1:]):
         raise BadInput("Settings of a forge need its kind.", "Name it: github, gitlab or gitea.")
-    found = RepoSpec(**given)
+    spec = RepoSpec(**settings)
     if kind is not None:
-        _check_forge(found)
-    if is_local(found.url) and (found.username or found.secret):
+        _check_forge(spec)
+    if is_local(spec.url) and (spec.username or spec.secret):
         raise BadInput("A folder of this machine needs no secret.", "Leave it out.")
-    if found.username and not found.secret:
+    if spec.username and not spec.secret:
         raise BadInput("A username needs a secret.", "Name the secret with its password or token.")
-    return found
+    return spec
 
 
 def _forge_kind(text: object) -> str | None:
@@ -106,21 +106,23 @@ _READ: Mapping[str, Callable[[object], Any]] = {
 
 def _about(new: RepoSpec) -> Arguments:
     """Fields of a description besides the name."""
-    return {one.name: getattr(new, one.name) for one in fields(RepoSpec) if one.name != "name"}
+    return {
+        field.name: getattr(new, field.name) for field in fields(RepoSpec) if field.name != "name"
+    }
 
 
-def _check_forge(found: RepoSpec) -> None:
-    if is_local(found.url) or "/" not in host_and_path(found.url)[1]:
+def _check_forge(spec: RepoSpec) -> None:
+    if is_local(spec.url) or "/" not in host_and_path(spec.url)[1]:
         raise BadInput(
             "A forge is found by the address of its repository.",
             "Give it as https://host/owner/name or git@host:owner/name.",
         )
-    if found.api_secret is None and (found.secret is None or not is_https(found.url)):
+    if spec.api_secret is None and (spec.secret is None or not is_https(spec.url)):
         raise BadInput(
             "The API of the forge needs a token.",
             "Name the secret with its token: --api-secret NAME.",
         )
-    if found.label is not None and found.people == "[]":
+    if spec.label is not None and spec.people == "[]":
         raise BadInput(
             "Nobody's label would count.", "Name the people whose label makes an outcome."
         )
@@ -220,10 +222,10 @@ def set_forge(
 def try_out(ctx: Context, *, company: str | None, asked: Mapping[str, Any]) -> Repo:
     """Check that the repository could be added, before its remote is contacted; changes nothing.
     Returns its row, for the fetch."""
-    made = add.body(ctx, company=company, **asked)
-    found = named(ctx, made["name"])
+    repo_view = add.body(ctx, company=company, **asked)
+    repo = named(ctx, repo_view["name"])
     ctx.tx.restart()
-    return found
+    return repo
 
 
 @query(
@@ -242,13 +244,13 @@ def listing(
     if not agent:
         ctx.require(Action.REPO_READ, CONFIGURING, on="repos")
     most = MOST_REPOS if agent else limit
-    found = ctx.tx.all(statements.REPOS, after=after, limit=most)
+    rows = ctx.tx.all(statements.REPOS, after=after, limit=most)
     if not agent:
-        return [view(one) for one in found]
-    decided = [(one, ctx.decide(Action.REPO_USE, resource(one.name)).effect) for one in found]
+        return [view(repo) for repo in rows]
+    decided = [(repo, ctx.decide(Action.REPO_USE, resource(repo.name)).effect) for repo in rows]
     usable: list[shapes.RepoShape | shapes.UsableRepoShape] = [
-        _usable(one, mode="ask" if effect is Effect.ASK else "allow")
-        for one, effect in decided
+        _usable(repo, mode="ask" if effect is Effect.ASK else "allow")
+        for repo, effect in decided
         if effect is not Effect.DENY
     ]
     return usable[:limit]
@@ -262,13 +264,13 @@ def remove(ctx: Context, *, company: str | None, name: str) -> shapes.RepoOfComp
 
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
-    found = named(ctx, name)
-    endings.end_all_in(ctx, found)
-    ctx.tx.run(statements.REMOVE_REPO, repo=found.id)
-    ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_REPO, repo=found.id)
-    gone = ctx.tx.all(grant_statements.REVOKE_ON, kind=ResourceKind.REPO.value, resource=found.name)
-    ctx.record("repo.remove", f"repo:{found.name}", {"url": found.url, "revoked": sorted(gone)})
-    return {"name": found.name, "company_id": found.company_id, "revoked": sorted(gone)}
+    repo = named(ctx, name)
+    endings.end_all_in(ctx, repo)
+    ctx.tx.run(statements.REMOVE_REPO, repo=repo.id)
+    ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_REPO, repo=repo.id)
+    gone = ctx.tx.all(grant_statements.REVOKE_ON, kind=ResourceKind.REPO.value, resource=repo.name)
+    ctx.record("repo.remove", f"repo:{repo.name}", {"url": repo.url, "revoked": sorted(gone)})
+    return {"name": repo.name, "company_id": repo.company_id, "revoked": sorted(gone)}
 
 
 @logged("repos.sync")
@@ -276,9 +278,9 @@ def sync(ctx: Context, *, company: str | None, name: str) -> Repo:
     """Record that a repository is fetched now, and return it for the fetch."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_SYNC, CONFIGURING, on=f"repo:{repo_name(name)}")
-    found = named(ctx, name)
-    ctx.record("repo.sync", f"repo:{found.name}", {"url": found.url})
-    return found
+    repo = named(ctx, name)
+    ctx.record("repo.sync", f"repo:{repo.name}", {"url": repo.url})
+    return repo
 
 
 @logged("repos.use")
@@ -296,11 +298,11 @@ def use(
         repo_ref(ref)
     if ctx.actor.workspace is None:
         raise BadInput("Only a run has a workspace.", "Clone it with git, where you are.")
-    found = named(ctx, name)
+    repo = named(ctx, name)
     ctx.record(
-        "repo.clone", f"repo:{found.name}", {"url": found.url, "ref": ref or found.ref, "to": place}
+        "repo.clone", f"repo:{repo.name}", {"url": repo.url, "ref": ref or repo.ref, "to": place}
     )
-    return found, ctx.actor.workspace
+    return repo, ctx.actor.workspace
 
 
 @query("repos.forged", FOR_REMIT)
@@ -324,10 +326,10 @@ def of_name(ctx: Context, name: str) -> Repo | None:
 
 
 def named(ctx: Context, name: str) -> Repo:
-    found = of_name(ctx, name)
-    if found is None:
+    repo = of_name(ctx, name)
+    if repo is None:
         raise NotFound(f"There is no repository {name[:64]!r} here.", "List the repositories.")
-    return found
+    return repo
 
 
 def insert(ctx: Context, new: RepoSpec) -> Repo:
@@ -352,19 +354,19 @@ def _watch(ctx: Context, repo: Repo) -> None:
     ctx.tx.add(watch)
 
 
-def change(ctx: Context, found: Repo, new: RepoSpec) -> None:
+def change(ctx: Context, repo: Repo, new: RepoSpec) -> None:
     """Change the description of a repository; as delicate as adding one."""
-    ctx.require(Action.REPO_ADD, on=f"repo:{found.name}")
+    ctx.require(Action.REPO_ADD, on=f"repo:{repo.name}")
     if not ctx.tx.run(
         statements.CHANGE_REPO,
-        repo=found.id,
-        seen_version=found.version,
+        repo=repo.id,
+        seen_version=repo.version,
         **{f"new_{key}": value for key, value in _about(new).items()},
     ):
         raise Conflict("The repository was changed meanwhile.")
-    changed = {key: value for key, value in _about(new).items() if value != getattr(found, key)}
-    ctx.record("repo.change", f"repo:{found.name}", changed)
-    _watch(ctx, named(ctx, found.name))
+    changed = {key: value for key, value in _about(new).items() if value != getattr(repo, key)}
+    ctx.record("repo.change", f"repo:{repo.name}", changed)
+    _watch(ctx, named(ctx, repo.name))
 
 
 def resource(name: str) -> Resource:
@@ -372,7 +374,9 @@ def resource(name: str) -> Resource:
 
 
 view = views.view_of(
-    Repo, shapes.RepoShape, checks=lambda repo: [view_check(one) for one in check.read(repo.checks)]
+    Repo,
+    shapes.RepoShape,
+    checks=lambda repo: [view_check(repo_check) for repo_check in check.read(repo.checks)],
 )
 _usable = views.view_of(Repo, shapes.UsableRepoShape, given={"mode"})
 

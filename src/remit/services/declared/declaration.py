@@ -42,7 +42,11 @@ class Plan:
         self.add(path, kind, name, "change" if changes else "unchanged", changes)
 
     def names(self, action: str) -> list[str]:
-        return [f"{one['kind']} {one['name']}" for one in self.entries if one["action"] == action]
+        return [
+            f"{entry['kind']} {entry['name']}"
+            for entry in self.entries
+            if entry["action"] == action
+        ]
 
     def view(self) -> shapes.PlanShape:
         return {
@@ -85,14 +89,14 @@ def text(path: str, entry: Entry, key: str) -> str:
     return str(entry[key])
 
 
-def fitting(verb: Verb[..., Any], given: Entry) -> Arguments:
+def fitting(verb: Verb[..., Any], entry: Entry) -> Arguments:
     """Validate arguments of a verb from a file like those of other callers."""
-    found = {}
-    for key, value in given.items():
+    arguments = {}
+    for key, value in entry.items():
         field = verb.fields[key]
         single = [value] if field.entries is None else value
         kind = (field.entries or field).kind
-        if not isinstance(single, list) or not all(type(one) is kind for one in single):
+        if not isinstance(single, list) or not all(type(member) is kind for member in single):
             many = "" if field.entries is None else "a list of "
             raise BadInput(f"{key}: must be {many}{_WORDS[kind]}.", "Correct it.")
         limits = field.range
@@ -100,8 +104,8 @@ def fitting(verb: Verb[..., Any], given: Entry) -> Arguments:
             raise BadInput(f"{key}: must be {limits.least} to {limits.most}.", "Correct it.")
         if field.most is not None and len(value) > field.most:
             raise BadInput(f"{key}: must be at most {field.most}.", "Leave some out.")
-        found[key] = field.clean(value, key)
-    return found
+        arguments[key] = field.clean(value, key)
+    return arguments
 
 
 _WORDS = {str: "text", int: "a number", bool: "true or false"}
@@ -118,9 +122,9 @@ class Section:
     required: tuple[str, ...]
     carry_out: Callable[[Context, Plan, Entry, Once], tuple[str, list[Any] | None]]
 
-    def __call__(self, ctx: Context, plan: Plan, name: str, given: list[Entry]) -> None:
+    def __call__(self, ctx: Context, plan: Plan, name: str, entries: list[Entry]) -> None:
         seen: dict[Any, str] = {}
-        for number, entry in enumerate(given):
+        for number, entry in enumerate(entries):
             path = f"{name}[{number}]"
             for key in self.required:
                 text(path, entry, key)

@@ -19,24 +19,24 @@ from remit.services.organisation import agents, permissions, reorganise
 from remit.services.shape_basics import JsonObject
 
 _MORE = ("reportsTo", "permissionLevel", "purpose", "perpetual")
-AGENT = (*(one.key for one in FIELDS.values()), *_MORE)
+AGENT = (*(field.key for field in FIELDS.values()), *_MORE)
 
 
-def carry_out(ctx: Context, plan: Plan, given: list[Entry]) -> None:
+def carry_out(ctx: Context, plan: Plan, entries: list[Entry]) -> None:
     seen: dict[str, str] = {}
     there: list[tuple[str, Entry, Agent]] = []
     new: list[tuple[str, Entry]] = []
-    for number, entry in enumerate(given):
+    for number, entry in enumerate(entries):
         path = f"agents[{number}]"
         name = text(path, entry, "name")
         with at(path, AGENT):
             once(seen, path, name_key(name))
             _boss(entry)
-        found = lookup.living_agent(ctx, entry["name"])
-        if found is None:
+        agent_row = lookup.living_agent(ctx, entry["name"])
+        if agent_row is None:
             new.append((path, entry))
         else:
-            there.append((path, entry, found))
+            there.append((path, entry, agent_row))
     _create_all(ctx, plan, new)
     moves: list[dict[str, str]] = []
     for path, entry, agent in there:
@@ -51,7 +51,7 @@ def _create_all(ctx: Context, plan: Plan, new: list[tuple[str, Entry]]) -> None:
     """Create bosses before their reports, in whichever order the file has them."""
     names = {name_key(entry["name"]) for _, entry in new}
     while new:
-        ready = [one for one in new if name_key(_boss(one[1]) or "") not in names]
+        ready = [pair for pair in new if name_key(_boss(pair[1]) or "") not in names]
         if not ready:
             raise BadInput(
                 f"{new[0][0]}.reportsTo: these agents report to each other.", "Name a boss."
@@ -61,23 +61,23 @@ def _create_all(ctx: Context, plan: Plan, new: list[tuple[str, Entry]]) -> None:
                 _create(ctx, entry)
             plan.add(path, "agent", entry["name"], "create")
             names.discard(name_key(entry["name"]))
-        new = [one for one in new if one not in ready]
+        new = [pair for pair in new if pair not in ready]
 
 
 def _create(ctx: Context, entry: Entry) -> None:
-    said: JsonObject = {one.name: entry.get(one.key) for one in FIELDS.values()}
+    settings: JsonObject = {field.name: entry.get(field.key) for field in FIELDS.values()}
     if not isinstance(entry.get("perpetual", False), bool):
         raise BadInput("perpetual: must be true or false.", "Send a boolean.")
-    made = agents.create.body(
+    agent = agents.create.body(
         ctx,
         company=ctx.company,
         reports_to=_boss(entry),
         purpose=entry.get("purpose"),
         perpetual=entry.get("perpetual"),
-        **said,
+        **settings,
     )
     if "permissionLevel" in entry:
-        permissions.change.body(ctx, agent=made["id"], level=entry["permissionLevel"])
+        permissions.change.body(ctx, agent=agent["id"], level=entry["permissionLevel"])
 
 
 def _boss(entry: Entry) -> str | None:
@@ -120,15 +120,15 @@ def _permit(ctx: Context, entry: Entry, agent: Agent) -> list[dict[str, object]]
             now = lookup.known_agent(ctx, agent.id)
             agent = now
     if "permissions" in entry:
-        said = permissions.read(entry["permissions"])
+        can_create = permissions.read(entry["permissions"])
         before = agent.can_create_agents
-        if said is not None and said != before:
-            permissions.change.body(ctx, agent=agent.id, can_create=said)
+        if can_create is not None and can_create != before:
+            permissions.change.body(ctx, agent=agent.id, can_create=can_create)
             key = f"permissions.{CAN_CREATE_AGENTS}"
-            changes.append({"path": key, "was": before, "now": said})
+            changes.append({"path": key, "was": before, "now": can_create})
     return changes
 
 
 def _name(ctx: Context, agent: str | None) -> str:
-    found = lookup.agent_row(ctx, agent) if agent else None
-    return found.name if found else "board"
+    agent_row = lookup.agent_row(ctx, agent) if agent else None
+    return agent_row.name if agent_row else "board"

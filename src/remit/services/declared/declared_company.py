@@ -77,7 +77,7 @@ def preview(ctx: Context, *, company: str | None, document: object) -> shapes.Ap
 def sources(document: Mapping[str, Any]) -> list[str]:
     """Return the sources of secrets in a valid document; the program that reads them knows whether
     they exist."""
-    return [source_name(one.get("source")) for one in document.get("secrets", ())]
+    return [source_name(secret.get("source")) for secret in document.get("secrets", ())]
 
 
 def _carry_out(ctx: Context, company: str | None, document: object) -> Plan:
@@ -98,42 +98,42 @@ def _sections(document: object) -> JsonObject:
     if not isinstance(document, Mapping):
         raise BadInput("The document must be an object.", "Write sections such as [[agents]].")
     check_keys("", document, _ORDER)
-    found: dict[str, object] = {}
+    sections: dict[str, object] = {}
     for name, section in document.items():
         if name == "company":
-            found[name] = table("company", section, tuple(companies.CALLED.values()))
+            sections[name] = table("company", section, tuple(companies.CALLED.values()))
             continue
         if name == "permission_policy":
             levels = table(name, section, tuple(level.value for level in PermissionLevel))
-            for level, given in levels.items():
-                table(f"{name}.{level}", given, LEVEL_SETTINGS)
-            found[name] = levels
+            for level, settings in levels.items():
+                table(f"{name}.{level}", settings, LEVEL_SETTINGS)
+            sections[name] = levels
             continue
         if not isinstance(section, list) or len(section) > MOST_ENTRIES:
             raise BadInput(f"{name}: must be a list of at most {MOST_ENTRIES}.", "Correct it.")
         keys = _LISTS[name].keys if name in _LISTS else declared_agents.AGENT
-        found[name] = [
+        sections[name] = [
             table(f"{name}[{number}]", entry, keys) for number, entry in enumerate(section)
         ]
-    return found
+    return sections
 
 
 # ── the company itself ──────────────────────────────────────────────────────────────────────────
 
 
-def _company(ctx: Context, plan: Plan, given: Entry) -> None:
-    found = ctx.tx.existing(people.COMPANY)
-    was = dict(views.company(found))
+def _company(ctx: Context, plan: Plan, section: Entry) -> None:
+    company = ctx.tx.existing(people.COMPANY)
+    was = dict(views.company(company))
     called = companies.CALLED
-    asked = {key: given[called[key]] for key in called if called[key] in given}
+    wanted = {key: section[called[key]] for key in called if called[key] in section}
     # Here alone, None equals an empty text.
     differs = {
         key: value
-        for key, value in asked.items()
+        for key, value in wanted.items()
         if ("" if was[key] is None else was[key]) != value
     }
     with at("company", tuple(called.values())):
-        if "limits" in differs and is_as_before(found.limits, differs["limits"]):
+        if "limits" in differs and is_as_before(company.limits, differs["limits"]):
             del differs["limits"]
         if differs:
             assert ctx.company is not None
@@ -141,29 +141,32 @@ def _company(ctx: Context, plan: Plan, given: Entry) -> None:
     changes = [
         {"path": called[key], "was": was[key], "now": value} for key, value in differs.items()
     ]
-    plan.compare("company", "company", found.name, changes)
+    plan.compare("company", "company", company.name, changes)
 
 
-def _policy(ctx: Context, plan: Plan, given: Entry) -> None:
+def _policy(ctx: Context, plan: Plan, levels: Entry) -> None:
     """Permission levels; settings and levels that are not named stay as they are."""
     for level in PermissionLevel:
-        if level.value not in given:
+        if level.value not in levels:
             continue
         path = f"permission_policy.{level.value}"
         was = permissions.current(ctx)[level]
         with at(path, LEVEL_SETTINGS):
-            now = preset(level, was, given[level.value])
+            now = preset(level, was, levels[level.value])
         changes = differences(_in_order(was), _in_order(now))
         if changes:
             with at(path):
-                policies.change.body(ctx, level=level.value, settings=dict(given[level.value]))
+                policies.change.body(ctx, level=level.value, settings=dict(levels[level.value]))
         plan.compare(path, "permission level", level.value, changes)
 
 
 def _in_order(preset: Preset) -> dict[str, object]:
     """The settings of a level with sorted actions, whose order in a file has no meaning."""
     shown = preset.as_dict()
-    return {key: sorted(one) if isinstance(one, list) else one for key, one in shown.items()}
+    return {
+        key: sorted(setting) if isinstance(setting, list) else setting
+        for key, setting in shown.items()
+    }
 
 
 # ── grants and schedules ────────────────────────────────────────────────────────────────────────
@@ -184,16 +187,16 @@ def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
         "paths": entry.get("paths"),
         "branches": entry.get("branches"),
     }
-    held = [one for one in ctx.held(agent.id, resource) if _by_board(ctx, one)]
+    held = [grant for grant in ctx.held(agent.id, resource) if _by_board(ctx, grant)]
     name = f"{agent.name} {entry['resource']}"
-    if any(_is_as_wished(one, level, mode, wish) for one in held):
+    if any(_is_as_wished(grant, level, mode, wish) for grant in held):
         return name, []
-    for one in held:
-        grants.revoke.body(ctx, grant=one.id)
-    made = grants.give_to(ctx, agent, wish)
+    for old_grant in held:
+        grants.revoke.body(ctx, grant=old_grant.id)
+    new_grant = grants.give_to(ctx, agent, wish)
     if not held:
         return name, None
-    was, now = dict(views.grant(held[-1])), dict(views.grant(made))
+    was, now = dict(views.grant(held[-1])), dict(views.grant(new_grant))
     keys = ("level", "mode", "expires_at")
     changes = [{"path": key, "was": was[key], "now": now[key]} for key in keys]
     limits = [
@@ -207,8 +210,8 @@ def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
 def _by_board(ctx: Context, grant: Grant) -> bool:
     """Return whether the board gave it: grants by mail, by authorship or from another agent are not
     changed by the file."""
-    given = grant.granted_by_user is not None and grant.scope_id is not None
-    return given and grant.live(ctx.now)
+    by_board = grant.granted_by_user is not None and grant.scope_id is not None
+    return by_board and grant.live(ctx.now)
 
 
 def _is_as_wished(grant: Grant, level: Any, mode: Any, wish: Mapping[str, Any]) -> bool:
@@ -236,14 +239,16 @@ def _schedule(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, lis
     active = ctx.tx.all(
         mail_statements.SCHEDULES, agent=agent.id, ended_too=False, after="", limit=MOST_ENTRIES
     )
-    same = [one for one in active if one.subject == subject and one.cron is not None]
+    same = [
+        schedule for schedule in active if schedule.subject == subject and schedule.cron is not None
+    ]
     name = f"{agent.name} {subject}"
     was = dict(views.schedule(same[-1])) if same else {}
     changes = differences({key: was.get(key) for key in wanted}, wanted)
     if same and not changes:
         return name, []
-    for one in same:
-        schedules.cancel(ctx, one)
+    for old_schedule in same:
+        schedules.cancel(ctx, old_schedule)
     schedules.add.body(ctx, agent=agent.id, subject=subject, **wanted)
     return name, changes if same else None
 

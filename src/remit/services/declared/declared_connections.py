@@ -47,29 +47,29 @@ def _secret(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, li
     called = secret_name(entry["name"])
     source = source_name(entry.get("source"))
     place = parse_place(source, entry.get("place"))
-    found = ctx.tx.one(secret_statements.SECRET_NAMED, name=called)
-    if found is not None and (found.source, found.place) == (source, place):
+    secret = ctx.tx.one(secret_statements.SECRET_NAMED, name=called)
+    if secret is not None and (secret.source, secret.place) == (source, place):
         return called, []
     wish = {"source": source, "place": entry["place"]}
-    made = secrets.put.body(ctx, company=ctx.company, name=called, **wish)
-    if found is None:
+    stored = secrets.put.body(ctx, company=ctx.company, name=called, **wish)
+    if secret is None:
         return called, None
-    plan.replaced.append(made["replaced"])
-    was = {"source": found.source, "place": shown_place(found)}
-    return called, differences(was, {"source": made["source"], "place": made["place"]})
+    plan.replaced.append(stored["replaced"])
+    was = {"source": secret.source, "place": shown_place(secret)}
+    return called, differences(was, {"source": stored["source"], "place": stored["place"]})
 
 
 def _repo(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
     once(entry["name"])
     wanted = repos.wanted(**{"url": None, **entry})
-    found = repos.of_name(ctx, wanted.name)
-    if found is None:
+    repo = repos.of_name(ctx, wanted.name)
+    if repo is None:
         repos.add.body(ctx, company=ctx.company, **entry)
         return wanted.name, None
-    changes = differences(*({key: getattr(one, key) for key in REPO} for one in (found, wanted)))
+    changes = differences(*({key: getattr(spec, key) for key in REPO} for spec in (repo, wanted)))
     if changes:
-        repos.change(ctx, found, wanted)
-    return found.name, changes
+        repos.change(ctx, repo, wanted)
+    return repo.name, changes
 
 
 def _check(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
@@ -77,43 +77,45 @@ def _check(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
     once((entry["repo"], entry["name"]))
     if REMOVED in entry["command"]:
         raise BadInput("command: something was taken out of it.", "Say it anew, without a secret.")
-    asked = {"check" if key == "name" else key: value for key, value in entry.items()}
-    given = fitting(repo_checks.set_check, asked)
-    repo = repos.named(ctx, given["repo"])
-    was = next((one for one in checks.read(repo.checks) if one.name == given["check"]), None)
-    about = {key: value for key, value in given.items() if key not in ("repo", "check")}
-    now = checks.repo_check(given["check"], **{"protected": checks.DEFAULT_PROTECTED, **about})
+    described = {"check" if key == "name" else key: value for key, value in entry.items()}
+    arguments = fitting(repo_checks.set_check, described)
+    repo = repos.named(ctx, arguments["repo"])
+    was = next(
+        (check for check in checks.read(repo.checks) if check.name == arguments["check"]), None
+    )
+    about = {key: value for key, value in arguments.items() if key not in ("repo", "check")}
+    now = checks.repo_check(arguments["check"], **{"protected": checks.DEFAULT_PROTECTED, **about})
     name = f"{repo.name} {now.name}"
     if was != now:
-        repo_checks.set_check.body(ctx, company=ctx.company, **given)
+        repo_checks.set_check.body(ctx, company=ctx.company, **arguments)
     return name, None if was is None else differences(asdict(was), asdict(now))
 
 
 def _mcp_server(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
     once(entry["name"])
     called = server_name(entry["name"])
-    found = ctx.tx.one(server_statements.SERVER_NAMED, name=called)
+    server = ctx.tx.one(server_statements.SERVER_NAMED, name=called)
     wish = {ours: entry.get(theirs) for theirs, ours in _SERVER.items()}
     wish["inject"] = entry.get("inject", False)
-    wish = _as_it_was(wish, found)
+    wish = _as_it_was(wish, server)
     wanted = row(define(**wish))
-    if found is not None and all(row(found)[key] == one for key, one in wanted.items()):
+    if server is not None and all(row(server)[key] == setting for key, setting in wanted.items()):
         return called, []
-    was = {} if found is None else dict(mcp_servers.view(ctx, found))
+    was = {} if server is None else dict(mcp_servers.view(ctx, server))
     now = mcp_servers.add.body(ctx, company=ctx.company, name=called, definition=wish, replace=True)
-    if found is None:
+    if server is None:
         return called, None
-    shown = [{theirs: one[ours] for theirs, ours in _SERVER.items()} for one in (was, now)]
-    return called, differences(*shown) or _hidden("env" if found.command else "headers")
+    shown = [{theirs: view[ours] for theirs, ours in _SERVER.items()} for view in (was, now)]
+    return called, differences(*shown) or _hidden("env" if server.command else "headers")
 
 
-def _as_it_was(wish: dict[str, object], found: McpServer | None) -> dict[str, object]:
+def _as_it_was(wish: dict[str, object], server: McpServer | None) -> dict[str, object]:
     """Return the wished settings, with stored values in place of redacted ones."""
-    if found is None:
+    if server is None:
         return wish
-    kept = {key: restore(wish[key], found.settings) for key in ("env", "headers") if wish[key]}
+    kept = {key: restore(wish[key], server.settings) for key in ("env", "headers") if wish[key]}
     if wish["command"]:
-        kept["command"] = restore(wish["command"], found.argv)
+        kept["command"] = restore(wish["command"], server.argv)
     return {**wish, **kept}
 
 
@@ -124,13 +126,13 @@ def _binding(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, l
     kind = channel_kind(entry.get("adapterType"))
     once((agent.id, kind))
     config = entry.get("adapterConfig", {})
-    found = bindings.live(ctx, agent.id, kind)
+    binding = bindings.live(ctx, agent.id, kind)
     name = f"{agent.name} {kind}"
-    if found is None or found.held:
-        _, token = bindings.bind(ctx, agent, kind, config, found)
+    if binding is None or binding.held:
+        _, token = bindings.bind(ctx, agent, kind, config, binding)
         plan.tokens.append({"agent": agent.name, "adapter_type": kind, "token": token})
         return name, None
-    was = json.loads(found.adapter_config)
+    was = json.loads(binding.adapter_config)
     if isinstance(config, Mapping):
         # A secret that comes back as it was shown keeps its value.
         seen_as = bindings.shown(was)
@@ -140,10 +142,10 @@ def _binding(ctx: Context, plan: Plan, entry: Entry, once: Once) -> tuple[str, l
     now = json.loads(bindings.settings(ctx, kind, config))
     if was == now:
         return name, []
-    bindings.configure(ctx, agent, found, config)
+    bindings.configure(ctx, agent, binding, config)
     changes = [
-        {**one, "path": f"adapterConfig.{one['path']}"}
-        for one in differences(bindings.shown(was), bindings.shown(now))
+        {**change, "path": f"adapterConfig.{change['path']}"}
+        for change in differences(bindings.shown(was), bindings.shown(now))
     ]
     return name, changes or _hidden("adapterConfig")
 
@@ -153,53 +155,53 @@ def _folder(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[
     of a copy is deleted with it."""
     agent = _working(ctx, entry["agent"])
     once(agent.id)
-    given = {**fitting(folders.bind, entry), "agent": agent.id}
-    found = ctx.tx.one(folder_statements.WORK_FOLDER, agent=agent.id)
-    if found is None:
-        made = folders.bind.body(ctx, company=ctx.company, **given)
-        return f"{agent.name} {made['title']}", None
-    shown = folders.view(ctx, found)
-    if any(given.get(key, shown[key]) != shown[key] for key in ("repo", "path")):
+    arguments = {**fitting(folders.bind, entry), "agent": agent.id}
+    folder = ctx.tx.one(folder_statements.WORK_FOLDER, agent=agent.id)
+    if folder is None:
+        new_folder = folders.bind.body(ctx, company=ctx.company, **arguments)
+        return f"{agent.name} {new_folder['title']}", None
+    shown = folders.view(ctx, folder)
+    if any(arguments.get(key, shown[key]) != shown[key] for key in ("repo", "path")):
         raise Conflict(
             f"{agent.name} works in {shown['title']}.",
-            f"Remove that first, with what is in a copy: `remit folder remove {found.id}`.",
+            f"Remove that first, with what is in a copy: `remit folder remove {folder.id}`.",
         )
-    was = {"megabytes": found.most_megabytes}
-    changes = differences(was, {**was, **{key: given[key] for key in was if key in given}})
+    was = {"megabytes": folder.most_megabytes}
+    changes = differences(was, {**was, **{key: arguments[key] for key in was if key in arguments}})
     if changes:
-        folders.resize(ctx, found, given["megabytes"])
+        folders.resize(ctx, folder, arguments["megabytes"])
     return f"{agent.name} {shown['title']}", changes
 
 
 def _mount(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[Any] | None]:
     """Carry out a mount: identified by its path and its agent, and declared as a whole."""
-    given = fitting(folders.mount, entry)
-    path = folder_path(given["path"])
-    agent = None if "agent" not in given else _working(ctx, given["agent"])
+    arguments = fitting(folders.mount, entry)
+    path = folder_path(arguments["path"])
+    agent = None if "agent" not in arguments else _working(ctx, arguments["agent"])
     known = (path, None if agent is None else agent.id)
     once(known)
     here = ctx.tx.all(folder_statements.FOLDERS, after="", limit=folders.MOST_FOLDERS)
-    tools = (one for one in here if one.kind is FolderKind.TOOLS)
-    found = next((one for one in tools if (one.path, one.agent_id) == known), None)
+    tools = (folder for folder in here if folder.kind is FolderKind.TOOLS)
+    mount = next((tool for tool in tools if (tool.path, tool.agent_id) == known), None)
     now = {
-        "programs": given.get("programs", []),
-        "variables": json.loads(set_variables(given.get("variables", ()))),
+        "programs": arguments.get("programs", []),
+        "variables": json.loads(set_variables(arguments.get("variables", ()))),
     }
-    was = {} if found is None else {key: json.loads(getattr(found, key)) for key in now}
+    was = {} if mount is None else {key: json.loads(getattr(mount, key)) for key in now}
     changes = differences(was, now)
-    if found is not None:
+    if mount is not None:
         if not changes:
             return path, []
-        folders.remove.body(ctx, company=ctx.company, folder=found.id)
-    folders.mount.body(ctx, company=ctx.company, **given)
-    return path, changes if found is not None else None
+        folders.remove.body(ctx, company=ctx.company, folder=mount.id)
+    folders.mount.body(ctx, company=ctx.company, **arguments)
+    return path, changes if mount is not None else None
 
 
 def _working(ctx: Context, text: str) -> Agent:
-    found = lookup.agent(ctx, text)
-    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(f"{found.name} does not work here.", "Bind an agent that does.")
-    return found
+    agent = lookup.agent(ctx, text)
+    if agent.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        raise Conflict(f"{agent.name} does not work here.", "Bind an agent that does.")
+    return agent
 
 
 def _hidden(path: str) -> list[dict[str, object]]:

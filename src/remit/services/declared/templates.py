@@ -18,8 +18,8 @@ class Template:
 
 
 def _agent(name: str, role: str, title: str, capabilities: str, boss: str = "") -> dict[str, str]:
-    found = {"name": name, "role": role, "title": title, "capabilities": capabilities}
-    return {**found, "reportsTo": boss} if boss else found
+    entry = {"name": name, "role": role, "title": title, "capabilities": capabilities}
+    return {**entry, "reportsTo": boss} if boss else entry
 
 
 TEMPLATES: Final = (
