@@ -33,9 +33,12 @@ async def examined(app: App, who: Caller) -> list[diagnosis.Finding]:
 
 
 def is_private(request: Request) -> bool:
-    """Return whether nobody on the way can read a response: https, or a loopback Host header."""
-    host = host_name(request.headers.get("host", ""))
-    return request.url.scheme == "https" or host in _LOOPBACK
+    """Return whether nobody on the way can read a response: https, or from this machine to itself
+    under a loopback name. Without the name it may be a proxy's request for somebody elsewhere."""
+    if request.url.scheme == "https":
+        return True
+    peer = "" if request.client is None else request.client.host
+    return peer in _LOOPBACK and host_name(request.headers.get("host", "")) in _LOOPBACK
 
 
 async def backup_file(app: App, request: Request, who: Caller, name: str) -> Response:
