@@ -959,6 +959,33 @@ def test_a_crowd_is_told_once_and_a_known_person_comes_before_it(chat: Chat) -> 
 
 
 @pytest.mark.requirement("FX-24")
+def test_an_error_of_remit_itself_is_an_attempt_and_not_a_claim_that_stays(
+    chat: Chat,
+    clock: VirtualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    chat.link("ann")
+    chat.outside.say("/stop")
+    chat.store()
+
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chat.intake, "_attempt", broken)
+        assert chat.c.wait(chat.intake.tick()) == 1
+    assert "ZeroDivisionError" in caplog.text
+    [row] = chat.c.sql(
+        "SELECT status, attempt, ended_why FROM channel_intake WHERE status <> 'done'"
+    )
+    assert row == ("queued", 1, "it failed (ZeroDivisionError)")
+    clock.advance(HOUR)
+    chat.go()
+    assert chat.halted()
+
+
+@pytest.mark.requirement("FX-24")
 def test_who_is_killed_between_any_two_steps_loses_and_doubles_nothing(chat: Chat) -> None:
     """Claimed and gone: before it was handled, before its answer was shown, and after."""
     chat.link("ann")

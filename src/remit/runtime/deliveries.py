@@ -113,6 +113,9 @@ class Deliveries(Claims[object, tuple[Sequence[Held], Waiting]]):
             await self._fail(held, error)
         except RemitError as error:
             await self._fail(held, Undelivered(error.sentence))
+        except Exception as error:  # otherwise the row would wait for the end of its lease
+            log.exception("the attempt at the %s %s failed", self._noun, held[0])
+            await self._fail(held, Undelivered(f"it failed ({type(error).__name__})"))
         else:
             if kept is not None:
                 await uninterrupted(self._say(self._verbs.delivered, held, **kept))

@@ -43,15 +43,6 @@ class IntakeLoop(Deliveries):
         self._ids = ids
 
     async def _attempt(self, claimed: shapes.ClaimedIntakeShape) -> None:
-        try:
-            await self._handle(claimed)
-        except (Undelivered, RemitError):
-            raise
-        except Exception as error:
-            log.exception("an incoming message could not be handled")
-            raise Undelivered(f"it failed ({type(error).__name__})") from error
-
-    async def _handle(self, claimed: shapes.ClaimedIntakeShape) -> None:
         """Handle a message and end its row, in one transaction."""
         account = claimed["account"]
         about: dict[str, Any] = {"intake_id": claimed["id"], "epoch": claimed["epoch"]}
