@@ -171,11 +171,11 @@ def arm(verb: str, moment: str, which: int) -> None:
 
     answers: list[Any] = []
 
-    def executed(self: Any, tx: Any, caller: Any, called: Any, *more: Any) -> Any:
-        now = tx.writable and reached(called.name)
+    def executed(self: Any, ctx: Any, caller: Any, called: Any, *more: Any) -> Any:
+        now = ctx.tx.writable and reached(called.name)
         if now and moment == "before":
             die()
-        reply = execute(self, tx, caller, called, *more)
+        reply = execute(self, ctx, caller, called, *more)
         if now and moment == "inside":
             die()
         if now:

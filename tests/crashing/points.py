@@ -83,8 +83,9 @@ class Watch:
     def _watch_gate(self) -> None:
         execute, opened = Gate._execute, Gate._open
 
-        def executed(gate: Any, tx: Any, caller: Any, called: Any, *more: Any) -> Any:
-            reply = execute(gate, tx, caller, called, *more)
+        def executed(gate: Any, ctx: Any, caller: Any, called: Any, *more: Any) -> Any:
+            reply = execute(gate, ctx, caller, called, *more)
+            tx = ctx.tx
             if tx.writable and called.name == self._verb:
                 self._replies.append(reply)
                 self.at(DONE)
