@@ -197,8 +197,8 @@ def to_check(ctx: Context, *, worker: str) -> list[Broken]:
     """Return the broken set-ups that a worker should check now, each with a configuration that uses
     it."""
     return [
-        Broken(one.id, one.adapter_type, _example(ctx, one))
-        for one in ctx.tx.all(statements.TO_CHECK, worker=worker, limit=accounts.MOST)
+        Broken(setup.id, setup.adapter_type, _example(ctx, setup))
+        for setup in ctx.tx.all(statements.TO_CHECK, worker=worker, limit=accounts.MOST)
     ]
 
 
@@ -212,8 +212,8 @@ def _example(ctx: Context, setup: Account) -> dict[str, object] | None:
         limit=accounts.MOST,
     ):
         config: dict[str, object] = json.loads(text)
-        made = setup_for(setup.company_id, setup.adapter_type, config, setup.worker, ctx.now)
-        if made.id == setup.id:
+        candidate = setup_for(setup.company_id, setup.adapter_type, config, setup.worker, ctx.now)
+        if candidate.id == setup.id:
             return config
     return None
 

@@ -45,7 +45,7 @@ def listing(ctx: Context, *, company: CompanyRef | None = None) -> list[shapes.A
     """Accounts of providers and set-ups of workers: `open`, `closed` until a time, or `failing`;
     with the cause, when it is tried next, and how many agents wait."""
     _require_look(ctx, company)
-    return [view(ctx, one) for one in ctx.tx.all(statements.ACCOUNTS, limit=MOST)]
+    return [view(ctx, account) for account in ctx.tx.all(statements.ACCOUNTS, limit=MOST)]
 
 
 @command(
@@ -62,12 +62,12 @@ def retry(
     """Try a closed account or set-up at once, after its cause is fixed."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.CONFIG_CHANGE, on="accounts")
-    found = _named(ctx, account)
-    if not found.is_held:
-        raise Conflict(f"{found.name} is open.", "There is nothing to try.")
-    after = replace(found, probe_at=ctx.now)
+    account_row = _named(ctx, account)
+    if not account_row.is_held:
+        raise Conflict(f"{account_row.name} is open.", "There is nothing to try.")
+    after = replace(account_row, probe_at=ctx.now)
     change(ctx, after)
-    ctx.record("account.retry", f"account:{found.id}", {"name": found.name})
+    ctx.record("account.retry", f"account:{account_row.id}", {"name": account_row.name})
     return view(ctx, after)
 
 
@@ -89,14 +89,14 @@ def _require_look(ctx: Context, company: str | None) -> None:
 def _named(ctx: Context, text: str) -> Account:
     """Find an account by its name or the beginning of its id; one not-found text for every miss."""
     known = ctx.tx.all(statements.ACCOUNTS, limit=MOST)
-    found = [one for one in known if one.name == text] or [
-        one for one in known if len(text) >= 4 and one.id.startswith(text)
+    matches = [account for account in known if account.name == text] or [
+        account for account in known if len(text) >= 4 and account.id.startswith(text)
     ]
-    if not found:
+    if not matches:
         raise NotFound("There is no such account.", "`remit account list` names them.")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise Conflict("Several match.", "Give more of its id.")
-    return found[0]
+    return matches[0]
 
 
 def view(ctx: Context, account: Account) -> shapes.AccountShape:
@@ -128,8 +128,8 @@ def held(ctx: Context) -> list[Account]:
 
 def sentence(account: Account) -> str:
     """A sentence about a closed account: since when, why, and when it is tried again."""
-    said = (account.cause or "").rstrip(".")
-    cause = f": {quoted(said, _QUOTED)}" if said else ""
+    reason = (account.cause or "").rstrip(".")
+    cause = f": {quoted(reason, _QUOTED)}" if reason else ""
     what = "The set-up" if account.kind is Holds.SETUP else "The account"
     until = f" until {_moment(account.until)}" if account.until else ""
     again = (

@@ -50,25 +50,25 @@ def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
     """Admit an agent or a background job if its account and set-up let it start; raises Conflict if
     not."""
     account, setup = of(ctx, user, worker)
-    known = [ctx.tx.one(statements.ACCOUNT, account=one.id) for one in (account, setup)]
+    known = [ctx.tx.one(statements.ACCOUNT, account=need.id) for need in (account, setup)]
     probe = False
     opening = []
-    for one in known:
-        if one is None:
+    for row in known:
+        if row is None:
             continue
-        if one.is_held:
-            probe = one.kind is Holds.ACCOUNT and _is_to_be_probed(ctx, one)
+        if row.is_held:
+            probe = row.kind is Holds.ACCOUNT and _is_to_be_probed(ctx, row)
             # A job probes only if no agent waits that could.
-            if not probe or (isinstance(user, Job) and _has_agent_to_probe(ctx, one)):
-                raise Conflict(accounts.sentence(one), accounts.step(one), code=HELD)
-        elif not may_start(one, ctx.now):
+            if not probe or (isinstance(user, Job) and _has_agent_to_probe(ctx, row)):
+                raise Conflict(accounts.sentence(row), accounts.step(row), code=HELD)
+        elif not may_start(row, ctx.now):
             raise Conflict(
-                f"{one.name} works again since {views.time(one.opened_at)}; agents are started one "
+                f"{row.name} works again since {views.time(row.opened_at)}; agents are started one "
                 "after the other.",
                 code=OPENING,
             )
-        elif ramping(one, ctx.now):
-            opening.append(one.id)
+        elif ramping(row, ctx.now):
+            opening.append(row.id)
     if known[0] is None and _is_shown(user):
         ctx.tx.add(account)
     return Admission(account, probe, tuple(opening))
@@ -100,8 +100,8 @@ def of(ctx: Context, user: Agent | Job, worker: str) -> tuple[Account, Account]:
 def closed_for(ctx: Context, user: Agent | Job, worker: str) -> Account | None:
     """Return the closed account or set-up that keeps an agent or a job from being started by a
     worker, if any; the set-up first."""
-    for one in reversed(of(ctx, user, worker)):
-        known = ctx.tx.one(statements.ACCOUNT, account=one.id)
+    for account in reversed(of(ctx, user, worker)):
+        known = ctx.tx.one(statements.ACCOUNT, account=account.id)
         if known is not None and known.is_held:
             return known
     return None
@@ -111,8 +111,10 @@ def holding(ctx: Context, agent: Agent, held_by: str | None) -> Account | None:
     """The closed account or set-up that keeps an agent from being started."""
     config = json.loads(agent.adapter_config)
     account = account_for(agent.company_id, agent.adapter_type, config, ctx.now)
-    for one in (held_by, account.id):
-        known = ctx.tx.one(statements.ACCOUNT, account=AccountId(one)) if one else None
+    for account_id in (held_by, account.id):
+        known = (
+            ctx.tx.one(statements.ACCOUNT, account=AccountId(account_id)) if account_id else None
+        )
         if known is not None and known.is_held:
             return known
     return None
@@ -129,23 +131,23 @@ def holding_job(ctx: Context, job: Job) -> Account | None:
 def candidates(ctx: Context, worker: str) -> list[leases.Ready]:
     """Return the waiting agents that may start after all: one as a probe for each account that is
     due for one, and those whose set-up is broken on another worker only."""
-    found: list[leases.Ready] = []
+    agents: list[leases.Ready] = []
     for account in ctx.tx.all(statements.TO_PROBE, limit=accounts.MOST):
-        found += ctx.tx.all(leases.FIRST_HELD_BY, account=account.id, limit=1)
+        agents += ctx.tx.all(leases.FIRST_HELD_BY, account=account.id, limit=1)
     for setup in ctx.tx.all(statements.BROKEN_ELSEWHERE, worker=worker, limit=accounts.MOST):
-        found += ctx.tx.all(leases.FIRST_HELD_BY, account=setup.id, limit=MOST_ELSEWHERE)
-    return found
+        agents += ctx.tx.all(leases.FIRST_HELD_BY, account=setup.id, limit=MOST_ELSEWHERE)
+    return agents
 
 
 def job_candidates(ctx: Context, worker: str) -> list[JobId]:
     """Return the waiting background jobs that may start after all, like `candidates`."""
-    found: list[Job] = []
+    waiting_jobs: list[Job] = []
     for account in ctx.tx.all(statements.TO_PROBE, limit=accounts.MOST):
         if not _has_agent_to_probe(ctx, account):
-            found += ctx.tx.all(jobs.HELD_BY, account=account.id, limit=1)
+            waiting_jobs += ctx.tx.all(jobs.HELD_BY, account=account.id, limit=1)
     for setup in ctx.tx.all(statements.BROKEN_ELSEWHERE, worker=worker, limit=accounts.MOST):
-        found += ctx.tx.all(jobs.HELD_BY, account=setup.id, limit=MOST_ELSEWHERE)
-    return [job.id for job in found]
+        waiting_jobs += ctx.tx.all(jobs.HELD_BY, account=setup.id, limit=MOST_ELSEWHERE)
+    return [job.id for job in waiting_jobs]
 
 
 def _has_agent_to_probe(ctx: Context, account: Account) -> bool:
@@ -153,8 +155,7 @@ def _has_agent_to_probe(ctx: Context, account: Account) -> bool:
 
 
 def _is_to_be_probed(ctx: Context, account: Account) -> bool:
-    found = ctx.tx.one(statements.IS_TO_BE_PROBED, account=account.id)
-    return found is not None
+    return ctx.tx.one(statements.IS_TO_BE_PROBED, account=account.id) is not None
 
 
 def _is_shown(user: Agent | Job) -> bool:
@@ -166,7 +167,7 @@ def _is_shown(user: Agent | Job) -> bool:
 @logged("accounts.wait", FOR_REMIT)
 def wait(ctx: Context, *, agent: str, worker: str) -> None:
     """Mark an agent as waiting for its closed account or set-up; for its worker."""
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()  # opening the account takes this lock, too
-    if (closed_now := closed_for(ctx, found, worker)) is not None:
-        ctx.tx.run(leases.WAIT_FOR, agent=found.id, account=closed_now.id)
+    if (closed_now := closed_for(ctx, agent_row, worker)) is not None:
+        ctx.tx.run(leases.WAIT_FOR, agent=agent_row.id, account=closed_now.id)

@@ -31,13 +31,13 @@ class Broken(NamedTuple):
 @query("mending.to_check", FOR_REMIT)
 def to_check(ctx: Context) -> list[Broken]:
     """Return the agents in `error` whose adapter is due for a check."""
-    found = [
-        ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=agent)
-        for agent in ctx.tx.all(leases.IN_ERROR, limit=MOST_AT_ONCE)
+    agents = [
+        ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=agent_id)
+        for agent_id in ctx.tx.all(leases.IN_ERROR, limit=MOST_AT_ONCE)
     ]
     return [
         Broken(agent.id, agent.adapter_type, json.loads(agent.adapter_config))
-        for agent in found
+        for agent in agents
         if agent is not None
     ]
 
@@ -45,24 +45,24 @@ def to_check(ctx: Context) -> list[Broken]:
 @command("mending.checked", FOR_REMIT)
 def checked(ctx: Context, *, agent: str, usable: bool, cause: str = "") -> shapes.EndedShape:
     """Report of a worker's check of the adapter of an agent in `error`."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
-    if found.status is not AgentStatus.ERROR:
-        raise Conflict(f"{found.name} is not in error any more.")
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{agent_row.id}", home=agent_row.id)
+    if agent_row.status is not AgentStatus.ERROR:
+        raise Conflict(f"{agent_row.name} is not in error any more.")
     if usable:
-        tree.set_status(ctx, found, AgentStatus.IDLE)
+        tree.set_status(ctx, agent_row, AgentStatus.IDLE)
         # The failures stay counted: after one more the agent is in `error` again.
-        ctx.tx.run(leases.LOOK_AT, agent=found.id, due=ctx.now)
-        waking.wake(ctx, found.id, "its adapter can be used")
+        ctx.tx.run(leases.LOOK_AT, agent=agent_row.id, due=ctx.now)
+        waking.wake(ctx, agent_row.id, "its adapter can be used")
     else:
-        run_endings.give_up(ctx, found)
+        run_endings.give_up(ctx, agent_row)
     ctx.record(
         "agent.check",
-        f"agent:{found.id}",
-        {"usable": usable, "cause": cause[:500], "name": found.name},
+        f"agent:{agent_row.id}",
+        {"usable": usable, "cause": cause[:500], "name": agent_row.name},
     )
     status = AgentStatus.IDLE if usable else AgentStatus.ERROR
-    return {"id": found.id, "status": status.value}
+    return {"id": agent_row.id, "status": status.value}
 
 
 def step(agent: Agent) -> str:

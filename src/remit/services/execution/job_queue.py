@@ -45,9 +45,9 @@ def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> 
     """Return the jobs that can start, fair to senders: those first whose sender has the fewest
     running; before them the waiting jobs that may start after all, such as probes of closed
     accounts (`admission.job_candidates`)."""
-    found: list[str] = [*admission.job_candidates(ctx, worker)]
-    found += [one.id for one in ctx.tx.all(statements.READY, limit=limit)]
-    return found[:limit]
+    ids: list[str] = [*admission.job_candidates(ctx, worker)]
+    ids += [job.id for job in ctx.tx.all(statements.READY, limit=limit)]
+    return ids[:limit]
 
 
 @query("job_work.next_due", FOR_REMIT)
@@ -61,28 +61,33 @@ def claim(
     ctx: Context, *, job: str, worker: str, lease: Micros = LEASE_TIME
 ) -> shapes.ClaimedJobShape:
     """Lease a job to one worker; others are refused."""
-    found = _entered(ctx, job)
-    agent = _sender(ctx, found)
+    job_row = _entered(ctx, job)
+    agent = _sender(ctx, job_row)
     halts.refuse_stopped(ctx, agent)
     may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
-    admitted = admission.admit(ctx, found, worker)
+    admitted = admission.admit(ctx, job_row, worker)
     probed = admitted.account.id if admitted.probe else None
     if not may_start or not _QUEUE.claim(ctx, job, worker, lease, probed=probed):
         raise Conflict("The job cannot be started, or somebody is at it.")
     admission.count(ctx, admitted)
-    epoch = found.epoch + 1
-    details = {"agent_id": found.agent_id, "worker": worker, "attempt": found.attempts + 1}
+    epoch = job_row.epoch + 1
+    details = {"agent_id": job_row.agent_id, "worker": worker, "attempt": job_row.attempts + 1}
     ctx.record("job.start", f"job:{job}", details)
-    return {"id": job, "epoch": epoch, "agent_id": found.agent_id, "company_id": found.company_id}
+    return {
+        "id": job,
+        "epoch": epoch,
+        "agent_id": job_row.agent_id,
+        "company_id": job_row.company_id,
+    }
 
 
 @logged("job_work.wait", FOR_REMIT)
 def wait(ctx: Context, *, job: str, worker: str) -> None:
     """Mark a job as waiting for its closed account or set-up; for the worker that met it."""
-    found = lookup.find(ctx, jobs.JOB, job)
+    job_row = lookup.find(ctx, jobs.JOB, job)
     ctx.lock_company()  # opening the account takes this lock, too
-    if (closed := admission.closed_for(ctx, found, worker)) is not None:
-        ctx.tx.run(statements.WAIT_FOR, job=found.id, account=closed.id)
+    if (closed := admission.closed_for(ctx, job_row, worker)) is not None:
+        ctx.tx.run(statements.WAIT_FOR, job=job_row.id, account=closed.id)
 
 
 @logged("job_work.renew", FOR_REMIT)
@@ -94,15 +99,15 @@ def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> 
 @query("job_work.lost", FOR_REMIT)
 def lost(ctx: Context, *, held: Sequence[Held]) -> list[Held]:
     """Return those of the leases that have ended or were lost, without renewing any."""
-    found = [(one, ctx.tx.one(statements.JOB_ANYWHERE, job=one[0])) for one in held]
-    return [one for one, job in found if job is None or not _is_held(job, one[1])]
+    pairs = [(lease, ctx.tx.one(statements.JOB_ANYWHERE, job=lease[0])) for lease in held]
+    return [lease for lease, job in pairs if job is None or not _is_held(job, lease[1])]
 
 
 @query("job_work.held", FOR_REMIT)
 def held(ctx: Context) -> dict[Held, Micros]:
     """Return the leases of all workers, and when each expires."""
-    found = ctx.tx.all(statements.QUEUE.claimed)
-    return {(job.id, job.epoch): job.lease_until or 0 for job in found}
+    rows = ctx.tx.all(statements.QUEUE.claimed)
+    return {(job.id, job.epoch): job.lease_until or 0 for job in rows}
 
 
 @query("job_work.running", FOR_REMIT)
@@ -120,26 +125,28 @@ def take_over(
     `until` is the end of the lease when the worker was last heard of; without it, the lease must
     have expired. With `alone` there is no other worker, so the holder is gone.
     """
-    found = _held(ctx, job, epoch)
-    if not alone and until is None and (found.lease_until or 0) > ctx.now:
+    job_row = _held(ctx, job, epoch)
+    if not alone and until is None and (job_row.lease_until or 0) > ctx.now:
         raise Conflict("Its worker still holds the lease.")
-    _QUEUE.seize(ctx, (job, epoch), found.lease_until if until is None else until)
-    if found.attempts >= (1 if _message(ctx, found).at_most_once else MOST_ATTEMPTS):
-        error = f"its worker {found.worker} stopped responding"
-        jobs.finish(ctx, found, ok=False, text="", error=error, usage={})
+    _QUEUE.seize(ctx, (job, epoch), job_row.lease_until if until is None else until)
+    if job_row.attempts >= (1 if _message(ctx, job_row).at_most_once else MOST_ATTEMPTS):
+        error = f"its worker {job_row.worker} stopped responding"
+        jobs.finish(ctx, job_row, ok=False, text="", error=error, usage={})
         return {"id": job, "status": JobStatus.FAILED.value}
-    _QUEUE.fenced(ctx, statements.QUEUE.retry, (job, epoch), due=found.due_at, why=None)
-    ctx.record("job.lost", f"job:{job}", {"agent_id": found.agent_id, "worker": found.worker})
+    _QUEUE.fenced(ctx, statements.QUEUE.retry, (job, epoch), due=job_row.due_at, why=None)
+    ctx.record("job.lost", f"job:{job}", {"agent_id": job_row.agent_id, "worker": job_row.worker})
     return {"id": job, "status": JobStatus.QUEUED.value}
 
 
 @command("job_work.put_back")
 def put_back(ctx: Context, *, job: str, epoch: int, usage: Mapping[str, int]) -> shapes.EndedShape:
     """Requeue a job because its worker stops; the attempt does not count."""
-    found = _entered(ctx, job)
+    job_row = _entered(ctx, job)
     _QUEUE.fenced(ctx, statements.QUEUE.put_back, (job, epoch))
-    jobs.charge(ctx, found, usage)
-    ctx.record("job.put_back", f"job:{job}", {"agent_id": found.agent_id, "worker": found.worker})
+    jobs.charge(ctx, job_row, usage)
+    ctx.record(
+        "job.put_back", f"job:{job}", {"agent_id": job_row.agent_id, "worker": job_row.worker}
+    )
     return {"id": job, "status": JobStatus.QUEUED.value}
 
 
@@ -162,15 +169,19 @@ def end(
     A job that failed through a fault of the provider or set-up is requeued instead, and waits until
     that works again, unless it may be tried only once or was tried too often.
     """
-    found = _held(ctx, job, epoch)
+    job_row = _held(ctx, job, epoch)
     whose = None if ok else fault_of(fault, reason)
     closed = account_faults.job_ended(
-        ctx, found, whose, ok=ok, reason=reason, error=jobs.plain(error, LONGEST), until=until
+        ctx, job_row, whose, ok=ok, reason=reason, error=jobs.plain(error, LONGEST), until=until
     )
-    if whose is not None and CONSEQUENCES[whose].holds is not None and _goes_on(ctx, found, closed):
-        jobs.charge(ctx, found, usage)
+    if (
+        whose is not None
+        and CONSEQUENCES[whose].holds is not None
+        and _goes_on(ctx, job_row, closed)
+    ):
+        jobs.charge(ctx, job_row, usage)
         return {"id": job, "status": JobStatus.QUEUED.value}
-    jobs.finish(ctx, found, ok=ok, text=text, error=error, usage=usage)
+    jobs.finish(ctx, job_row, ok=ok, text=text, error=error, usage=usage)
     return {"id": job, "status": (JobStatus.COMPLETED if ok else JobStatus.FAILED).value}
 
 
@@ -225,25 +236,25 @@ class Material:
 @logged("job_work.material")
 def material(ctx: Context, *, job: str, epoch: int) -> Material:
     """Input of a job for its worker; files are read with the rights of the sender."""
-    found = _held(ctx, job, epoch)
-    agent = _sender(ctx, found)
+    job_row = _held(ctx, job, epoch)
+    agent = _sender(ctx, job_row)
     if (over := ledger.used_up(ctx, agent.id)) is not None:
         deny(budgets.OVER, budgets.sentence(ctx, over)).enforce()
     if (reached := limits.money_reached(ctx)) is not None:
         refusal = deny(limits.REACHED, limits.sentence(ctx, reached))
         refusal.enforce(limits.next_step(ctx, reached))
-    message = _message(ctx, found)
+    message = _message(ctx, job_row)
     # A message names a version that exists.
     body = ctx.tx.existing(
         file_statements.VERSION, file=message.body_file_id, number=message.body_version
     )
     return Material(
         agent=views.agent(agent),
-        adapter_type=found.adapter_type,
-        adapter_config=json.loads(found.adapter_config),
+        adapter_type=job_row.adapter_type,
+        adapter_config=json.loads(job_row.adapter_config),
         full_access=has_full_access(ctx, agent),
         left=limits.capped(
-            ctx, {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
+            ctx, {kind.value: means.left for kind, means in ledger.means(ctx, agent.id).items()}
         ),
         limits=limits.of_company(ctx).view(),
         subject=message.subject,
@@ -256,7 +267,7 @@ def material(ctx: Context, *, job: str, epoch: int) -> Material:
 def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachment]:
     """Read the attachments with the sender's present rights; approval for one was given when it was
     sent."""
-    found = []
+    attachments = []
     for file in json.loads(message.attachments):
         try:
             with ctx.acting_as(_as_sender(agent), ticket=message.id):
@@ -265,8 +276,8 @@ def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachmen
             raise Conflict(
                 f"The attachment {file} may not be read any more.", "Send it again."
             ) from None
-        found.append(Attachment(*(view[name] for name in Attachment._fields)))
-    return found
+        attachments.append(Attachment(*(view[name] for name in Attachment._fields)))
+    return attachments
 
 
 def _as_sender(agent: Agent) -> Principal:
@@ -279,12 +290,12 @@ def _is_held(job: Job, epoch: int) -> bool:
     return job.status is JobStatus.RUNNING and job.epoch == epoch
 
 
-def _held(ctx: Context, job: str, epoch: int) -> Job:
+def _held(ctx: Context, job_id: str, epoch: int) -> Job:
     """Return a job to the worker that has its lease; else raise."""
-    found = _entered(ctx, job)
-    if not _is_held(found, epoch):
+    job = _entered(ctx, job_id)
+    if not _is_held(job, epoch):
         raise _QUEUE.lost()
-    return found
+    return job
 
 
 def _message(ctx: Context, job: Job) -> Message:
@@ -292,13 +303,13 @@ def _message(ctx: Context, job: Job) -> Message:
     return ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
 
 
-def _entered(ctx: Context, job: str) -> Job:
+def _entered(ctx: Context, job_id: str) -> Job:
     """Return a job by its id, in its company; for Remit itself."""
     system_only(ctx)
-    assert is_id(job)
-    found = lookup.find(ctx, jobs.JOB, job)
-    ctx.require(Action.RUN_CHANGE, on=f"job:{JobId(job)}", home=found.agent_id)
-    return found
+    assert is_id(job_id)
+    job = lookup.find(ctx, jobs.JOB, job_id)
+    ctx.require(Action.RUN_CHANGE, on=f"job:{JobId(job_id)}", home=job.agent_id)
+    return job
 
 
 def _sender(ctx: Context, job: Job) -> Agent:

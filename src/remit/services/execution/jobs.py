@@ -57,8 +57,8 @@ def listing(
     whose = lookup.agent_ever(ctx, agent).id if agent else ctx.actor.agent_id
     require_look(ctx, whose, "jobs")
     return [
-        _view(ctx, one)
-        for one in ctx.tx.all(
+        _view(ctx, job)
+        for job in ctx.tx.all(
             statements.JOBS, agent=whose, ended_too=not unfinished, before=before, limit=limit
         )
     ]
@@ -67,9 +67,9 @@ def listing(
 @query("jobs.show", AsRoute("GET /jobs/{id}", "show_job"))
 def show(ctx: Context, *, job: JobRef) -> shapes.JobWithWaitShape:
     """A job of the background, and what it waits for."""
-    found = lookup.find(ctx, JOB, job)
-    require_look(ctx, found.agent_id, f"job:{found.id}")
-    return _view(ctx, found)
+    job_row = lookup.find(ctx, JOB, job)
+    require_look(ctx, job_row.agent_id, f"job:{job_row.id}")
+    return _view(ctx, job_row)
 
 
 def _view(ctx: Context, job: Job) -> shapes.JobWithWaitShape:
@@ -190,15 +190,15 @@ def charge(ctx: Context, job: Job, usage: Mapping[str, int]) -> dict[str, int]:
 def answer(ctx: Context, job: Job, text: str) -> MessageId | None:
     """Send the result of a job to its sender, as a reply from the background."""
     # Every job has a message.
-    asked = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
     try:
         with ctx.acting_as(SYSTEM):
             sent = mail.post(
                 ctx,
                 to=f"agent:{job.agent_id}",
-                subject=asked.subject or _SUBJECT,
+                subject=letter.subject or _SUBJECT,
                 text=text,
-                reply_to=asked,
+                reply_to=letter,
                 from_background=True,
             )
     except (Conflict, NotFound) as error:

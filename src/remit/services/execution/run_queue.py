@@ -47,8 +47,8 @@ def ready(
 ) -> list[Ready]:
     """Return the agents that can start now, at most `each` of one company; before them the waiting
     agents that may start after all, such as probes of closed accounts (`admission.candidates`)."""
-    found = ctx.tx.all(leases.READY, each=each, limit=limit)
-    return [*admission.candidates(ctx, worker), *found]
+    agents = ctx.tx.all(leases.READY, each=each, limit=limit)
+    return [*admission.candidates(ctx, worker), *agents]
 
 
 class Following(NamedTuple):
@@ -78,33 +78,33 @@ def claim(
 ) -> shapes.ClaimedRunShape:
     """Lease an agent that has something to do to one worker, and begin its run; other workers are
     refused."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
-    halts.refuse_stopped(ctx, found)
-    if ctx.tx.one(leases.HAS_WORK, agent=found.id) is None:
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{agent_row.id}", home=agent_row.id)
+    halts.refuse_stopped(ctx, agent_row)
+    if ctx.tx.one(leases.HAS_WORK, agent=agent_row.id) is None:
         raise Conflict(
-            f"{found.name} has nothing to do any more.", "Let it sleep.", code=NOTHING_TO_DO
+            f"{agent_row.name} has nothing to do any more.", "Let it sleep.", code=NOTHING_TO_DO
         )
-    over = ledger.used_up(ctx, found.id)
+    over = ledger.used_up(ctx, agent_row.id)
     if over is not None:
         raise Conflict(
             budgets.sentence(ctx, over),
             "It goes on with the next month, or when the budget is raised.",
             code=NOTHING_LEFT,
         )
-    reached = limits.keeping(ctx, found)
+    reached = limits.keeping(ctx, agent_row)
     if reached is not None:
         raise Conflict(
             limits.sentence(ctx, reached), limits.next_step(ctx, reached), code=limits.REACHED
         )
-    admitted = admission.admit(ctx, found, worker)
-    if _cannot_start(found) or not _LEASES.claim(ctx, found.id, worker, lease):
-        raise Conflict(f"{found.name} has nothing to do, or is being seen to.")
-    budgets.release(ctx, found.id)
-    held = ctx.tx.existing(leases.LEASE, agent=found.id)
+    admitted = admission.admit(ctx, agent_row, worker)
+    if _cannot_start(agent_row) or not _LEASES.claim(ctx, agent_row.id, worker, lease):
+        raise Conflict(f"{agent_row.name} has nothing to do, or is being seen to.")
+    budgets.release(ctx, agent_row.id)
+    held = ctx.tx.existing(leases.LEASE, agent=agent_row.id)
     begun = begin(
         ctx,
-        found,
+        agent_row,
         run,
         workspace,
         epoch=held.epoch,
@@ -116,8 +116,8 @@ def claim(
     return {
         **begun,
         "probe": admitted.probe,
-        "agent_id": found.id,
-        "company_id": found.company_id,
+        "agent_id": agent_row.id,
+        "company_id": agent_row.company_id,
         "epoch": held.epoch,
         "seen": held.wake_seq,
         "why": held.why,
@@ -131,10 +131,10 @@ def _cannot_start(agent: Agent) -> bool:
 @logged("claiming.settle", FOR_REMIT)
 def settle(ctx: Context, *, agent: str) -> None:
     """Mark a woken agent as having nothing to do."""
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()  # giving it something to do takes this lock, too
-    if ctx.tx.one(leases.HAS_WORK, agent=found.id) is None:
-        ctx.tx.run(leases.SETTLE, agent=found.id)
+    if ctx.tx.one(leases.HAS_WORK, agent=agent_row.id) is None:
+        ctx.tx.run(leases.SETTLE, agent=agent_row.id)
 
 
 @logged("claiming.renew", FOR_REMIT)
@@ -146,7 +146,7 @@ def renew(ctx: Context, *, held: Sequence[Held], lease: Micros = LEASE_TIME) -> 
 @query("claiming.held", FOR_REMIT)
 def held(ctx: Context) -> dict[str, Micros]:
     """Return the runs of all workers, and when the lease of each expires."""
-    return {one.run_id: one.lease_until for one in ctx.tx.all(leases.HELD_BY_WORKERS)}
+    return {lease.run_id: lease.lease_until for lease in ctx.tx.all(leases.HELD_BY_WORKERS)}
 
 
 @command("claiming.take_over", FOR_REMIT)
@@ -155,15 +155,15 @@ def take_over(ctx: Context, *, run: str, until: Micros) -> shapes.EndedShape:
 
     `until` is the end of the lease when the worker was last heard of.
     """
-    found = entered(ctx, run)
-    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
-    _LEASES.seize(ctx, (found.agent_id, found.epoch), until)
+    run_row = entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=run_row.agent_id)
+    _LEASES.seize(ctx, (run_row.agent_id, run_row.epoch), until)
     known: shapes.RunEndShape = {
         "exit_reason": "lost",
-        "error": f"its worker {found.worker} stopped responding",
+        "error": f"its worker {run_row.worker} stopped responding",
     }
-    finish(ctx, found, RunStatus.LOST, known)
-    release(ctx, found, RunStatus.LOST, None, known)
+    finish(ctx, run_row, RunStatus.LOST, known)
+    release(ctx, run_row, RunStatus.LOST, None, known)
     return {"id": run, "status": RunStatus.LOST.value}
 
 
@@ -211,8 +211,8 @@ def redate(ctx: Context, *, agent: str) -> None:
 @query("claiming.over", FOR_REMIT)
 def over(ctx: Context, *, runs: Sequence[str]) -> list[str]:
     """Return those of the runs that have ended; for their worker."""
-    found = [ctx.tx.one(statements.RUN, run=run) for run in runs]
-    return [run.id for run in found if run is not None and run.status is not RunStatus.RUNNING]
+    rows = [ctx.tx.one(statements.RUN, run=run) for run in runs]
+    return [run.id for run in rows if run is not None and run.status is not RunStatus.RUNNING]
 
 
 @query("claiming.bound", FOR_REMIT)
@@ -241,8 +241,8 @@ def append_log(
 ) -> None:
     """Store output of a run, and what it was denied so far; for its worker, unless the run was lost
     to another."""
-    found = ctx.tx.one(statements.RUN, run=RunId(run))
-    if found is None or (found.status is RunStatus.LOST and found.exit_reason != STOPPED):
+    run_row = ctx.tx.one(statements.RUN, run=RunId(run))
+    if run_row is None or (run_row.status is RunStatus.LOST and run_row.exit_reason != STOPPED):
         raise Conflict("The run was given up.", "Stop it.", code="lost")
     for piece in pieces:
         ctx.tx.run(statements.INSERT_LOG, run_id=run, **piece)
@@ -271,17 +271,17 @@ def keep_session(
     context_tokens: int,
 ) -> None:
     """Store the session that the next run resumes, or that there is none."""
-    found = entered(ctx, run)
-    if found.status is not RunStatus.RUNNING:
+    run_row = entered(ctx, run)
+    if run_row.status is not RunStatus.RUNNING:
         return  # another run may use it by now
-    before = ctx.tx.one(statements.SESSION, agent=found.agent_id)
+    before = ctx.tx.one(statements.SESSION, agent=run_row.agent_id)
     afresh = before is not None and before.session_id == statements.FRESH
     # A fresh session was asked for while this run was at work.
-    afresh = afresh and before is not None and before.begun_at >= found.started_at
-    if session_id is None or afresh or tool_changes.is_outdated(ctx, found):
-        ctx.tx.run(statements.FORGET_SESSION, agent=found.agent_id)
+    afresh = afresh and before is not None and before.begun_at >= run_row.started_at
+    if session_id is None or afresh or tool_changes.is_outdated(ctx, run_row):
+        ctx.tx.run(statements.FORGET_SESSION, agent=run_row.agent_id)
         return
-    whose = (found.agent_id, found.company_id, adapter_type)
+    whose = (run_row.agent_id, run_row.company_id, adapter_type)
     session = statements.Session(*whose, session_id, begun_at, ctx.now, context_tokens)
     ctx.tx.run(statements.KEEP_SESSION, **row(session))
 

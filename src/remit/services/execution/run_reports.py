@@ -42,10 +42,10 @@ def submit(
         raise NotFound("There is no such run.")
     lookup.company_of_caller(ctx, None)
     ctx.allow_by_rule(views.OWN)
-    found = ctx.tx.one(statements.RUN, run=ctx.actor.run_id)
-    if found is None or found.status is not RunStatus.RUNNING:
+    run_row = ctx.tx.one(statements.RUN, run=ctx.actor.run_id)
+    if run_row is None or run_row.status is not RunStatus.RUNNING:
         raise Conflict("The run has ended already.")
-    if found.exit_reason is not None:
+    if run_row.exit_reason is not None:
         raise Conflict("The run was reported already.", "There is nothing more to do.")
     numbers = {
         "tokens_in": tokens_in,
@@ -55,7 +55,7 @@ def submit(
     }
     if not all(0 <= number <= MOST for number in numbers.values()):
         raise BadInput("The usage of a run is not below zero.")
-    ledger.took(ctx, found, numbers)
+    ledger.took(ctx, run_row, numbers)
     told: shapes.RunEndShape = {
         "session_id": session[:LONGEST_SESSION] if session else None,
         "final_response": text[:LONGEST_TEXT] or None,
@@ -66,10 +66,12 @@ def submit(
         "fault_until": None if ok or until is None else from_iso(until),
     }
     ctx.tx.run(
-        statements.REPORT_RUN, run=found.id, **{f"new_{name}": one for name, one in told.items()}
+        statements.REPORT_RUN,
+        run=run_row.id,
+        **{f"new_{name}": value for name, value in told.items()},
     )
-    ctx.record("run.report", f"run:{found.id}", {"ok": ok, "error": told["error"]})
-    return {"id": found.id, "ok": ok}
+    ctx.record("run.report", f"run:{run_row.id}", {"ok": ok, "error": told["error"]})
+    return {"id": run_row.id, "ok": ok}
 
 
 def _fault(named: str | None) -> str | None:
@@ -90,21 +92,21 @@ def read(ctx: Context, *, run: str) -> shapes.RunReportShape | None:
     A run that somebody ended has a reason, too, which is no report: the waiting worker is
     cancelled, and tells the agent elsewhere.
     """
-    found = ctx.tx.one(statements.RUN, run=run)
-    if found is None:
+    run_row = ctx.tx.one(statements.RUN, run=run)
+    if run_row is None:
         raise NotFound("There is no such run.")
-    if found.exit_reason is None or found.status is not RunStatus.RUNNING:
+    if run_row.exit_reason is None or run_row.status is not RunStatus.RUNNING:
         return None
     return {
-        "ok": found.exit_reason == "completed",
-        "text": found.final_response or "",
-        "reason": found.exit_reason,
-        "error": found.error,
-        "fault": found.fault,
-        "fault_until": found.fault_until,
-        "session": found.session_id,
-        "tokens_in": found.tokens_in,
-        "tokens_out": found.tokens_out,
-        "tokens_cached": found.tokens_cached,
-        "cost_micros": found.cost_micros,
+        "ok": run_row.exit_reason == "completed",
+        "text": run_row.final_response or "",
+        "reason": run_row.exit_reason,
+        "error": run_row.error,
+        "fault": run_row.fault,
+        "fault_until": run_row.fault_until,
+        "session": run_row.session_id,
+        "tokens_in": run_row.tokens_in,
+        "tokens_out": run_row.tokens_out,
+        "tokens_cached": run_row.tokens_cached,
+        "cost_micros": run_row.cost_micros,
     }

@@ -76,21 +76,21 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
     What the agent gets of its mail, rights and files is decided and recorded as in its own calls,
     by the token of the run.
     """
-    found = entered(ctx, run)
+    run_row = entered(ctx, run)
     ctx.lock_company()  # so that no token is revoked meanwhile
-    agent = lookup.agent_row(ctx, found.agent_id)
-    company = ctx.tx.one(people.COMPANY, company=found.company_id)
+    agent = lookup.agent_row(ctx, run_row.agent_id)
+    company = ctx.tx.one(people.COMPANY, company=run_row.company_id)
     assert agent is not None
     assert company is not None
     settings = registry.usable(agent.adapter_type, json.loads(agent.adapter_config))
     session = _resumed(ctx, agent, getattr(settings, "session_policy", None))
     left = limits.capped(
-        ctx, {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
+        ctx, {kind.value: means.left for kind, means in ledger.means(ctx, agent.id).items()}
     )
-    told = situation.of_run(ctx, found, agent)
+    told = situation.of_run(ctx, run_row, agent)
     injected = mcp_servers.injected.body(ctx, company=agent.company_id, agent=agent.id)
     me = identify(ctx.tx, Caller(token), ctx.now)
-    if me.run_id != found.id:
+    if me.run_id != run_row.id:
         raise Conflict("The token is of another run.")
     with ctx.acting_as(me):
         turn = inbox.turn.body(ctx)
@@ -138,24 +138,24 @@ def _memory(ctx: Context, agent: Agent) -> list[Memory]:
         wanted += [
             (f"your notes of {day}", True, file) for day, file in notes.recent.body(ctx, days=days)
         ]
-    found = []
+    memories = []
     for title, is_note, file in wanted:
         try:
             version = files.read.body(ctx, file=file)
         except RemitError:
             ctx.record_refusal()
         else:
-            found.append(Memory(title, is_note, version))
-    return found
+            memories.append(Memory(title, is_note, version))
+    return memories
 
 
 def _resumed(ctx: Context, agent: Agent, policy: Any) -> statements.Session | None:
     """The session that the run resumes; None if it begins a new one."""
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
-    found = ctx.tx.one(statements.SESSION, agent=agent.id)
+    session = ctx.tx.one(statements.SESSION, agent=agent.id)
     if lease is not None and lease.failures >= MOST_FAILURES_OF_SESSION:
         return None
-    return found if resumable(found, policy, agent.adapter_type, ctx.now) else None
+    return session if resumable(session, policy, agent.adapter_type, ctx.now) else None
 
 
 def resumable(

@@ -42,13 +42,13 @@ def watched(ctx: Context) -> Watched:
 @command("runaway.end", FOR_REMIT)
 def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
     """End a run that repeats the same call; for Remit itself."""
-    found = entered(ctx, run)
-    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=found.agent_id)
+    run_row = entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=run_row.agent_id)
     fault = RUNAWAY[REPETITION].value
     known: shapes.RunEndShape = {"exit_reason": REPETITION, "error": error, "fault": fault}
-    progress = changed(ctx, found)
-    finish(ctx, found, RunStatus.FAILED, known)
-    release(ctx, found, RunStatus.FAILED, None, known, progress)
+    progress = changed(ctx, run_row)
+    finish(ctx, run_row, RunStatus.FAILED, known)
+    release(ctx, run_row, RunStatus.FAILED, None, known, progress)
     return {"id": run, "status": RunStatus.FAILED.value}
 
 
@@ -56,13 +56,13 @@ def silent(ctx: Context) -> list[tuple[Run, Micros]]:
     """Return runs of the company without a sign of life, and since when; not those whose agent
     waits for somebody."""
     before = ctx.now - SILENT
-    found = []
+    quiet_runs = []
     for run in ctx.tx.all(statements.QUIET_RUNS, before=before, limit=MOST):
         printed = ctx.tx.one(statements.LAST_PRINTED, run=run.id) or run.started_at
         last = max(printed, ctx.tx.one(statements.LAST_DEED, run=run.id) or 0)
         if last <= before and not waits.of_agent(ctx, run.agent_id):
-            found.append((run, last))
-    return found
+            quiet_runs.append((run, last))
+    return quiet_runs
 
 
 def silent_item(ctx: Context, run: Run, last: Micros) -> shapes.AwaitingShape:

@@ -24,7 +24,7 @@ MOST_DUE = 50
 def begin(
     ctx: Context,
     agent: Agent,
-    run: str,
+    run_id: str,
     workspace: str | None,
     *,
     epoch: int,
@@ -33,10 +33,10 @@ def begin(
     account: str | None = None,
 ) -> shapes.StartedRunShape:
     """Begin a run, with what is due to the agent now, and issue its token."""
-    assert is_id(run)
+    assert is_id(run_id)
     is_due = ctx.tx.all(due.DUE_OF, agent=agent.id, limit=MOST_DUE)
-    made = Run(
-        id=RunId(run),
+    run = Run(
+        id=RunId(run_id),
         company_id=agent.company_id,
         agent_id=agent.id,
         status=RunStatus.RUNNING,
@@ -48,22 +48,33 @@ def begin(
         why=why,
         accountable_user_id=_accountable(ctx, agent),
         occasion=_occasion(is_due) if worker is not None else None,
-        outcome_ids=json.dumps([one.id for one in is_due if one.kind is OutcomeKind.WORK]),
+        outcome_ids=json.dumps(
+            [outcome.id for outcome in is_due if outcome.kind is OutcomeKind.WORK]
+        ),
         shown=ctx.place_in_record,
         account_id=account,
     )
-    ctx.tx.add(made)
+    ctx.tx.add(run)
     tree.set_status(ctx, agent, AgentStatus.RUNNING)
-    ctx.record("run.start", f"run:{run}", {"agent_id": agent.id, "why": why, "worker": worker})
-    return {**users.issue(ctx, TokenKind.RUN, "", None, agent=agent.id, run=run), "run_id": run}
+    ctx.record("run.start", f"run:{run_id}", {"agent_id": agent.id, "why": why, "worker": worker})
+    return {
+        **users.issue(ctx, TokenKind.RUN, "", None, agent=agent.id, run=run_id),
+        "run_id": run_id,
+    }
 
 
 def _occasion(is_due: Sequence[Outcome]) -> str:
     """The occasion of a run: news, or only a deferral, nudge or review by the clock."""
     by_clock = {
-        one.look_for for one in is_due if one.kind is OutcomeKind.WORK and one.news <= one.seen
+        outcome.look_for
+        for outcome in is_due
+        if outcome.kind is OutcomeKind.WORK and outcome.news <= outcome.seen
     }
-    others = [one for one in is_due if one.kind is OutcomeKind.INBOX or one.news > one.seen]
+    others = [
+        outcome
+        for outcome in is_due
+        if outcome.kind is OutcomeKind.INBOX or outcome.news > outcome.seen
+    ]
     if others or Look.DEFERRAL in by_clock or not by_clock:
         return "news"
     return Look.NUDGE.value if Look.NUDGE in by_clock else Look.REVIEW.value
@@ -84,13 +95,13 @@ def reader(ctx: Context) -> Callable[[Run | Job], bool]:
     """Return a predicate: whether the caller may see a run or a job. Agents see their own and those
     of agents below."""
 
-    def sees(one: Run | Job) -> bool:
-        if one.agent_id == ctx.actor.agent_id:
+    def sees(row: Run | Job) -> bool:
+        if row.agent_id == ctx.actor.agent_id:
             return True
         if ctx.actor.kind is ActorKind.AGENT:
-            place = ctx.boss_chain(one.agent_id)
+            place = ctx.boss_chain(row.agent_id)
             return ctx.decide(Action.AGENT_CONTROL, place=place).allowed
-        return ctx.decide(Action.OUTCOME_READ, home=one.agent_id).allowed
+        return ctx.decide(Action.OUTCOME_READ, home=row.agent_id).allowed
 
     return sees
 
@@ -108,12 +119,12 @@ def require_look(ctx: Context, agent: str | None, on: str) -> None:
         ctx.require(Action.OUTCOME_READ, on=on, home=agent)
 
 
-def denials(ctx: Context, found: Sequence[Run]) -> dict[str, list[shapes.DenialShape]]:
+def denials(ctx: Context, runs: Sequence[Run]) -> dict[str, list[shapes.DenialShape]]:
     """The denials of runs of the company, by their program or by Remit, with counts; runs without
     any are left out."""
-    if not found:
+    if not runs:
         return {}
-    first, last = min(one.id for one in found), max(one.id for one in found)
+    first, last = min(run.id for run in runs), max(run.id for run in runs)
     counted = ctx.tx.all(statements.DENIALS, first=first, last=last)
     return {
         run: [{"tool": tool, "count": count} for tool, count in json.loads(text).items()]

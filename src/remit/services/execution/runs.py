@@ -24,15 +24,15 @@ from remit.store.execution import runs as statements
 @command("runs.start")
 def start(ctx: Context, *, agent: str, run: str, workspace: str | None) -> shapes.StartedRunShape:
     """Begin a run by hand. The database allows one live run per agent."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.RUN_CHANGE, on=f"agent:{found.id}", home=found.id)
-    if found.status is not AgentStatus.IDLE:
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.RUN_CHANGE, on=f"agent:{agent_row.id}", home=agent_row.id)
+    if agent_row.status is not AgentStatus.IDLE:
         raise Conflict(
-            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
             "An agent runs when it is idle, once at a time.",
         )
-    halts.refuse_stopped(ctx, found)
-    return begin(ctx, found, run, workspace, epoch=0, worker=None, why="by hand")
+    halts.refuse_stopped(ctx, agent_row)
+    return begin(ctx, agent_row, run, workspace, epoch=0, worker=None, why="by hand")
 
 
 @command("runs.end")
@@ -45,31 +45,31 @@ def end(
     report: Mapping[str, Any] | None = None,
 ) -> shapes.EndedShape:
     """End a run and revoke its token; what it left undone is due again."""
-    found = entered(ctx, run)
-    ctx.require(Action.RUN_CHANGE, on=f"run:{found.id}", home=found.agent_id)
+    run_row = entered(ctx, run)
+    ctx.require(Action.RUN_CHANGE, on=f"run:{run_row.id}", home=run_row.agent_id)
     ended = RunStatus(status)
     known = clean(report or {})
     # The final reply is no progress: otherwise a run with nothing else to show could go on forever.
-    progress = changed(ctx, found)
+    progress = changed(ctx, run_row)
     if ended is RunStatus.COMPLETED and (words := known.get("final_response")):
-        final_reply.deliver(ctx, lookup.known_agent(ctx, found.agent_id), found, words)
-    finish(ctx, found, ended, known)
+        final_reply.deliver(ctx, lookup.known_agent(ctx, run_row.agent_id), run_row, words)
+    finish(ctx, run_row, ended, known)
     if ended is RunStatus.COMPLETED:
-        wishes.after_run(ctx, found)
-    release(ctx, found, ended, seen, known, progress)
-    return {"id": found.id, "status": ended.value}
+        wishes.after_run(ctx, run_row)
+    release(ctx, run_row, ended, seen, known, progress)
+    return {"id": run_row.id, "status": ended.value}
 
 
 @command("runs.cancel")
 def cancel(ctx: Context, *, run: str, reason: object = "") -> shapes.EndedShape:
     """Cancel a run. The mail that it took up is not given to another run."""
-    found = entered(ctx, run)
-    ctx.require(Action.AGENT_CONTROL, on=f"run:{found.id}", over=found.agent_id)
+    run_row = entered(ctx, run)
+    ctx.require(Action.AGENT_CONTROL, on=f"run:{run_row.id}", over=run_row.agent_id)
     why = str(reason)[:1000] if reason else f"cancelled by {ctx.actor.name}"
     known = clean({"exit_reason": "cancelled", "error": why})
-    finish(ctx, found, RunStatus.CANCELLED, known)
-    release(ctx, found, RunStatus.CANCELLED, None, known)
-    return {"id": found.id, "status": RunStatus.CANCELLED.value}
+    finish(ctx, run_row, RunStatus.CANCELLED, known)
+    release(ctx, run_row, RunStatus.CANCELLED, None, known)
+    return {"id": run_row.id, "status": RunStatus.CANCELLED.value}
 
 
 @query(
@@ -101,9 +101,9 @@ def listing(
         until=until,
     )
     wanted["before"] = min(str(wanted["before"]), before)
-    found = ctx.tx.all(statements.SOUGHT, limit=limit, **wanted)
-    denied = denials(ctx, found)
-    return [{**views.run(one), "denied": denied.get(one.id, [])} for one in found]
+    runs = ctx.tx.all(statements.SOUGHT, limit=limit, **wanted)
+    denied = denials(ctx, runs)
+    return [{**views.run(run), "denied": denied.get(run.id, [])} for run in runs]
 
 
 class Sought(TypedDict, total=False):
@@ -141,25 +141,30 @@ def sought(ctx: Context, **wanted: Unpack[Sought]) -> dict[str, object]:
 
 @query("runs.show")
 def show(ctx: Context, *, run: str) -> shapes.RunWithDenialsShape:
-    found = entered(ctx, run)
-    require_look(ctx, found.agent_id, f"run:{found.id}")
-    return {**views.run(found), "denied": denials(ctx, [found]).get(found.id, [])}
+    run_row = entered(ctx, run)
+    require_look(ctx, run_row.agent_id, f"run:{run_row.id}")
+    return {**views.run(run_row), "denied": denials(ctx, [run_row]).get(run_row.id, [])}
 
 
 @query("runs.log")
 def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> shapes.RunLogShape:
     """Log of a run after a position, and whether the run is live."""
-    found = entered(ctx, run)
-    require_look(ctx, found.agent_id, f"run:{found.id}")
-    pieces = ctx.tx.all(statements.LOG, run=found.id, after=after, limit=limit)
+    run_row = entered(ctx, run)
+    require_look(ctx, run_row.agent_id, f"run:{run_row.id}")
+    pieces = ctx.tx.all(statements.LOG, run=run_row.id, after=after, limit=limit)
     return {
-        "run_id": found.id,
-        "status": found.status.value,
+        "run_id": run_row.id,
+        "status": run_row.status.value,
         "pieces": [
-            {"number": one.number, "at": views.time(one.at), "stream": one.stream, "text": one.text}
-            for one in pieces
+            {
+                "number": piece.number,
+                "at": views.time(piece.at),
+                "stream": piece.stream,
+                "text": piece.text,
+            }
+            for piece in pieces
         ],
-        "live": found.status is RunStatus.RUNNING,
+        "live": run_row.status is RunStatus.RUNNING,
     }
 
 

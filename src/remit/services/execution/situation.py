@@ -56,9 +56,9 @@ def mandate(ctx: Context, agent: Agent) -> shapes.MandateShape:
 
 def _outcomes(ctx: Context, run: Run, agent: Agent) -> list[str]:
     due = set(json.loads(run.outcome_ids))
-    found = [
-        one
-        for one in ctx.tx.all(
+    outcomes = [
+        outcome
+        for outcome in ctx.tx.all(
             outcome_statements.OUTCOMES,
             company=run.company_id,
             after="",
@@ -67,14 +67,16 @@ def _outcomes(ctx: Context, run: Run, agent: Agent) -> list[str]:
             parts_too=True,
             limit=10 * MOST_OUTCOMES,
         )
-        if one.kind is OutcomeKind.WORK
+        if outcome.kind is OutcomeKind.WORK
     ]
-    found.sort(key=lambda one: (one.id not in due, not one.urgent, not one.important))
+    outcomes.sort(
+        key=lambda outcome: (outcome.id not in due, not outcome.urgent, not outcome.important)
+    )
     shown = [
-        f"- {quoted(one.title)} outcome:{one.id} {_state(ctx, one, one.id in due)}"
-        for one in found[:MOST_OUTCOMES]
+        f"- {quoted(outcome.title)} outcome:{outcome.id} {_state(ctx, outcome, outcome.id in due)}"
+        for outcome in outcomes[:MOST_OUTCOMES]
     ]
-    return _listed("your-open-outcomes", shown, len(found))
+    return _listed("your-open-outcomes", shown, len(outcomes))
 
 
 def _state(ctx: Context, outcome: Outcome, due: bool) -> str:
@@ -89,21 +91,21 @@ def _state(ctx: Context, outcome: Outcome, due: bool) -> str:
 
 
 def _waits(ctx: Context, outcome: Outcome) -> str:
-    found = waits.of_outcome(ctx, outcome.id)
-    return waits.briefly(ctx, found[0]) if found else "waits"
+    open_waits = waits.of_outcome(ctx, outcome.id)
+    return waits.briefly(ctx, open_waits[0]) if open_waits else "waits"
 
 
 def _to_judge(ctx: Context, agent: Agent) -> list[str]:
     """Lines about those who wait for this agent."""
-    found = ctx.tx.all(wait_statements.AWAITED_OF, agent=agent.id)
-    shown = [f"- {waits.waiting_for_you(ctx, one)}" for one in found[:MOST_OUTCOMES]]
-    return _listed("others-wait-for-you", shown, len(found))
+    open_waits = ctx.tx.all(wait_statements.AWAITED_OF, agent=agent.id)
+    shown = [f"- {waits.waiting_for_you(ctx, wait)}" for wait in open_waits[:MOST_OUTCOMES]]
+    return _listed("others-wait-for-you", shown, len(open_waits))
 
 
 def _reports(ctx: Context, agent: Agent) -> list[str]:
-    found = ctx.tx.all(agent_statements.REPORTS, agent=agent.id)
-    shown = [f"- agent:{one.name} ({_doing(ctx, one)})" for one in found[:MOST_REPORTS]]
-    return _listed("your-reports", shown, len(found))
+    reports = ctx.tx.all(agent_statements.REPORTS, agent=agent.id)
+    shown = [f"- agent:{report.name} ({_doing(ctx, report)})" for report in reports[:MOST_REPORTS]]
+    return _listed("your-reports", shown, len(reports))
 
 
 def _doing(ctx: Context, report: Agent) -> str:
@@ -114,13 +116,13 @@ def _doing(ctx: Context, report: Agent) -> str:
 
 
 def _budget(ctx: Context, agent: Agent) -> list[str]:
-    left = {kind.value: one.left for kind, one in ledger.means(ctx, agent.id).items()}
-    said = []
+    left = {kind.value: means.left for kind, means in ledger.means(ctx, agent.id).items()}
+    amounts = []
     if "money" in left:
-        said.append(f"${max(left['money'], 0) / 1_000_000:.2f}")
+        amounts.append(f"${max(left['money'], 0) / 1_000_000:.2f}")
     if "tokens" in left:
-        said.append(f"{max(left['tokens'], 0):,} tokens")
-    return [f"budget-left: {', '.join(said)}"] if said else []
+        amounts.append(f"{max(left['tokens'], 0):,} tokens")
+    return [f"budget-left: {', '.join(amounts)}"] if amounts else []
 
 
 def _listed(name: str, shown: list[str], count: int) -> list[str]:

@@ -24,10 +24,10 @@ class Ended(NamedTuple):
 @query("leftovers.of_runs", FOR_REMIT)
 def of_runs(ctx: Context, *, runs: Sequence[str]) -> list[Ended]:
     """Return the ends of those of the runs that exist."""
-    found = [ctx.tx.one(statements.RUN, run=RunId(run)) for run in runs if is_id(run)]
+    rows = [ctx.tx.one(statements.RUN, run=RunId(run)) for run in runs if is_id(run)]
     return [
         Ended(run.id, run.status in ENDED_WELL, run.ended_at, bool(_purged(ctx, [run.agent_id])))
-        for run in found
+        for run in rows
         if run is not None
     ]
 
@@ -39,9 +39,9 @@ def purged(ctx: Context, *, agents: Sequence[str]) -> list[str]:
 
 
 def _purged(ctx: Context, agents: Sequence[str]) -> list[str]:
-    found = [
+    rows = [
         ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=AgentId(agent))
         for agent in agents
         if is_id(agent)
     ]
-    return [agent.id for agent in found if agent is not None and tree.is_purged(ctx, agent)]
+    return [agent.id for agent in rows if agent is not None and tree.is_purged(ctx, agent)]

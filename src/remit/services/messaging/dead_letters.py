@@ -58,20 +58,22 @@ def revive_all(ctx: Context, *, company: CompanyRef | None = None) -> shapes.Rev
         ctx.require(Action.AGENT_CONTROL, on=f"company:{ctx.company}", home=scope)
     else:
         ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
-    found = _revivable(ctx)
-    for delivery in found:
+    deliveries = _revivable(ctx)
+    for delivery in deliveries:
         inbox.revive(ctx, delivery)
-    revived: list[str] = [delivery.message_id for delivery in found]
+    revived: list[str] = [delivery.message_id for delivery in deliveries]
     ctx.record("message.revive", f"company:{ctx.company}", {"messages": revived})
     return {"revived": revived}
 
 
 def _revivable(ctx: Context) -> list[Delivery]:
     gone, broke, unreadable = inbox.OWN_FAULT
-    found = ctx.tx.all(statements.DEAD_BY_OTHERS, gone=gone, broke=broke, unreadable=unreadable)
+    deliveries = ctx.tx.all(
+        statements.DEAD_BY_OTHERS, gone=gone, broke=broke, unreadable=unreadable
+    )
     return [
         delivery
-        for delivery in found
+        for delivery in deliveries
         if ctx.decide(Action.AGENT_CONTROL, over=delivery.agent_id).allowed
     ]
 
@@ -130,7 +132,8 @@ def _supervises(ctx: Context, message: Message) -> bool:
 
 
 _DEAD_LETTER = replace(
-    letters.MESSAGE, sees=lambda ctx: lambda one: letters.sees(ctx, one) or _supervises(ctx, one)
+    letters.MESSAGE,
+    sees=lambda ctx: lambda message: letters.sees(ctx, message) or _supervises(ctx, message),
 )
 
 

@@ -111,31 +111,31 @@ def _living_above(ctx: Context, wait: Wait, gone: Agent) -> AgentId | None:
     return above if above != wait.agent_id else None
 
 
-def _pass_question(ctx: Context, question: QuestionId, to: AgentId | None, why: str) -> None:
+def _pass_question(ctx: Context, question_id: QuestionId, to: AgentId | None, why: str) -> None:
     """Pass a question on by a new letter, and settle the earlier letters."""
-    found = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question)
-    if found is None or found.status is not QuestionStatus.OPEN:
+    question = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question_id)
+    if question is None or question.status is not QuestionStatus.OPEN:
         return
-    first = answering.letter_of(ctx, found)
-    answering.settle_letters(ctx, found, "it was passed on")
-    ctx.tx.run(statements.PASS_ON, question=found.id, new_agent=to)
+    first = answering.letter_of(ctx, question)
+    answering.settle_letters(ctx, question, "it was passed on")
+    ctx.tx.run(statements.PASS_ON, question=question.id, new_agent=to)
     with ctx.acting_as(SYSTEM):
         with suppress(NotFound, Conflict):
             mail.post(
                 ctx,
                 to=f"agent:{to}" if to else "board",
-                subject=heading("Question", found.text),
-                text=_as_letter(ctx, found, why),
-                question=found.id,
+                subject=heading("Question", question.text),
+                text=_as_letter(ctx, question, why),
+                question=question.id,
                 origin=first.origin_id if first is not None else None,
             )
-        ctx.record("question.pass_on", f"question:{found.id}", {"to": to or "board", "why": why})
+        ctx.record("question.pass_on", f"question:{question.id}", {"to": to or "board", "why": why})
 
 
-def _as_letter(ctx: Context, found: Question, why: str) -> str:
-    asker = lookup.known_agent(ctx, found.agent_id)
-    lines = [f"{asker.name} asks:", "", found.text, ""]
-    if options := json.loads(found.options):
+def _as_letter(ctx: Context, question: Question, why: str) -> str:
+    asker = lookup.known_agent(ctx, question.agent_id)
+    lines = [f"{asker.name} asks:", "", question.text, ""]
+    if options := json.loads(question.options):
         lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
     lines.append(f"{why} Answer by replying to this message, to agent:{asker.name}.")
     return "\n".join(lines)

@@ -41,11 +41,11 @@ def deliver(ctx: Context, agent: Agent, run: Run, text: str) -> None:
 
 
 def _messages(ctx: Context, run: Run) -> list[Any]:
-    found = [
-        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
-        for one in json.loads(run.message_ids)
+    messages = [
+        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
+        for message_id in json.loads(run.message_ids)
     ]
-    return [message for message in found if message is not None]
+    return [message for message in messages if message is not None]
 
 
 def _sender(message: Any) -> str | None:

@@ -104,7 +104,9 @@ def take(
     )
     if run is not None:
         new = _handed_over(waiting)
-        waiting = [one for one in waiting if one.status is DeliveryStatus.LEASED or one in new]
+        waiting = [
+            letter for letter in waiting if letter.status is DeliveryStatus.LEASED or letter in new
+        ]
         for delivery in new:
             ctx.tx.run(statements.LEASE, delivery=delivery.id, run=run)
         _keep_taken(ctx, run, [delivery.message_id for delivery in new])
@@ -117,17 +119,17 @@ def take(
 def _handed_over(waiting: Sequence[Delivery]) -> list[Delivery]:
     """Return the letters to hand to a run: all of them, but suspect ones, which may break it, one
     at a time."""
-    held = [one for one in waiting if one.status is DeliveryStatus.LEASED]
-    given: list[Delivery] = []
+    held = [letter for letter in waiting if letter.status is DeliveryStatus.LEASED]
+    batch: list[Delivery] = []
     for delivery in waiting:
         if delivery.status is DeliveryStatus.LEASED:
             continue
-        if any(_is_suspect(one) for one in (*held, *given)):
+        if any(_is_suspect(letter) for letter in (*held, *batch)):
             break
-        if _is_suspect(delivery) and (held or given):
+        if _is_suspect(delivery) and (held or batch):
             break
-        given.append(delivery)
-    return given
+        batch.append(delivery)
+    return batch
 
 
 def _is_suspect(delivery: Delivery) -> bool:
@@ -242,8 +244,8 @@ def _return(ctx: Context, delivery: Delivery, fault: Fault, *, alone: bool) -> N
 def _others_succeeded(ctx: Context, delivery: Delivery, since: RunId) -> bool:
     """Return whether the receiver had a good run since the one that failed with this letter
     alone."""
-    found = ctx.tx.one(run_statements.GOOD_RUN_SINCE, agent=delivery.agent_id, run=since)
-    return found is not None
+    good_run = ctx.tx.one(run_statements.GOOD_RUN_SINCE, agent=delivery.agent_id, run=since)
+    return good_run is not None
 
 
 def bury(ctx: Context, agent: AgentId) -> shapes.BuriedMailShape:
@@ -304,19 +306,19 @@ def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False)
     whether an agent has something to do."""
     waiting = {"agent": agent, "run": None, "limit": 1}
     mail = arrived or bool(ctx.tx.all(statements.WAITING_FOR_AGENT, **waiting))
-    found = ctx.tx.one(outcome_statements.INBOX_OF, owner=agent)
-    if found is None:
+    outcome = ctx.tx.one(outcome_statements.INBOX_OF, owner=agent)
+    if outcome is None:
         if mail:
             new = open_outcome(
                 ctx, title=PROCESS_INBOX, owner=agent, kind=OutcomeKind.INBOX, important=True
             )
             write_document(ctx, new, "")
-    elif mail and found.status is not OutcomeStatus.OPEN:
-        ctx.tx.run(outcome_statements.REOPEN_OUTCOME, outcome=found.id)
-    elif not mail and found.status is OutcomeStatus.OPEN:
+    elif mail and outcome.status is not OutcomeStatus.OPEN:
+        ctx.tx.run(outcome_statements.REOPEN_OUTCOME, outcome=outcome.id)
+    elif not mail and outcome.status is OutcomeStatus.OPEN:
         ctx.tx.run(
             outcome_statements.FINISH_OUTCOME,
-            outcome=found.id,
+            outcome=outcome.id,
             new_status=OutcomeStatus.COMPLETED.value,
             new_verdict=None,
         )
@@ -359,10 +361,10 @@ def _show_common_boss(ctx: Context, message: Message, receiver: AgentId, body: F
     """Let the common boss of two agents read what they write to each other."""
     if message.sender_agent_id is None or message.sender_agent_id == receiver:
         return
-    one, other = (lookup.agent_row(ctx, party) for party in (message.sender_agent_id, receiver))
-    if one is not None and other is not None and one.boss_id == other.boss_id is not None:
-        assert one.boss_id is not None
-        grants.share(ctx, one.boss_id, body, still_held=False)
+    sender, peer = (lookup.agent_row(ctx, party) for party in (message.sender_agent_id, receiver))
+    if sender is not None and peer is not None and sender.boss_id == peer.boss_id is not None:
+        assert sender.boss_id is not None
+        grants.share(ctx, sender.boss_id, body, still_held=False)
 
 
 def revive(ctx: Context, delivery: Delivery) -> None:
@@ -382,8 +384,8 @@ def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> 
     ctx.tx.run(statements.END_DELIVERY, delivery=delivery.id, new_status=status.value, why=why)
     if status is DeliveryStatus.DEAD:
         # A letter that nobody reads gets no reply.
-        said = f"Nobody will reply to your message (message:{delivery.message_id}): {why}."
-        waits.end(ctx, WaitKind.REPLY, delivery.message_id, f"{said} A person looks at it.")
+        sentence = f"Nobody will reply to your message (message:{delivery.message_id}): {why}."
+        waits.end(ctx, WaitKind.REPLY, delivery.message_id, f"{sentence} A person looks at it.")
 
 
 def _next_position(ctx: Context) -> int:

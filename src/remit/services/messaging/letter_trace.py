@@ -23,29 +23,29 @@ MOST = 100
 
 def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
     """State of a letter from a person: a word and a sentence."""
-    reached = [
-        one
-        for one in ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id)
-        if one.agent_id is not None
+    deliveries = [
+        delivery
+        for delivery in ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id)
+        if delivery.agent_id is not None
     ]
     wish = ctx.tx.one(statements.WISH, message=message.id)
-    if not reached:
+    if not deliveries:
         return _said("sent", "It went to people.")
-    delivery = reached[0]
-    name = _name(ctx, delivery.agent_id)
-    if delivery.status is DeliveryStatus.DEFERRED:
-        return _said("deferred", f"{name} gets it at {views.time(delivery.deliver_at)}.")
-    if delivery.status is DeliveryStatus.QUEUED:
+    first = deliveries[0]
+    name = _name(ctx, first.agent_id)
+    if first.status is DeliveryStatus.DEFERRED:
+        return _said("deferred", f"{name} gets it at {views.time(first.deliver_at)}.")
+    if first.status is DeliveryStatus.QUEUED:
         if message.sender_user_id and wishes.answers(ctx, message, message.sender_user_id):
             return _said("answered", "It is answered.")  # by an agent that did not take it up
-        return _said("queued", f"{name} has not read it yet. {_why(ctx, delivery.agent_id)}")
-    if delivery.status is DeliveryStatus.LEASED:
+        return _said("queued", f"{name} has not read it yet. {_why(ctx, first.agent_id)}")
+    if first.status is DeliveryStatus.LEASED:
         return _said("being_read", f"{name} is reading it.")
-    if delivery.status is DeliveryStatus.DEAD:
-        return _said("dead", f"{name} could not handle it: {_cause(ctx, delivery)}")
+    if first.status is DeliveryStatus.DEAD:
+        return _said("dead", f"{name} could not handle it: {_cause(ctx, first)}")
     if wish is not None and wish.ended_why == "taken back":
         return _said("taken_back", "It was taken back.")
-    if delivery.status is DeliveryStatus.CANCELLED:
+    if first.status is DeliveryStatus.CANCELLED:
         return _said("discarded", "Dismissed unread.")
     return _after_reading(ctx, message, wish, name)
 
@@ -61,7 +61,7 @@ def _after_reading(
                 "waiting", f"{asker} waits for an answer: remit question answer {question.id} …"
             )
     behind = wishes.behind(wish) if wish is not None else [message.id]
-    if any(wishes.is_under_way(ctx, one) for one in behind):
+    if any(wishes.is_under_way(ctx, letter) for letter in behind):
         return _said("in_work", _in_work(ctx, message))
     user = message.sender_user_id
     if wish is not None and wish.status is WishStatus.ENDED:
@@ -83,20 +83,23 @@ def _said(word: str, sentence: str) -> shapes.LetterStateShape:
 
 def _in_work(ctx: Context, message: Message) -> str:
     """Sentence with the number of open outcomes, and what holds the first of them up."""
-    made = [one for one in _parts(ctx, message.id) if one.status is OutcomeStatus.OPEN]
-    for outcome in made:
+    outcomes = [part for part in _parts(ctx, message.id) if part.status is OutcomeStatus.OPEN]
+    for outcome in outcomes:
         held_up = waits.of_outcome(ctx, outcome.id)
         if held_up:
             who = _name(ctx, outcome.owner_id)
-            said = waits.sentence(ctx, held_up).removeprefix("It ")
-            return f"{plural(len(made), 'outcome')} of it open. {outcome.title!r}: {who} {said}"
+            sentence = waits.sentence(ctx, held_up).removeprefix("It ")
+            return (
+                f"{plural(len(outcomes), 'outcome')} of it open. "
+                f"{outcome.title!r}: {who} {sentence}"
+            )
     unread = ctx.tx.all(statements.UNREAD_OF, message=message.id)
-    leaves = [one for one in made if not one.open_prereqs]
+    leaves = [part for part in outcomes if not part.open_prereqs]
     if leaves:
         first = leaves[0]
         who = _name(ctx, first.owner_id)
         return (
-            f"{plural(len(made), 'outcome')} of it open. {first.title!r} is with {who}. "
+            f"{plural(len(outcomes), 'outcome')} of it open. {first.title!r} is with {who}. "
             f"{_why(ctx, first.owner_id)}"
         )
     if unread:
@@ -105,10 +108,10 @@ def _in_work(ctx: Context, message: Message) -> str:
     return "Work on it is under way."
 
 
-def _why(ctx: Context, agent: str | None) -> str:
+def _why(ctx: Context, agent_id: str | None) -> str:
     """The activity of an agent, or the reason why it does nothing."""
-    found = lookup.agent_row(ctx, agent) if agent else None
-    return idleness.reason(ctx, found)[1] if found is not None else ""
+    agent = lookup.agent_row(ctx, agent_id) if agent_id else None
+    return idleness.reason(ctx, agent)[1] if agent is not None else ""
 
 
 def _cause(ctx: Context, delivery: Delivery) -> str:
@@ -148,8 +151,8 @@ def trace(ctx: Context, message: Message) -> shapes.ConsequencesShape | None:
     if ctx.actor.kind is not ActorKind.USER or message.sender_user_id is None:
         return None
     about: dict[str, object] = {"message": message.id}
-    parts = [one for one in _parts(ctx, message.id) if _may_see(ctx, one.owner_id)]
-    hired = [lookup.agent_row(ctx, one.id) for one in parts]
+    parts = [part for part in _parts(ctx, message.id) if _may_see(ctx, part.owner_id)]
+    hired = [lookup.agent_row(ctx, part.id) for part in parts]
     letters = ctx.tx.all(statements.LETTERS_OF, **about, limit=MOST)
     replies = wishes.answers(ctx, message, message.sender_user_id)
     return {
@@ -167,12 +170,12 @@ def trace(ctx: Context, message: Message) -> shapes.ConsequencesShape | None:
         ],
         "outcomes": [
             {
-                "id": one.id,
-                "title": one.title,
-                "status": one.status.value,
-                "owner": _name(ctx, one.owner_id),
+                "id": part.id,
+                "title": part.title,
+                "status": part.status.value,
+                "owner": _name(ctx, part.owner_id),
             }
-            for one in parts
+            for part in parts
         ],
         "hires": [
             {"id": agent.id, "name": agent.name, "status": agent.status.value}
@@ -180,25 +183,25 @@ def trace(ctx: Context, message: Message) -> shapes.ConsequencesShape | None:
             if agent is not None
         ],
         "questions": [
-            {"id": one.id, "text": one.text, "status": one.status.value}
-            for one in ctx.tx.all(statements.QUESTIONS_OF, **about)
-            if _may_see(ctx, one.agent_id)
+            {"id": question.id, "text": question.text, "status": question.status.value}
+            for question in ctx.tx.all(statements.QUESTIONS_OF, **about)
+            if _may_see(ctx, question.agent_id)
         ],
         "letters": [
-            {"id": one.id, "from": _sender(ctx, one), "to": _receiver(ctx, one)}
-            for one in letters
-            if one.sender_agent_id is not None
-            and one.address.startswith("agent:")
-            and _may_see(ctx, one.sender_agent_id)
+            {"id": letter.id, "from": _sender(ctx, letter), "to": _receiver(ctx, letter)}
+            for letter in letters
+            if letter.sender_agent_id is not None
+            and letter.address.startswith("agent:")
+            and _may_see(ctx, letter.sender_agent_id)
         ],
         "replies": [
             {
-                "id": one.id,
-                "from": _sender(ctx, one),
-                "at": views.time(one.created_at),
-                "mark": one.mark,
+                "id": reply.id,
+                "from": _sender(ctx, reply),
+                "at": views.time(reply.created_at),
+                "mark": reply.mark,
             }
-            for one in replies
+            for reply in replies
         ],
     }
 
@@ -206,36 +209,36 @@ def trace(ctx: Context, message: Message) -> shapes.ConsequencesShape | None:
 def _runs(ctx: Context, message: Message) -> list[Run]:
     """Return the runs that took a letter up, including those that gave it back, and those that
     handled what came of it."""
-    found = {run.id: run for run in ctx.tx.all(statements.RUNS_OF, message=message.id)}
+    runs = {run.id: run for run in ctx.tx.all(statements.RUNS_OF, message=message.id)}
     for delivery in ctx.tx.all(mail_statements.DELIVERIES_OF, message=message.id):
         if delivery.agent_id is not None:
-            found |= {run.id: run for run in tried_by(ctx, delivery)}
-    return [found[run] for run in sorted(found)][-MOST:]
+            runs |= {run.id: run for run in tried_by(ctx, delivery)}
+    return [runs[run_id] for run_id in sorted(runs)][-MOST:]
 
 
 def _parts(ctx: Context, letter: str) -> list[Outcome]:
     """Return the outcomes made of a letter and their parts, without those made of another
     letter."""
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     wish = ctx.tx.one(statements.WISH, message=letter)
     behind = wishes.behind(wish) if wish is not None else [letter]
-    pending = [one for each in behind for one in ctx.tx.all(statements.OUTCOMES_OF, message=each)]
-    while pending and len(found) < MOST:
+    pending = [part for each in behind for part in ctx.tx.all(statements.OUTCOMES_OF, message=each)]
+    while pending and len(outcomes) < MOST:
         outcome = pending.pop(0)
         mine = outcome.origin_id in (None, *behind) and outcome.kind is OutcomeKind.WORK
-        if outcome.id not in found and mine:
-            found[outcome.id] = outcome
+        if outcome.id not in outcomes and mine:
+            outcomes[outcome.id] = outcome
             pending += ctx.tx.all(outcome_statements.CHILDREN, outcome=outcome.id, limit=MOST)
-    return list(found.values())
+    return list(outcomes.values())
 
 
 def _may_see(ctx: Context, agent: str) -> bool:
     return ctx.decide(Action.OUTCOME_READ, home=agent).allowed
 
 
-def _name(ctx: Context, agent: str | None) -> str:
-    found = lookup.agent_row(ctx, agent) if agent else None
-    return found.name if found else "somebody"
+def _name(ctx: Context, agent_id: str | None) -> str:
+    agent = lookup.agent_row(ctx, agent_id) if agent_id else None
+    return agent.name if agent else "somebody"
 
 
 def _sender(ctx: Context, message: Message) -> str:

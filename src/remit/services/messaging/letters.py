@@ -54,12 +54,12 @@ def _reading(ctx: Context, message: Message) -> Decision:
     return deny("not_yours", "It is between others.", conceal=True)
 
 
-def _both_report_here(ctx: Context, one: str | None, other: str | None) -> bool:
+def _both_report_here(ctx: Context, sender: str | None, receiver: str | None) -> bool:
     """Return whether the calling agent is the boss of both."""
-    if ctx.actor.agent_id is None or one is None or other is None:
+    if ctx.actor.agent_id is None or sender is None or receiver is None:
         return False
-    found = [lookup.agent_row(ctx, agent) for agent in (one, other)]
-    return all(agent is not None and agent.boss_id == ctx.actor.id for agent in found)
+    parties = [lookup.agent_row(ctx, agent) for agent in (sender, receiver)]
+    return all(agent is not None and agent.boss_id == ctx.actor.id for agent in parties)
 
 
 def shown(ctx: Context, message: Message) -> shapes.LetterShape:
@@ -85,19 +85,24 @@ def shown(ctx: Context, message: Message) -> shapes.LetterShape:
 def look_ahead(ctx: Context, listed: Sequence[Message]) -> None:
     """Find together what a list shows of each message: its text, its deliveries and the names."""
     bodies: dict[int, list[str]] = {}
-    for one in listed:
-        bodies.setdefault(one.body_version, []).append(one.body_file_id)
+    for message in listed:
+        bodies.setdefault(message.body_version, []).append(message.body_file_id)
     for number, files in bodies.items():
         ctx.tx.look_ahead(file_statements.VERSION, files, number=number)
-    ids = [one.id for one in listed]
+    ids = [letter.id for letter in listed]
     ctx.tx.look_ahead(statements.DELIVERIES_OF, ids)
-    receivers = [to for one in ids for to in ctx.tx.all(statements.DELIVERIES_OF, message=one)]
+    receivers = [
+        to for message_id in ids for to in ctx.tx.all(statements.DELIVERIES_OF, message=message_id)
+    ]
     for statement, parties in (
         (
             agents.AGENT_ANYWHERE,
-            [*(one.sender_agent_id for one in listed), *(to.agent_id for to in receivers)],
+            [*(letter.sender_agent_id for letter in listed), *(to.agent_id for to in receivers)],
         ),
-        (people.USER, [*(one.sender_user_id for one in listed), *(to.user_id for to in receivers)]),
+        (
+            people.USER,
+            [*(letter.sender_user_id for letter in listed), *(to.user_id for to in receivers)],
+        ),
     ):
         ctx.tx.look_ahead(statement, filter(None, parties))
 
@@ -121,8 +126,8 @@ def _sender_name(ctx: Context, message: Message) -> str:
     if message.channel is not None and message.sender_user_id is None:
         return message.channel.partition(":")[2]
     if message.sender_agent_id is not None:
-        found = lookup.agent_row(ctx, message.sender_agent_id)
-        return found.name if found else message.sender_agent_id
+        sender = lookup.agent_row(ctx, message.sender_agent_id)
+        return sender.name if sender else message.sender_agent_id
     if message.sender_user_id is not None:
         user = ctx.tx.one(people.USER, user=message.sender_user_id)
         return user.name if user else message.sender_user_id

@@ -240,8 +240,11 @@ def post(
             "Begin a new thread if there is something new to say.",
             code="hop_limit",
         )
-    found = [require_file(ctx, Action.FILE_READ, lookup.file(ctx, one)) for one in attachments]
-    sent = list({file.id: file for file in found}.values())
+    files = [
+        require_file(ctx, Action.FILE_READ, lookup.file(ctx, attachment))
+        for attachment in attachments
+    ]
+    sent = list({file.id: file for file in files}.values())
     if text is not None and not (subject or sent) and _is_empty(str(text), stored):
         raise BadInput("The message is empty.", "Write a body, or attach a file.")
     content = _body(ctx, text, file, subject, receivers, body_id, stored)
@@ -337,8 +340,8 @@ def receivers_of(
     """Return the receivers of an address; refuses a caller who may not write to it."""
     if address.kind is AddressKind.AGENT:
         receiver = lookup.agent_ever(ctx, address.who)
-        asked = answers or answering.is_awaited(ctx, answered, receiver.id)
-        return _to_agent(ctx, receiver, asked)
+        awaits_answer = answers or answering.is_awaited(ctx, answered, receiver.id)
+        return _to_agent(ctx, receiver, awaits_answer)
     if address.kind is AddressKind.BOARD:
         return _to_board(ctx)
     if address.kind is AddressKind.USER:
@@ -348,17 +351,17 @@ def receivers_of(
     return _to_channel(ctx, address.who)
 
 
-def _to_agent(ctx: Context, receiver: Agent, asked: bool) -> Receivers:
+def _to_agent(ctx: Context, receiver: Agent, awaits_answer: bool) -> Receivers:
     if receiver.status is AgentStatus.TERMINATED:
         raise Conflict(f"{receiver.name} is terminated.", "Write to its boss.")
     if receiver.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(
             f"{receiver.name} awaits approval.", "Write to it when its hire is approved."
         )
-    facts: GivenFacts = {"target_boss": receiver.boss_id, "awaits_answer": asked}
+    facts: GivenFacts = {"target_boss": receiver.boss_id, "awaits_answer": awaits_answer}
     if ctx.actor.agent_id is not None:
         me = lookup.known_agent(ctx, ctx.actor.agent_id)
-        bosses = [(one.boss_id, one.boss_user_id) for one in (me, receiver)]
+        bosses = [(agent.boss_id, agent.boss_user_id) for agent in (me, receiver)]
         facts["own_boss"] = me.boss_id
         facts["same_boss"] = bosses[0] == bosses[1]
         facts["messaging"] = ctx.tx.existing(people.COMPANY).messaging
@@ -369,11 +372,11 @@ def _to_agent(ctx: Context, receiver: Agent, asked: bool) -> Receivers:
 
 def _to_board(ctx: Context) -> Receivers:
     """Return the people with the board's role over the sender, without the sender."""
-    found = tuple(user for user in _board_over(ctx) if user != ctx.actor.id)
+    board = tuple(user for user in _board_over(ctx) if user != ctx.actor.id)
     decision = ctx.require(Action.MESSAGE_SEND, on="board", receiver_is_board=True)
-    if not found:
+    if not board:
         raise Conflict("There is nobody else on the board.", "Write to a user or an agent.")
-    return Receivers((), found, decision)
+    return Receivers((), board, decision)
 
 
 def _to_user(ctx: Context, who: str) -> Receivers:
@@ -420,13 +423,13 @@ def _to_background(ctx: Context) -> Receivers:
 
 def _board_for_vacant(ctx: Context, agents: Sequence[Agent]) -> list[UserId]:
     """Return the readers of mail for vacant seats: the board over them, without the sender."""
-    found = {
+    readers = {
         user
         for agent in agents
         if tree.is_vacant(ctx, agent)
         for user in _board(ctx, ctx.boss_chain(agent.id))
     }
-    return sorted(found - {ctx.actor.id})
+    return sorted(readers - {ctx.actor.id})
 
 
 def _board_over(ctx: Context) -> list[UserId]:
@@ -459,7 +462,7 @@ def _body(
     if not isinstance(text, str):
         raise BadInput("The body must be text.", "Send it as a string, or attach a file.")
     home = ctx.actor.agent_id or next((agent.id for agent in receivers.agents), None)
-    made = documents.create(
+    body = documents.create(
         ctx,
         FileKind.FILE,
         f"Message: {subject}" if subject else "Message",
@@ -472,8 +475,8 @@ def _body(
     )
     if ctx.actor.agent_id is not None:
         # Its author may read it and pass it on, but not change it after it was sent.
-        grants.give_by_rule(ctx, ctx.actor.agent_id, made.id, Level.READ)
-    return made
+        grants.give_by_rule(ctx, ctx.actor.agent_id, body.id, Level.READ)
+    return body
 
 
 def _is_empty(text: str, stored: documents.Stored | None) -> bool:

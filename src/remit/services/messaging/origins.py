@@ -49,25 +49,27 @@ def of_run(ctx: Context, run: Run) -> MessageId | None:
 
 def from_people(ctx: Context, run: Run) -> list[MessageId]:
     """Return the letters of people that a run took up itself."""
-    found = [
-        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
-        for one in json.loads(run.message_ids)
+    messages = [
+        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
+        for message_id in json.loads(run.message_ids)
     ]
     return [
-        one.id
-        for one in found
-        if one is not None and one.sender_kind is ActorKind.USER and one.origin_id is None
+        message.id
+        for message in messages
+        if message is not None
+        and message.sender_kind is ActorKind.USER
+        and message.origin_id is None
     ]
 
 
 def of_letters(ctx: Context, run: Run) -> list[MessageId]:
     """Return the letters of people behind the mail that a run took up."""
-    found = [
-        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
-        for one in json.loads(run.message_ids)
+    messages = [
+        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
+        for message_id in json.loads(run.message_ids)
     ]
-    behind = [of_message(message) for message in found if message is not None]
-    return list(dict.fromkeys(one for one in behind if one is not None))
+    behind = [of_message(message) for message in messages if message is not None]
+    return list(dict.fromkeys(letter for letter in behind if letter is not None))
 
 
 def of_caller(ctx: Context) -> MessageId | None:
@@ -91,15 +93,15 @@ def for_part(ctx: Context, parents: Sequence[Outcome]) -> MessageId | None:
 
 
 def for_letter(
-    ctx: Context, answered: Message | None, given: MessageId | None = None
+    ctx: Context, answered: Message | None, origin: MessageId | None = None
 ) -> MessageId | None:
     """Return the origin to store with a new message. A person's answer to a question belongs to the
     origin of the question; anything else that a person writes is a letter of its own."""
-    if given is not None:
-        return given
+    if origin is not None:
+        return origin
     if ctx.actor.kind is ActorKind.USER:
-        asked = answered is not None and answered.question_id is not None
-        return answered.origin_id if answered is not None and asked else None
+        answers_question = answered is not None and answered.question_id is not None
+        return answered.origin_id if answered is not None and answers_question else None
     if ctx.actor.kind is ActorKind.AGENT:
         behind = of_message(answered) if answered is not None else None
         return behind or of_caller(ctx)
@@ -153,5 +155,5 @@ def _run(ctx: Context, run: RunId | None) -> Run | None:
     return None if run is None else ctx.tx.one(run_statements.RUN, run=run)
 
 
-def _only(found: Sequence[MessageId | None]) -> MessageId | None:
-    return found[0] if found and len(set(found)) == 1 else None
+def _only(message_ids: Sequence[MessageId | None]) -> MessageId | None:
+    return message_ids[0] if message_ids and len(set(message_ids)) == 1 else None

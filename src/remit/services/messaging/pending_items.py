@@ -60,16 +60,16 @@ def loose_ends(
     visible_pages.require_look(ctx, top)
     whose: dict[str, object] = {"company": ctx.company, "agent": top, "limit": MOST, "now": ctx.now}
     ends: list[shapes.LooseEndShape] = [
-        {"kind": "question", **views.question(found)}
-        for found in ctx.tx.all(statements.QUESTIONS_BELOW, **whose)
+        {"kind": "question", **views.question(question)}
+        for question in ctx.tx.all(statements.QUESTIONS_BELOW, **whose)
     ]
     ends += [
-        {"kind": "schedule", **views.schedule(found)}
-        for found in ctx.tx.all(statements.SCHEDULES_BELOW, **whose)
+        {"kind": "schedule", **views.schedule(schedule)}
+        for schedule in ctx.tx.all(statements.SCHEDULES_BELOW, **whose)
     ]
     ends += [
-        {"kind": "job", **views.job(found)}
-        for found in ctx.tx.all(job_statements.UNFINISHED_BELOW, **whose)
+        {"kind": "job", **views.job(job)}
+        for job in ctx.tx.all(job_statements.UNFINISHED_BELOW, **whose)
     ]
     lines: tuple[tuple[str, Statement[Any]], ...] = (
         ("deferred_mail", statements.DEFERRED_BELOW),
@@ -79,8 +79,10 @@ def loose_ends(
     )
     for kind, statement in lines:
         ends += [
-            dead_letters.item(ctx, kind, found.message_id, dead_letters.subject(ctx, found), found)
-            for found in ctx.tx.all(statement, **whose)
+            dead_letters.item(
+                ctx, kind, delivery.message_id, dead_letters.subject(ctx, delivery), delivery
+            )
+            for delivery in ctx.tx.all(statement, **whose)
         ]
     here = [lookup.agent_row(ctx, top), *ctx.tx.all(agent_statements.REPORTS, agent=top)]
     ends += overload.of(ctx, [agent for agent in here if agent is not None])
@@ -193,7 +195,8 @@ def _own(ctx: Context, message: Message) -> bool:
 
 
 _WAITING = replace(
-    letters.MESSAGE, sees=lambda ctx: lambda one: letters.sees(ctx, one) or _own(ctx, one)
+    letters.MESSAGE,
+    sees=lambda ctx: lambda message: letters.sees(ctx, message) or _own(ctx, message),
 )
 
 

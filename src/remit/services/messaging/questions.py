@@ -49,7 +49,7 @@ def ask(
     me = lookup.myself(ctx, BadInput("Agents ask.", "Write a message instead."))
     boss = me.boss_id if to != "board" else None
     ctx.require(Action.QUESTION_ASK, on=f"agent:{me.id}", place=(me.id,))
-    asked = Question(
+    question_row = Question(
         **new_row(ctx),
         agent_id=me.id,
         to_agent_id=boss,
@@ -57,17 +57,19 @@ def ask(
         options=json.dumps(list(options)),
     )
     about = waits.own(lookup.find(ctx, OUTCOME, outcome), me.id) if outcome else None
-    ctx.tx.add(asked)
-    wait = waits.begin(ctx, WaitKind.QUESTION, asked.id, me.id, to_agent=boss, about=about)
-    ctx.record("question.ask", f"question:{asked.id}", {"agent": me.id, "to": boss or "board"})
+    ctx.tx.add(question_row)
+    wait = waits.begin(ctx, WaitKind.QUESTION, question_row.id, me.id, to_agent=boss, about=about)
+    ctx.record(
+        "question.ask", f"question:{question_row.id}", {"agent": me.id, "to": boss or "board"}
+    )
     mail.post(
         ctx,
         to=f"agent:{boss}" if boss else "board",
-        text=_as_letter(asked, options),
+        text=_as_letter(question_row, options),
         subject=heading("Question", question),
-        question=asked.id,
+        question=question_row.id,
     )
-    return {**views.question(asked), **cycles.told(ctx, wait)}
+    return {**views.question(question_row), **cycles.told(ctx, wait)}
 
 
 @command(
@@ -82,15 +84,17 @@ def answer(
     """Answer a question; the agent gets it as mail."""
     if company is not None:
         lookup.company_of_caller(ctx, company)
-    found = lookup.find(ctx, visible_pages.QUESTION, question)
-    ctx.accept(Action.QUESTION_ANSWER, f"question:{found.id}", _may_answer(ctx, found))
-    ended = answering.end(ctx, found, answer)
+    question_row = lookup.find(ctx, visible_pages.QUESTION, question)
+    ctx.accept(
+        Action.QUESTION_ANSWER, f"question:{question_row.id}", _may_answer(ctx, question_row)
+    )
+    ended = answering.end(ctx, question_row, answer)
     mail.post(
         ctx,
-        to=f"agent:{found.agent_id}",
-        text=f"You asked: {found.text}\n\nAnswer: {ended.answer}\n",
-        subject=heading("Answer", found.text),
-        reply_to=answering.letter_of(ctx, found),
+        to=f"agent:{question_row.agent_id}",
+        text=f"You asked: {question_row.text}\n\nAnswer: {ended.answer}\n",
+        subject=heading("Answer", question_row.text),
+        reply_to=answering.letter_of(ctx, question_row),
         answers=True,
     )
     return views.question(ended)
@@ -106,15 +110,15 @@ listing = visible_pages.lists(
 )
 
 
-def cancel(ctx: Context, found: Question) -> shapes.EndedShape:
+def cancel(ctx: Context, question: Question) -> shapes.EndedShape:
     """Cancel a question, as its asker or somebody above."""
-    ctx.require(Action.THREAD_CANCEL, on=f"question:{found.id}", over=found.agent_id)
-    answering.close(ctx, found, QuestionStatus.CANCELLED, None)
-    return {"id": found.id, "status": "cancelled"}
+    ctx.require(Action.THREAD_CANCEL, on=f"question:{question.id}", over=question.agent_id)
+    answering.close(ctx, question, QuestionStatus.CANCELLED, None)
+    return {"id": question.id, "status": "cancelled"}
 
 
-def _may_answer(ctx: Context, found: Question) -> Decision:
-    return ctx.decide(Action.QUESTION_ANSWER, **answering.who_answers(ctx, found))
+def _may_answer(ctx: Context, question: Question) -> Decision:
+    return ctx.decide(Action.QUESTION_ANSWER, **answering.who_answers(ctx, question))
 
 
 def _as_letter(question: Question, options: Sequence[str]) -> str:

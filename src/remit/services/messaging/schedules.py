@@ -104,14 +104,14 @@ listing = visible_pages.lists(
 )
 
 
-def cancel(ctx: Context, found: Schedule) -> shapes.EndedShape:
+def cancel(ctx: Context, schedule: Schedule) -> shapes.EndedShape:
     """Cancel a schedule, as its owner or somebody above."""
-    ctx.require(Action.THREAD_CANCEL, on=f"schedule:{found.id}", over=found.agent_id)
-    if found.status is not ScheduleStatus.ACTIVE:
-        raise Conflict(f"The schedule is {found.status.value}.")
-    _move(ctx, found, ScheduleStatus.CANCELLED, None, found.last_at)
-    ctx.record("schedule.cancel", f"schedule:{found.id}", {"agent": found.agent_id})
-    return {"id": found.id, "status": "cancelled"}
+    ctx.require(Action.THREAD_CANCEL, on=f"schedule:{schedule.id}", over=schedule.agent_id)
+    if schedule.status is not ScheduleStatus.ACTIVE:
+        raise Conflict(f"The schedule is {schedule.status.value}.")
+    _move(ctx, schedule, ScheduleStatus.CANCELLED, None, schedule.last_at)
+    ctx.record("schedule.cancel", f"schedule:{schedule.id}", {"agent": schedule.agent_id})
+    return {"id": schedule.id, "status": "cancelled"}
 
 
 @query("schedules.next_due", FOR_REMIT)
@@ -125,9 +125,9 @@ def next_due(ctx: Context) -> Micros | None:
 @query("schedules.companies_due", FOR_REMIT)
 def companies_due(ctx: Context) -> list[str]:
     """Return the companies with a deferred message or a schedule that is due."""
-    found = ctx.tx.all(statements.COMPANIES_DUE)
-    found += ctx.tx.all(statements.COMPANIES_WITH_SCHEDULES_DUE)
-    return list(dict.fromkeys(found))
+    companies = ctx.tx.all(statements.COMPANIES_DUE)
+    companies += ctx.tx.all(statements.COMPANIES_WITH_SCHEDULES_DUE)
+    return list(dict.fromkeys(companies))
 
 
 @command("schedules.run_due")

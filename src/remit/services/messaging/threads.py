@@ -47,7 +47,7 @@ def own_inbox(
         return _inbox_of(ctx, ctx.actor.agent_id, everything, after[1], limit)
     if company is not None:
         lookup.company_of_caller(ctx, company)
-    found = ctx.tx.all(
+    deliveries = ctx.tx.all(
         statements.INBOX_OF_USER,
         user=ctx.actor.id,
         everything=everything,
@@ -57,7 +57,7 @@ def own_inbox(
         position=after[1],
         limit=limit,
     )
-    return _received(ctx, found)
+    return _received(ctx, deliveries)
 
 
 @query("threads.newest")
@@ -71,14 +71,14 @@ def newest(
 ) -> list[shapes.ReceivedMessageShape]:
     """The calling person's mail in a company, newest first: unread, or all."""
     lookup.company_of_caller(ctx, company)
-    found = ctx.tx.all(
+    deliveries = ctx.tx.all(
         statements.NEWEST_OF_USER,
         user=ctx.actor.id,
         everything=everything,
         position=before,
         limit=limit,
     )
-    return _received(ctx, found)
+    return _received(ctx, deliveries)
 
 
 @query("threads.inbox_of")
@@ -91,8 +91,8 @@ def inbox_of(
     limit: int = 100,
 ) -> list[shapes.ReceivedMessageShape]:
     """Mail of an agent, unread or all, for a caller who may read it."""
-    found = lookup.agent_anywhere(ctx, agent)
-    return _inbox_of(ctx, found.id, everything, after[1], limit)
+    receiver = lookup.agent_anywhere(ctx, agent)
+    return _inbox_of(ctx, receiver.id, everything, after[1], limit)
 
 
 def _inbox_of(
@@ -100,8 +100,8 @@ def _inbox_of(
 ) -> list[shapes.ReceivedMessageShape]:
     ctx.require(Action.MESSAGE_READ, over=agent)
     statement = statements.EVERYTHING_FOR_AGENT if everything else statements.UNREAD_BY_AGENT
-    found = ctx.tx.all(statement, agent=agent, position=after, limit=limit)
-    return _received(ctx, found)
+    deliveries = ctx.tx.all(statement, agent=agent, position=after, limit=limit)
+    return _received(ctx, deliveries)
 
 
 @query(
@@ -123,11 +123,11 @@ def listing(
         return [*_sent_by_me(ctx, before, limit)]
     if ctx.actor.agent_id is not None:
         ctx.require(Action.MESSAGE_READ, on="messages", place=(ctx.actor.agent_id,))
-        found = ctx.tx.all(
+        messages = ctx.tx.all(
             statements.MESSAGES_WITH_AGENT, agent=ctx.actor.agent_id, before=before, limit=limit
         )
-        letters.look_ahead(ctx, found)
-        return [_sent(ctx, message) for message in found]
+        letters.look_ahead(ctx, messages)
+        return [_sent(ctx, message) for message in messages]
     shown: list[shapes.ListedMessageShape | shapes.FollowedMessageShape] = []
     for message in _all_messages(ctx, before):
         if letters.sees(ctx, message):
@@ -140,46 +140,49 @@ def listing(
 @logged("threads.show", AsRoute("GET /messages/{id}", "show_message"))
 def show(ctx: Context, *, message: MessageRef) -> shapes.MessageInFullShape:
     """A message, and of its thread what the caller may see, oldest first."""
-    found = lookup.find(ctx, letters.MESSAGE, message)
-    letters.require_reading(ctx, found)
-    thread = ctx.tx.all(mail_statements.THREAD, thread=found.thread_id, limit=LONGEST_THREAD)
+    letter = lookup.find(ctx, letters.MESSAGE, message)
+    letters.require_reading(ctx, letter)
+    thread = ctx.tx.all(mail_statements.THREAD, thread=letter.thread_id, limit=LONGEST_THREAD)
     letters.look_ahead(ctx, thread)
     return {
-        **_read(ctx, found),
+        **_read(ctx, letter),
         "thread": [_read(ctx, other) for other in thread if letters.sees(ctx, other)],
-        "trace": _trace(ctx, found),
+        "trace": _trace(ctx, letter),
     }
 
 
 @query("threads.trace", AsRoute("GET /messages/{id}/trace", "trace_message"))
 def trace(ctx: Context, *, message: MessageRef) -> shapes.TraceShape:
     """Trace of a letter from a person: its state, runs, outcomes, hires and replies."""
-    found = lookup.find(ctx, letters.MESSAGE, message)
-    letters.require_reading(ctx, found)
-    traced = _trace(ctx, found)
+    letter = lookup.find(ctx, letters.MESSAGE, message)
+    letters.require_reading(ctx, letter)
+    traced = _trace(ctx, letter)
     if traced is None:
         raise NotFound("Only letters from people to agents are followed.", "Read the message.")
     return traced
 
 
-def _trace(ctx: Context, found: Message) -> shapes.TraceShape | None:
+def _trace(ctx: Context, message: Message) -> shapes.TraceShape | None:
     """The trace of a person's letter; for a message that came of one, the trace of that letter."""
-    if found.origin_id is not None:
-        behind = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=found.origin_id)
+    if message.origin_id is not None:
+        behind = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message.origin_id)
         if behind is not None and letters.sees(ctx, behind):
-            found = behind
-    traced = letter_trace.trace(ctx, found)
-    return None if traced is None else {"message_id": found.id, **traced}
+            message = behind
+    traced = letter_trace.trace(ctx, message)
+    return None if traced is None else {"message_id": message.id, **traced}
 
 
 def _sent_by_me(ctx: Context, before: str, limit: int) -> list[shapes.FollowedMessageShape]:
     if ctx.actor.kind is not ActorKind.USER:
         raise BadInput("Only people have such a list.", "List your messages without it.")
-    found = ctx.tx.all(wish_statements.SENT_BY_USER, user=ctx.actor.id, before=before, limit=limit)
+    messages = ctx.tx.all(
+        wish_statements.SENT_BY_USER, user=ctx.actor.id, before=before, limit=limit
+    )
     ctx.allow_by_rule(views.OWN)
-    letters.look_ahead(ctx, found)
+    letters.look_ahead(ctx, messages)
     return [
-        {**_sent(ctx, one), **letter_trace.state(ctx, one), **_preview(ctx, one)} for one in found
+        {**_sent(ctx, message), **letter_trace.state(ctx, message), **_preview(ctx, message)}
+        for message in messages
     ]
 
 
@@ -198,10 +201,10 @@ def _all_messages(ctx: Context, before: str) -> Iterator[Message]:
 def _received(ctx: Context, inbox: Sequence[Delivery]) -> list[shapes.ReceivedMessageShape]:
     """The messages of an inbox; every delivery has one."""
     statement = mail_statements.MESSAGE_ANYWHERE
-    ctx.tx.look_ahead(statement, [one.message_id for one in inbox])
-    found = [ctx.tx.existing(statement, message=one.message_id) for one in inbox]
-    letters.look_ahead(ctx, found)
-    return [_in_inbox(ctx, *both) for both in zip(inbox, found, strict=True)]
+    ctx.tx.look_ahead(statement, [delivery.message_id for delivery in inbox])
+    messages = [ctx.tx.existing(statement, message=delivery.message_id) for delivery in inbox]
+    letters.look_ahead(ctx, messages)
+    return [_in_inbox(ctx, *both) for both in zip(inbox, messages, strict=True)]
 
 
 def _in_inbox(ctx: Context, delivery: Delivery, message: Message) -> shapes.ReceivedMessageShape:
@@ -277,9 +280,9 @@ def _to_background(ctx: Context, message: Message) -> Iterator[shapes.DeliverySh
 
 
 def _to_channel(ctx: Context, message: Message) -> Iterator[shapes.DeliveryShape]:
-    found = outbox.of(ctx, message)
-    if found is not None:
-        yield outbox.view(found)
+    delivery = outbox.of(ctx, message)
+    if delivery is not None:
+        yield outbox.view(delivery)
 
 
 def _named(ctx: Context, message: Message) -> shapes.NamedMessageShape:

@@ -37,9 +37,9 @@ def _listed(
     if whose is not None:
         require_look(ctx, whose)
     sees = _reader(ctx)
-    asked: Any = {"agent": whose, "ended_too": ended_too, "after": after}
-    every = each(ctx.tx, statement, page=limit, **asked)
-    return list(islice((one for one in every if whose is not None or sees(one)), limit))
+    filters: Any = {"agent": whose, "ended_too": ended_too, "after": after}
+    every = each(ctx.tx, statement, page=limit, **filters)
+    return list(islice((row for row in every if whose is not None or sees(row)), limit))
 
 
 def lists(
@@ -62,8 +62,8 @@ def lists(
         limit: int = 100,
     ) -> list[S]:
         lookup.company_of_caller(ctx, company)
-        found = _listed(ctx, statement, agent, ended_too=ended_too, after=after, limit=limit)
-        return [shown(one) for one in found]
+        rows = _listed(ctx, statement, agent, ended_too=ended_too, after=after, limit=limit)
+        return [shown(row) for row in rows]
 
     listing.__doc__ = about
     listing.__annotations__["return"] = GenericAlias(list, (shape,))
@@ -91,7 +91,7 @@ def may_look(ctx: Context, agent: str) -> bool:
 
 def _reader(ctx: Context) -> Callable[[Question | Schedule], bool]:
     in_reach = cache(lambda agent: may_look(ctx, agent))
-    return lambda one: in_reach(one.agent_id)
+    return lambda row: in_reach(row.agent_id)
 
 
 def _looking(ctx: Context) -> Action:

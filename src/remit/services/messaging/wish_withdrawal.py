@@ -59,19 +59,21 @@ def cancel(ctx: Context, *, message: str) -> shapes.TakenBackShape:
         ended["jobs"].append({"id": job.id, "agent": lookup.name_of(ctx, job.agent_id)})
     gone = outcome_ending.close_all(ctx, closing, f"{_by(ctx)} took the wish back")
     ended["outcomes"] += [
-        {"id": one.id, "title": one.title, "owner": lookup.name_of(ctx, one.owner_id)}
-        for one in closing
+        {"id": outcome.id, "title": outcome.title, "owner": lookup.name_of(ctx, outcome.owner_id)}
+        for outcome in closing
     ]
-    ended["agents"] += [{"id": one.id, "name": one.name} for one in gone]
-    ended["kept"] += [{"id": one.id, "title": one.title, "why": why} for one, why in staying]
+    ended["agents"] += [{"id": agent.id, "name": agent.name} for agent in gone]
+    ended["kept"] += [
+        {"id": outcome.id, "title": outcome.title, "why": why} for outcome, why in staying
+    ]
     wishes.end(ctx, letter.id, TAKEN_BACK)
     lists: Any = ended
     ctx.record(
         "wish.cancel",
         f"message:{letter.id}",
-        {what: [one["id"] for one in lists[what]] for what in _ENDED},
+        {what: [entry["id"] for entry in lists[what]] for what in _ENDED},
     )
-    _tell(ctx, letter, told - {one.id for one in gone}, ended)
+    _tell(ctx, letter, told - {agent.id for agent in gone}, ended)
     return ended
 
 
@@ -109,44 +111,48 @@ def _what_ends(ctx: Context, letter: Message) -> tuple[list[Outcome], list[tuple
     What stays keeps its own parts. An agent with other work stays, so its mandate does.
     """
     roots = [
-        one
-        for one in ctx.tx.all(statements.OUTCOMES_OF, message=letter.id)
-        if one.status is OutcomeStatus.OPEN
+        outcome
+        for outcome in ctx.tx.all(statements.OUTCOMES_OF, message=letter.id)
+        if outcome.status is OutcomeStatus.OPEN
     ]
-    found: dict[str, Outcome] = {}
+    candidates: dict[str, Outcome] = {}
     for root in roots:
         for part in outcome_ending.handed_on(ctx, root):
             if part.status is OutcomeStatus.OPEN and part.kind is OutcomeKind.WORK:
-                found.setdefault(part.id, part)
+                candidates.setdefault(part.id, part)
     why: dict[str, str] = {}
-    while changed := _newly_kept(ctx, letter, found, why):
+    while changed := _newly_kept(ctx, letter, candidates, why):
         why |= changed
-    closing = [one for one in found.values() if one.id not in why]
-    staying = [(found[outcome], reason) for outcome, reason in why.items()]
+    closing = [outcome for outcome in candidates.values() if outcome.id not in why]
+    staying = [(candidates[outcome_id], reason) for outcome_id, reason in why.items()]
     return closing, staying
 
 
 def _newly_kept(
-    ctx: Context, letter: Message, found: dict[str, Outcome], why: dict[str, str]
+    ctx: Context, letter: Message, candidates: dict[str, Outcome], why: dict[str, str]
 ) -> dict[str, str]:
     new: dict[str, str] = {}
-    for outcome in found.values():
+    for outcome in candidates.values():
         if outcome.id not in why:
-            reason = _other_reason(ctx, letter, outcome, found, why)
+            reason = _other_reason(ctx, letter, outcome, candidates, why)
             if reason is not None:
                 new[outcome.id] = reason
     return new
 
 
 def _other_reason(
-    ctx: Context, letter: Message, outcome: Outcome, found: dict[str, Outcome], why: dict[str, str]
+    ctx: Context,
+    letter: Message,
+    outcome: Outcome,
+    candidates: dict[str, Outcome],
+    why: dict[str, str],
 ) -> str | None:
     if outcome.origin_id not in (None, letter.id):
         return "another letter led to it"
     if outcome.origin_id is not None and ctx.tx.one(statements.IS_SHARED, message=letter.id):
         return "a run that also read another letter made it, and it may be about that one"
     own = outcome.origin_id == letter.id
-    ending = found.keys() - why.keys()
+    ending = candidates.keys() - why.keys()
     others = [
         parent
         for parent in ctx.tx.all(outcome_statements.PARENTS, outcome=outcome.id)
@@ -175,15 +181,15 @@ def _other_work(ctx: Context, agent: Agent, ending: Iterable[str]) -> str | None
             after="",
             limit=outcome_ending.MOST_AT_ONCE,
         )
-        for one in owned:
-            is_own_mandate = str(one.id) == member.id and member.id != agent.id
+        for outcome in owned:
+            is_own_mandate = str(outcome.id) == member.id and member.id != agent.id
             if (
-                one.status is OutcomeStatus.OPEN
-                and one.kind is OutcomeKind.WORK
-                and one.id not in over
+                outcome.status is OutcomeStatus.OPEN
+                and outcome.kind is OutcomeKind.WORK
+                and outcome.id not in over
                 and not is_own_mandate
             ):
-                return f"{member.name} also works on {one.title!r}"
+                return f"{member.name} also works on {outcome.title!r}"
     return None
 
 
@@ -192,16 +198,16 @@ def _other_work(ctx: Context, agent: Agent, ending: Iterable[str]) -> str | None
 
 def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) -> None:
     for delivery in ctx.tx.all(statements.UNREAD_OF, message=letter.id):
-        found = lookup.message_row(ctx, delivery.message_id)
-        assert found is not None
-        if found.sender_kind is ActorKind.SYSTEM and found.id != letter.id:
+        message = lookup.message_row(ctx, delivery.message_id)
+        assert message is not None
+        if message.sender_kind is ActorKind.SYSTEM and message.id != letter.id:
             continue  # what Remit says stays true
         inbox.cancel(ctx, delivery, TAKEN_BACK)
         ended["letters"].append(
             {
-                "id": found.id,
+                "id": message.id,
                 "to": lookup.name_of(ctx, delivery.agent_id or ""),
-                "subject": found.subject or wishes.first_words(ctx, found),
+                "subject": message.subject or wishes.first_words(ctx, message),
             }
         )
     for delivery in ctx.tx.all(mail_statements.DELIVERIES_OF, message=letter.id):
@@ -212,8 +218,8 @@ def _end_letters(ctx: Context, letter: Message, ended: shapes.TakenBackShape) ->
 def _runs(ctx: Context, letter: Message, closing: list[Outcome]) -> list[Run]:
     """Return the live runs that are about nothing else: no other letter and no other outcome."""
     came_of_it = ctx.tx.all(statements.LETTERS_OF, message=letter.id, limit=10_000)
-    mine = {letter.id, *(one.id for one in came_of_it)}
-    over = {one.id for one in closing}
+    mine = {letter.id, *(message.id for message in came_of_it)}
+    over = {outcome.id for outcome in closing}
     live: Any = {"agent": None, "ended_too": False, "before": END_OF_IDS, "limit": 1000}
     return [
         run
@@ -248,7 +254,7 @@ def _end_approvals(
     ctx: Context, letter: Message, closing: list[Outcome], ended: shapes.TakenBackShape
 ) -> None:
     """Cancel the approvals that runs of the wish asked for; hires end with their outcomes."""
-    over: set[str] = {one.id for one in closing}
+    over: set[str] = {outcome.id for outcome in closing}
     for run in ctx.tx.all(statements.RUNS_OF, message=letter.id):
         for resource in ctx.tx.all(statements.RAISED_BY_RUN, run=run.id, action="approval.request"):
             approval = ctx.tx.one(
@@ -271,15 +277,17 @@ def _end_approvals(
 
 def _told(ctx: Context, letter: Message, closing: list[Outcome]) -> set[AgentId]:
     """Return the agents whose runs had to do with the letter, or that own a closed outcome."""
-    found = {run.agent_id for run in ctx.tx.all(statements.RUNS_OF, message=letter.id)}
-    return found | {one.owner_id for one in closing}
+    agents = {run.agent_id for run in ctx.tx.all(statements.RUNS_OF, message=letter.id)}
+    return agents | {outcome.owner_id for outcome in closing}
 
 
 def _tell(
     ctx: Context, letter: Message, agents: set[AgentId], ended: shapes.TakenBackShape
 ) -> None:
     subject = letter.subject or wishes.first_words(ctx, letter)
-    closed = "".join(f"\n- {one['title']} (outcome:{one['id']})" for one in ended["outcomes"][:50])
+    closed = "".join(
+        f"\n- {outcome['title']} (outcome:{outcome['id']})" for outcome in ended["outcomes"][:50]
+    )
     what = f" These outcomes were closed with it:{closed}" if closed else ""
     for agent in sorted(agents):
         approval_engine.tell(

@@ -62,8 +62,8 @@ def after_run(ctx: Context, run: Run) -> None:
         if wish is None or wish.status is not WishStatus.OPEN:
             continue
         if wish.agent_id == run.agent_id:
-            for one in (wish, *ctx.tx.all(statements.SHARING, message=letter)):
-                _settle(ctx, one)
+            for shared_wish in (wish, *ctx.tx.all(statements.SHARING, message=letter)):
+                _settle(ctx, shared_wish)
         else:
             # The receiver of the letter may report it first.
             origins.look_soon(ctx, letter)
@@ -115,17 +115,17 @@ def _settle(ctx: Context, wish: Wish) -> None:
     """End a wish if it is answered, answer it if no agent will, or check it again later."""
     # The message of a wish is its letter.
     letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
-    if any(is_under_way(ctx, one) for one in behind(wish)):
+    if any(is_under_way(ctx, message_id) for message_id in behind(wish)):
         return _later(ctx, wish, LOOK_AGAIN)
     reached = ctx.tx.all(mail_statements.DELIVERIES_OF, message=letter.id)
-    if any(one.status is DeliveryStatus.DEAD for one in reached):
+    if any(delivery.status is DeliveryStatus.DEAD for delivery in reached):
         return _later(ctx, wish, LOOK_AGAIN)
-    if all(one.status is DeliveryStatus.CANCELLED for one in reached):
+    if all(delivery.status is DeliveryStatus.CANCELLED for delivery in reached):
         return end(ctx, letter.id, "taken back")
-    made = [outcome for one in behind(wish) for outcome in _made(ctx, one)]
-    last = max(made, key=lambda one: one.finished_at or 0, default=None)
-    said = ctx.tx.one(statements.LAST_SAID, message=letter.id)
-    if answers(ctx, letter, wish.user_id, after=said, since=_since(ctx, last)):
+    outcomes = [outcome for message_id in behind(wish) for outcome in _made(ctx, message_id)]
+    last = max(outcomes, key=lambda outcome: outcome.finished_at or 0, default=None)
+    last_letter = ctx.tx.one(statements.LAST_SAID, message=letter.id)
+    if answers(ctx, letter, wish.user_id, after=last_letter, since=_since(ctx, last)):
         return end(ctx, letter.id, "answered")
     if last is None:
         return _last_words(ctx, wish, letter)
@@ -133,7 +133,7 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return end(ctx, letter.id, "judged")
     if _may_still_write(ctx, last):
         return _later(ctx, wish, GRACE)
-    _send_result(ctx, wish, letter, made)
+    _send_result(ctx, wish, letter, outcomes)
     return None
 
 
@@ -274,7 +274,7 @@ def _answering(letter: Message) -> str:
     return f"Re: {letter.subject}"[:LONGEST_SUBJECT] if letter.subject else ""
 
 
-def _send_result(ctx: Context, wish: Wish, letter: Message, made: list[Outcome]) -> None:
+def _send_result(ctx: Context, wish: Wish, letter: Message, outcomes: list[Outcome]) -> None:
     """Report the outcomes made of a letter: how each ended, and on what evidence."""
     evidence: list[str] = []
     lines = [
@@ -286,7 +286,7 @@ def _send_result(ctx: Context, wish: Wish, letter: Message, made: list[Outcome])
         lines.insert(
             2, "Another letter was read along with it, and some of this may be about that."
         )
-    for outcome in made:
+    for outcome in outcomes:
         verdict = _verdict(outcome)
         note = f": {verdict['note']}" if verdict and verdict["note"] else "."
         at = to_iso(outcome.finished_at or ctx.now)

@@ -103,8 +103,8 @@ def listing(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.AGENT_READ, on="agents")
     return [
-        views.agent(found)
-        for found in ctx.tx.all(
+        views.agent(agent)
+        for agent in ctx.tx.all(
             statements.AGENTS, after=after, limit=limit, terminated_too=terminated
         )
     ]
@@ -112,9 +112,9 @@ def listing(
 
 @query("agents.show")
 def show(ctx: Context, *, agent: str) -> shapes.AgentShape:
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
-    return views.agent(found)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
+    return views.agent(agent_row)
 
 
 @command(
@@ -141,11 +141,16 @@ def terminate(
     subtree: Annotated[bool, Help("Everybody below it, too, all or none.")] = False,
 ) -> shapes.TerminatedAgentShape:
     """End an agent softly: its mandate closes, its credentials die, its history stays."""
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()
-    ctx.require(Action.AGENT_TERMINATE, over=found.id)
-    ended = termination.end(ctx, found, subtree=subtree)
-    return {**views.agent(found), "status": AgentStatus.TERMINATED.value, **ended, "dry_run": False}
+    ctx.require(Action.AGENT_TERMINATE, over=agent_row.id)
+    ended = termination.end(ctx, agent_row, subtree=subtree)
+    return {
+        **views.agent(agent_row),
+        "status": AgentStatus.TERMINATED.value,
+        **ended,
+        "dry_run": False,
+    }
 
 
 preview_terminate = preview_of("agents.preview_terminate", terminate)
@@ -154,27 +159,29 @@ preview_terminate = preview_of("agents.preview_terminate", terminate)
 @command("agents.wake", AsRoute("POST /agents/{id}/wakeup", "wake_agent", 202, as_seen=True))
 def wake(ctx: Context, *, agent: AgentRef, reason: Remark | None = "") -> shapes.WokenAgentShape:
     """Send an agent mail that says why, so that it is started; for all who may write to it."""
-    found = lookup.agent_anywhere(ctx, agent)
-    if found.status not in (AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.ERROR):
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    if agent_row.status not in (AgentStatus.IDLE, AgentStatus.RUNNING, AgentStatus.ERROR):
         raise Conflict(
-            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
             "It can be woken once it works again.",
         )
-    message = mail.post(ctx, to=f"agent:{found.id}", subject="Wake up", text=reason or "Wake up.")
-    return {**views.agent(found), "message_id": message.id}
+    message = mail.post(
+        ctx, to=f"agent:{agent_row.id}", subject="Wake up", text=reason or "Wake up."
+    )
+    return {**views.agent(agent_row), "message_id": message.id}
 
 
 @command("agents.stop")
 def stop(ctx: Context, *, agent: str) -> shapes.AgentShape:
     """End what an agent is doing and keep it from being started."""
-    found = _require_control(ctx, agent)
-    outcome_ending.stop(ctx, found)
-    idle = lookup.known_agent(ctx, found.id)
+    agent_row = _require_control(ctx, agent)
+    outcome_ending.stop(ctx, agent_row)
+    idle = lookup.known_agent(ctx, agent_row.id)
     if idle.status is not AgentStatus.PAUSED:
         tree.set_status(ctx, idle, AgentStatus.PAUSED)
-    jobs.stop_all(ctx, found, f"{found.name} was stopped")
-    ctx.record("agent.stop", f"agent:{found.id}", {"name": found.name})
-    return {**views.agent(found), "status": AgentStatus.PAUSED.value}
+    jobs.stop_all(ctx, agent_row, f"{agent_row.name} was stopped")
+    ctx.record("agent.stop", f"agent:{agent_row.id}", {"name": agent_row.name})
+    return {**views.agent(agent_row), "status": AgentStatus.PAUSED.value}
 
 
 @command(
@@ -194,14 +201,14 @@ def start(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 )
 def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """End what an agent is doing, and begin anew at once."""
-    found = _require_control(ctx, agent, lifts=True)
-    outcome_ending.stop(ctx, found)
-    idle = lookup.known_agent(ctx, found.id)
+    agent_row = _require_control(ctx, agent, lifts=True)
+    outcome_ending.stop(ctx, agent_row)
+    idle = lookup.known_agent(ctx, agent_row.id)
     if idle.status in (AgentStatus.PAUSED, AgentStatus.ERROR):
         tree.set_status(ctx, idle, AgentStatus.IDLE)
-    waking.look_now(ctx, found.id)
-    waking.wake_afresh(ctx, found.id, "it was restarted")
-    return _controlled(ctx, found, "agent.restart")
+    waking.look_now(ctx, agent_row.id)
+    waking.wake_afresh(ctx, agent_row.id, "it was restarted")
+    return _controlled(ctx, agent_row, "agent.restart")
 
 
 @command(
@@ -211,11 +218,11 @@ def restart(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 )
 def abort(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """End an agent's run; something new starts it again."""
-    found = _require_control(ctx, agent)
-    if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is None:
-        raise Conflict(f"{found.name} is not running.", "There is nothing to end.")
-    outcome_ending.stop(ctx, found)
-    return _controlled(ctx, found, "agent.abort")
+    agent_row = _require_control(ctx, agent)
+    if ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent_row.id) is None:
+        raise Conflict(f"{agent_row.name} is not running.", "There is nothing to end.")
+    outcome_ending.stop(ctx, agent_row)
+    return _controlled(ctx, agent_row, "agent.abort")
 
 
 @command(
@@ -225,12 +232,12 @@ def abort(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
 )
 def new_session(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """Have an agent's next run begin a new conversation; what it wrote down stays."""
-    found = _require_control(ctx, agent)
-    whose = (found.id, found.company_id, found.adapter_type)
+    agent_row = _require_control(ctx, agent)
+    whose = (agent_row.id, agent_row.company_id, agent_row.adapter_type)
     afresh = run_statements.Session(*whose, run_statements.FRESH, ctx.now, ctx.now, 0)
     ctx.tx.run(run_statements.KEEP_SESSION, **row(afresh))
-    ctx.record("agent.new_session", f"agent:{found.id}", {"name": found.name})
-    return views.agent(found)
+    ctx.record("agent.new_session", f"agent:{agent_row.id}", {"name": agent_row.name})
+    return views.agent(agent_row)
 
 
 @command(
@@ -258,9 +265,9 @@ def resume(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     return _control(ctx, agent, AgentStatus.IDLE, "agent.resume")
 
 
-def _controlled(ctx: Context, found: Agent, event: str) -> shapes.AgentShape:
-    ctx.record(event, f"agent:{found.id}", {"name": found.name})
-    return views.agent(lookup.known_agent(ctx, found.id))
+def _controlled(ctx: Context, agent: Agent, event: str) -> shapes.AgentShape:
+    ctx.record(event, f"agent:{agent.id}", {"name": agent.name})
+    return views.agent(lookup.known_agent(ctx, agent.id))
 
 
 def _require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
@@ -269,16 +276,16 @@ def _require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
 
     With `lifts`, the act would end a pause, so the caller must also be allowed to lift that.
     """
-    found = lookup.agent_anywhere(ctx, text)
+    agent = lookup.agent_anywhere(ctx, text)
     ctx.require(
-        Action.AGENT_CONTROL, over=found.id, by_person=lifts and _is_paused_by_person(ctx, found)
+        Action.AGENT_CONTROL, over=agent.id, by_person=lifts and _is_paused_by_person(ctx, agent)
     )
-    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+    if agent.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
-            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            f"{agent.name} is {agent.status.value.replace('_', ' ')}.",
             "Choose an agent that works here.",
         )
-    return found
+    return agent
 
 
 def _is_paused_by_person(ctx: Context, agent: Agent) -> bool:
@@ -290,20 +297,20 @@ def _is_paused_by_person(ctx: Context, agent: Agent) -> bool:
 
 
 def _control(ctx: Context, text: str, wanted: AgentStatus, action: str) -> shapes.AgentShape:
-    found = _require_control(ctx, text, lifts=wanted is AgentStatus.IDLE)
-    if wanted is AgentStatus.IDLE and found.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
-        raise Conflict(f"{found.name} is not paused.", "Look at the agent's status.")
-    tree.set_status(ctx, found, wanted)
+    agent = _require_control(ctx, text, lifts=wanted is AgentStatus.IDLE)
+    if wanted is AgentStatus.IDLE and agent.status not in (AgentStatus.PAUSED, AgentStatus.ERROR):
+        raise Conflict(f"{agent.name} is not paused.", "Look at the agent's status.")
+    tree.set_status(ctx, agent, wanted)
     if wanted is AgentStatus.IDLE and (
-        ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is not None
+        ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent.id) is not None
     ):
         # Its run continued during the pause.
         wanted = AgentStatus.RUNNING
-        tree.set_status(ctx, replace(found, status=AgentStatus.IDLE), wanted)
-    ctx.record(action, f"agent:{found.id}", {"name": found.name})
+        tree.set_status(ctx, replace(agent, status=AgentStatus.IDLE), wanted)
+    ctx.record(action, f"agent:{agent.id}", {"name": agent.name})
     if wanted is AgentStatus.IDLE:
-        waking.wake_afresh(ctx, found.id, "it was resumed")
-    return {**views.agent(found), "status": wanted.value}
+        waking.wake_afresh(ctx, agent.id, "it was resumed")
+    return {**views.agent(agent), "status": wanted.value}
 
 
 @command(
@@ -340,9 +347,12 @@ def read_log(
     ctx: Context, *, agent: OfAnother | None = None, limit: Limit = 20, before: int | None = None
 ) -> shapes.AgentLogShape:
     """An agent's activity log: its own, or that of somebody below it."""
-    found = lookup.agent_anywhere(ctx, agent) if agent else _myself(ctx)
-    require_file(ctx, Action.FILE_READ, lookup.file(ctx, found.log_file_id))
-    return {"agent_id": found.id, "entries": documents.log_entries(ctx, found.id, limit, before)}
+    agent_row = lookup.agent_anywhere(ctx, agent) if agent else _myself(ctx)
+    require_file(ctx, Action.FILE_READ, lookup.file(ctx, agent_row.log_file_id))
+    return {
+        "agent_id": agent_row.id,
+        "entries": documents.log_entries(ctx, agent_row.id, limit, before),
+    }
 
 
 def _myself(ctx: Context) -> Agent:
@@ -354,24 +364,27 @@ def create_key(
     ctx: Context, *, agent: str, label: object = "", expires_at: Micros | None = None
 ) -> shapes.NewTokenShape:
     label = clean_line(label, "label", longest=LONGEST_LABEL, empty_ok=True)
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.require(
-        Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id, seat_user=found.seat_user_id
+        Action.KEY_CHANGE,
+        on=f"agent:{agent_row.id}",
+        home=agent_row.id,
+        seat_user=agent_row.seat_user_id,
     )
-    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+    if agent_row.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
-            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
             "Keys are for agents that can act.",
         )
-    return users.issue(ctx, TokenKind.AGENT, label, expires_at, agent=found.id)
+    return users.issue(ctx, TokenKind.AGENT, label, expires_at, agent=agent_row.id)
 
 
 @query("agents.keys", AsRoute("GET /agents/{id}/keys", "list_keys", page="id"))
 def keys(ctx: Context, *, agent: AgentRef) -> list[shapes.KeyShape]:
     """An agent's keys, without what they open with."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.KEY_READ, on=f"agent:{found.id}", home=found.id)
-    held = ctx.tx.all(people.AGENT_KEYS, agent=found.id)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.KEY_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
+    held = ctx.tx.all(people.AGENT_KEYS, agent=agent_row.id)
     # Elsewhere the label is called name.
     return [{**views.token(key), "name": key.label} for key in held]
 
@@ -382,10 +395,10 @@ def keyed(ctx: Context, *, company: str | None) -> list[shapes.NamedShape]:
     lookup.company_of_caller(ctx, company)
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     ctx.require(Action.KEY_READ, on="keys", home=scope)
-    found = ctx.tx.all(people.KEYED_AGENTS)
+    ids = ctx.tx.all(people.KEYED_AGENTS)
     return [
         {"id": agent, "name": lookup.known_agent(ctx, agent).name}
-        for agent in found
+        for agent in ids
         if scope is None or scope in ctx.boss_chain(agent)
     ]
 
@@ -395,13 +408,16 @@ def revoke_key(
     ctx: Context, *, agent: AgentRef, key: Annotated[str, Reference("key")]
 ) -> shapes.RevokedShape:
     """End one of an agent's keys."""
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.require(
-        Action.KEY_CHANGE, on=f"agent:{found.id}", home=found.id, seat_user=found.seat_user_id
+        Action.KEY_CHANGE,
+        on=f"agent:{agent_row.id}",
+        home=agent_row.id,
+        seat_user=agent_row.seat_user_id,
     )
     token = ctx.tx.one(people.TOKEN, token=key)
-    if token is None or token.agent_id != found.id:
+    if token is None or token.agent_id != agent_row.id:
         raise NotFound("There is no such key.")
     ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
-    ctx.record("token.revoke", f"token:{token.id}", {"agent_id": found.id})
+    ctx.record("token.revoke", f"token:{token.id}", {"agent_id": agent_row.id})
     return {"id": token.id, "revoked": True}

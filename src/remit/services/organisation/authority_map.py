@@ -41,8 +41,7 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
     """Collect the authority of others over these agents, and theirs over outcomes and resources."""
     concerned: dict[AgentId, Agent] = {}
     for boss in bosses:
-        found = ctx.tx.existing(statements.AGENT, agent=boss)  # bosses are never deleted
-        concerned[boss] = found
+        concerned[boss] = ctx.tx.existing(statements.AGENT, agent=boss)  # bosses are never deleted
     whole = {"after": "", "limit": _ALL}
     owned = {boss: ctx.tx.all(outcome_statements.OWNED_BY, owner=boss, **whole) for boss in bosses}
     held = {boss: ctx.tx.all(grant_statements.HELD_BY, holder=boss, **whole) for boss in bosses}
@@ -52,8 +51,8 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
         if top in covered:
             continue
         reach = {"company": ctx.company, "agent": top}
-        below = {one.id: one for one in ctx.tx.all(statements.SUBTREE_OF_AGENT, **reach)}
-        fresh = {key: one for key, one in below.items() if key not in concerned}
+        below = {member.id: member for member in ctx.tx.all(statements.SUBTREE_OF_AGENT, **reach)}
+        fresh = {key: member for key, member in below.items() if key not in concerned}
         covered |= below.keys()
         concerned |= fresh
         for outcome in ctx.tx.all(outcome_statements.OWNED_BELOW_AGENT, **reach):
@@ -78,13 +77,13 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
 
     def name_of(agent: AgentId) -> str:
         if agent not in names:
-            found = ctx.tx.one(statements.AGENT, agent=agent)
-            names[agent] = found.name if found else agent
+            row = ctx.tx.one(statements.AGENT, agent=agent)
+            names[agent] = row.name if row else agent
         return names[agent]
 
     def person(user: UserId) -> str:
-        found = ctx.tx.one(people.USER, user=user)
-        return found.name if found else user
+        row = ctx.tx.one(people.USER, user=user)
+        return row.name if row else user
 
     for agent in concerned.values():
         if agent.status is AgentStatus.TERMINATED:

@@ -104,7 +104,7 @@ def go(
     ctx.tx.run(statements.DELETE_HALT, halt=halt.id)
     ctx.record("halt.go", _on(ctx, top), {"halt": halt.id, "level": halt.level})
     left = ctx.tx.all(statements.HALTS)
-    return {**view(ctx, halt), "lifted": True, "left": [view(ctx, one) for one in left]}
+    return {**view(ctx, halt), "lifted": True, "left": [view(ctx, other) for other in left]}
 
 
 @query("halts.listing", AsRoute("GET /companies/{companyId}/halts", "list_halts", page="id"))
@@ -112,16 +112,16 @@ def listing(ctx: Context, *, company: CompanyRef | None = None) -> list[shapes.L
     """Halts, the company's own first; of a part, those that cover it or lie in it."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")
-    found = ctx.tx.all(statements.HALTS)
+    halts = ctx.tx.all(statements.HALTS)
     scope = ctx.membership.scope_agent_id if ctx.membership else ctx.actor.agent_id
     above = ctx.boss_chain(scope)
     return [
-        {**view(ctx, one), "may_lift": _may_lift(ctx, one)}
-        for one in found
+        {**view(ctx, halt), "may_lift": _may_lift(ctx, halt)}
+        for halt in halts
         if scope is None
-        or one.agent_id is None
-        or one.agent_id in above
-        or scope in ctx.boss_chain(one.agent_id)
+        or halt.agent_id is None
+        or halt.agent_id in above
+        or scope in ctx.boss_chain(halt.agent_id)
     ]
 
 
@@ -140,8 +140,8 @@ def _lifting(ctx: Context, top: str | None, halt: Halt | None) -> GivenFacts:
 
 def covering(ctx: Context, agent: str) -> Halt | None:
     """Return the widest halt that covers an agent, if any."""
-    found = ctx.tx.all(statements.COVERING, agent=agent)
-    return found[0] if found else None
+    halts = ctx.tx.all(statements.COVERING, agent=agent)
+    return halts[0] if halts else None
 
 
 def refuse_stopped(ctx: Context, agent: Agent) -> None:
@@ -153,11 +153,11 @@ def refuse_stopped(ctx: Context, agent: Agent) -> None:
         )
 
 
-def arrived(ctx: Context, agent: str) -> None:
+def arrived(ctx: Context, agent_id: str) -> None:
     """End the work of an agent that was moved below a halt, and of everybody below it."""
-    found = lookup.agent_row(ctx, agent)
-    if found is not None and covering(ctx, agent) is not None:
-        _end_work(ctx, found)
+    agent = lookup.agent_row(ctx, agent_id)
+    if agent is not None and covering(ctx, agent_id) is not None:
+        _end_work(ctx, agent)
 
 
 def sentence(ctx: Context, halt: Halt) -> str:

@@ -27,10 +27,10 @@ from remit.store.work import outcomes as outcome_statements
 )
 def why_idle(ctx: Context, *, agent: AgentRef) -> shapes.IdlenessShape:
     """Why an agent is not running, in one word and one sentence."""
-    found = lookup.agent_anywhere(ctx, agent)
-    require_look(ctx, found.id, f"agent:{found.id}")
-    word, sentence = reason(ctx, found)
-    return {"agent_id": found.id, "name": found.name, "reason": word, "sentence": sentence}
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    require_look(ctx, agent_row.id, f"agent:{agent_row.id}")
+    word, sentence = reason(ctx, agent_row)
+    return {"agent_id": agent_row.id, "name": agent_row.name, "reason": word, "sentence": sentence}
 
 
 Reason = tuple[str, str]
@@ -38,8 +38,8 @@ Reason = tuple[str, str]
 
 def kept_from_starting(ctx: Context, agent: Agent) -> Reason | None:
     """The reason why an agent does not start; None when nothing keeps it from that."""
-    found = ctx.tx.one(leases.STARTABLE, agent=agent.id)
-    return reason(ctx, agent) if found is None else _kept(ctx, agent, found.held_by)
+    lease = ctx.tx.one(leases.STARTABLE, agent=agent.id)
+    return reason(ctx, agent) if lease is None else _kept(ctx, agent, lease.held_by)
 
 
 def reason(ctx: Context, agent: Agent) -> Reason:
@@ -141,7 +141,9 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
     """Sentence about background jobs that wait for a closed account, and whose answers would start
     it."""
     waiting = ctx.tx.all(job_statements.HELD_OF, agent=agent.id)
-    closed = next((found for job in waiting if (found := admission.holding_job(ctx, job))), None)
+    closed = next(
+        (account for job in waiting if (account := admission.holding_job(ctx, job))), None
+    )
     if closed is None:
         return None
     verb = "wait" if len(waiting) > 1 else "waits"

@@ -53,26 +53,26 @@ def change(
             f"Give either {CAN_CREATE_AGENTS} or permissionLevel.", "Change one of the two."
         )
     wanted = None if level is None else permission_level(level)
-    found = lookup.agent_anywhere(ctx, agent)
+    agent_row = lookup.agent_anywhere(ctx, agent)
     if wanted is not None:
-        require_level(ctx, wanted, on=f"agent:{found.id}", home=found.id)
-    ctx.require(Action.AGENT_PERMIT, over=found.id)
-    if found.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
+        require_level(ctx, wanted, on=f"agent:{agent_row.id}", home=agent_row.id)
+    ctx.require(Action.AGENT_PERMIT, over=agent_row.id)
+    if agent_row.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
         raise Conflict(
-            f"{found.name} is {found.status.value.replace('_', ' ')}.",
+            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
             "Permissions are for agents that can act.",
         )
     if wanted is not None:
-        set_level(ctx, found, wanted)
+        set_level(ctx, agent_row, wanted)
     else:
-        permit(ctx, found, read({CAN_CREATE_AGENTS: can_create}), found.permission_level)
-    return views.agent(lookup.known_agent(ctx, found.id))
+        permit(ctx, agent_row, read({CAN_CREATE_AGENTS: can_create}), agent_row.permission_level)
+    return views.agent(lookup.known_agent(ctx, agent_row.id))
 
 
-def read(given: object) -> bool | None:
+def read(description: object) -> bool | None:
     """Return the permission to hire from a description of permissions; None if it has none."""
-    said = json.loads(permissions(given)).get(CAN_CREATE_AGENTS)
-    return said if isinstance(said, bool) else None
+    permission = json.loads(permissions(description)).get(CAN_CREATE_AGENTS)
+    return permission if isinstance(permission, bool) else None
 
 
 def require_level(ctx: Context, level: PermissionLevel, *, on: str, home: str | None) -> None:
@@ -105,8 +105,8 @@ def begin(ctx: Context, agent: Agent) -> None:
         for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
             for action in actions:
                 grants.give_to(ctx, agent, {"resource": action, "level": "use", "mode": mode})
-        said = agent.can_create_agents
-        if said is None and preset.can_create_agents is not None:
+        permission = agent.can_create_agents
+        if permission is None and preset.can_create_agents is not None:
             permit(ctx, agent, preset.can_create_agents, agent.permission_level)
 
 

@@ -91,8 +91,8 @@ def _fit(ctx: Context, agent: Agent, was: Preset, now: Preset) -> bool:
             wish = {"resource": action, "level": "use", "mode": mode.value}
             grants.give_to(ctx, agent, wish)
             changed = True
-    said = agent.can_create_agents
-    if was.can_create_agents != now.can_create_agents and said == was.can_create_agents:
+    permission = agent.can_create_agents
+    if was.can_create_agents != now.can_create_agents and permission == was.can_create_agents:
         permissions.permit(ctx, agent, now.can_create_agents, agent.permission_level)
         changed = True
     return changed

@@ -32,17 +32,17 @@ _GONE = "Removed when the agent was purged.\n"
 @command("purging.purge")
 def purge(ctx: Context, *, agent: str) -> shapes.PurgedAgentShape:
     """Delete the data of a terminated agent for good."""
-    found = _named(ctx, agent)
-    ctx.require(Action.AGENT_PURGE, on=f"agent:{found.id}", home=found.id)
-    if found.status is not AgentStatus.TERMINATED:
-        raise Conflict(f"{found.name} is not terminated.", "Terminate it first.")
-    if tree.is_purged(ctx, found):
-        raise Conflict(f"{found.name} was purged already.")
-    assert ctx.tx.one(run_statements.LIVE_RUN_OF, agent=found.id) is None, "it is terminated"
-    about: dict[str, object] = {"agent": found.id}
+    agent_row = _named(ctx, agent)
+    ctx.require(Action.AGENT_PURGE, on=f"agent:{agent_row.id}", home=agent_row.id)
+    if agent_row.status is not AgentStatus.TERMINATED:
+        raise Conflict(f"{agent_row.name} is not terminated.", "Terminate it first.")
+    if tree.is_purged(ctx, agent_row):
+        raise Conflict(f"{agent_row.name} was purged already.")
+    assert ctx.tx.one(run_statements.LIVE_RUN_OF, agent=agent_row.id) is None, "it is terminated"
+    about: dict[str, object] = {"agent": agent_row.id}
     ctx.tx.run(folder_statements.REMOVE_FOLDERS_OF_AGENT, **about)
     ctx.tx.run(statements.FORGET_SESSIONS, **about)
-    ctx.tx.run(statements.FORGET_ANSWERS, actor=f"agent:{found.id}")
+    ctx.tx.run(statements.FORGET_ANSWERS, actor=f"agent:{agent_row.id}")
     ctx.tx.run(channel_statements.FORGET_RECEIPTS, **about)
     for forget in chat_statements.FORGET_CHATS:
         ctx.tx.run(forget, **about)
@@ -51,11 +51,11 @@ def purge(ctx: Context, *, agent: str) -> shapes.PurgedAgentShape:
         "tokens": ctx.tx.run(statements.FORGET_TOKENS, **about),
         "log_pieces": ctx.tx.run(statements.FORGET_LOGS, **about),
         "runs": ctx.tx.run(statements.SILENCE_RUNS, **about),
-        "secrets": _blank_settings(ctx, found),
-        "memory": _blank_memory(ctx, found),
+        "secrets": _blank_settings(ctx, agent_row),
+        "memory": _blank_memory(ctx, agent_row),
     }
-    ctx.record(tree.PURGED, f"agent:{found.id}", {"name": found.name, **removed})
-    now = lookup.known_agent(ctx, found.id)
+    ctx.record(tree.PURGED, f"agent:{agent_row.id}", {"name": agent_row.name, **removed})
+    now = lookup.known_agent(ctx, agent_row.id)
     return {**views.agent(now), "removed": removed}
 
 
@@ -76,10 +76,10 @@ def _blank_settings(ctx: Context, agent: Agent) -> int:
         if paths:
             ctx.tx.run(statements.REPLACE_CONFIG, revision=revision, new_config=json.dumps(clean))
     documents_ = {
-        one.name: json.dumps(without_secrets(one.shown(getattr(agent, one.name)))[0])
-        for one in DOCUMENTS
+        field.name: json.dumps(without_secrets(field.shown(getattr(agent, field.name)))[0])
+        for field in DOCUMENTS
     }
-    texts = {one.name: text_without_secrets(getattr(agent, one.name))[0] for one in PROSE}
+    texts = {field.name: text_without_secrets(getattr(agent, field.name))[0] for field in PROSE}
     ctx.tx.run(
         statements.REPLACE_SETTINGS,
         agent=agent.id,

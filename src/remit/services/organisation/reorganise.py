@@ -62,14 +62,14 @@ preview = preview_of("reorganise.preview", reorganise)
 def undo(ctx: Context, *, company: str | None, event: str) -> shapes.ReorganisedShape:
     """Undo a reorganisation, provided that nothing it touched was changed since."""
     lookup.company_of_caller(ctx, company)
-    found = _event(ctx, event)
+    event_row = _event(ctx, event)
     ctx.require(Action.ORG_CHANGE, on="org")
-    steps = Steps.from_json(ctx, json.loads(found.details)["steps"])
+    steps = Steps.from_json(ctx, json.loads(event_row.details)["steps"])
     before = authority_map.snapshot(ctx, steps.agents(), steps.bosses())
     lefts = ledger.picture(ctx)
     undone = steps.undo()
     _count_budgets(ctx, lefts)
-    return _answer(ctx, "org.undo", before, undone, {"undoes": found.id})
+    return _answer(ctx, "org.undo", before, undone, {"undoes": event_row.id})
 
 
 preview_undo = preview_of("reorganise.preview_undo", undo)
@@ -107,14 +107,14 @@ def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:
     names = operation.get("agents") if op == "insert_layer" else [operation.get("agent")]
     if not isinstance(names, Sequence) or isinstance(names, str) or not names:
         raise BadInput("agents must be a list of agents.", "Name at least one.")
-    found = []
+    concerned = []
     for name in names:
         if not isinstance(name, str):
             raise BadInput("An agent is named by a text.", "Give its name or id.")
-        found.append(lookup.agent(ctx, name))
-    for agent in found:
+        concerned.append(lookup.agent(ctx, name))
+    for agent in concerned:
         _refuse_unless_working(agent)
-    return found
+    return concerned
 
 
 def _living(ctx: Context, name: str) -> Agent:
@@ -152,7 +152,7 @@ def _insert_layer(ctx: Context, steps: Steps, operation: Mapping[str, Any]) -> N
     if len(bosses) != 1:
         raise Conflict("They report to different bosses.", "Insert a layer below one boss.")
     boss = _boss_in_reach(ctx, moved[0].boss_id)
-    described = {one.name: operation.get(one.name) for one in SHORT}
+    described = {field.name: operation.get(field.name) for field in SHORT}
     spec = agent_spec.new(ctx, described, boss)
     agents.require_appointing(ctx, spec, boss)
     purpose = operation.get("purpose") or f"Lead {', '.join(agent.name for agent in moved)}"[:200]
@@ -226,13 +226,13 @@ _OPERATIONS: dict[str, Callable[[Context, Steps, Mapping[str, Any]], None]] = {
 
 def _event(ctx: Context, text: str) -> Any:
     prefix = normalise(text.removeprefix("event:"))
-    found = [
+    events = [
         event
         for event in ctx.tx.all(event_log.EVENTS_ON, resource="org", limit=100_000)
         if event.allowed
         and is_part_of(event.id, prefix)
         and event.action in ("org.change", "org.undo")
     ]
-    if not found or (len(found) > 1 and not is_id(prefix)):
+    if not events or (len(events) > 1 and not is_id(prefix)):
         raise NotFound("There is no such reorganisation.", "List the events of the company.")
-    return found[0]
+    return events[0]

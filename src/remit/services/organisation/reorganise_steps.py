@@ -39,9 +39,9 @@ class Steps:
 
     @classmethod
     def from_json(cls, ctx: Context, steps: Sequence[Step]) -> Steps:
-        found = cls(ctx)
-        found._done = list(steps)
-        return found
+        restored = cls(ctx)
+        restored._done = list(steps)
+        return restored
 
     def as_json(self) -> list[Step]:
         return self._done
@@ -84,10 +84,10 @@ class Steps:
     def keep_grants(self, layer: Agent) -> None:
         """Keep the grants that a leaving agent passed on, by linking them to the source of its
         own."""
-        for given in self._ctx.tx.all(grant_statements.GIVEN_BY, granter=layer.id):
-            source = self._grant(given.parent_id or "")
+        for grant in self._ctx.tx.all(grant_statements.GIVEN_BY, granter=layer.id):
+            source = self._grant(grant.parent_id or "")
             if source.scope_id is not None:
-                self._source(given.id, _source_of(given), _source_of(source))
+                self._source(grant.id, _source_of(grant), _source_of(source))
 
     def add_edge(self, parent: str, child: str) -> None:
         if outcomes.has_edge(self._ctx, parent, child):
@@ -165,14 +165,16 @@ class Steps:
                 self.close(lookup.known_outcome(self._ctx, agent.id))
                 self.terminate(agent)
 
-    def _reopen(self, outcome: str) -> None:
-        found = lookup.known_outcome(self._ctx, outcome)
-        self._expect(found.status, OutcomeStatus.CLOSED, found.title)
-        outcome_ending.reopen_outcome(self._ctx, found, keep_owner=True)
+    def _reopen(self, outcome_id: str) -> None:
+        outcome = lookup.known_outcome(self._ctx, outcome_id)
+        self._expect(outcome.status, OutcomeStatus.CLOSED, outcome.title)
+        outcome_ending.reopen_outcome(self._ctx, outcome, keep_owner=True)
         self._ctx.record(
-            "outcome.reopen", f"outcome:{outcome}", {"note": "the layer came back", "was": "closed"}
+            "outcome.reopen",
+            f"outcome:{outcome_id}",
+            {"note": "the layer came back", "was": "closed"},
         )
-        self._done.append({"step": "reopen", "outcome": outcome})
+        self._done.append({"step": "reopen", "outcome": outcome_id})
 
     def _reinstate(self, agent_id: str, *, paused: bool) -> None:
         agent = self._now(agent_id)
@@ -191,7 +193,9 @@ class Steps:
         owned = self._ctx.tx.all(
             outcome_statements.OWNED_BY, owner=agent_id, after="", limit=outcome_ending.MOST_AT_ONCE
         )
-        busy = any(one.status is OutcomeStatus.OPEN and one.id != agent_id for one in owned)
+        busy = any(
+            outcome.status is OutcomeStatus.OPEN and outcome.id != agent_id for outcome in owned
+        )
         if busy or self._ctx.tx.one(statements.LIVING_REPORT, agent=agent_id) is not None:
             raise Conflict(
                 f"{agent.name} has work or reports by now.", "Look at the tree, then move by hand."
@@ -255,32 +259,36 @@ class Steps:
         waking.wake_afresh(self._ctx, agent, "somebody else sits there now")
         self._done.append({"step": "seat", "agent": agent, "from": list(was), "to": list(to)})
 
-    def _delegator(self, outcome: str, was: str | None, to: str | None) -> None:
-        found = lookup.known_outcome(self._ctx, outcome)
-        self._expect(found.delegator_id, was, found.title)
-        self._ctx.tx.run(outcome_statements.CHANGE_DELEGATOR, outcome=outcome, new_delegator=to)
-        self._done.append({"step": "delegator", "outcome": outcome, "from": was, "to": to})
+    def _delegator(self, outcome_id: str, was: str | None, to: str | None) -> None:
+        outcome = lookup.known_outcome(self._ctx, outcome_id)
+        self._expect(outcome.delegator_id, was, outcome.title)
+        self._ctx.tx.run(outcome_statements.CHANGE_DELEGATOR, outcome=outcome_id, new_delegator=to)
+        self._done.append({"step": "delegator", "outcome": outcome_id, "from": was, "to": to})
 
-    def _owner(self, outcome: str, was: Sequence[Any], to: Sequence[Any]) -> None:
-        found = lookup.known_outcome(self._ctx, outcome)
-        self._expect([found.owner_id, found.delegated, found.delegator_id], list(was), found.title)
-        self._expect(self._now(to[0]).status is AgentStatus.TERMINATED, False, found.title)
-        tree.hand_over(self._ctx, outcome, to[0], delegated=to[1], delegator=to[2])
-        self._done.append({"step": "owner", "outcome": outcome, "from": list(was), "to": list(to)})
+    def _owner(self, outcome_id: str, was: Sequence[Any], to: Sequence[Any]) -> None:
+        outcome = lookup.known_outcome(self._ctx, outcome_id)
+        self._expect(
+            [outcome.owner_id, outcome.delegated, outcome.delegator_id], list(was), outcome.title
+        )
+        self._expect(self._now(to[0]).status is AgentStatus.TERMINATED, False, outcome.title)
+        tree.hand_over(self._ctx, outcome_id, to[0], delegated=to[1], delegator=to[2])
+        self._done.append(
+            {"step": "owner", "outcome": outcome_id, "from": list(was), "to": list(to)}
+        )
 
     def _expect(self, now: object, was: object, what: str) -> None:
         if now != was:
             raise Conflict(f"{what} was changed since.", "Look at the tree, then move by hand.")
 
-    def _now(self, agent: str) -> Agent:
-        found = self._ctx.tx.one(statements.AGENT, agent=agent)
-        assert found is not None, "agents are never deleted"
-        return found
+    def _now(self, agent_id: str) -> Agent:
+        agent = self._ctx.tx.one(statements.AGENT, agent=agent_id)
+        assert agent is not None, "agents are never deleted"
+        return agent
 
-    def _grant(self, grant: str) -> Grant:
-        found = self._ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=grant)
-        assert found is not None, "grants are never deleted"
-        return found
+    def _grant(self, grant_id: str) -> Grant:
+        grant = self._ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=grant_id)
+        assert grant is not None, "grants are never deleted"
+        return grant
 
 
 def _source_of(grant: Grant) -> list[Any]:

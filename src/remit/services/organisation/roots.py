@@ -132,8 +132,7 @@ def _found(ctx: Context, boss: UserId) -> Agent:
 
 
 def _is_taken(ctx: Context, name: str) -> bool:
-    found = lookup.living_agent(ctx, name)
-    return found is not None
+    return lookup.living_agent(ctx, name) is not None
 
 
 def _now(ctx: Context, agent: Agent) -> Agent:

@@ -29,9 +29,9 @@ def _describe(shape: Any, described: Iterable[Field], *, seen_by_all: Iterable[F
     """Add the fields of an agent's description to a shape; those not in `seen_by_all` are
     optional."""
     always = set(seen_by_all)
-    for one in described:
-        kind = _SHOWN.get(one.holds, str)
-        shape.__annotations__[one.name] = kind if one in always else NotRequired[kind]
+    for field in described:
+        kind = _SHOWN.get(field.holds, str)
+        shape.__annotations__[field.name] = kind if field in always else NotRequired[kind]
 
 
 #: With the fields of its description.
@@ -51,7 +51,7 @@ class AgentShape(OwnedShape):
     redacted: NotRequired[list[str]]
 
 
-_describe(AgentShape, CONFIGURED, seen_by_all=[one for one in LISTED if not one.part.private])
+_describe(AgentShape, CONFIGURED, seen_by_all=[field for field in LISTED if not field.part.private])
 
 
 class CallingAgentShape(AgentShape):

@@ -29,18 +29,21 @@ def end(ctx: Context, agent: Agent, *, subtree: bool) -> shapes.TerminationShape
             "Terminate it with everybody below it (`--subtree`), or move its reports first.",
         )
     below = ctx.tx.all(statements.SUBTREE_OF_AGENT, agent=agent.id)
-    living = [one for one in below if one.status is not AgentStatus.TERMINATED]
-    going = sorted(living, key=lambda one: (len(ctx.boss_chain(one.id)), one.name))
+    living = [member for member in below if member.status is not AgentStatus.TERMINATED]
+    going = sorted(living, key=lambda member: (len(ctx.boss_chain(member.id)), member.name))
     owned = {
         outcome.id: outcome
-        for one in going
+        for member in going
         for outcome in ctx.tx.all(
-            outcome_statements.OWNED_BY, owner=one.id, after="", limit=outcome_ending.MOST_AT_ONCE
+            outcome_statements.OWNED_BY,
+            owner=member.id,
+            after="",
+            limit=outcome_ending.MOST_AT_ONCE,
         )
         if outcome.status is OutcomeStatus.OPEN and outcome.kind is OutcomeKind.WORK
     }
-    for one in reversed(going):
-        _end_one(ctx, one.id)
+    for ended_agent in reversed(going):
+        _end_one(ctx, ended_agent.id)
     closed: list[shapes.TitledShape] = []
     moved: list[shapes.MovedOutcomeShape] = []
     for outcome in owned.values():
@@ -52,7 +55,7 @@ def end(ctx: Context, agent: Agent, *, subtree: bool) -> shapes.TerminationShape
         else:
             moved.append({**brief, "owner_id": now.owner_id, "owner": _name(ctx, now.owner_id)})
     return {
-        "agents_ended": [{"id": one.id, "name": one.name} for one in going],
+        "agents_ended": [{"id": member.id, "name": member.name} for member in going],
         "outcomes_closed": closed,
         "outcomes_moved": moved,
     }
@@ -72,6 +75,6 @@ def _end_one(ctx: Context, agent_id: str) -> None:
         outcome_ending.deactivate(ctx, agent)
 
 
-def _name(ctx: Context, agent: str) -> str:
-    found = lookup.agent_row(ctx, agent)
-    return found.name if found is not None else agent
+def _name(ctx: Context, agent_id: str) -> str:
+    agent = lookup.agent_row(ctx, agent_id)
+    return agent.name if agent is not None else agent_id

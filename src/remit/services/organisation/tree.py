@@ -150,7 +150,7 @@ def _boss_user(ctx: Context) -> UserId:
 def check_transition(agent: Agent, wanted: AgentStatus) -> None:
     if wanted in TRANSITIONS[agent.status]:
         return
-    is_now, to_be = (one.value.replace("_", " ") for one in (agent.status, wanted))
+    is_now, to_be = (status.value.replace("_", " ") for status in (agent.status, wanted))
     if wanted is agent.status:
         raise Conflict(f"{agent.name} is {is_now} already.", "There is nothing to do.")
     raise Conflict(
@@ -247,11 +247,11 @@ def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
     check_boss(ctx, boss, height=1 + below)
 
 
-def check_assignable(ctx: Context, agent: str) -> None:
+def check_assignable(ctx: Context, agent_id: str) -> None:
     """Refuse to give work to an agent that awaits approval."""
-    found = ctx.tx.one(statements.AGENT, agent=agent)
-    if found is not None and found.status is AgentStatus.PENDING_APPROVAL:
-        raise Conflict(f"{found.name} awaits approval.", "Wait for the decision.")
+    agent = ctx.tx.one(statements.AGENT, agent=agent_id)
+    if agent is not None and agent.status is AgentStatus.PENDING_APPROVAL:
+        raise Conflict(f"{agent.name} awaits approval.", "Wait for the decision.")
 
 
 def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId | None) -> None:
@@ -264,9 +264,9 @@ def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId
 def living_boss(ctx: Context, agent: Agent) -> AgentId | None:
     """Return the nearest agent above that is not terminated."""
     for above in ctx.boss_chain(agent.id)[1:]:
-        found = ctx.tx.one(statements.AGENT, agent=above)
-        if found is not None and found.status is not AgentStatus.TERMINATED:
-            return found.id
+        boss = ctx.tx.one(statements.AGENT, agent=above)
+        if boss is not None and boss.status is not AgentStatus.TERMINATED:
+            return boss.id
     return None
 
 

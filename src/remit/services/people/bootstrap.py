@@ -49,8 +49,8 @@ def renew_board_token(ctx: Context, *, token: str) -> shapes.LetInShape:
     return {"user": user.name}
 
 
-def _store(ctx: Context, user: str, token: str) -> None:
-    made = Token(
+def _store(ctx: Context, user: str, secret: str) -> None:
+    token = Token(
         TokenId(ctx.ids.new()), TokenKind.USER, "board.token", ctx.now, user_id=UserId(user)
     )
-    ctx.tx.add(made, digest=token_digest(token))
+    ctx.tx.add(token, digest=token_digest(secret))

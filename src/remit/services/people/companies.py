@@ -80,8 +80,12 @@ def create(
 def listing(ctx: Context, *, after: str = "", limit: int = 100) -> list[shapes.CompanyShape]:
     """The companies the caller has a part in, and which part that is."""
     if ctx.actor.company_id is not None:
-        found = ctx.tx.one(people.COMPANY, company=ctx.actor.company_id)
-        return [views.company(found)] if found is not None and found.id > after else []
+        own_company = ctx.tx.one(people.COMPANY, company=ctx.actor.company_id)
+        return (
+            [views.company(own_company)]
+            if own_company is not None and own_company.id > after
+            else []
+        )
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after=after, limit=limit)
     return [_with_part(ctx, company) for company in mine]
 
@@ -154,10 +158,10 @@ class Settings(TypedDict, total=False):
     )
 
 
-def _flag(given: object, field: str) -> bool:
-    if not isinstance(given, bool):
+def _flag(flag: object, field: str) -> bool:
+    if not isinstance(flag, bool):
         raise BadInput(f"{field}: must be true or false.", "Send a boolean.")
-    return given
+    return flag
 
 
 #: The parser of each setting that is not plain text; an empty plain text is stored as None.
@@ -194,34 +198,34 @@ def change(
     *,
     company: CompanyRef,
     expected: Mapping[str, object] | None = None,
-    **given: Unpack[Settings],
+    **settings: Unpack[Settings],
 ) -> shapes.CompanyShape:
     """Rename a company, or change how it is run. An empty text takes a default back.
 
     `limits` are those to be changed; 0 or "none" turns one off. `expected` is what the caller saw
     before; if it has changed since, the call is refused.
     """
-    said: Arguments = {name: value for name, value in given.items() if value is not None}
-    if not said:
+    changes: Arguments = {name: value for name, value in settings.items() if value is not None}
+    if not changes:
         raise BadInput("Nothing is to be changed.", "Give name, messaging or another setting.")
-    found = _require(ctx, Action.COMPANY_CHANGE, company)
-    _check_unchanged(found, expected or {})
+    old = _require(ctx, Action.COMPANY_CHANGE, company)
+    _check_unchanged(old, expected or {})
     read: Arguments = {
         name: _READ[name](value, CALLED[name]) if name in _READ else value or None
-        for name, value in said.items()
+        for name, value in changes.items()
         if name != "limits"
     }
-    limits = with_limits(found.limits, said["limits"]) if "limits" in said else found.limits
-    new = replace(found, **read, limits=limits)
+    limits = with_limits(old.limits, changes["limits"]) if "limits" in changes else old.limits
+    new = replace(old, **read, limits=limits)
     taken = ctx.tx.one(people.COMPANY_BY_NAME, name_key=name_key(new.name))
-    if taken is not None and taken.id != found.id:
+    if taken is not None and taken.id != old.id:
         raise AlreadyExists(f"There is a company named {new.name!r} already.")
     ctx.tx.run(people.CHANGE_COMPANY, **new_values(new), new_key=name_key(new.name))
-    limits_at_work.changed(ctx, stored(found.limits), stored(new.limits))
-    was, now = dict(views.company(found)), dict(views.company(new))
+    limits_at_work.changed(ctx, stored(old.limits), stored(new.limits))
+    was, now = dict(views.company(old)), dict(views.company(new))
     ctx.record(
         "company.change",
-        f"company:{found.id}",
+        f"company:{old.id}",
         {
             **{key: value for key, value in now.items() if value != was[key]},
             "was": {key: value for key, value in was.items() if value != now[key]},
@@ -250,10 +254,10 @@ def new_values(company: Company) -> dict[str, object]:
     return {"company": values.pop("id"), **{f"new_{key}": value for key, value in values.items()}}
 
 
-def _require(ctx: Context, action: Action, company: str | None) -> Company:
-    lookup.company_of_caller(ctx, company)
+def _require(ctx: Context, action: Action, reference: str | None) -> Company:
+    lookup.company_of_caller(ctx, reference)
     ctx.require(action, on=f"company:{ctx.company}")
-    found = ctx.tx.one(people.COMPANY)
-    if found is None:
+    company = ctx.tx.one(people.COMPANY)
+    if company is None:
         raise NotFound("There is no such company.")
-    return found
+    return company

@@ -45,13 +45,13 @@ def invite(
     """
     member = users.add.body(ctx, company=company, name=name, role=role, scope=scope)
     known = users.opens_more(ctx, users.known(ctx, member["id"]))
-    made = None if known else _link(ctx, member["id"], hours)
+    link = None if known else _link(ctx, member["id"], hours)
     # As everywhere, a repeat of the same request gets everything but the token.
     answer = {
         **member,
         "known": known,
-        "link_id": made and made["id"],
-        "expires_at": made and made["expires_at"],
+        "link_id": link and link["id"],
+        "expires_at": link and link["expires_at"],
         "token": None,
     }
     return cast(shapes.InvitationShape, answer)
@@ -67,14 +67,14 @@ def create_link(
     """Make a new sign-in link for a person of the company; their earlier links end."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
-    found = users.member(ctx, user)
-    if found.operator or users.opens_more(ctx, found):
+    person = users.member(ctx, user)
+    if person.operator or users.opens_more(ctx, person):
         raise Conflict(
             "A link of theirs would also open companies that are not yours to decide about.",
             "Let them sign in with a token of their own.",
         )
-    ctx.tx.run(people.REVOKE_INVITATIONS, user=found.id)
-    return _link(ctx, found.id, hours)
+    ctx.tx.run(people.REVOKE_INVITATIONS, user=person.id)
+    return _link(ctx, person.id, hours)
 
 
 def _link(ctx: Context, user: str, hours: int | None) -> shapes.NewTokenShape:
@@ -91,4 +91,4 @@ def links(ctx: Context, *, company: CompanyRef | None) -> list[shapes.TokenShape
     """The links that nobody has used yet and that are still good; never the links themselves."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_READ, on="users")
-    return [views.token(one) for one in ctx.tx.all(people.INVITATIONS)]
+    return [views.token(link) for link in ctx.tx.all(people.INVITATIONS)]

@@ -37,19 +37,19 @@ def create(
 def listing(ctx: Context) -> list[shapes.TokenShape]:
     """One's own tokens and invitations; never the tokens themselves."""
     sessions.person(ctx)
-    return [views.token(one) for one in ctx.tx.all(people.USER_TOKENS, user=ctx.actor.id)]
+    return [views.token(token) for token in ctx.tx.all(people.USER_TOKENS, user=ctx.actor.id)]
 
 
 @command("tokens.revoke", AsRoute("DELETE /me/tokens/{tokenId}", "revoke_own_token"))
 def revoke(ctx: Context, *, token: Annotated[str, Reference("token")]) -> shapes.RevokedShape:
     """End a token of one's own, and the sessions that were opened with it."""
     sessions.allow_own(ctx)
-    found = ctx.tx.one(people.TOKEN, token=token)
+    token_row = ctx.tx.one(people.TOKEN, token=token)
     if (
-        found is None
-        or found.user_id != ctx.actor.id
-        or found.kind not in (TokenKind.USER, TokenKind.LOGIN)
-        or not users.revoke(ctx, found)
+        token_row is None
+        or token_row.user_id != ctx.actor.id
+        or token_row.kind not in (TokenKind.USER, TokenKind.LOGIN)
+        or not users.revoke(ctx, token_row)
     ):
         raise NotFound("There is no such token.", "It may have ended already.")
-    return {"id": found.id, "revoked": True}
+    return {"id": token_row.id, "revoked": True}

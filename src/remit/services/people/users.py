@@ -69,14 +69,15 @@ def opens_more(ctx: Context, user: User) -> bool:
     if user.operator:
         return True
     mine = {
-        one.id
-        for one in ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=_ALL)
-        if (part := ctx.tx.one(people.MEMBERSHIP, company=one.id, user=ctx.actor.id)) is not None
+        company.id
+        for company in ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=_ALL)
+        if (part := ctx.tx.one(people.MEMBERSHIP, company=company.id, user=ctx.actor.id))
+        is not None
         and part.role is UserRole.BOARD
         and part.scope_agent_id is None
     }
     theirs = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=_ALL)
-    return any(one.id not in mine for one in theirs)
+    return any(company.id not in mine for company in theirs)
 
 
 def known(ctx: Context, user: str) -> User:
@@ -100,7 +101,7 @@ def listing(
     """List the people of the company."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_READ, on="users")
-    return [views.member(found) for found in ctx.tx.all(people.MEMBERS, after=after, limit=limit)]
+    return [views.member(person) for person in ctx.tx.all(people.MEMBERS, after=after, limit=limit)]
 
 
 @query("users.me", AsRoute("GET /me", "show_caller"))
@@ -129,19 +130,19 @@ def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes
     """Take away a person's part in the company, and their tokens when it was the last."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
-    found = member(ctx, user)
-    if ctx.tx.one(people.OTHER_BOARD_MEMBERS, user=found.id) is None:
+    person = member(ctx, user)
+    if ctx.tx.one(people.OTHER_BOARD_MEMBERS, user=person.id) is None:
         raise Conflict(
             "The company would be left without a board.", "Add another board member first."
         )
-    ctx.tx.run(people.DELETE_MEMBERSHIP, user=found.id)
-    for seat in ctx.tx.all(agent_statements.SEATS_OF, user=found.id):
+    ctx.tx.run(people.DELETE_MEMBERSHIP, user=person.id)
+    for seat in ctx.tx.all(agent_statements.SEATS_OF, user=person.id):
         # The keys that they made for an agent whose seat they hold are revoked, too.
         ctx.tx.run(people.REVOKE_TOKENS_OF, agent=seat, user=None, run=None)
-    if not ctx.tx.all(people.COMPANIES_OF_USER, user=found.id, after="", limit=1):
-        ctx.tx.run(people.REVOKE_TOKENS_OF, user=found.id, agent=None, run=None)
-    ctx.record("user.remove", f"user:{found.id}", {"name": found.name})
-    return {"id": found.id, "removed": True}
+    if not ctx.tx.all(people.COMPANIES_OF_USER, user=person.id, after="", limit=1):
+        ctx.tx.run(people.REVOKE_TOKENS_OF, user=person.id, agent=None, run=None)
+    ctx.record("user.remove", f"user:{person.id}", {"name": person.name})
+    return {"id": person.id, "removed": True}
 
 
 @command(
@@ -161,18 +162,18 @@ def create_token(
     company hand them out."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
-    found = member(ctx, user)
-    if found.operator and found.id != ctx.actor.id:
+    person = member(ctx, user)
+    if person.operator and person.id != ctx.actor.id:
         raise Conflict(
             "An operator's tokens open every company.", "Let the operator make it themselves."
         )
-    if opens_more(ctx, found):
+    if opens_more(ctx, person):
         raise Conflict(
             "Their tokens also open companies that are not yours to decide about.",
             "Let them make it themselves, or somebody who is board of all of these.",
         )
     until = None if expires_at is None else from_iso(expires_at)
-    return issue(ctx, TokenKind.USER, label, until, user=found.id)
+    return issue(ctx, TokenKind.USER, label, until, user=person.id)
 
 
 @command(
@@ -189,23 +190,23 @@ def revoke_token(
     """End a person's token; when `user` is named, only if it is theirs."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"token:{token}")
-    found = ctx.tx.one(people.TOKEN, token=token)
+    token_row = ctx.tx.one(people.TOKEN, token=token)
     wanted = member(ctx, user).id if user is not None else None
     if (
-        found is None
-        or found.user_id is None
-        or (wanted is not None and wanted != found.user_id)
-        or ctx.tx.one(people.MEMBERSHIP, user=found.user_id) is None
+        token_row is None
+        or token_row.user_id is None
+        or (wanted is not None and wanted != token_row.user_id)
+        or ctx.tx.one(people.MEMBERSHIP, user=token_row.user_id) is None
     ):
         raise NotFound("There is no such token.")
-    if opens_more(ctx, known(ctx, found.user_id)):
+    if opens_more(ctx, known(ctx, token_row.user_id)):
         # Otherwise the board here could lock others out of their own companies.
         raise Conflict(
             "The token also opens companies that are not yours to decide about.",
             "Remove the person from this company, or let them end it themselves.",
         )
-    revoke(ctx, found)
-    return {"id": found.id, "revoked": True}
+    revoke(ctx, token_row)
+    return {"id": token_row.id, "revoked": True}
 
 
 @query(
@@ -216,10 +217,10 @@ def tokens(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> list[s
     """Tokens of a person, as far as they are this company's to decide about."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_READ, on=f"user:{user}")
-    found = member(ctx, user)
-    if opens_more(ctx, found):
+    person = member(ctx, user)
+    if opens_more(ctx, person):
         return []
-    return [views.token(one) for one in ctx.tx.all(people.USER_TOKENS, user=found.id)]
+    return [views.token(token) for token in ctx.tx.all(people.USER_TOKENS, user=person.id)]
 
 
 def revoke(ctx: Context, token: Token) -> bool:
@@ -265,7 +266,7 @@ def issue(
     latest = made_with.expires_at if made_with is not None else None
     if expires_at is None:
         wanted = None if usual is None else ctx.now + usual
-        expires_at = min((one for one in (wanted, latest) if one is not None), default=None)
+        expires_at = min((end for end in (wanted, latest) if end is not None), default=None)
     elif expires_at <= ctx.now:
         raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
     elif latest is not None and expires_at > latest:

@@ -40,10 +40,10 @@ def listing(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="events")
     if after is not None:
-        found = ctx.tx.all(log.EVENTS_AFTER, after=after, limit=limit)
+        page = ctx.tx.all(log.EVENTS_AFTER, after=after, limit=limit)
     else:
-        found = ctx.tx.all(log.EVENTS_BEFORE, before=before or 1 << 62, limit=limit)
-    return [views.event(event) for event in found]
+        page = ctx.tx.all(log.EVENTS_BEFORE, before=before or 1 << 62, limit=limit)
+    return [views.event(event) for event in page]
 
 
 @query("events.verify", AsRoute("GET /companies/{companyId}/events/verify", "verify_events"))
@@ -79,10 +79,10 @@ def verify(
 def why(ctx: Context, *, event: Annotated[str, Reference("event")]) -> shapes.ExplanationShape:
     """The steps from an event back to the person who made it possible, and to the letter of a
     person that led to it. For an outcome, those from its creation."""
-    found = _find(ctx, event)
-    ctx.require(Action.EVENT_READ, on=f"event:{found.id}")
+    start = _find(ctx, event)
+    ctx.require(Action.EVENT_READ, on=f"event:{start.id}")
     steps: list[shapes.ExplainedEventShape] = []
-    current: Event | None = found
+    current: Event | None = start
     walked: set[int] = set()
     while current is not None and current.seq not in walked and len(steps) < LONGEST_WALK:
         walked.add(current.seq)
@@ -91,13 +91,13 @@ def why(ctx: Context, *, event: Annotated[str, Reference("event")]) -> shapes.Ex
     authorised_by = None
     if steps and steps[-1]["actor"].startswith("user:"):
         authorised_by = steps[-1]["who"]
-    wish = _wish(ctx, found)
+    wish = _wish(ctx, start)
     if wish is not None:
         sent = _first(ctx, f"message:{wish.id}", 1 << 62)
         if sent is not None and sent.seq not in walked:
             steps.append({**views.event(sent), "who": _who(ctx, sent)})
     return {
-        "event_id": found.id,
+        "event_id": start.id,
         "steps": steps,
         "authorised_by": authorised_by,
         "wish": None if wish is None else _letter(ctx, wish),
@@ -136,8 +136,8 @@ def _authorising(ctx: Context, event: Event) -> Event | None:
     """Return the event that made this one possible: that of its grant, or of its actor's
     creation."""
     kind, _, basis = event.basis.partition(":")
-    if kind == "grant" and (given := _first(ctx, f"grant:{basis}", event.seq)):
-        return given
+    if kind == "grant" and (grant_event := _first(ctx, f"grant:{basis}", event.seq)):
+        return grant_event
     # No grant: a rule allows it, or the actor made the file itself.
     if event.actor_kind is ActorKind.AGENT:
         return _first(ctx, f"agent:{event.actor_id}", event.seq)
@@ -174,15 +174,15 @@ def _creation(ctx: Context, outcome: str) -> Event | None:
 
 def _find(ctx: Context, text: str) -> Event:
     prefix = normalise(text.removeprefix("outcome:"))
-    found = ctx.tx.one(log.EVENT_ANYWHERE, event=prefix)
-    if found is None and is_id(prefix):
-        found = _creation(ctx, prefix)
-    if found is not None:
+    event = ctx.tx.one(log.EVENT_ANYWHERE, event=prefix)
+    if event is None and is_id(prefix):
+        event = _creation(ctx, prefix)
+    if event is not None:
         try:
-            ctx.enter(found.company_id)
+            ctx.enter(event.company_id)
         except NotFound:
             raise NotFound("There is no such event.") from None
-        return found
+        return event
     lookup.enter_by(ctx, "event", prefix)
     if not ctx.decide(Action.EVENT_READ).allowed:
         raise NotFound.of("event")  # a prefix must not reveal which events exist
@@ -190,8 +190,8 @@ def _find(ctx: Context, text: str) -> Event:
     if not events:
         # The short id of an outcome leads to the event of its creation.
         ids = lookup.with_short_id(ctx, ctx.company, "outcome", prefix)
-        made = (_first(ctx, f"outcome:{one}", 1 << 62) for one in ids)
-        events = [one for one in made if one is not None]
+        creations = (_first(ctx, f"outcome:{outcome_id}", 1 << 62) for outcome_id in ids)
+        events = [creation for creation in creations if creation is not None]
     return lookup.only(events, "event")
 
 

@@ -29,8 +29,8 @@ def grants_at(
     ctx.require(Action.EVENT_READ, on="grants")
     holder = lookup.agent_ever(ctx, agent).id if agent else None
     live = grant_statements.LIVE_AT_BESIDES_MAIL if besides_mail else grant_statements.LIVE_AT
-    found = ctx.tx.all(live, at=_past(ctx, at), holder=holder, after=after, limit=limit)
-    return [views.grant(grant) for grant in found]
+    grants = ctx.tx.all(live, at=_past(ctx, at), holder=holder, after=after, limit=limit)
+    return [views.grant(grant) for grant in grants]
 
 
 @query("history.org_at")
@@ -38,11 +38,11 @@ def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPla
     """List the places in the tree of agents as of a time."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="org")
-    found: list[shapes.PastPlaceShape] = []
+    places: list[shapes.PastPlaceShape] = []
     for place in ctx.tx.all(agent_statements.PLACES_AT, at=_past(ctx, at)):
         # Agents are never deleted.
         agent = ctx.tx.existing(agent_statements.AGENT, agent=place.agent_id)
-        found.append(
+        places.append(
             {
                 "id": agent.id,
                 "name": agent.name,
@@ -52,15 +52,15 @@ def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPla
                 "since": views.time(place.since),
             }
         )
-    return found
+    return places
 
 
 @query("history.version_at")
 def version_at(ctx: Context, *, file: str, at: str) -> int:
     """Return the number of the version that a file had at a time."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_READ, found)
-    number = ctx.tx.one(file_statements.VERSION_AT, file=found.id, at=_past(ctx, at))
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_READ, file_row)
+    number = ctx.tx.one(file_statements.VERSION_AT, file=file_row.id, at=_past(ctx, at))
     if number is None:
         raise NotFound("The file did not exist then.", "Choose a later time.")
     return int(number)

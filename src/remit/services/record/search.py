@@ -67,10 +67,10 @@ def outcomes(
         "limit": limit,
     }
     if whose is None:
-        found = ctx.tx.all(search.OUTCOMES_NEWEST, **wanted)
+        rows = ctx.tx.all(search.OUTCOMES_NEWEST, **wanted)
     else:
-        found = ctx.tx.all(search.OUTCOMES_OF_NEWEST, owner=whose, **wanted)
-    return [views.outcome(one, ctx.now) for one in found]
+        rows = ctx.tx.all(search.OUTCOMES_OF_NEWEST, owner=whose, **wanted)
+    return [views.outcome(outcome, ctx.now) for outcome in rows]
 
 
 @query("searching.events", Added("words", ""), Added("since", None), Added("until", None))
@@ -102,10 +102,10 @@ def events(
     end = min(before or _NEWEST, end)
     filtered = bool(verb or name or refused or text)
     first = max(oldest, end - STRETCH) if filtered else oldest
-    found = among(ctx, first, end, limit, action=verb, actor=name, refused=refused, words=text)
-    following = found[-1].seq if len(found) == limit else first
+    page = among(ctx, first, end, limit, action=verb, actor=name, refused=refused, words=text)
+    following = page[-1].seq if len(page) == limit else first
     return {
-        "events": [views.event(event) for event in found],
+        "events": [views.event(event) for event in page],
         "before": following if following > oldest else None,
         "last": last,
     }

@@ -59,23 +59,25 @@ _DEEDS = {
 @query("portrait.show")
 def show(ctx: Context, *, agent: str) -> shapes.AgentPageShape:
     """Head of an agent's page: identity, boss, colleagues, work, and the allowed actions."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
-    place = ctx.boss_chain(found.id)
-    sees = {side for side, action in _SIDES.items() if _allowed(ctx, action, found, place)}
-    does = {deed for deed, action in _DEEDS.items() if _allowed(ctx, action, found, place)}
-    reports = ctx.tx.all(statements.SOME_REPORTS, agent=found.id, limit=MOST_REPORTS)
-    run, idle = _at_work(ctx, found) if "runs" in sees else (None, None)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
+    place = ctx.boss_chain(agent_row.id)
+    sees = {side for side, action in _SIDES.items() if _allowed(ctx, action, agent_row, place)}
+    does = {deed for deed, action in _DEEDS.items() if _allowed(ctx, action, agent_row, place)}
+    reports = ctx.tx.all(statements.SOME_REPORTS, agent=agent_row.id, limit=MOST_REPORTS)
+    run, idle = _at_work(ctx, agent_row) if "runs" in sees else (None, None)
     return {
-        **_described(found, "configuration" in sees),
-        "boss": {**situation.boss(ctx, found), "id": found.boss_id},
+        **_described(agent_row, "configuration" in sees),
+        "boss": {**situation.boss(ctx, agent_row), "id": agent_row.boss_id},
         "reports": cast(list[shapes.BriefAgentShape], reports),
-        "report_count": ctx.tx.one(statements.COUNT_REPORTS, agent=found.id) or 0,
+        "report_count": ctx.tx.one(statements.COUNT_REPORTS, agent=agent_row.id) or 0,
         "accountable": _accountable(ctx, place),
         "sees": sees,
         "may": does,
-        "unread": ctx.tx.one(statements.UNREAD_COUNT, agent=found.id) if "mail" in sees else None,
-        "approval_id": _hire_of(ctx, found),
+        "unread": ctx.tx.one(statements.UNREAD_COUNT, agent=agent_row.id)
+        if "mail" in sees
+        else None,
+        "approval_id": _hire_of(ctx, agent_row),
         "run": run,
         "idle": idle,
     }
@@ -129,16 +131,16 @@ def _hire_of(ctx: Context, agent: Agent) -> str | None:
 @query("portrait.overview")
 def overview(ctx: Context, *, agent: str) -> shapes.AgentOverviewShape:
     """Mandate of an agent, and its last run."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.OUTCOME_READ, on=f"agent:{found.id}", home=found.id)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.OUTCOME_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
     last = ctx.tx.all(
-        run_statements.RUNS, agent=found.id, ended_too=True, before=END_OF_IDS, limit=2
+        run_statements.RUNS, agent=agent_row.id, ended_too=True, before=END_OF_IDS, limit=2
     )
     ended = [run for run in last if run.status is not RunStatus.RUNNING]
-    state = ctx.tx.one(file_statements.FILE_ANYWHERE, file=found.state_file_id)
+    state = ctx.tx.one(file_statements.FILE_ANYWHERE, file=agent_row.state_file_id)
     return {
-        "mandate": views.outcome(lookup.known_outcome(ctx, found.id), ctx.now),
-        "runs_by_day": _runs_by_day(ctx, found),
+        "mandate": views.outcome(lookup.known_outcome(ctx, agent_row.id), ctx.now),
+        "runs_by_day": _runs_by_day(ctx, agent_row),
         "last_run": views.run(ended[0]) if ended else None,
         "state_version": state.version if state else 0,
         "state_size": state.size if state else 0,
@@ -150,16 +152,16 @@ def _runs_by_day(ctx: Context, agent: Agent) -> list[int]:
     today = day_of(ctx.now)
     days = [today - number * DAY for number in reversed(range(DAYS_DRAWN))]
     first = earliest_id(days[0])
-    found = dict(ctx.tx.all(statements.RUNS_BY_DAY, agent=agent.id, first=first))
-    return [found.get(day, 0) for day in days]
+    counts = dict(ctx.tx.all(statements.RUNS_BY_DAY, agent=agent.id, first=first))
+    return [counts.get(day, 0) for day in days]
 
 
 @query("portrait.run_totals")
 def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
     """Totals over all runs of an agent."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.OUTCOME_READ, on=f"agent:{found.id}", home=found.id)
-    return ctx.tx.one(statements.RUN_TOTALS, agent=found.id) or {}
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.OUTCOME_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
+    return ctx.tx.one(statements.RUN_TOTALS, agent=agent_row.id) or {}
 
 
 @query("portrait.correspondence")
@@ -167,13 +169,13 @@ def correspondence(
     ctx: Context, *, agent: str, before: str = END_OF_IDS, limit: int = 50
 ) -> list[shapes.CorrespondenceShape]:
     """Mail of an agent in both directions, newest first, without the texts."""
-    found = lookup.agent_anywhere(ctx, agent)
-    place = ctx.boss_chain(found.id)
-    ctx.require(Action.MESSAGE_READ, on=f"agent:{found.id}", home=found.id, place=place)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    place = ctx.boss_chain(agent_row.id)
+    ctx.require(Action.MESSAGE_READ, on=f"agent:{agent_row.id}", home=agent_row.id, place=place)
     sent = ctx.tx.all(
-        thread_statements.MESSAGES_WITH_AGENT, agent=found.id, before=before, limit=limit
+        thread_statements.MESSAGES_WITH_AGENT, agent=agent_row.id, before=before, limit=limit
     )
-    return [{**views.message(one), "readable": letters.sees(ctx, one)} for one in sent]
+    return [{**views.message(message), "readable": letters.sees(ctx, message)} for message in sent]
 
 
 @query("portrait.rights")
@@ -185,14 +187,14 @@ def rights(
 
     The first page begins with derived rights.
     """
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.GRANT_READ, over=found.id, target_boss=found.boss_id)
-    held = {"holder": found.id, "now": ctx.now}
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.GRANT_READ, over=agent_row.id, target_boss=agent_row.boss_id)
+    held = {"holder": agent_row.id, "now": ctx.now}
     wanted = grant_statements.HELD_BY_MAIL if by_mail else grant_statements.HELD_BESIDES_MAIL
-    given = ctx.tx.all(wanted, after=after, limit=limit, **held)
+    rows = ctx.tx.all(wanted, after=after, limit=limit, **held)
     return {
-        "given": [views.grant(one, grants.reason(one)) for one in given],
-        "by_rule": [] if after or by_mail else implicit_rights.rights(ctx, found),
+        "given": [views.grant(grant, grants.reason(grant)) for grant in rows],
+        "by_rule": [] if after or by_mail else implicit_rights.rights(ctx, agent_row),
         "by_mail": ctx.tx.one(grant_statements.COUNT_BY_MAIL, **held) or 0,
     }
 
@@ -214,25 +216,25 @@ def resources(
     """Names of the resources of capabilities, limited to those that the caller may know of."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
-    found: dict[str, dict[str, str]] = {}
+    names: dict[str, dict[str, str]] = {}
     for text in sorted(set(named))[:MOST_RESOURCES]:
         try:
             about = _change(ctx, text) or _about(ctx, _resource(text))
         except (BadInput, NotFound):
             continue
         if about is not None:
-            found[text] = about
-    return found
+            names[text] = about
+    return names
 
 
 def _change(ctx: Context, text: str) -> dict[str, str] | None:
     if not text.startswith("change:"):
         return None
-    found = lookup.find(ctx, changes.CHANGE, text)
-    if not changes.sees(ctx, found):
+    change = lookup.find(ctx, changes.CHANGE, text)
+    if not changes.sees(ctx, change):
         return None
-    into = f"{changes.repo_of(ctx, found).name}, into {found.target}"
-    return {"kind": "change", "id": found.id, "name": f"“{found.title}” ({into})"}
+    into = f"{changes.repo_of(ctx, change).name}, into {change.target}"
+    return {"kind": "change", "id": change.id, "name": f"“{change.title}” ({into})"}
 
 
 def _resource(text: str) -> Resource:

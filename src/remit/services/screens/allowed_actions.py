@@ -32,30 +32,30 @@ MOST_HOLDERS = 100
 @query("choices.outcome", AsRoute("GET /outcomes/{id}/choices", "list_choices"))
 def outcome(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeChoicesShape:
     """With an outcome: each verb that would be carried out, and to whom it could be handed."""
-    found = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, found)
+    outcome_row = lookup.find(ctx, OUTCOME, outcome)
+    require_outcome(ctx, Action.OUTCOME_READ, outcome_row)
 
     def may(action: Action) -> bool:
-        return decide_outcome(ctx, action, found).effect is not Effect.DENY
+        return decide_outcome(ctx, action, outcome_row).effect is not Effect.DENY
 
-    is_open = found.status is OutcomeStatus.OPEN
+    is_open = outcome_row.status is OutcomeStatus.OPEN
     finish = may(Action.OUTCOME_FINISH)
-    handed_in = submissions.handed_in(ctx, found)
+    handed_in = submissions.handed_in(ctx, outcome_row)
     delegate = may(Action.OUTCOME_DELEGATE) and is_open
-    delegate = delegate and not found.delegated and not found.perpetual
-    reports = ctx.tx.all(agent_statements.REPORTS, agent=found.owner_id) if delegate else []
-    able = [one for one in reports if one.status is not AgentStatus.PENDING_APPROVAL]
+    delegate = delegate and not outcome_row.delegated and not outcome_row.perpetual
+    reports = ctx.tx.all(agent_statements.REPORTS, agent=outcome_row.owner_id) if delegate else []
+    able = [report for report in reports if report.status is not AgentStatus.PENDING_APPROVAL]
     return {
         "create": is_open and may(Action.OUTCOME_CREATE),
         "change": is_open and may(Action.OUTCOME_CHANGE),
         "complete": is_open
         and finish
-        and not found.perpetual
-        and (found.delegated or not found.open_prereqs),
+        and not outcome_row.perpetual
+        and (outcome_row.delegated or not outcome_row.open_prereqs),
         "submit": is_open
-        and found.delegated
-        and not found.perpetual
-        and not found.open_prereqs
+        and outcome_row.delegated
+        and not outcome_row.perpetual
+        and not outcome_row.open_prereqs
         and handed_in is None
         and may(Action.OUTCOME_SUBMIT),
         "return": handed_in is not None and finish,
@@ -63,23 +63,23 @@ def outcome(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeChoicesShape:
         "reopen": not is_open and finish,
         "delegate": delegate,
         "reclaim": is_open
-        and found.delegated
-        and found.delegator_id is not None
+        and outcome_row.delegated
+        and outcome_row.delegator_id is not None
         and may(Action.OUTCOME_RECLAIM),
-        "reports": [{"id": one.id, "name": one.name} for one in able[:MOST_REPORTS]],
+        "reports": [{"id": report.id, "name": report.name} for report in able[:MOST_REPORTS]],
     }
 
 
 @query("choices.file")
 def file(ctx: Context, *, file: str) -> shapes.FileChoicesShape:
     """Return whether the caller may read and write a file, and see its access log."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_SEE, found)
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_SEE, file_row)
 
     def may(action: Action) -> bool:
-        return decide_file(ctx, action, found).effect is not Effect.DENY
+        return decide_file(ctx, action, file_row).effect is not Effect.DENY
 
-    kept = found.kind in (FileKind.OUTCOME, FileKind.LOG)
+    kept = file_row.kind in (FileKind.OUTCOME, FileKind.LOG)
     return {
         "read": may(Action.FILE_READ),
         "write": not kept and may(Action.FILE_WRITE),
@@ -90,12 +90,12 @@ def file(ctx: Context, *, file: str) -> shapes.FileChoicesShape:
 @query("choices.holders", AsRoute("GET /files/{id}/holders", "list_holders"))
 def holders(ctx: Context, *, file: FileRef) -> shapes.HoldersShape:
     """Holders of grants on a file, for those who may read its access log."""
-    found = lookup.file(ctx, file)
-    require_file(ctx, Action.FILE_AUDIT, found)
-    kind = ResourceKind.OUTCOME if found.kind is FileKind.OUTCOME else ResourceKind.KB_FILE
-    held = ctx.tx.all(search.HOLDING, kind=kind.value, resource=found.id, limit=MOST_HOLDERS + 1)
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_AUDIT, file_row)
+    kind = ResourceKind.OUTCOME if file_row.kind is FileKind.OUTCOME else ResourceKind.KB_FILE
+    held = ctx.tx.all(search.HOLDING, kind=kind.value, resource=file_row.id, limit=MOST_HOLDERS + 1)
     return {
-        "home_agent_id": found.home_agent_id,
-        "grants": [views.grant(one, grants.reason(one)) for one in held[:MOST_HOLDERS]],
+        "home_agent_id": file_row.home_agent_id,
+        "grants": [views.grant(grant, grants.reason(grant)) for grant in held[:MOST_HOLDERS]],
         "more": len(held) > MOST_HOLDERS,
     }

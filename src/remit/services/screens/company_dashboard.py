@@ -32,14 +32,14 @@ MOST_SEARCHED = 500
 def roots(ctx: Context, *, company: str | None) -> list[shapes.AgentShape]:
     """The agents at the top of the caller's part of the company."""
     require_looking(ctx, company)
-    return [views.agent(one) for one in tops(ctx)]
+    return [views.agent(agent) for agent in tops(ctx)]
 
 
 def tops(ctx: Context) -> list[Agent]:
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     if scope is not None:
-        found = lookup.agent_row(ctx, scope)
-        return [] if found is None else [found]
+        top = lookup.agent_row(ctx, scope)
+        return [] if top is None else [top]
     return ctx.tx.all(agent_statements.ROOTS, limit=MOST_ROOTS)
 
 
@@ -50,21 +50,21 @@ def newest_runs(
     """The newest runs, or the newest of those that ended badly."""
     require_looking(ctx, company)
     statement: Statement[Run] = run_statements.ENDED_BADLY if failed else run_statements.RUNS
-    asked: Any = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}
-    newest = each(ctx.tx, statement, page=50, before=END_OF_IDS, **asked)
+    filters: Any = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}
+    newest = each(ctx.tx, statement, page=50, before=END_OF_IDS, **filters)
     in_reach = _reach(ctx)
-    found = (run for run in islice(newest, MOST_SEARCHED) if in_reach(run.agent_id))
-    return [views.run(run) for run in islice(found, limit)]
+    runs = (run for run in islice(newest, MOST_SEARCHED) if in_reach(run.agent_id))
+    return [views.run(run) for run in islice(runs, limit)]
 
 
 def subjects_of(ctx: Context, run: Run) -> list[str]:
     """Subjects of the mail that a run took up, limited to mail that the caller may read."""
-    found: list[str] = []
-    for one in json.loads(run.message_ids)[:MOST_SUBJECTS]:
-        message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=one)
+    subjects: list[str] = []
+    for message_id in json.loads(run.message_ids)[:MOST_SUBJECTS]:
+        message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
         if message is not None and message.subject and letters.sees(ctx, message):
-            found.append(message.subject)
-    return found
+            subjects.append(message.subject)
+    return subjects
 
 
 def require_looking(ctx: Context, company: str | None) -> None:

@@ -61,12 +61,12 @@ def find(
         "lower": statements.containing(text.lower()),
         "limit": MOST_LOOKED_AT,
     }
-    found = [*_agents(ctx, pattern), *_people(ctx, text), *_outcomes(ctx, pattern)]
-    found += _files(ctx, text)
-    found += _mail(ctx, pattern)
+    hits = [*_agents(ctx, pattern), *_people(ctx, text), *_outcomes(ctx, pattern)]
+    hits += _files(ctx, text)
+    hits += _mail(ctx, pattern)
     starts = text.lower()
-    found.sort(key=lambda one: not one["name"].lower().startswith(starts))
-    return [*_by_id(ctx, text), *found, *_runs(ctx, pattern)]
+    hits.sort(key=lambda hit: not hit["name"].lower().startswith(starts))
+    return [*_by_id(ctx, text), *hits, *_runs(ctx, pattern)]
 
 
 def _by_id(ctx: Context, text: str) -> list[FoundShape]:
@@ -75,75 +75,85 @@ def _by_id(ctx: Context, text: str) -> list[FoundShape]:
         return []
     drawn: tuple[tuple[lookup.Noun[Any], Callable[[Any], FoundShape]], ...] = (
         (OUTCOME, _outcome),
-        (running.RUN, lambda one: _run(ctx, one)),
+        (running.RUN, lambda run: _run(ctx, run)),
         (approvals.APPROVAL, _approval),
         (letters.MESSAGE, _letter),
     )
-    found: list[FoundShape] = []
+    hits: list[FoundShape] = []
     for noun, shown in drawn:
         with contextlib.suppress(RemitError):
-            found.append(shown(lookup.find_here(ctx, noun, text)))
-    return found
+            hits.append(shown(lookup.find_here(ctx, noun, text)))
+    return hits
 
 
 def _agents(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
-    found = ctx.tx.all(statements.AGENTS_CALLED, **pattern, **standing.scope(ctx))
+    agents = ctx.tx.all(statements.AGENTS_CALLED, **pattern, **standing.scope(ctx))
     return [
         {
             "kind": "agent",
-            "id": one.id,
-            "name": one.name,
-            "about": ", ".join(filter(None, (one.title, one.role, one.status.value))),
+            "id": agent.id,
+            "name": agent.name,
+            "about": ", ".join(filter(None, (agent.title, agent.role, agent.status.value))),
         }
-        for one in found[:MOST]
-        if ctx.decide(Action.AGENT_READ, home=one.id).allowed
+        for agent in agents[:MOST]
+        if ctx.decide(Action.AGENT_READ, home=agent.id).allowed
     ]
 
 
 def _people(ctx: Context, text: str) -> list[FoundShape]:
     if not ctx.decide(Action.USER_READ).allowed:
         return []
-    found: list[FoundShape] = [
-        {"kind": "person", "id": one.user_id, "name": one.name, "about": f"Person, {one.role}"}
-        for one in ctx.tx.all(people.MEMBERS, after="", limit=MOST_PEOPLE)
-        if text.casefold() in one.name.casefold()
+    hits: list[FoundShape] = [
+        {
+            "kind": "person",
+            "id": member.user_id,
+            "name": member.name,
+            "about": f"Person, {member.role}",
+        }
+        for member in ctx.tx.all(people.MEMBERS, after="", limit=MOST_PEOPLE)
+        if text.casefold() in member.name.casefold()
     ]
-    return found[:MOST]
+    return hits[:MOST]
 
 
 def _outcomes(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
     may_read = reader(ctx)
-    found = ctx.tx.all(statements.OUTCOMES_CALLED, **pattern)
-    return [_outcome(one) for one in found if may_read(one)][:MOST]
+    outcomes = ctx.tx.all(statements.OUTCOMES_CALLED, **pattern)
+    return [_outcome(outcome) for outcome in outcomes if may_read(outcome)][:MOST]
 
 
-def _outcome(one: Outcome) -> FoundShape:
-    about = f"Outcome, {one.status.value}"
-    return {"kind": "outcome", "id": one.id, "name": one.title, "about": about}
+def _outcome(outcome: Outcome) -> FoundShape:
+    about = f"Outcome, {outcome.status.value}"
+    return {"kind": "outcome", "id": outcome.id, "name": outcome.title, "about": about}
 
 
-def _approval(one: Approval) -> FoundShape:
-    about = f"Approval, {one.status.value}"
-    return {"kind": "approval", "id": one.id, "name": approval_engine.summary(one), "about": about}
+def _approval(approval: Approval) -> FoundShape:
+    about = f"Approval, {approval.status.value}"
+    return {
+        "kind": "approval",
+        "id": approval.id,
+        "name": approval_engine.summary(approval),
+        "about": about,
+    }
 
 
 def _files(ctx: Context, text: str) -> list[FoundShape]:
-    found: list[FoundShape] = [
-        {"kind": "file", "id": one["id"], "name": one["description"], "about": "File"}
-        for one in files.browse.body(ctx, company=ctx.company, words=text, limit=3 * MOST)
-        if one.get("kind", FileKind.FILE.value) == FileKind.FILE.value
+    hits: list[FoundShape] = [
+        {"kind": "file", "id": file["id"], "name": file["description"], "about": "File"}
+        for file in files.browse.body(ctx, company=ctx.company, words=text, limit=3 * MOST)
+        if file.get("kind", FileKind.FILE.value) == FileKind.FILE.value
     ]
-    return found[:MOST]
+    return hits[:MOST]
 
 
 def _mail(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
-    found: list[FoundShape] = []
+    hits: list[FoundShape] = []
     for message in ctx.tx.all(statements.MESSAGES_CALLED, **pattern):
-        if len(found) == MOST:
+        if len(hits) == MOST:
             break
         if letters.sees(ctx, message):
-            found.append(_letter(message))
-    return found
+            hits.append(_letter(message))
+    return hits
 
 
 def _letter(message: Message) -> FoundShape:
@@ -152,8 +162,8 @@ def _letter(message: Message) -> FoundShape:
 
 def _runs(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
     may_look = running.reader(ctx)
-    found = (one for one in ctx.tx.all(statements.RUNS_CALLED, **pattern) if may_look(one))
-    return [_run(ctx, one) for one in islice(found, MOST_RUNS)]
+    runs = (run for run in ctx.tx.all(statements.RUNS_CALLED, **pattern) if may_look(run))
+    return [_run(ctx, run) for run in islice(runs, MOST_RUNS)]
 
 
 def _run(ctx: Context, run: Run) -> FoundShape:

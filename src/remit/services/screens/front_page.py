@@ -46,11 +46,11 @@ def now(ctx: Context, *, company: str | None, most: int = 12) -> shapes.FrontSha
     busy = [pair for pair in everybody.values() if pair[1] == "working"]
     idle = [pair for pair in everybody.values() if pair[1] == "idle"]
     alike: dict[tuple[str, str | None], list[Standing]] = {}
-    for one, word in everybody.values():
+    for agent, word in everybody.values():
         if word not in ("idle", "working"):
-            alike.setdefault((word, one.told or one.held_by), []).append(one)
+            alike.setdefault((word, agent.told or agent.held_by), []).append(agent)
     groups = sorted(alike.items(), key=lambda pair: standing.rank(pair[0][0]))
-    lines = [_line(ctx, one, word) for one, word in busy[:most]]
+    lines = [_line(ctx, row, word) for row, word in busy[:most]]
     told = len(lines)
     for (word, _), agents in groups:
         if len(lines) >= 2 * most:
@@ -58,12 +58,12 @@ def now(ctx: Context, *, company: str | None, most: int = 12) -> shapes.FrontSha
         each = agents if len(agents) < SAME_CAUSE else agents[:1]
         told += len(agents)
         lines += [
-            {**_line(ctx, one, word), "agents": len(agents) if len(each) < len(agents) else 1}
-            for one in each
+            {**_line(ctx, row, word), "agents": len(agents) if len(each) < len(agents) else 1}
+            for row in each
         ]
     # A small company is shown whole; of a large one only the agents with a remarkable state.
     few = idle[: max(0, most - len(lines))] if len(idle) <= most else []
-    lines += [_line(ctx, one, word) for one, word in few]
+    lines += [_line(ctx, row, word) for row, word in few]
     return {
         "agents": len(everybody),
         "words": {word: words[word] for word in standing.WORDS if words[word]},
@@ -72,47 +72,47 @@ def now(ctx: Context, *, company: str | None, most: int = 12) -> shapes.FrontSha
     }
 
 
-def _line(ctx: Context, one: Standing, word: str) -> shapes.StandingShape:
+def _line(ctx: Context, row: Standing, word: str) -> shapes.StandingShape:
     line: shapes.StandingShape = {
-        "agent_id": one.id,
-        "name": one.name,
-        "title": one.title or one.role,
+        "agent_id": row.id,
+        "name": row.name,
+        "title": row.title or row.role,
         "word": word,
         "looks": standing.WORDS[word],
-        "run_id": one.run_id,
-        "since": views.time(one.started_at or one.failing_since),
+        "run_id": row.run_id,
+        "since": views.time(row.started_at or row.failing_since),
         "agents": 1,
         "doing": "",
         "last": "",
         "cost_micros": None,
     }
-    if not ctx.decide(Action.OUTCOME_READ, home=one.id).allowed:
+    if not ctx.decide(Action.OUTCOME_READ, home=row.id).allowed:
         return line
-    if one.run_id is not None:
-        run = ctx.tx.existing(run_statements.RUN, run=one.run_id)
+    if row.run_id is not None:
+        run = ctx.tx.existing(run_statements.RUN, run=row.run_id)
         return {
             **line,
             "doing": _doing(ctx, run),
             "last": _last_words(ctx, run),
             "cost_micros": run.cost_micros,
         }
-    agent = lookup.known_agent(ctx, one.id)
+    agent = lookup.known_agent(ctx, row.id)
     return {**line, "doing": idleness.reason(ctx, agent)[1]}
 
 
-def work_of(ctx: Context, run: RunId) -> str:
+def work_of(ctx: Context, run_id: RunId) -> str:
     """Return what a run works on, if the caller may know; else nothing."""
-    found = ctx.tx.existing(run_statements.RUN, run=run)
-    allowed = ctx.decide(Action.OUTCOME_READ, home=found.agent_id).allowed
-    return _doing(ctx, found) if allowed else ""
+    run = ctx.tx.existing(run_statements.RUN, run=run_id)
+    allowed = ctx.decide(Action.OUTCOME_READ, home=run.agent_id).allowed
+    return _doing(ctx, run) if allowed else ""
 
 
 def _doing(ctx: Context, run: Run) -> str:
     """Return the outcome that was due, the subjects of the mail, or the reason of the run."""
-    for outcome in json.loads(run.outcome_ids):
-        found = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome)
-        if found is not None:
-            return found.title
+    for outcome_id in json.loads(run.outcome_ids):
+        outcome = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome_id)
+        if outcome is not None:
+            return outcome.title
     subjects = company_dashboard.subjects_of(ctx, run)
     return ", ".join(subjects) or (run.why or "")
 
@@ -140,8 +140,8 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
     here = standing.scope(ctx)
     since = began[0]
     by_span = {
-        one.began: one
-        for one in ctx.tx.all(
+        totals.began: totals
+        for totals in ctx.tx.all(
             statements.RUNS_BY_SPAN, span=span, since=since, first=earliest_id(since), **here
         )
     }
@@ -151,7 +151,7 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
         money = [spent.get(at, 0) for at in began]
     else:
         money = [by_span[at].cost_micros if at in by_span else 0 for at in began]
-    today = [one for at, one in by_span.items() if at >= day_of(ctx.now)]
+    today = [totals for at, totals in by_span.items() if at >= day_of(ctx.now)]
     return {
         "range": back,
         "began": began,
@@ -160,8 +160,8 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
         "failed": [by_span[at].failed if at in by_span else 0 for at in began],
         "money": money,
         "today": {
-            "runs": sum(one.runs for one in today),
-            "failed": sum(one.failed for one in today),
+            "runs": sum(totals.runs for totals in today),
+            "failed": sum(totals.failed for totals in today),
             "micros": spent.get(day_of(ctx.now), 0),
         },
         "month_micros": sum(n for day, n in spent.items() if day >= month_of(ctx.now)),
@@ -172,36 +172,36 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
 
 def _month_limit(ctx: Context) -> int | None:
     """Return the sum of the top agents' monthly budgets; None if one of them has none."""
-    cents = [one.budget_monthly_cents for one in company_dashboard.tops(ctx)]
+    cents = [agent.budget_monthly_cents for agent in company_dashboard.tops(ctx)]
     if not cents or None in cents:
         return None
-    return sum(one or 0 for one in cents) * CENT
+    return sum(budget or 0 for budget in cents) * CENT
 
 
 @query("front.wishes")
 def wishes(ctx: Context, *, company: str | None, limit: int = 3) -> list[shapes.WishShape]:
     """Latest wishes of the calling person with their results; not their answers."""
     company_dashboard.require_looking(ctx, company)
-    found: list[shapes.WishShape] = []
+    entries: list[shapes.WishShape] = []
     for wish in ctx.tx.all(wish_statements.NEWEST_OF_USER, user=ctx.actor.id, limit=10 * limit):
         letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
-        if letter.reply_to is not None or len(found) == limit:
+        if letter.reply_to is not None or len(entries) == limit:
             continue
-        found.append(
+        entries.append(
             {
                 "thread_id": letter.thread_id,
                 "subject": letter.subject or first_words(ctx, letter),
                 **letter_trace.state(ctx, letter),
             }
         )
-    return found
+    return entries
 
 
 @query("front.stopped_like")
 def stopped_like(ctx: Context, *, agent: str) -> list[str]:
     """Return the agents in error for the same cause as this one."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
     stopped = ctx.tx.all(statements.IN_ERROR, **standing.scope(ctx))
-    cause = next((one.told for one in stopped if one.id == found.id), None)
-    return [one.id for one in stopped if one.told == cause]
+    cause = next((row.told for row in stopped if row.id == agent_row.id), None)
+    return [row.id for row in stopped if row.told == cause]

@@ -30,19 +30,19 @@ def names(
     """
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
-    found: dict[str, str] = {}
-    for one in sorted(set(ids))[:MOST]:
-        agent = lookup.agent_row(ctx, AgentId(one))
+    by_id: dict[str, str] = {}
+    for party_id in sorted(set(ids))[:MOST]:
+        agent = lookup.agent_row(ctx, AgentId(party_id))
         if agent is not None and agent.company_id == ctx.company:
             if not (living and agent.status is AgentStatus.TERMINATED):
-                found[one] = agent.name
+                by_id[party_id] = agent.name
             continue
-        user = ctx.tx.one(people.USER, user=UserId(one))
+        user = ctx.tx.one(people.USER, user=UserId(party_id))
         if user is not None and (
             user.id == ctx.actor.id or ctx.tx.one(people.MEMBERSHIP, user=user.id) is not None
         ):
-            found[one] = user.name
-    return found
+            by_id[party_id] = user.name
+    return by_id
 
 
 @query("naming.titles")
@@ -52,25 +52,25 @@ def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> di
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="names")
     may_read = reader(ctx)
-    found: dict[str, str] = {}
-    for one in sorted(set(resources))[:MOST]:
-        kind, _, own = one.partition(":")
+    by_resource: dict[str, str] = {}
+    for resource in sorted(set(resources))[:MOST]:
+        kind, _, own = resource.partition(":")
         if kind == "outcome":
             outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=own)
             if outcome is not None and may_read(outcome):
-                found[one] = outcome.title
+                by_resource[resource] = outcome.title
         elif kind == "kb_file":
             file = ctx.tx.one(file_statements.FILE, file=own)
             if file is not None and decide_file(ctx, Action.FILE_SEE, file).allowed:
-                found[one] = file.description
+                by_resource[resource] = file.description
         elif kind == "change":
             change = ctx.tx.one(change_statements.CHANGE, change=own)
             here = change is not None and change.company_id == ctx.company
             if change is not None and here and changes.sees(ctx, change):
-                found[one] = change.title
+                by_resource[resource] = change.title
         elif kind == "message":
             letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=own)
             here = letter is not None and letter.company_id == ctx.company
             if letter is not None and here and letter.subject and letters.sees(ctx, letter):
-                found[one] = letter.subject
-    return found
+                by_resource[resource] = letter.subject
+    return by_resource

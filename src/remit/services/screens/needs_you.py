@@ -77,14 +77,14 @@ def listing(ctx: Context, *, company: str | None = None) -> list[shapes.Awaiting
         companies = [ctx.company]
     else:
         mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=MOST)
-        companies = [one.id for one in mine]
-    found: list[shapes.AwaitingShape] = []
-    for one in companies:
-        assert one is not None
+        companies = [own_company.id for own_company in mine]
+    items: list[shapes.AwaitingShape] = []
+    for company_id in companies:
+        assert company_id is not None
         ctx.leave()
-        ctx.enter(one)
-        found += here(ctx)
-    return sorted(found, key=lambda item: str(item["since"]))
+        ctx.enter(company_id)
+        items += here(ctx)
+    return sorted(items, key=lambda item: str(item["since"]))
 
 
 def here(ctx: Context) -> list[shapes.AwaitingShape]:
@@ -140,14 +140,14 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         views.awaiting(
             ctx.company,
             "question",
-            asked.id,
-            asked.text.splitlines()[0],
-            asked.agent_id,
-            asked.created_at,
-            held_up.get(asked.id, ""),
+            question.id,
+            question.text.splitlines()[0],
+            question.agent_id,
+            question.created_at,
+            held_up.get(question.id, ""),
         )
-        for asked in ctx.tx.all(statements.OPEN_FOR_BOARD, limit=MOST)
-        if _in_reach(ctx, asked.agent_id)
+        for question in ctx.tx.all(statements.OPEN_FOR_BOARD, limit=MOST)
+        if _in_reach(ctx, question.agent_id)
     ]
     stops = budgets.stopped(ctx)
     held = {stop.agent_id for stop in stops}
@@ -199,17 +199,19 @@ def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
 def _in_error(ctx: Context) -> list[shapes.AwaitingShape]:
     """Agents in error, each with the cause; many with the same cause share one row."""
     by_cause: dict[str, list[Stopped]] = {}
-    for one in ctx.tx.all(overview.IN_ERROR, **standing.scope(ctx)):
-        cause = (one.told or "all runs failed").rstrip(".")
-        by_cause.setdefault(cause, []).append(one)
+    for agent in ctx.tx.all(overview.IN_ERROR, **standing.scope(ctx)):
+        cause = (agent.told or "all runs failed").rstrip(".")
+        by_cause.setdefault(cause, []).append(agent)
     items = []
     for cause, agents in by_cause.items():
         each = agents if len(agents) < SAME_CAUSE else agents[:1]
-        for one in each:
-            who = one.name if len(each) == len(agents) else f"{plural(len(agents), 'agent')}"
+        for agent in each:
+            who = agent.name if len(each) == len(agents) else f"{plural(len(agents), 'agent')}"
             verb = "does" if len(each) == len(agents) else "do"
             title = f"{who} {verb} not work: {cause}"
-            item = views.awaiting(ctx.company, "agent_error", one.id, title, one.id, one.since)
+            item = views.awaiting(
+                ctx.company, "agent_error", agent.id, title, agent.id, agent.since
+            )
             items.append(item if len(each) == len(agents) else {**item, "agents": len(agents)})
     return items
 
@@ -234,7 +236,7 @@ def _failed_runs(
 ) -> list[shapes.AwaitingShape]:
     """Agents whose last run failed, unless another row covers that: a dead letter, a budget, or a
     letter from Remit to the same person (`told`)."""
-    found: list[shapes.AwaitingShape] = []
+    rows: list[shapes.AwaitingShape] = []
     alike: dict[str, list[shapes.AwaitingShape]] = {}
     failed = [
         run
@@ -245,7 +247,7 @@ def _failed_runs(
     for run in failed:
         too_much = runaway.runaway_item(ctx, run)
         if too_much is not None:
-            found.append(too_much)
+            rows.append(too_much)
             continue
         if _is_told_of(ctx, run, dead) or (told and _by_mail(ctx, run, told)):
             continue
@@ -260,11 +262,11 @@ def _failed_runs(
         alike.setdefault(cause, []).append(item)
     for cause, items in alike.items():
         if len(items) < SAME_CAUSE:
-            found += items
+            rows += items
         else:
             title = f"{plural(len(items), 'agent')} failed: {_bare(cause)}"
-            found.append({**items[0], "title": title, "agents": len(items)})
-    return found
+            rows.append({**items[0], "title": title, "agents": len(items)})
+    return rows
 
 
 def _by_mail(ctx: Context, run: Run, told: set[Micros]) -> bool:
@@ -297,7 +299,7 @@ def _was_told(ctx: Context, agent: AgentId, told: set[Micros]) -> bool:
 def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
     """Letters of the acting person that no agent will answer without help; `dead` have rows
     already."""
-    found = []
+    items = []
     for wish in ctx.tx.all(wish_statements.OPEN_OF_USER, user=ctx.actor.id, limit=MOST_WISHES):
         if wish.message_id in dead:
             continue
@@ -311,18 +313,18 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
         if kept or stands["state"] in ("unanswered", "dead"):
             title = letter.subject or wishes.first_words(ctx, letter)
             about = (wish.agent_id, wish.created_at, stands["sentence"])
-            found.append(views.awaiting(ctx.company, "unanswered", letter.id, title, *about))
-    return found
+            items.append(views.awaiting(ctx.company, "unanswered", letter.id, title, *about))
+    return items
 
 
 def _held_up(ctx: Context) -> dict[str, str]:
     """By question or approval: who waits for it, and with which outcomes."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    waiters: dict[str, tuple[str, list[str]]] = {}
     for subject, name, title in ctx.tx.all(wait_statements.HELD_UP, limit=10 * MOST):
-        found.setdefault(subject, (name, []))[1].append(title)
+        waiters.setdefault(subject, (name, []))[1].append(title)
     return {
         subject: f"{name} waits for it with {', '.join(repr(title) for title in titles[:3])}."
-        for subject, (name, titles) in found.items()
+        for subject, (name, titles) in waiters.items()
     }
 
 
@@ -339,30 +341,30 @@ def _handed_in(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.AwaitingSh
     """Submissions for the verdict of the calling person: as a boss, in a seat, or on the board."""
     membership = ctx.membership
     assert membership is not None
-    found = [
+    waits = [
         wait
         for wait in ctx.tx.all(wait_statements.SUBMITTED_TO_PEOPLE, user=ctx.actor.id, limit=MOST)
         if wait.awaited_user_id is not None or membership.role is UserRole.BOARD
     ]
     for seat in seats:
-        found += ctx.tx.all(wait_statements.SUBMITTED_TO_AGENT, agent=seat, limit=MOST)
+        waits += ctx.tx.all(wait_statements.SUBMITTED_TO_AGENT, agent=seat, limit=MOST)
     return [
         views.awaiting(
             ctx.company, "submission", outcome.id, outcome.title, wait.agent_id, wait.since
         )
-        for wait in found
+        for wait in waits
         for outcome in ctx.tx.all(wait_statements.OUTCOMES_OF_WAIT, wait=wait.id)
     ]
 
 
 def _budget_stops(ctx: Context, stops: list[Stop]) -> list[shapes.AwaitingShape]:
     """One row for each budget that is used up, however many agents wait for it."""
-    found: dict[tuple[str, str], list[Stop]] = {}
+    by_budget: dict[tuple[str, str], list[Stop]] = {}
     for stop in stops:
         if _in_reach(ctx, stop.holder_id):
-            found.setdefault((stop.holder_id, stop.kind.value), []).append(stop)
+            by_budget.setdefault((stop.holder_id, stop.kind.value), []).append(stop)
     items = []
-    for (holder, kind), waiting in found.items():
+    for (holder, kind), waiting in by_budget.items():
         title = f"The budget of {lookup.name_of(ctx, holder)} is used up ({kind})"
         if len(waiting) > 1:
             title += f"; {len(waiting)} agents wait"
@@ -385,28 +387,28 @@ def _mail_of_seats(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.Awaiti
 
 def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
     """Mail of vacant seats, unless it was also delivered to the caller."""
-    found = []
+    items = []
     for delivery in ctx.tx.all(statements.WAITING_FOR_NOBODY, limit=MOST):
         if not _in_reach(ctx, delivery.agent_id):
             continue
-        all_ = ctx.tx.all(statements.DELIVERIES_OF, message=delivery.message_id)
-        if all(one.user_id != ctx.actor.id for one in all_):
+        copies = ctx.tx.all(statements.DELIVERIES_OF, message=delivery.message_id)
+        if all(copy.user_id != ctx.actor.id for copy in copies):
             seat = lookup.known_agent(ctx, delivery.agent_id or "")
             subject = dead_letters.subject(ctx, delivery)
             title = f"{subject} (for {seat.name}, a seat that nobody holds)"
-            found.append(dead_letters.item(ctx, "mail", delivery.message_id, title, delivery))
-    return found
+            items.append(dead_letters.item(ctx, "mail", delivery.message_id, title, delivery))
+    return items
 
 
 def _to_decide(ctx: Context) -> list[Approval]:
     """Approvals for the calling board member, oldest first, limited to their part."""
     in_reach = cache(lambda agent: _in_reach(ctx, agent))
-    found = (
-        one
-        for one in each(ctx.tx, governance.PENDING)
-        if not one.expired(ctx.now) and in_reach(one.home_agent_id or one.agent_id)
+    approvals = (
+        approval
+        for approval in each(ctx.tx, governance.PENDING)
+        if not approval.expired(ctx.now) and in_reach(approval.home_agent_id or approval.agent_id)
     )
-    return list(islice(found, MOST))
+    return list(islice(approvals, MOST))
 
 
 def _in_reach(ctx: Context, agent: str | None) -> bool:

@@ -26,55 +26,55 @@ def lines(ctx: Context, *, company: str | None) -> dict[str, shapes.Organisation
     part = standing.scope(ctx)
     spent = dict(ctx.tx.all(statements.SPENT_BY_AGENT, since=month_of(ctx.now), **part))
     last = dict(ctx.tx.all(statements.LAST_RUNS, **part))
-    bosses = {agent: one.boss_id for agent, (one, _) in known.items()}
+    bosses = {agent: row.boss_id for agent, (row, _) in known.items()}
     below = _summed(bosses, {agent: spent.get(agent, 0) for agent in known})
     bad = _summed(
         bosses, {agent: int(standing.WORDS[word] == "bad") for agent, (_, word) in known.items()}
     )
-    running = [one.run_id for one, word in known.values() if one.run_id is not None]
+    running = [row.run_id for row, word in known.values() if row.run_id is not None]
     on = {str(run): front_page.work_of(ctx, run) for run in running[:MOST_ASKED]}
     why = _reasons(ctx, known)
     return {
         agent: {
             "id": agent,
-            "name": one.name,
-            "title": one.title,
-            "role": one.role,
-            "status": one.status.value,
-            "reports_to": one.boss_id,
+            "name": row.name,
+            "title": row.title,
+            "role": row.role,
+            "status": row.status.value,
+            "reports_to": row.boss_id,
             "word": word,
             "kind": standing.WORDS[word],
-            "why": on.get(one.run_id or "", "") or why.get(agent, "") or one.told or "",
+            "why": on.get(row.run_id or "", "") or why.get(agent, "") or row.told or "",
             "worst": worst[agent],
             "worst_kind": standing.WORDS[worst[agent]],
             "bad_below": bad[agent] - int(standing.WORDS[word] == "bad"),
             "spent": spent.get(agent, 0),
             "spent_below": below[agent],
-            "at": one.started_at or last.get(agent),
+            "at": row.started_at or last.get(agent),
         }
-        for agent, (one, word) in known.items()
+        for agent, (row, word) in known.items()
     }
 
 
 def _summed(bosses: dict[Any, Any], amounts: dict[Any, int]) -> dict[Any, int]:
     """Return the total of each agent with everybody below it; safe against cycles."""
-    found = dict(amounts)
+    totals = dict(amounts)
     for agent, amount in amounts.items():
         above, seen = bosses[agent], {agent}
-        while amount and above in found and above not in seen:
-            found[above] += amount
+        while amount and above in totals and above not in seen:
+            totals[above] += amount
             seen.add(above)
             above = bosses[above]
-    return found
+    return totals
 
 
 def _reasons(ctx: Context, known: dict[Any, Any]) -> dict[str, str]:
     """Reasons why agents do not work: for all in a small company; in a large one for those at the
     top, which are always in view, and those in the worst state."""
-    still = [(one, word) for one, word in known.values() if one.run_id is None]
+    still = [(row, word) for row, word in known.values() if row.run_id is None]
     still.sort(key=lambda pair: (pair[0].boss_id is not None, standing.rank(pair[1])))
-    found = {}
-    for one, _ in still[:MOST_ASKED]:
-        agent = lookup.known_agent(ctx, one.id)
-        found[str(one.id)] = idleness.reason(ctx, agent)[1]
-    return found
+    reasons = {}
+    for idle, _ in still[:MOST_ASKED]:
+        agent = lookup.known_agent(ctx, idle.id)
+        reasons[str(idle.id)] = idleness.reason(ctx, agent)[1]
+    return reasons

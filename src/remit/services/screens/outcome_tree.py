@@ -40,19 +40,19 @@ def page(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
     may_read = reader(ctx)
-    tops = [one for one in _tops(ctx, root, ended) if may_read(one)]
-    shown: dict[str, int] = {one.id: 0 for one in tops[:limit]}
+    tops = [top for top in _tops(ctx, root, ended) if may_read(top)]
+    shown: dict[str, int] = {top.id: 0 for top in tops[:limit]}
     parts: dict[str, list[Outcome]] = {}
     counts: dict[str, tuple[int, int]] = {}
     hidden: dict[str, int] = {}
     level: Sequence[Outcome] = tops[:limit]
     for depth in range(1, DEEPEST + 1):
         below: list[Outcome] = []
-        for one in level:
-            children = ctx.tx.all(statements.CHILDREN, outcome=one.id, limit=MOST_PARTS)
+        for parent in level:
+            children = ctx.tx.all(statements.CHILDREN, outcome=parent.id, limit=MOST_PARTS)
             work = [child for child in children if child.kind is OutcomeKind.WORK]
             done = sum(child.status is not OutcomeStatus.OPEN for child in work)
-            counts[one.id] = (done, len(work))
+            counts[parent.id] = (done, len(work))
             new = [
                 child
                 for child in work
@@ -61,26 +61,26 @@ def page(
                 and may_read(child)
             ]
             room = max(0, limit - len(shown)) if depth < DEEPEST else 0
-            hidden[one.id] = len(new) - len(new[:room])
-            parts[one.id] = new[:room]
+            hidden[parent.id] = len(new) - len(new[:room])
+            parts[parent.id] = new[:room]
             shown |= {child.id: depth for child in new[:room]}
             below += new[:room]
         level = below
     rows: list[shapes.TreeRowShape] = []
     waiting = list(reversed(tops[:limit]))
     while waiting:
-        one = waiting.pop()
+        outcome = waiting.pop()
         rows.append(
             {
-                **_row(ctx, one),
-                "depth": shown[one.id],
-                "parts_done": counts.get(one.id, (0, 0))[0],
-                "parts": counts.get(one.id, (0, 0))[1],
-                "hidden": hidden.get(one.id, 0),
-                "opens": bool(parts.get(one.id)),
+                **_row(ctx, outcome),
+                "depth": shown[outcome.id],
+                "parts_done": counts.get(outcome.id, (0, 0))[0],
+                "parts": counts.get(outcome.id, (0, 0))[1],
+                "hidden": hidden.get(outcome.id, 0),
+                "opens": bool(parts.get(outcome.id)),
             }
         )
-        waiting += reversed(parts.get(one.id, ()))
+        waiting += reversed(parts.get(outcome.id, ()))
     return {"rows": rows, "cut_off": len(tops) > limit or any(hidden.values())}
 
 
@@ -89,8 +89,8 @@ def picture(
     ctx: Context, *, company: str | None, root: str | None = None, ended: bool = False, limit: int
 ) -> shapes.DrawnTreeShape:
     """The upper levels of the same tree for a drawing, with the edges."""
-    found = page.body(ctx, company=company, root=root, ended=ended, limit=limit)
-    rows: dict[str, shapes.TreeRowShape] = {row["id"]: row for row in found["rows"]}
+    tree = page.body(ctx, company=company, root=root, ended=ended, limit=limit)
+    rows: dict[str, shapes.TreeRowShape] = {row["id"]: row for row in tree["rows"]}
     names = {row["owner_id"]: lookup.agent_row(ctx, row["owner_id"]) for row in rows.values()}
 
     def pairs(statement: Statement[company_dump.Named]) -> list[list[str]]:
@@ -110,7 +110,7 @@ def picture(
         ],
         "parts": pairs(company_dump.PARENTS),
         "blockers": pairs(company_dump.BLOCKERS),
-        "cut_off": found["cut_off"],
+        "cut_off": tree["cut_off"],
     }
 
 
@@ -120,15 +120,19 @@ def states(ctx: Context, *, company: str | None, outcomes: Sequence[str]) -> dic
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.COMPANY_READ, on="outcomes")
     may_read = reader(ctx)
-    found = {own: ctx.tx.one(statements.OUTCOME, outcome=own) for own in outcomes}
-    return {own: state(ctx, one) for own, one in found.items() if one is not None and may_read(one)}
+    rows = {own: ctx.tx.one(statements.OUTCOME, outcome=own) for own in outcomes}
+    return {
+        own: state(ctx, outcome)
+        for own, outcome in rows.items()
+        if outcome is not None and may_read(outcome)
+    }
 
 
 def _tops(ctx: Context, root: str | None, ended: bool) -> list[Outcome]:
     if root is not None:
-        found = lookup.find(ctx, OUTCOME, root)
-        require_outcome(ctx, Action.OUTCOME_READ, found)
-        return [found]
+        top = lookup.find(ctx, OUTCOME, root)
+        require_outcome(ctx, Action.OUTCOME_READ, top)
+        return [top]
     tops = ctx.tx.all(
         search.OUTCOMES_NEWEST,
         before=END_OF_IDS,
@@ -145,37 +149,41 @@ def _tops(ctx: Context, root: str | None, ended: bool) -> list[Outcome]:
     return tops[::-1]
 
 
-def _row(ctx: Context, one: Outcome) -> shapes.StandingOutcomeShape:
-    held = ctx.tx.all(wait_statements.WAITS_OF_OUTCOME, outcome=one.id) if one.open_waits else []
+def _row(ctx: Context, outcome: Outcome) -> shapes.StandingOutcomeShape:
+    held = (
+        ctx.tx.all(wait_statements.WAITS_OF_OUTCOME, outcome=outcome.id)
+        if outcome.open_waits
+        else []
+    )
     return {
-        **views.outcome(one, ctx.now),
-        "state": state(ctx, one),
+        **views.outcome(outcome, ctx.now),
+        "state": state(ctx, outcome),
         "waits": [waits.view(ctx, wait) for wait in held[:3]],
-        "judge": judge(ctx, one) if one.delegated else None,
+        "judge": judge(ctx, outcome) if outcome.delegated else None,
     }
 
 
-def state(ctx: Context, one: Outcome) -> str:
+def state(ctx: Context, outcome: Outcome) -> str:
     """State of an outcome in a word: completed, closed, submitted, waiting, ongoing, deferred,
     blocked, split (its parts are to be done first) or ready."""
-    if one.status is not OutcomeStatus.OPEN:
-        return one.status.value
-    if one.open_waits:
-        handed_in = submissions.handed_in(ctx, one)
+    if outcome.status is not OutcomeStatus.OPEN:
+        return outcome.status.value
+    if outcome.open_waits:
+        handed_in = submissions.handed_in(ctx, outcome)
         return "submitted" if handed_in is not None else "waiting"
-    if one.perpetual:
+    if outcome.perpetual:
         return "ongoing"
-    if one.open_prereqs:
-        blockers = ctx.tx.all(statements.BLOCKERS, outcome=one.id)
+    if outcome.open_prereqs:
+        blockers = ctx.tx.all(statements.BLOCKERS, outcome=outcome.id)
         held_up = any(other.status is OutcomeStatus.OPEN for other in blockers)
         return "blocked" if held_up else "split"
-    if one.deferred_until is not None and ctx.now < one.deferred_until:
+    if outcome.deferred_until is not None and ctx.now < outcome.deferred_until:
         return "deferred"
     return "ready"
 
 
-def judge(ctx: Context, one: Outcome) -> shapes.JudgeShape:
+def judge(ctx: Context, outcome: Outcome) -> shapes.JudgeShape:
     """Judge of an outcome: the boss of its owner, an agent or a person."""
-    owner = lookup.agent_row(ctx, AgentId(one.owner_id))
-    agent, user = submissions.judge_of(one, owner) if owner is not None else (None, None)
+    owner = lookup.agent_row(ctx, AgentId(outcome.owner_id))
+    agent, user = submissions.judge_of(outcome, owner) if owner is not None else (None, None)
     return {"agent_id": agent, "user_id": user}

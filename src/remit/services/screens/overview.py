@@ -32,16 +32,16 @@ from remit.store.record import overview as statements
 _KEPT = 2048
 #: Fields that only readers of configurations see.
 _CONFIGURED = frozenset(
-    {"permissions", "permission_level", *(one.name for one in LISTED if one.part.private)}
+    {"permissions", "permission_level", *(field.name for field in LISTED if field.part.private)}
 )
 
 
 @query("overview.agent", AsRoute("GET /agents/{id}", "show_agent"), AsCommand("agent show"))
 def agent(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     """An agent; its configuration only for those who may see it."""
-    found = lookup.agent_anywhere(ctx, agent)
-    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}", home=found.id)
-    return _with_configuration(found) if _readable(ctx, found) else _public(found)
+    agent_row = lookup.agent_anywhere(ctx, agent)
+    ctx.require(Action.AGENT_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
+    return _with_configuration(agent_row) if _readable(ctx, agent_row) else _public(agent_row)
 
 
 @query("overview.agents", AsRoute("GET /companies/{companyId}/agents", "list_agents", page="id"))
@@ -56,19 +56,19 @@ def agents(
     """The agents of a company; those that were terminated only if asked for."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.AGENT_READ, on="agents")
-    found = ctx.tx.all(agent_statements.AGENTS, after=after, limit=limit, terminated_too=terminated)
+    rows = ctx.tx.all(agent_statements.AGENTS, after=after, limit=limit, terminated_too=terminated)
     if ctx.membership is not None and ctx.membership.scope_agent_id is not None:
-        return [_with_configuration(one) if _readable(ctx, one) else _public(one) for one in found]
+        return [_with_configuration(row) if _readable(ctx, row) else _public(row) for row in rows]
     shown = _with_configuration if _readable(ctx, None) else _public
-    return [shown(one) for one in found]
+    return [shown(row) for row in rows]
 
 
 @query("overview.me", AsRoute("GET /agents/me", "show_calling_agent"))
 def me(ctx: Context) -> shapes.CallingAgentShape:
     """The calling agent, and what it is permitted."""
-    found = lookup.myself(ctx, NotFound("You are a user, not an agent.", "Name the agent."))
-    ctx.require(Action.AGENT_READ, on=f"agent:{found.id}")
-    shown = _with_configuration(found) if _readable(ctx, found) else views.agent(found)
+    caller = lookup.myself(ctx, NotFound("You are a user, not an agent.", "Name the agent."))
+    ctx.require(Action.AGENT_READ, on=f"agent:{caller.id}")
+    shown = _with_configuration(caller) if _readable(ctx, caller) else views.agent(caller)
     return {**shown, "run_id": ctx.actor.run_id}
 
 
@@ -95,7 +95,7 @@ def dashboard(ctx: Context, *, company: CompanyRef | None) -> shapes.DashboardSh
             work = dict(ctx.tx.all(statements.OUTCOMES_BY_STATUS, **here))
         else:
             work = dict(ctx.tx.all(statements.OUTCOMES_OF_BY_STATUS, owner=me))
-        numbers["outcomes"] = {one.value: work.get(one.value, 0) for one in OutcomeStatus}
+        numbers["outcomes"] = {status.value: work.get(status.value, 0) for status in OutcomeStatus}
         numbers["pending_approvals"] = ctx.tx.one(
             statements.PENDING_APPROVALS, **here, agent=me, all_of_them=whole
         )
@@ -109,10 +109,10 @@ def happened_to(
     """Events about one thing, newest first."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.EVENT_READ, on="events")
-    found = ctx.tx.all(
+    events = ctx.tx.all(
         event_log.ON_BEFORE, resource=resource, before=before, refused_too=True, limit=limit
     )
-    return [views.event(event) for event in found]
+    return [views.event(event) for event in events]
 
 
 @query("overview.may_test", Added("agent", None))
@@ -125,9 +125,9 @@ def may_test(
     ctx.require(Action.CONFIG_CHANGE, on="adapters")
     if agent is None:
         return entered, None
-    found = lookup.agent(ctx, agent)
-    settings = json.loads(found.adapter_config)
-    return entered, {"adapter_type": found.adapter_type, "adapter_config": settings}
+    agent_row = lookup.agent(ctx, agent)
+    settings = json.loads(agent_row.adapter_config)
+    return entered, {"adapter_type": agent_row.adapter_type, "adapter_config": settings}
 
 
 @query("overview.offered")
@@ -139,7 +139,7 @@ def offered(ctx: Context) -> frozenset[str]:
     lookup.company_of_caller(ctx, None)
     has_reports = ctx.tx.one(agent_statements.LIVING_REPORT, agent=me) is not None
     may_hire = ctx.decide(Action.AGENT_CREATE, HIRING).effect is not Effect.DENY
-    found = {
+    offers = {
         "": True,
         "hiring": may_hire,
         "configurations": ctx.decide(Action.CONFIG_READ, HIRING).allowed,
@@ -151,18 +151,18 @@ def offered(ctx: Context) -> frozenset[str]:
         "changes": _may_propose(ctx, me),
         "merging": _may_merge(ctx, me),
     }
-    return frozenset(name for name, offer in found.items() if offer)
+    return frozenset(name for name, offer in offers.items() if offer)
 
 
 def _may_propose(ctx: Context, me: str) -> bool:
     held = ctx.tx.all(grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.REPO.value)
-    return any(one.level >= Level.PROPOSE and one.live(ctx.now) for one in held)
+    return any(grant.level >= Level.PROPOSE and grant.live(ctx.now) for grant in held)
 
 
 def _may_merge(ctx: Context, me: str) -> bool:
     """Return whether the agent may judge changes in any repository."""
     held = ctx.tx.all(grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.REPO.value)
-    return any(one.level is Level.MERGE and one.mode is not Mode.DENY for one in held)
+    return any(grant.level is Level.MERGE and grant.mode is not Mode.DENY for grant in held)
 
 
 def _left_something_open(ctx: Context, me: str) -> bool:

@@ -75,10 +75,10 @@ def page(
     met: set[str] = set()
     oldest = max(first, place - STRETCH)
     while place > oldest and len(lines) < limit:
-        found = search.among(ctx, oldest, place, _PAGE, actor=actor)
-        if not found:
+        events = search.among(ctx, oldest, place, _PAGE, actor=actor)
+        if not events:
             place = oldest
-        for event in found:
+        for event in events:
             if len(lines) >= limit:
                 break
             place = event.seq
@@ -113,22 +113,22 @@ def _is_noise(event: Event) -> bool:
     return event.allowed and (by_mail or woken or event.action in _NOISE)
 
 
-def _of_run(ctx: Context, run: str, event: Event, before: int | None) -> _Line | None:
+def _of_run(ctx: Context, run_id: str, event: Event, before: int | None) -> _Line | None:
     """The line of a run; None if it is on an earlier page."""
-    found = ctx.tx.one(run_statements.RUN, run=run)
-    if found is None:
+    run = ctx.tx.one(run_statements.RUN, run=run_id)
+    if run is None:
         return None
-    if before is not None and found.ended_at is not None:
-        newest = ctx.tx.one(log.NEWEST_ON, resource=f"run:{run}", limit=1)
+    if before is not None and run.ended_at is not None:
+        newest = ctx.tx.one(log.NEWEST_ON, resource=f"run:{run_id}", limit=1)
         if newest is not None and newest.seq >= before:
             return None
-    did = _effects(ctx, run, MOST_COUNTED)
-    return _Line(event.at, did[:MOST_EFFECTS], found, len(did), first=event.at)
+    did = _effects(ctx, run_id, MOST_COUNTED)
+    return _Line(event.at, did[:MOST_EFFECTS], run, len(did), first=event.at)
 
 
 def _effects(ctx: Context, run: str, most: int) -> list[Event]:
     did = ctx.tx.all(log.OF_RUN, run=run, after=0, limit=most)
-    return [one for one in did if not _is_noise(one)]
+    return [event for event in did if not _is_noise(event)]
 
 
 def _put(lines: dict[tuple[Any, ...], _Line], line: _Line) -> None:
@@ -164,7 +164,7 @@ def _view(line: _Line) -> shapes.RecordLineShape:
     return {
         "at": views.time(line.at),
         "first": views.time(line.first),
-        "events": [views.event(one) for one in line.events],
+        "events": [views.event(event) for event in line.events],
         "effects": line.effects,
         "times": line.times,
         "others": line.others,
@@ -175,7 +175,7 @@ def _view(line: _Line) -> shapes.RecordLineShape:
 @query("record.of_run")
 def of_run(ctx: Context, *, run: str) -> list[shapes.EventShape]:
     """Effects of a run on others, oldest first; for readers of the whole record."""
-    found = entered(ctx, run)
-    require_look(ctx, found.agent_id, f"run:{found.id}")
-    ctx.require(Action.EVENT_READ, on=f"run:{found.id}")
-    return [views.event(one) for one in _effects(ctx, found.id, MOST_COUNTED)]
+    run_row = entered(ctx, run)
+    require_look(ctx, run_row.agent_id, f"run:{run_row.id}")
+    ctx.require(Action.EVENT_READ, on=f"run:{run_row.id}")
+    return [views.event(event) for event in _effects(ctx, run_row.id, MOST_COUNTED)]

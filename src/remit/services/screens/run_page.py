@@ -38,12 +38,12 @@ def occasions(ctx: Context, *, company: str | None, runs: Iterable[str]) -> dict
     """Occasion of each run in a few words: the letter, or the outcome."""
     lookup.company_of_caller(ctx, company)
     sees, may_read = reader(ctx), outcome_reader(ctx)
-    found: dict[str, str] = {}
-    for one in runs:
-        run = ctx.tx.one(statements.RUN, run=one)
+    by_run: dict[str, str] = {}
+    for run_id in runs:
+        run = ctx.tx.one(statements.RUN, run=run_id)
         if run is not None and run.company_id == ctx.company and sees(run):
-            found[one] = occasion(ctx, run, may_read)
-    return found
+            by_run[run_id] = occasion(ctx, run, may_read)
+    return by_run
 
 
 def occasion(ctx: Context, run: Run, may_read: Callable[[Outcome], bool]) -> str:
@@ -65,32 +65,32 @@ def occasion(ctx: Context, run: Run, may_read: Callable[[Outcome], bool]) -> str
 @query("run_page.totals")
 def totals(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunTotalsShape:
     """Totals over the runs that match the filters."""
-    found = ctx.tx.existing(statements.SOUGHT_TOTALS, **runs.sought(ctx, **wanted))
+    sums = ctx.tx.existing(statements.SOUGHT_TOTALS, **runs.sought(ctx, **wanted))
     return {
-        "runs": found.runs,
-        "failed": found.failed,
-        "cost_usd": found.cost_micros / 1_000_000,
-        "tokens": found.tokens,
+        "runs": sums.runs,
+        "failed": sums.failed,
+        "cost_usd": sums.cost_micros / 1_000_000,
+        "tokens": sums.tokens,
     }
 
 
 @query("run_page.spans")
 def spans(ctx: Context, **wanted: Unpack[runs.Sought]) -> shapes.RunSpansShape:
     """Start, end and agent of the runs that match the filters, newest first."""
-    asked = runs.sought(ctx, **wanted)
-    found = ctx.tx.all(statements.SPANS, limit=MOST_SPANS + 1, **asked)
+    filters = runs.sought(ctx, **wanted)
+    rows = ctx.tx.all(statements.SPANS, limit=MOST_SPANS + 1, **filters)
     return {
         "spans": [
             {
-                "id": one.id,
-                "agent_id": one.agent_id,
-                "status": one.status,
-                "started_at": one.started_at,
-                "ended_at": one.ended_at,
-                "cost_usd": one.cost_micros / 1_000_000,
+                "id": row.id,
+                "agent_id": row.agent_id,
+                "status": row.status,
+                "started_at": row.started_at,
+                "ended_at": row.ended_at,
+                "cost_usd": row.cost_micros / 1_000_000,
             }
-            for one in found[:MOST_SPANS]
+            for row in rows[:MOST_SPANS]
         ],
-        "cut_off": len(found) > MOST_SPANS,
+        "cut_off": len(rows) > MOST_SPANS,
         "now": views.time(ctx.now),
     }

@@ -38,7 +38,7 @@ def of_company(ctx: Context) -> dict[str, tuple[Standing, str]]:
     """Return the row and word of each agent in the caller's part of the entered company, by id."""
     silent = {run.agent_id for run, _ in runaway.silent(ctx)}
     rows = ctx.tx.all(statements.STANDINGS, **scope(ctx))
-    return {one.id: (one, _word(one, one.id in silent)) for one in rows}
+    return {row.id: (row, _word(row, row.id in silent)) for row in rows}
 
 
 def scope(ctx: Context) -> dict[str, object]:
@@ -47,31 +47,31 @@ def scope(ctx: Context) -> dict[str, object]:
     return {"everybody": part is None, "agent": part}
 
 
-def _word(one: Standing, silent: bool) -> str:
-    if one.run_id is not None:
+def _word(row: Standing, silent: bool) -> str:
+    if row.run_id is not None:
         return "silent" if silent else "working"
-    match one.status:
+    match row.status:
         case AgentStatus.ERROR:
             return "stopped"
         case AgentStatus.PAUSED:
             return "paused"
         case AgentStatus.PENDING_APPROVAL:
             return "awaits approval"
-    if one.over_budget:
+    if row.over_budget:
         return "over budget"
-    if one.held_by is not None:
-        return _held(one)
-    if one.failures:
+    if row.held_by is not None:
+        return _held(row)
+    if row.failures:
         return "failing"
-    return "waiting" if one.waits else "idle"
+    return "waiting" if row.waits else "idle"
 
 
-def _held(one: Standing) -> str:
+def _held(row: Standing) -> str:
     """Return the word for a held agent: its account is closed, or a set-up, whose program may be
     missing."""
-    if one.held_kind != Holds.SETUP:
+    if row.held_kind != Holds.SETUP:
         return "account closed"
-    return "program missing" if _NOT_THERE.search(one.held_cause or "") else "set-up broken"
+    return "program missing" if _NOT_THERE.search(row.held_cause or "") else "set-up broken"
 
 
 def rank(word: str) -> int:
@@ -80,11 +80,11 @@ def rank(word: str) -> int:
 
 def branches(standings: Mapping[str, tuple[Standing, str]]) -> dict[str, str]:
     """By agent, the worst state of itself and of everybody below it."""
-    found = {agent: word for agent, (_, word) in standings.items()}
-    for one, word in standings.values():
-        above = one.boss_id
+    worst = {agent: word for agent, (_, word) in standings.items()}
+    for row, word in standings.values():
+        above = row.boss_id
         # An agent with a state as bad or worse has updated those above already.
-        while above is not None and above in standings and rank(word) < rank(found[above]):
-            found[above] = word
+        while above is not None and above in standings and rank(word) < rank(worst[above]):
+            worst[above] = word
             above = standings[above][0].boss_id
-    return found
+    return worst
