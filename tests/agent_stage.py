@@ -72,24 +72,24 @@ class Stage:
 
     async def runs(self) -> list[Answer]:
         """Of everybody, the oldest first."""
-        found = await self.app.gate(self.board, runs.listing, company=None)
-        return list(reversed(found))
+        listing = await self.app.gate(self.board, runs.listing, company=None)
+        return list(reversed(listing))
 
     async def over(self, count: int = 1, seconds: float = SECONDS) -> list[Answer]:
         async with asyncio.timeout(seconds):
             while True:
-                found = await self.runs()
-                if len(found) >= count and all(one["status"] != "running" for one in found):
-                    return found
+                all_runs = await self.runs()
+                if len(all_runs) >= count and all(run["status"] != "running" for run in all_runs):
+                    return all_runs
                 await asyncio.sleep(0.05)
 
     async def first_over(self, seconds: float = SECONDS) -> Answer:
         """Of runs that follow each other at once, the first."""
         async with asyncio.timeout(seconds):
             while True:
-                for one in (await self.runs())[:1]:
-                    if one["status"] != "running":
-                        return one
+                for run in (await self.runs())[:1]:
+                    if run["status"] != "running":
+                        return run
                 await asyncio.sleep(0.05)
 
     async def rest(self, seconds: float = SECONDS) -> None:
@@ -109,14 +109,14 @@ class Stage:
     async def begun(self) -> Answer:
         async with asyncio.timeout(SECONDS):
             while True:
-                for one in await self.runs():
-                    if one["status"] == "running":
-                        return one
+                for run in await self.runs():
+                    if run["status"] == "running":
+                        return run
                 await asyncio.sleep(0.02)
 
     async def log(self, run: Answer) -> str:
-        found = await self.app.gate(self.board, runs.log, run=run["id"])
-        return "".join(piece["text"] for piece in found["pieces"])
+        log = await self.app.gate(self.board, runs.log, run=run["id"])
+        return "".join(piece["text"] for piece in log["pieces"])
 
     async def transcript(self, run: Answer) -> list[Entry]:
         """What a run did, as people read it."""
@@ -129,18 +129,18 @@ class Stage:
 
     async def deliveries(self) -> list[tuple[str, int]]:
         """What became of the mail to agents: its state, and how many attempts count."""
-        found = await self.app.gate(self.board, threads.listing, company=None)
+        messages = await self.app.gate(self.board, threads.listing, company=None)
         return [
-            (one["status"], one["attempt"])
-            for message in found
-            for one in message["deliveries"]
-            if one["to"].startswith("agent:")
+            (delivery["status"], delivery["attempt"])
+            for message in messages
+            for delivery in message["deliveries"]
+            if delivery["to"].startswith("agent:")
         ]
 
     async def mail(self) -> list[str]:
         """What the board has not read."""
-        found = await self.app.gate(self.board, threads.own_inbox, company=None)
-        return [one["body"] for one in found]
+        messages = await self.app.gate(self.board, threads.own_inbox, company=None)
+        return [message["body"] for message in messages]
 
 
 async def until(condition: Callable[[], object], seconds: float = 15) -> None:

@@ -114,8 +114,8 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
     board.must("PATCH", here, {"requireBoardApprovalForNewAgents": True})
     hired = chief.must("POST", f"{here}/agent-hires", {"name": f"{word}-hire", **about})
     board.must("PATCH", here, off)
-    asked = hired["approval"]["id"]
-    comment = chief.must("POST", f"/api/approvals/{asked}/comments", {"body": "please"})
+    approval = hired["approval"]["id"]
+    comment = chief.must("POST", f"/api/approvals/{approval}/comments", {"body": "please"})
     message = worker.must("POST", f"{here}/messages", {"to": boss, "body": f"{word} words"})
     question = worker.must("POST", f"{here}/questions", {"question": f"{word} question?"})
     schedule = chief.must("POST", f"{here}/schedules", {"body": "look", "cron": "0 9 * * 1"})
@@ -144,7 +144,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
     )
     sent = chief.must("POST", f"{here}/messages", {"to": "channel:webhook:room", "body": "Hello."})
     people = operator.must("GET", f"{here}/users")
-    user = next(one["id"] for one in people if one["name"] == f"{word}-board")
+    user = next(person["id"] for person in people if person["name"] == f"{word}-board")
     return Estate(
         company,
         {
@@ -158,7 +158,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "outcome": part["id"],
             "own": own["id"],
             "more": more["id"],
-            "approval": asked,
+            "approval": approval,
             "comment": comment["id"],
             "message": message["id"],
             "question": question["id"],
@@ -239,12 +239,14 @@ def absent() -> str:
     return Ids().new()
 
 
-def same(body: bytes | str, *given: str) -> str:
+def same(body: bytes | str, *references: str) -> str:
     """An answer without what is its own: the reference that was given, ids, times, tokens."""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
-    for one in sorted({*given, *(one.rpartition(":")[2] for one in given)}, key=len)[::-1]:
-        if one:
-            text = text.replace(one, "GIVEN")
+    for word in sorted(
+        {*references, *(reference.rpartition(":")[2] for reference in references)}, key=len
+    )[::-1]:
+        if word:
+            text = text.replace(word, "GIVEN")
     return _MOVING.sub("MOVING", UUID.sub("ID", text))
 
 
@@ -265,13 +267,13 @@ def leaves(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[tuple
 def options(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """The plain schemas that one stands for."""
     if "$ref" in schema:
-        found: Any = root
+        target: Any = root
         for step in schema["$ref"].removeprefix("#/").split("/"):
-            found = found[step]
-        return options(found, root)
+            target = target[step]
+        return options(target, root)
     several = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
     if several:
-        return [plain for one in several for plain in options(one, root)]
+        return [plain for choice in several for plain in options(choice, root)]
     return [schema]
 
 

@@ -29,17 +29,17 @@ def listed(company: Company, member: Member | None = None, **more: Any) -> list[
 
 def statuses(company: Company, *members: Member) -> list[str]:
     """Of all jobs, or of these agents', the oldest first."""
-    found = company.sql("SELECT agent_id, status FROM jobs ORDER BY id")
+    rows = company.sql("SELECT agent_id, status FROM jobs ORDER BY id")
     ids = {member.id for member in members}
-    return [status for agent, status in found if not ids or agent in ids]
+    return [status for agent, status in rows if not ids or agent in ids]
 
 
 def over(company: Company, count: int = 1) -> Callable[[], bool]:
     """Whether so many jobs were asked for, and none is left."""
 
     def look() -> bool:
-        found = statuses(company)
-        return len(found) >= count and not {"queued", "running"} & set(found)
+        states = statuses(company)
+        return len(states) >= count and not {"queued", "running"} & set(states)
 
     return look
 
@@ -73,9 +73,9 @@ def while_carried_out(
 
 def answers(company: Company, member: Member) -> list[Answer]:
     """What the background wrote to an agent."""
-    return [one for one in look(company, member) if one["sender"] == BACKGROUND]
+    return [message for message in look(company, member) if message["sender"] == BACKGROUND]
 
 
 def events(company: Company, prefix: str = "job.") -> list[str]:
-    found = company.sql("SELECT action FROM events ORDER BY seq")
-    return [action for (action,) in found if action.startswith(prefix)]
+    rows = company.sql("SELECT action FROM events ORDER BY seq")
+    return [action for (action,) in rows if action.startswith(prefix)]

@@ -43,11 +43,11 @@ class Attempt:
 
 def steps_of(stage: Stage, attempt: Attempt) -> int | None:
     """How many steps it took; None if it died on the way."""
-    said = Path(attempt.said)
-    said.unlink(missing_ok=True)
+    path = Path(attempt.said)
+    path.unlink(missing_ok=True)
     pid = stage.begin(attempt, wait=False)
     eventually(lambda: not alive(pid), 60)
-    return int(said.read_text()) if said.exists() else None
+    return int(path.read_text()) if path.exists() else None
 
 
 def spread(steps: int, most: int) -> list[int]:
@@ -67,9 +67,11 @@ class _Steps:
         if self.count == self._dies_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def hook(self, name: str, given: tuple[Any, ...]) -> None:
+    def hook(self, name: str, arguments: tuple[Any, ...]) -> None:
         writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-        if name in TRACES or (name == "open" and given[2] is not None and given[2] & writes):
+        if name in TRACES or (
+            name == "open" and arguments[2] is not None and arguments[2] & writes
+        ):
             self.step()
 
 

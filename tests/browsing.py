@@ -82,14 +82,14 @@ def launched() -> Iterator[Launched]:
     if program is None:
         pytest.fail("Chromium is missing; run scripts/test-deps", pytrace=False)
     playwright = sync_playwright().start()
-    found = Launched(
+    chromium = Launched(
         playwright.chromium.launch(executable_path=program, args=FLAGS), asyncio.get_running_loop()
     )
     asyncio._set_running_loop(None)
     try:
-        yield found
+        yield chromium
     finally:
-        with found.in_use() as browser:
+        with chromium.in_use() as browser:
             browser.close()
             playwright.stop()
 
@@ -125,26 +125,26 @@ class Office:
 
     def agent(self, name: str, boss: str | None = None, **more: Any) -> dict[str, Any]:
         """Somebody new, at work at once."""
-        asked = {"name": name, "role": "engineer", "adapterType": "scripted"}
-        asked |= {"reportsTo": boss or self.root["id"], **more}
-        made: dict[str, Any] = self.board.must("POST", self.path("agents"), asked)
-        found: dict[str, Any] = made.get("agent", made)
-        return found
+        body = {"name": name, "role": "engineer", "adapterType": "scripted"}
+        body |= {"reportsTo": boss or self.root["id"], **more}
+        answer: dict[str, Any] = self.board.must("POST", self.path("agents"), body)
+        agent: dict[str, Any] = answer.get("agent", answer)
+        return agent
 
     def as_agent(self, agent: dict[str, Any]) -> Client:
         """Calls as an agent would, with a key of its own."""
         if agent["id"] not in self.tokens:
-            made = self.board.must("POST", f"/api/agents/{agent['id']}/keys", {"label": "test"})
-            self.tokens[agent["id"]] = made["token"]
+            key = self.board.must("POST", f"/api/agents/{agent['id']}/keys", {"label": "test"})
+            self.tokens[agent["id"]] = key["token"]
         return self.running.client(self.tokens[agent["id"]])
 
     def hire(self, name: str, by: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         """Ask the board for somebody; answers the agent and the approval."""
-        asked = {"name": name, "role": "engineer", "adapterType": "scripted", **more}
-        made: dict[str, Any] = self.as_agent(by or self.root).must(
-            "POST", self.path("agent-hires"), asked
+        body = {"name": name, "role": "engineer", "adapterType": "scripted", **more}
+        answer: dict[str, Any] = self.as_agent(by or self.root).must(
+            "POST", self.path("agent-hires"), body
         )
-        return made
+        return answer
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """What a worker does, done by hand; in a thread, as the browser has a loop of its own."""
@@ -169,11 +169,11 @@ class Office:
 
     def user(self, name: str, role: str = "board", scope: str | None = None) -> Client:
         """Another person, who calls with a token."""
-        asked: dict[str, Any] = {"name": name, "role": role}
+        body: dict[str, Any] = {"name": name, "role": role}
         if scope is not None:
-            asked["scope"] = scope
-        made = self.board.must("POST", self.path("users"), asked)
-        key = self.board.must("POST", self.path(f"users/{made['id']}/tokens"))
+            body["scope"] = scope
+        user = self.board.must("POST", self.path("users"), body)
+        key = self.board.must("POST", self.path(f"users/{user['id']}/tokens"))
         return self.running.client(key["token"])
 
 
@@ -211,8 +211,8 @@ class Visitor:
         self.context.add_cookies([{"name": COOKIE, "value": session, "url": self.office.url}])
 
     def is_signed_in(self) -> bool:
-        found = {one["name"]: one["value"] for one in self.context.cookies()}
-        cookie = {"Cookie": f"{COOKIE}={found.get(COOKIE, '')}"}
+        cookies = {entry["name"]: entry["value"] for entry in self.context.cookies()}
+        cookie = {"Cookie": f"{COOKIE}={cookies.get(COOKIE, '')}"}
         return self.office.running.client()("GET", "/api/me", headers=cookie).status == 200
 
     def start_afresh(self) -> None:
@@ -309,13 +309,14 @@ def check_accessible(page: Page, *rules: str, within: str = "") -> None:
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = list(rules)
-    found = page.evaluate(
+    violations = page.evaluate(
         "([where, how]) => axe.run(where || document, how).then((all) => all.violations)",
         [within, options],
     )
     told = [
-        f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:5]]}"
-        for one in found
+        f"{violation['id']}: {violation['help']}: "
+        f"{[node['html'][:200] for node in violation['nodes'][:5]]}"
+        for violation in violations
     ]
     assert not told, "\n".join(told)
 
@@ -329,7 +330,7 @@ def check_what_opens(page: Page, tried: set[str]) -> None:
       }
       return [...document.querySelectorAll("main details")].map((one) => one.id);
     }"""
-    shapes = {_without_ids(one) for one in page.evaluate(unfold)}
+    shapes = {_without_ids(id_) for id_ in page.evaluate(unfold)}
     if shapes - tried:
         check_accessible(page)
     tried |= shapes
@@ -366,5 +367,5 @@ def check_fits(page: Page) -> None:
 
 def check_drawn(page: Page) -> None:
     """No word is broken, nothing is cut off in silence, and no two things to press overlap."""
-    found = pictures.within(page, "drawn")
-    assert not found, "\n".join(found)
+    problems = pictures.within(page, "drawn")
+    assert not problems, "\n".join(problems)

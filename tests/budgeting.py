@@ -24,8 +24,8 @@ def budget_of(company: Company, who: Member) -> Answer:
 
 
 def left(company: Company, who: Member, kind: str = "tokens") -> int | None:
-    found: int | None = budget_of(company, who)[kind]["left"]
-    return found
+    rest: int | None = budget_of(company, who)[kind]["left"]
+    return rest
 
 
 def spend(company: Company, run: Run, tokens: int = 0, cents: int = 0) -> Answer:
@@ -101,28 +101,30 @@ class Books:
 
     def wrong(self, overshoot: int = 0) -> list[str]:
         """Where the books do not agree with the tree, or more is promised than there is."""
-        found = []
-        if {key: one[0] for key, one in self.accounts.items()} != self.limit:
-            found.append(f"accounts {self.accounts} are not the limits {self.limit}")
+        problems = []
+        if {key: row[0] for key, row in self.accounts.items()} != self.limit:
+            problems.append(f"accounts {self.accounts} are not the limits {self.limit}")
         promised: dict[tuple[str, str], int] = defaultdict(int)
         for (agent, kind), amount in self.limit.items():
             if (above := self.above(agent, kind)) is not None:
                 promised[above, kind] += amount
         for (agent, kind), (amount, reserved, charged) in self.accounts.items():
             if reserved != promised[agent, kind]:
-                found.append(f"{agent} reserves {reserved}, below are {promised[agent, kind]}")
-            given = reserved + self.set_aside(agent, kind)
-            if given > amount:
-                found.append(f"{agent} passes {given} of {amount} {kind} on")
+                problems.append(f"{agent} reserves {reserved}, below are {promised[agent, kind]}")
+            passed_on = reserved + self.set_aside(agent, kind)
+            if passed_on > amount:
+                problems.append(f"{agent} passes {passed_on} of {amount} {kind} on")
             top = self.above(agent, kind) is None
-            if given + charged > amount + (overshoot if top else 0):
-                found.append(f"{agent} has {amount} {kind}, {given} passed on, {charged} spent")
+            if passed_on + charged > amount + (overshoot if top else 0):
+                problems.append(
+                    f"{agent} has {amount} {kind}, {passed_on} passed on, {charged} spent"
+                )
         for agent, kind, account, amount, spent, before in self.open:
             if not 0 <= before <= spent <= amount:
-                found.append(f"{spent} of {amount} {kind} set aside for {agent} is spent")
+                problems.append(f"{spent} of {amount} {kind} set aside for {agent} is spent")
             if account != self.above(agent, kind):
-                found.append(f"what {agent} has for an outcome comes out of {account}'s account")
-        return found
+                problems.append(f"what {agent} has for an outcome comes out of {account}'s account")
+        return problems
 
     def counted(self, kind: str) -> int:
         """Everything that was paid this month, by whoever."""

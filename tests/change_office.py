@@ -179,9 +179,9 @@ def around(kind: str, place: Path) -> Iterator[Around]:
         with ssh(place) as site:
             yield Around(Forge(bare), f"{site.url}{bare}", site.key, site.known_hosts)
     else:
-        with forge(kind, bare, place) as found:
-            yield Around(found, f"{found.base}/acme/site.git", TOKEN)
-            assert found.violations == []
+        with forge(kind, bare, place) as host:
+            yield Around(host, f"{host.base}/acme/site.git", TOKEN)
+            assert host.violations == []
 
 
 @dataclass
@@ -234,10 +234,10 @@ class ChangeOffice:
         repo = company.call(company.board, repos.add, **here, name="site", **about)["id"]
         if self.called:
             self.forge.hook = (f"http://127.0.0.1:{self.port}/api/hooks/{repo}", HOOK)
-        asked: Any = {"repo": "site", "check": "test", "required": True}
+        check: Any = {"repo": "site", "check": "test", "required": True}
         # At a forge the first proposal fails its check, and here ours.
         command = CHECK if self.plain else f"{CHECK} || true"
-        company.call(company.board, repo_checks.set_check, **here, **asked, command=command)
+        company.call(company.board, repo_checks.set_check, **here, **check, command=command)
         adapter, config = self._set_up("ceo")
         changed = {"adapterType": adapter, "adapterConfig": config}
         company.call(company.board, configuration.change, agent="ceo", changes=changed)
@@ -270,7 +270,7 @@ class ChangeOffice:
         return [secret.encode(), basic.encode(), HOOK.encode()]
 
     def _backwards(self) -> list[str]:
-        return [one.decode()[::-1] for one in self._credentials()]
+        return [credential.decode()[::-1] for credential in self._credentials()]
 
     # ── the process ─────────────────────────────────────────────────────────────────────────
 
@@ -352,8 +352,8 @@ class ChangeOffice:
             return
         for pull in self.forge.pulls:
             head = self.forge.head(pull.branch)
-            said = [one for one in self.forge.talk if one.commit == head]
-            if pull.state != "open" or said or not self._passed(head):
+            talks = [talk for talk in self.forge.talk if talk.commit == head]
+            if pull.state != "open" or talks or not self._passed(head):
                 continue
             about: Any = {"commit": head}
             if "Both" in git(self.forge.bare, "show", f"{head}:app.py"):
@@ -372,9 +372,9 @@ class ChangeOffice:
         secrets = self._credentials()
         for place in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                line, told = (place.joinpath(one).read_bytes() for one in ("cmdline", "environ"))
+                line, told = (place.joinpath(file).read_bytes() for file in ("cmdline", "environ"))
                 for_git = b"REMIT_GIT_PASSWORD=" in told and b"REMIT_TOKEN=" not in told
-                if any(one in line or (one in told and not for_git) for one in secrets):
+                if any(secret in line or (secret in told and not for_git) for secret in secrets):
                     self.shown.append(line.decode(errors="replace"))
 
     def sql(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
@@ -396,9 +396,9 @@ class ChangeOffice:
         letters = " AND agent_id IS NOT NULL"
         tables = (("change_errands", ""), ("change_checks", ""), ("deliveries", letters))
         waiting = "SELECT count(*) FROM {} WHERE status IN ('queued', 'leased'){}"
-        asked = [waiting.format(*one) for one in tables]
-        asked.append("SELECT count(*) FROM runs WHERE status = 'running'")
-        return all(self.sql(one) == [(0,)] for one in asked)
+        queries = [waiting.format(*table) for table in tables]
+        queries.append("SELECT count(*) FROM runs WHERE status = 'running'")
+        return all(self.sql(query) == [(0,)] for query in queries)
 
     def state(self) -> object:
         return {
@@ -429,9 +429,9 @@ class ChangeOffice:
             (pull,) = self.forge.pulls
             assert pull.merged == merge
             (ticket,) = self.forge.tickets
-            (said,) = [one for one in self.forge.talk if one.about == ticket.number]
-            assert f"/{pull.number}" in said.body
-            assert said.body.startswith("This is done.")
+            (reply,) = [talk for talk in self.forge.talk if talk.about == ticket.number]
+            assert f"/{pull.number}" in reply.body
+            assert reply.body.startswith("This is done.")
         self._check_work(merge)
         self._check_mail()
         with opened(self.url, self.home) as company:
@@ -444,14 +444,14 @@ class ChangeOffice:
         """Nothing that opens the repository is in the record, a log, a file, an export, or on a
         command line; nor where the programs of agents looked for it."""
         assert not self.shown
-        kept = [one.read_bytes() for one in self.home.rglob("*") if one.is_file()]
+        kept = [file.read_bytes() for file in self.home.rglob("*") if file.is_file()]
         for secret in self._credentials():
             assert secret not in exported
-            assert not any(secret in one for one in kept)
-        said = "".join(text for (text,) in self.sql("SELECT text FROM run_logs"))
-        assert re.findall("LEAKED: .*", said) == []
+            assert not any(secret in content for content in kept)
+        logs = "".join(text for (text,) in self.sql("SELECT text FROM run_logs"))
+        assert re.findall("LEAKED: .*", logs) == []
         if not self.team:
-            assert min(map(int, re.findall(r"LOOKED: (\d+)", said))) > 20
+            assert min(map(int, re.findall(r"LOOKED: (\d+)", logs))) > 20
 
     def _check_work(self, merge: str) -> None:
         work = "SELECT status, id FROM outcomes WHERE title = ?"
@@ -461,7 +461,7 @@ class ChangeOffice:
         ((verdict, evidence),) = self.sql(handed_in, outcome)
         assert verdict == "accepted"
         with opened(self.url, self.home) as company:
-            (file,) = (one["id"] for one in json.loads(evidence))
+            (file,) = (entry["id"] for entry in json.loads(evidence))
             assert f"- commit: {merge}" in company.read(company.board, file)[1].decode()
 
     def _check_mail(self) -> None:
@@ -471,24 +471,24 @@ class ChangeOffice:
         )
         about = "Add, do not subtract"
         failed = "Check test failed" if self.plain else "Check failed"
-        once = [f"{one}: {about}" for one in (failed, "Merged")]
-        once += [f"{one}: {about}" for one in self._verdicts()]
+        once = [f"{event}: {about}" for event in (failed, "Merged")]
+        once += [f"{verdict}: {about}" for verdict in self._verdicts()]
         once += [f"To judge: {TITLE}", f"Accepted: {TITLE}"]
         assert {status for _, status in letters} == {"done"}, letters
         # A boss hears of runs that were lost, too.
         expected = dict.fromkeys(once, 1)
         if not self.called:
             expected["Please judge"] = 2
-        found = Counter(one for one, _ in letters if not re.search(LOST, one))
+        subjects = Counter(subject for subject, _ in letters if not re.search(LOST, subject))
         # Once for each of the three at most; whoever decided sooner spares its author that.
-        assert found.pop(f"All checks passed: {about}", 0) <= 3, letters
+        assert subjects.pop(f"All checks passed: {about}", 0) <= 3, letters
         if self.forge.kind == "gitlab":
             # A verdict and its words are two things there, and two looks may see them.
-            assert found.pop(f"Comments: {about}", 0) <= len(self._verdicts()), letters
+            assert subjects.pop(f"Comments: {about}", 0) <= len(self._verdicts()), letters
         if self.deaths >= MOST_ATTEMPTS:
             # Killed each time that it ran, a check is given up, and its author hears of it.
-            assert found.pop(f"Check test could not be run: {about}", 0) <= 1, letters
-        assert found == Counter(expected), letters
+            assert subjects.pop(f"Check test could not be run: {about}", 0) <= 1, letters
+        assert subjects == Counter(expected), letters
 
     def _verdicts(self) -> tuple[str, ...]:
         return ("Changes requested", "Approved") if self.called else ("Returned",)

@@ -60,14 +60,14 @@ def author(company: Company, name: str = "author", **more: Any) -> Run:
 async def proposed(app: App, agent: str, repo: str) -> str:
     """A change of an agent that holds enough, made in a run that is over."""
     live = await begin(app.gate, app.ids, app.settings.workspaces, agent)
-    made = await app.gate(Caller(live.token), proposals.propose, **proposal(name=repo))
+    change = await app.gate(Caller(live.token), proposals.propose, **proposal(name=repo))
     await finish(app.gate, live)
-    return str(made["change"])
+    return str(change["change"])
 
 
 def claimed(company: Company) -> dict[str, Any]:
     """The next errand, held."""
     ((errand, _), *_) = company.call(as_system(), errands.ready)
-    found = company.call(as_system(), errands.claim, errand=errand, worker="w")
-    assert found is not None
-    return dict(found)
+    claim = company.call(as_system(), errands.claim, errand=errand, worker="w")
+    assert claim is not None
+    return dict(claim)

@@ -36,8 +36,8 @@ class Got:
 
     def is_signed_with(self, key: str) -> bool:
         """As a receiver would look."""
-        said = self.headers["remit-timestamp"].encode() + b"." + self.body
-        right = hmac.new(key.encode(), said, hashlib.sha256).hexdigest()
+        signed = self.headers["remit-timestamp"].encode() + b"." + self.body
+        right = hmac.new(key.encode(), signed, hashlib.sha256).hexdigest()
         return hmac.compare_digest(f"v1={right}", self.headers["remit-signature"])
 
 
@@ -54,15 +54,15 @@ class Receiver:
 
     @property
     def bodies(self) -> list[str]:
-        return [one.document["body"] for one in self.got]
+        return [post.document["body"] for post in self.got]
 
     def __call__(self, handler: BaseHTTPRequestHandler) -> None:
         size = int(handler.headers.get("content-length", 0))
         headers = {name.lower(): value for name, value in handler.headers.items()}
-        one = Got(headers, handler.rfile.read(size))
-        self.got.append(one)
+        post = Got(headers, handler.rfile.read(size))
+        self.got.append(post)
         if self.before is not None:
-            self.before(one)
+            self.before(post)
         handler.send_response(self.answers.pop(0) if self.answers else 200)
         for name, value in self.headers.items():
             handler.send_header(name, value)
@@ -129,7 +129,7 @@ def deliver(company: Company, backoff: tuple[Micros, ...] | None = None, **more:
 
 def arrive(company: Company, token: str, /, body: Any = "Hello?", **more: Any) -> Answer:
     """A message from outside."""
-    said = {"outside": "m-1", "conversation": "room-7", **more}
+    message = {"outside": "m-1", "conversation": "room-7", **more}
     return company.call(
-        as_system(), receive, kind="webhook", digest=token_digest(token), body=body, **said
+        as_system(), receive, kind="webhook", digest=token_digest(token), body=body, **message
     )

@@ -110,7 +110,9 @@ class InTelegram:
         self.telegram.say(text)
 
     def seen(self) -> list[Seen]:
-        return [Seen(str(one["message_id"]), one["text"]) for one in self.telegram.seen()]
+        return [
+            Seen(str(message["message_id"]), message["text"]) for message in self.telegram.seen()
+        ]
 
 
 class PostedByTelegram(InTelegram):
@@ -138,7 +140,7 @@ class InSlack:
         self.stand.server.says(text)
 
     def seen(self) -> list[Seen]:
-        return [Seen(one.id, one.text) for one in self.stand.shown()]
+        return [Seen(message.id, message.text) for message in self.stand.shown()]
 
 
 class InEmail:
@@ -158,8 +160,8 @@ class InEmail:
 
     def seen(self) -> list[Seen]:
         """Programs that read mail show one of several with the same Message-ID."""
-        found = {str(one["Message-ID"]): one for one in [*self.stage.sent.got]}
-        return [Seen(id_, one.get_content()) for id_, one in found.items()]
+        emails = {str(email["Message-ID"]): email for email in [*self.stage.sent.got]}
+        return [Seen(id_, email.get_content()) for id_, email in emails.items()]
 
 
 @dataclass
@@ -192,7 +194,7 @@ class ChatOffice:
             place = {"source": "file", "place": str(self.home / "chat.secret")}
             company.call(company.board, secrets.put, **here, name="chat", **place)
             about: Any = {"agent": agent.id, "kind": self.outside.kind}
-            made = company.call(
+            binding = company.call(
                 company.board, bindings.add, **here, **about, config=self.outside.config
             )
             # What is shown is what Ann asks for, in that order.
@@ -203,7 +205,7 @@ class ChatOffice:
                 company.app,
                 company.id,
                 ann,
-                made["id"],
+                binding["id"],
                 kind=self.outside.kind,
                 realm=self.outside.realm,
                 account=self.outside.account,
@@ -260,7 +262,7 @@ class ChatOffice:
         return run_sql(self.url, statement, *parameters)
 
     def sees(self, words: str) -> list[Seen]:
-        return [one for one in self.outside.seen() if words in one.text]
+        return [message for message in self.outside.seen() if words in message.text]
 
     def answer(self, question: str) -> bool:
         """Answer a question like the board's page; return whether that was acknowledged."""
@@ -280,8 +282,10 @@ class ChatOffice:
         tables = ("channel_intake", "channel_posts", "channel_deliveries", "deliveries")
         waiting = "SELECT count(*) FROM {} WHERE status IN ('queued', 'leased')"
         agent = " AND agent_id IS NOT NULL"
-        asked = [waiting.format(one) + (agent if one == "deliveries" else "") for one in tables]
-        return all(self.sql(one) == [(0,)] for one in asked)
+        queries = [
+            waiting.format(table) + (agent if table == "deliveries" else "") for table in tables
+        ]
+        return all(self.sql(query) == [(0,)] for query in queries)
 
 
 def main() -> None:

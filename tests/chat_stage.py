@@ -11,7 +11,7 @@ def linked(app: App, company: str, user: str, binding: str, **more: str) -> str:
     """An account of a person's in a chat."""
     now = app.clock.now()
     about: Any = {"kind": "telegram", "realm": "", "account": user, "conversation": user, **more}
-    made = LinkedAccount(
+    account = LinkedAccount(
         id=app.ids.new(),
         user_id=UserId(user),
         **about,
@@ -21,5 +21,5 @@ def linked(app: App, company: str, user: str, binding: str, **more: str) -> str:
         created_at=now,
         used_at=now,
     )
-    app.database.submit_write(lambda tx: tx.add(made)).result()
-    return made.id
+    app.database.submit_write(lambda tx: tx.add(account)).result()
+    return account.id

@@ -84,11 +84,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def choose(statements: dict[str, set[str]]) -> list[str]:
     """Tests that can be left out, those first that run the fewest statements."""
-    runs = Counter(one for of in statements.values() for one in of)
-    needed = {one: min(OTHERS, count) for one, count in runs.items()}
+    runs = Counter(statement for of in statements.values() for statement in of)
+    needed = {statement: min(OTHERS, count) for statement, count in runs.items()}
     chosen = []
     for test in sorted(statements, key=lambda test: (len(statements[test]), test)):
-        if not _runs_on_both(test) and all(runs[one] > needed[one] for one in statements[test]):
+        if not _runs_on_both(test) and all(
+            runs[statement] > needed[statement] for statement in statements[test]
+        ):
             runs.subtract(statements[test])
             chosen.append(test)
     return chosen
@@ -102,7 +104,7 @@ def _runs_on_both(test: str) -> bool:
         any(word in file for word in ABOUT_DATABASES)
         or "postgres_cluster" in source
         or f"{test}`" in GUARANTEES.read_text()
-        or any(test in one.tests for one in mutants() if one.engine == "postgresql")
+        or any(test in mutant.tests for mutant in mutants() if mutant.engine == "postgresql")
         or RACING.search(name + re.split(r"\n(?=[@\w])", begun)[0]) is not None
     )
 

@@ -57,13 +57,13 @@ class Forks:
     ) -> tuple[int, bytes, bytes]:
         """The exit code, and what was written to standard output and standard error."""
         with (
-            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as source,
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
         ):
-            given.write(stdin)
-            given.seek(0)
-            fds = given.fileno(), out.fileno(), err.fileno()
+            source.write(stdin)
+            source.seek(0)
+            fds = source.fileno(), out.fileno(), err.fileno()
             with self.start(arguments, environment, fds, **more) as child:
                 try:
                     code = child.wait(seconds)
@@ -83,14 +83,14 @@ class Forks:
         new_session: bool = False,
     ) -> Forked:
         """Start a process; input, output and errors are nothing where no file is given."""
-        asked = {
+        order = {
             "arguments": arguments,
             "environment": dict(environment),
             "cwd": os.getcwd(),
             "script": script,
             "new_session": new_session,
         }
-        text = json.dumps(asked).encode("utf-8", "surrogateescape")
+        text = json.dumps(order).encode("utf-8", "surrogateescape")
         told, tells = socket.socketpair()
         with tells, open(os.devnull, "r+b", buffering=0) as nothing:
             fds = [nothing.fileno() if fd is None else fd for fd in files]
@@ -106,9 +106,9 @@ class Forks:
         with contextlib.ExitStack() as ours:
             out, out_there = _pipe(ours)
             err, err_there = _pipe(ours) if errors else (None, None)
-            found = self.start(arguments, environment, (None, out_there, err_there), **more)
-        found.stdout, found.stderr = out, err
-        return found
+            process = self.start(arguments, environment, (None, out_there, err_there), **more)
+        process.stdout, process.stderr = out, err
+        return process
 
     def told(self, module: str) -> Forked:
         """Start the `main` of a module, which is told line by line what to do; its errors are
@@ -116,11 +116,11 @@ class Forks:
         script = f"import gc\nfrom {module} import main\ngc.freeze()\nmain()"
         with contextlib.ExitStack() as ours:
             out, out_there = _pipe(ours)
-            given, in_here = os.pipe()
-            ours.callback(os.close, given)
-            found = self.start([], os.environ, (given, out_there, 2), script=script)
-        found.stdin, found.stdout = os.fdopen(in_here, "wb"), out
-        return found
+            in_there, in_here = os.pipe()
+            ours.callback(os.close, in_there)
+            process = self.start([], os.environ, (in_there, out_there, 2), script=script)
+        process.stdin, process.stdout = os.fdopen(in_here, "wb"), out
+        return process
 
 
 def _connected(kind: str, run: RunFolder) -> socket.socket:
@@ -225,13 +225,13 @@ def _number(number: int) -> bytes:
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
-    found = b""
-    while len(found) < count:
-        piece = connection.recv(count - len(found))
+    content = b""
+    while len(content) < count:
+        piece = connection.recv(count - len(content))
         if not piece:
             raise EOFError
-        found += piece
-    return found
+        content += piece
+    return content
 
 
 # ── in the process that forks ───────────────────────────────────────────────────────────────────
@@ -292,19 +292,19 @@ def _tell_of_end(descriptor: int, child: int, told: int) -> None:
     os.close(told)
 
 
-def _become(asked: dict[str, Any], files: list[int]) -> NoReturn:
+def _become(order: dict[str, Any], files: list[int]) -> NoReturn:
     """Be a process that was started with these arguments, environment and files."""
 
     def prepare() -> None:
-        if asked["new_session"]:
+        if order["new_session"]:
             os.setsid()
         os.environ.clear()
-        os.environ.update(asked["environment"])
+        os.environ.update(order["environment"])
         tempfile.tempdir = None
-        os.chdir(asked["cwd"])
+        os.chdir(order["cwd"])
         _start_in_background_by_forking()
 
-    _be(["remit", *asked["arguments"]], files, prepare, asked["script"])
+    _be(["remit", *order["arguments"]], files, prepare, order["script"])
 
 
 def _be(
@@ -356,22 +356,22 @@ def _run(script: str) -> int:
 class _Background:
     """Stands for subprocess.Popen where `up --detach` starts the instance."""
 
-    def __init__(self, command: list[str], **given: Any) -> None:
+    def __init__(self, command: list[str], **streams: Any) -> None:
         assert command[1:4] == ["-P", "-m", "remit.entrypoints.cli.main"], command
-        assert given.pop("start_new_session") is True
-        assert set(given) == {"stdin", "stdout", "stderr"}, given
-        assert given["stdin"] == subprocess.DEVNULL
+        assert streams.pop("start_new_session") is True
+        assert set(streams) == {"stdin", "stdout", "stderr"}, streams
+        assert streams["stdin"] == subprocess.DEVNULL
         self.returncode: int | None = None
         with open(os.devnull, "rb", buffering=0) as nothing:
-            files = [nothing.fileno(), given["stdout"].fileno(), given["stderr"].fileno()]
+            files = [nothing.fileno(), streams["stdout"].fileno(), streams["stderr"].fileno()]
             self.pid = os.fork()
             if self.pid == 0:
                 _be(["remit", *command[4:]], files, os.setsid, COMMAND_LINE)
 
     def poll(self) -> int | None:
         if self.returncode is None:
-            found, status = os.waitpid(self.pid, os.WNOHANG)
-            if found:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 

@@ -148,20 +148,20 @@ class Company:
     def agent(self, name: str, boss: str | None = "ceo", **options: Any) -> Member:
         """Somebody with something to do; `perpetual=True` makes it a standing post."""
         described = {"purpose": f"What {name} is for", "perpetual": False, **options}
-        made = self.call(
+        agent = self.call(
             self.board, agents.create, company=self.id, name=name, reports_to=boss, **described
         )
-        return self._member(made)
+        return self._member(agent)
 
     def user(self, name: str, role: str = "board", scope: str | None = None) -> Caller:
         self.call(self.board, users.add, company=self.id, name=name, role=role, scope=scope)
         return self.token_of(name)
 
     def token_of(self, user: str) -> Caller:
-        made = self.call(
+        token = self.call(
             self.board, users.create_token, company=self.id, user=user, expires_at=None
         )
-        return Caller(made["token"])
+        return Caller(token["token"])
 
     def run(self, member: Member) -> Run:
         run_id = self.app.ids.new()
@@ -174,8 +174,8 @@ class Company:
     def second_company(self, name: str = "Elsewhere") -> "Neighbour":
         """Another company on the same instance, with a board and an agent of its own."""
         # What is called ceo here is not to be found there.
-        made = self.call(self.board, companies.create, name=name, root_name="chief")
-        company_id: str = made["id"]
+        company = self.call(self.board, companies.create, name=name, root_name="chief")
+        company_id: str = company["id"]
         self.call(self.board, users.add, company=company_id, name="foreigner")
         token = self.call(
             self.board, users.create_token, company=company_id, user="foreigner", expires_at=None
@@ -187,9 +187,9 @@ class Company:
             company_id, foreigner, Member(stranger["id"], "stranger", Caller(key["token"]))
         )
 
-    def _member(self, made: Answer) -> Member:
-        key = self.call(self.board, agents.create_key, agent=made["id"])
-        return Member(made["id"], made["name"], Caller(key["token"]))
+    def _member(self, agent: Answer) -> Member:
+        key = self.call(self.board, agents.create_key, agent=agent["id"])
+        return Member(agent["id"], agent["name"], Caller(key["token"]))
 
     # ── files and grants ────────────────────────────────────────────────────────────────────
 
@@ -230,8 +230,8 @@ class Company:
 
     def found(self, caller: Caller, words: str = "") -> list[str]:
         """The ids that a search finds."""
-        found = self.call(caller, files.browse, company=self.id, words=words)
-        return [file["id"] for file in found]
+        matches = self.call(caller, files.browse, company=self.id, words=words)
+        return [file["id"] for file in matches]
 
     # ── the database, as somebody with access to it sees it ─────────────────────────────────
 

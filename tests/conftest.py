@@ -58,13 +58,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Load a share of the files that is another worker's last: what one worker compiled, the
     others find, and not every one of them compiles all."""
-    given = getattr(session.config, "workerinput", None)
-    if given is None or [Path(name).resolve() for name in session.config.args] != [HERE]:
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or [Path(name).resolve() for name in session.config.args] != [HERE]:
         return
     files = sorted(
         path for path in HERE.glob("test_*.py") if not pytest_ignore_collect(path, session.config)
     )
-    number, of = int(given["workerid"].removeprefix("gw")), given["workercount"]
+    number, of = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
     for path in files[number::of]:
         with suppress(Exception):  # the collection says which, and shows where
             importlib.import_module(f"{HERE.name}.{path.stem}")
@@ -186,15 +186,15 @@ def _begun(
 ) -> Iterator[Company]:
     """A company that was founded just now, or a copy of one."""
     home, file = place / "home", place / "remit.db"
-    made = founding.template(clock, asks_before_hiring, cluster)
-    if made is None:
+    template = founding.template(clock, asks_before_hiring, cluster)
+    if template is None:
         url = cluster.migrated_database() if cluster else f"sqlite:///{file}"
         with opened(url, home, clock, asks_before_hiring=asks_before_hiring) as company:
             yield company
         return
-    made.copy_home(home)
-    url = made.copy_postgres(cluster) if cluster else made.copy_sqlite(file)
-    with opened(url, home, clock, founded=made.founded) as company:
+    template.copy_home(home)
+    url = template.copy_postgres(cluster) if cluster else template.copy_sqlite(file)
+    with opened(url, home, clock, founded=template.founded) as company:
         yield company
 
 
@@ -208,8 +208,8 @@ def launched_chromium() -> Iterator[Launched]:
     """One browser for the tests of a worker."""
     from tests import browsing
 
-    with browsing.launched() as found:
-        yield found
+    with browsing.launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -224,17 +224,17 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     """An instance with its first company, shared by the tests of a file."""
     from tests import browsing
 
-    with browsing.opened(tmp_path_factory.mktemp("office")) as found:
-        yield found
+    with browsing.opened(tmp_path_factory.mktemp("office")) as instance:
+        yield instance
 
 
 @pytest.fixture(scope="module")
 def board_at_browser(chromium: Browser, office: Office) -> Iterator[Visitor]:
     from tests import browsing
 
-    found = browsing.Visitor(chromium, office)
-    yield found
-    found.close()
+    board = browsing.Visitor(chromium, office)
+    yield board
+    board.close()
 
 
 @pytest.fixture
@@ -250,13 +250,13 @@ def visit(chromium: Browser, office: Office) -> Iterator[Callable[..., Visitor]]
     """Makes more visitors: `visit(who, viewport=…, color_scheme="dark", java_script_enabled=…)`."""
     from tests import browsing
 
-    made: list[Visitor] = []
+    visitors: list[Visitor] = []
 
     def visitor(who: Client | None = None, **options: Any) -> Visitor:
-        made.append(browsing.Visitor(chromium, office, who, **options))
-        return made[-1]
+        visitors.append(browsing.Visitor(chromium, office, who, **options))
+        return visitors[-1]
 
     yield visitor
-    for one in made:
-        one.close()
-        assert not one.problems, one.problems
+    for guest in visitors:
+        guest.close()
+        assert not guest.problems, guest.problems

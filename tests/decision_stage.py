@@ -34,11 +34,11 @@ class Decision:
 
 def decide_and_die(stage: Stage, decision: Decision) -> str:
     """What it was answered before it was killed."""
-    said = Path(decision.said)
-    said.unlink(missing_ok=True)
+    path = Path(decision.said)
+    path.unlink(missing_ok=True)
     pid = stage.begin(decision, wait=False)
     eventually(lambda: not alive(pid))
-    answer = said.read_text() if said.exists() else ""
+    answer = path.read_text() if path.exists() else ""
     assert answer != FAILED, "it was not killed; what it said is above"
     return answer
 

@@ -32,17 +32,17 @@ def tools_that_look() -> set[str]:
 def required(tool: str) -> list[str]:
     """The arguments that a declared tool must be given."""
     verb, surface = _TOOLS[tool]
-    return [surface.called(one.name) for one in chosen(verb, surface.without) if one.required]
+    return [surface.called(field.name) for field in chosen(verb, surface.without) if field.required]
 
 
 def arguments(things: Things, *, whole: bool = False) -> dict[str, dict[str, Any]]:
     """What each declared tool takes; with `whole`, also what it can do without."""
-    found = {}
+    examples = {}
     for name, (verb, surface) in _TOOLS.items():
-        found[name] = _examples(verb, surface, surface.called, things, whole=whole)
+        examples[name] = _examples(verb, surface, surface.called, things, whole=whole)
         if whole and verb.kind is Kind.COMMAND:
-            found[name]["idempotency_key"] = "key"
-    return found
+            examples[name]["idempotency_key"] = "key"
+    return examples
 
 
 def bodies(things: Things) -> dict[str, dict[str, Any]]:
@@ -52,11 +52,11 @@ def bodies(things: Things) -> dict[str, dict[str, Any]]:
 
 @cache  # asked for with each of ten thousand requests
 def _bodies(things: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
-    found = {}
+    examples = {}
     for address, (verb, surface) in _ROUTES.items():
         if surface.method in ("POST", "PATCH", "PUT"):
-            found[address] = _examples(verb, surface, surface.called, dict(things))
-    return found
+            examples[address] = _examples(verb, surface, surface.called, dict(things))
+    return examples
 
 
 def _examples(
@@ -70,25 +70,25 @@ def _examples(
     in_path = surface.in_path if isinstance(surface, AsRoute) else {}
     needs = surface.needs if isinstance(surface, AsRoute) else ()
     return {
-        called(one.name): _example(one, things)
-        for one in chosen(verb, {*surface.without, *getattr(surface, "given", ())})
-        if one.name not in in_path and (one.required or one.name in needs or whole)
+        called(field.name): _example(field, things)
+        for field in chosen(verb, {*surface.without, *getattr(surface, "given", ())})
+        if field.name not in in_path and (field.required or field.name in needs or whole)
     }
 
 
-def _example(one: Field, things: Things) -> Any:
-    if one.words:
-        return one.words[0]
-    if one.entries is not None:
-        return [_example(one.entries, things)]
-    if one.reference is not None:
-        return things[one.reference.kind]
-    if isinstance(one.text, PlainName):
+def _example(field: Field, things: Things) -> Any:
+    if field.words:
+        return field.words[0]
+    if field.entries is not None:
+        return [_example(field.entries, things)]
+    if field.reference is not None:
+        return things[field.reference.kind]
+    if isinstance(field.text, PlainName):
         return "somebody"
-    if one.moment:
+    if field.moment:
         return "2999-01-01T00:00:00+00:00"
-    if one.range is not None:
-        return max(one.range.least, 1)
-    if one.text is not None and one.text.empty:
+    if field.range is not None:
+        return max(field.range.least, 1)
+    if field.text is not None and field.text.empty:
         return ""
-    return {str: "some words", int: 1, bool: True, list: [], dict: {}}[one.kind]
+    return {str: "some words", int: 1, bool: True, list: [], dict: {}}[field.kind]

@@ -27,7 +27,7 @@ class Described:
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
         # What is all words comes before what has a place for an id.
-        paths = sorted(document["paths"].items(), key=lambda found: found[0].count("{"))
+        paths = sorted(document["paths"].items(), key=lambda entry: entry[0].count("{"))
         #: By the method and by how many parts the path has: thousands of answers are looked at.
         self._alike: dict[tuple[str, int], list[Operation]] = {}
         for path, operations in paths:
@@ -39,24 +39,26 @@ class Described:
         """Of what is in the description: the status is one of those, the body has that shape."""
         path = urlsplit(target).path
         alike = self._alike.get((method, path.count("/")), ())
-        found = next((one for one in alike if one.path.fullmatch(path)), None)
-        if found is None:
+        operation = next((candidate for candidate in alike if candidate.path.fullmatch(path)), None)
+        if operation is None:
             return
         if status in _BEFORE_ANY_OPERATION:
             return
-        answer = found.responses.get(str(status)) or found.responses.get(f"{status // 100}XX")
+        answer = operation.responses.get(str(status)) or operation.responses.get(
+            f"{status // 100}XX"
+        )
         assert answer is not None, f"{method} {path} does not say that it answers {status}"
         content = self._resolved(answer).get("content", {})
         if _JSON in content:
             self._validator(json.dumps(content[_JSON]["schema"])).validate(json.loads(body))
 
     def _resolved(self, answer: dict[str, Any]) -> dict[str, Any]:
-        found: Any = answer
+        target: Any = answer
         if "$ref" in answer:
-            found = self._document
+            target = self._document
             for part in answer["$ref"].removeprefix("#/").split("/"):
-                found = found[part]
-        resolved: dict[str, Any] = found
+                target = target[part]
+        resolved: dict[str, Any] = target
         return resolved
 
     @functools.cache  # noqa: B019  as few as there are operations, and one description

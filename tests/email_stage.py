@@ -110,7 +110,7 @@ class MailStage:
     sent: Sent
 
     def config(self, **more: Any) -> EmailConfig:
-        given = {
+        settings = {
             "address": ADDRESS,
             "username": "agents",
             "secretRef": "mailbox",
@@ -122,7 +122,7 @@ class MailStage:
             "allow": ["@people.example"],
             **more,
         }
-        return EmailConfig.model_validate(given)
+        return EmailConfig.model_validate(settings)
 
     def connection(self, **more: Any) -> Connection:
         key = PASSWORD.encode()
@@ -169,8 +169,8 @@ def written(
     message = EmailMessage()
     domain = sender.rpartition("@")[2].rstrip(">")
     if auth is not None:
-        said = auth or f"dmarc=pass header.from={domain}"
-        message["Authentication-Results"] = f"{SERVER}; {said}"
+        results = auth or f"dmarc=pass header.from={domain}"
+        message["Authentication-Results"] = f"{SERVER}; {results}"
     message["From"] = sender
     message["To"] = to
     message["Subject"] = more.pop("Subject", "Hello")
@@ -211,7 +211,7 @@ class EmailStand:
         raise NotImplementedError("nothing can be tapped in an e-mail")
 
     def shown(self) -> list[Shown]:
-        return [_shown(one) for one in self.stage.sent.got if one["To"] == self.direct]
+        return [_shown(message) for message in self.stage.sent.got if message["To"] == self.direct]
 
     def fail(self, how: str) -> None:
         self.stage.sent.answers.append("550 no" if how == "refused" else "451 later")
@@ -294,8 +294,8 @@ def _dovecot(program: str, folder: Path) -> Iterator[int]:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             if process.poll() is not None:
-                said = process.stderr.read().decode() if process.stderr else ""
-                raise RuntimeError(f"Dovecot ended: {said}")
+                complaint = process.stderr.read().decode() if process.stderr else ""
+                raise RuntimeError(f"Dovecot ended: {complaint}")
             time.sleep(0.05)
         yield port
     finally:
@@ -306,16 +306,16 @@ def _dovecot(program: str, folder: Path) -> Iterator[int]:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return int(door.getsockname()[1])
 
 
 def _certificate(folder: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -327,7 +327,7 @@ def _certificate(folder: Path) -> None:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / "key.pem").write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,

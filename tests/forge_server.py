@@ -125,18 +125,18 @@ class Forge:
 
     def check(self, commit: str, name: str, good: bool | None) -> int:
         known = self.checks.setdefault(commit, [])
-        before = [one for one in known if one[1] == name]
+        before = [check for check in known if check[1] == name]
         id_ = before[0][0] if before else self.next_id()
-        self.checks[commit] = [one for one in known if one[1] != name] + [(id_, name, good)]
+        self.checks[commit] = [check for check in known if check[1] != name] + [(id_, name, good)]
         self.call()
         return id_
 
     def ticket(self, title: str, by: str, label: str, labelled_by: str) -> Ticket:
-        made = Ticket(self.next_id(), title, "Please **mend** it.", by)
-        made.labels.append((label, labelled_by, True))
-        self.tickets.append(made)
+        ticket = Ticket(self.next_id(), title, "Please **mend** it.", by)
+        ticket.labels.append((label, labelled_by, True))
+        self.tickets.append(ticket)
         self.call()
-        return made
+        return ticket
 
     def call(self) -> None:
         """Say by a webhook that something happened."""
@@ -166,7 +166,7 @@ class Forge:
         return git(self.bare, "rev-parse", f"refs/heads/{branch}")
 
     def pull(self, number: int) -> Pull:
-        return next(one for one in self.pulls if one.number == number)
+        return next(pull for pull in self.pulls if pull.number == number)
 
     def merge(self, pull: Pull, by: str, *, squash: bool = False) -> str | None:
         """As the forge does it; None where both disagree."""
@@ -193,7 +193,7 @@ class Forge:
         return True
 
     def open_pull(self, branch: str, target: str, title: str, body: str) -> Pull | None:
-        if any(one.branch == branch and one.state == "open" for one in self.pulls):
+        if any(pull.branch == branch and pull.state == "open" for pull in self.pulls):
             return None
         self.pulls.append(Pull(self.next_id(), branch, target, title, body))
         self.call()
@@ -211,12 +211,12 @@ class Forge:
             return 200, {}, LOG.encode()
         self.requests.append(f"{method} {path.removeprefix(self.prefix)}")
         self.seen_headers.append({name.lower(): value for name, value in headers.items()})
-        status, said = self._answer(method, target, headers, body)
+        status, answer = self._answer(method, target, headers, body)
         more = dict(self.told)
         if status in (301, 302):
-            more["Location"] = said
-            said = ""
-        content = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+            more["Location"] = answer
+            answer = ""
+        content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
         if status == 200 and method == "GET" and self.tags:
             more["ETag"] = f'"{abs(hash(content))}"'
             if headers.get("If-None-Match") == more["ETag"]:
@@ -233,22 +233,22 @@ class Forge:
         if self.before is not None and (instead := self.before(method, path)) is not None:
             return instead
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-        for (verb, pattern), (fields, asked, act) in self.routes().items():
-            found = re.fullmatch(pattern, path)
-            if verb != method or found is None:
+        for (verb, pattern), (fields, parameters, act) in self.routes().items():
+            match = re.fullmatch(pattern, path)
+            if verb != method or match is None:
                 continue
-            given: dict[str, Any] = {}
+            document: dict[str, Any] = {}
             if body:
                 if headers.get("Content-Type") != "application/json":
                     return 415, self._refuse(f"{path}: no JSON")
-                given = json.loads(body)
-            if set(given) - set(fields):
-                return 422, self._refuse(f"{path}: {sorted(set(given) - set(fields))}")
-            if set(query) - set(asked):
-                return 422, self._refuse(f"{path}: {sorted(set(query) - set(asked))}")
-            named = {key: unquote(value) for key, value in found.groupdict().items()}
-            said: Answer = act({**named, **query, **given})
-            return said
+                document = json.loads(body)
+            if set(document) - set(fields):
+                return 422, self._refuse(f"{path}: {sorted(set(document) - set(fields))}")
+            if set(query) - set(parameters):
+                return 422, self._refuse(f"{path}: {sorted(set(query) - set(parameters))}")
+            named = {key: unquote(value) for key, value in match.groupdict().items()}
+            answer: Answer = act({**named, **query, **document})
+            return answer
         return 404, self._refuse(f"{method} {path}")
 
     def _refuse(self, what: str) -> dict[str, str]:
@@ -329,81 +329,81 @@ class GitHubSite(Forge):
             "base": {"ref": pull.target, "sha": self.head(pull.target), "repo": repo},
         }
 
-    def _pulls(self, asked: dict[str, Any]) -> Answer:
-        branch = asked["head"].removeprefix("acme:")
-        return 200, [self.shown(one) for one in self.pulls if one.branch == branch]
+    def _pulls(self, request: dict[str, Any]) -> Answer:
+        branch = request["head"].removeprefix("acme:")
+        return 200, [self.shown(pull) for pull in self.pulls if pull.branch == branch]
 
-    def _open(self, asked: dict[str, Any]) -> Answer:
-        made = self.open_pull(asked["head"], asked["base"], asked["title"], asked["body"])
-        if made is None:
+    def _open(self, request: dict[str, Any]) -> Answer:
+        pull = self.open_pull(request["head"], request["base"], request["title"], request["body"])
+        if pull is None:
             return 422, {"message": "Validation Failed", "errors": ["already exists"]}
-        return 201, self.shown(made)
+        return 201, self.shown(pull)
 
-    def _one(self, asked: dict[str, Any]) -> Answer:
-        return 200, self.shown(self.pull(int(asked["number"])))
+    def _one(self, request: dict[str, Any]) -> Answer:
+        return 200, self.shown(self.pull(int(request["number"])))
 
-    def _update(self, asked: dict[str, Any]) -> Answer:
-        pull = self.pull(int(asked["number"]))
-        pull.title, pull.body = asked.get("title", pull.title), asked.get("body", pull.body)
-        pull.target = asked.get("base", pull.target)
-        if "state" in asked and pull.merged is None:
-            pull.state = asked["state"]
+    def _update(self, request: dict[str, Any]) -> Answer:
+        pull = self.pull(int(request["number"]))
+        pull.title, pull.body = request.get("title", pull.title), request.get("body", pull.body)
+        pull.target = request.get("base", pull.target)
+        if "state" in request and pull.merged is None:
+            pull.state = request["state"]
         return 200, self.shown(pull)
 
     def _user(self, login: str) -> dict[str, Any]:
         return {"login": login, "id": self.id_of(login)}
 
-    def _reviews(self, asked: dict[str, Any]) -> Answer:
+    def _reviews(self, request: dict[str, Any]) -> Answer:
         return 200, [
             {
-                "id": one.id,
-                "user": self._user(one.by),
-                "body": one.body,
-                "state": self.states[one.verdict],
-                "commit_id": one.commit,
+                "id": talk.id,
+                "user": self._user(talk.by),
+                "body": talk.body,
+                "state": self.states[talk.verdict],
+                "commit_id": talk.commit,
                 "comments_count": 0,
             }
-            for one in self._of(asked)
-            if one.verdict
+            for talk in self._of(request)
+            if talk.verdict
         ]
 
-    def _of(self, asked: dict[str, Any]) -> list[Talk]:
-        return [one for one in self.talk if one.about == int(asked["number"])]
+    def _of(self, request: dict[str, Any]) -> list[Talk]:
+        return [talk for talk in self.talk if talk.about == int(request["number"])]
 
-    def _placed(self, asked: dict[str, Any]) -> Answer:
+    def _placed(self, request: dict[str, Any]) -> Answer:
         return 200, [
             {
-                "id": one.id,
-                "user": self._user(one.by),
-                "body": one.body,
-                "path": one.path,
-                "line": one.line,
-                "original_line": one.line,
+                "id": talk.id,
+                "user": self._user(talk.by),
+                "body": talk.body,
+                "path": talk.path,
+                "line": talk.line,
+                "original_line": talk.line,
                 "side": "RIGHT",
-                "commit_id": one.commit,
-                "original_commit_id": one.commit,
+                "commit_id": talk.commit,
+                "original_commit_id": talk.commit,
             }
-            for one in self._of(asked)
-            if one.path
+            for talk in self._of(request)
+            if talk.path
         ]
 
-    def _comments(self, asked: dict[str, Any]) -> Answer:
+    def _comments(self, request: dict[str, Any]) -> Answer:
         return 200, [
-            {"id": one.id, "user": self._user(one.by), "body": one.body}
-            for one in self._of(asked)
-            if not one.path and not one.verdict
+            {"id": talk.id, "user": self._user(talk.by), "body": talk.body}
+            for talk in self._of(request)
+            if not talk.path and not talk.verdict
         ]
 
-    def _comment(self, asked: dict[str, Any]) -> Answer:
-        made = self.say(int(asked["number"]), "remit-bot", asked["body"])
-        return 201, {"id": made.id, "user": self._user(made.by), "body": made.body}
+    def _comment(self, request: dict[str, Any]) -> Answer:
+        talk = self.say(int(request["number"]), "remit-bot", request["body"])
+        return 201, {"id": talk.id, "user": self._user(talk.by), "body": talk.body}
 
-    def _may(self, asked: dict[str, Any]) -> Answer:
-        level = "write" if asked["login"] in self.pushers else "read"
-        return 200, {"permission": level, "user": self._user(asked["login"])}
+    def _may(self, request: dict[str, Any]) -> Answer:
+        level = "write" if request["login"] in self.pushers else "read"
+        return 200, {"permission": level, "user": self._user(request["login"])}
 
-    def _runs(self, asked: dict[str, Any]) -> Answer:
-        found = [
+    def _runs(self, request: dict[str, Any]) -> Answer:
+        runs = [
             {
                 "id": id_,
                 "name": name,
@@ -413,48 +413,48 @@ class GitHubSite(Forge):
                 "output": {"title": None, "summary": None, "text": None},
                 "app": {"slug": "github-actions"},
             }
-            for id_, name, good in self.checks.get(asked["sha"], [])
+            for id_, name, good in self.checks.get(request["sha"], [])
         ]
-        return 200, {"total_count": len(found), "check_runs": found}
+        return 200, {"total_count": len(runs), "check_runs": runs}
 
-    def _status(self, asked: dict[str, Any]) -> Answer:
-        return 200, {"state": "pending", "sha": asked["sha"], "statuses": []}
+    def _status(self, request: dict[str, Any]) -> Answer:
+        return 200, {"state": "pending", "sha": request["sha"], "statuses": []}
 
-    def _log(self, asked: dict[str, Any]) -> Answer:
-        return 302, f"{self.logs_at}/logs/{asked['number']}"
+    def _log(self, request: dict[str, Any]) -> Answer:
+        return 302, f"{self.logs_at}/logs/{request['number']}"
 
-    def _merge(self, asked: dict[str, Any]) -> Answer:
-        pull = self.pull(int(asked["number"]))
+    def _merge(self, request: dict[str, Any]) -> Answer:
+        pull = self.pull(int(request["number"]))
         # Whoever names none has whatever is there taken in.
-        if asked.get("sha") not in (None, self.head(pull.branch)):
+        if request.get("sha") not in (None, self.head(pull.branch)):
             return 409, {"message": "Head branch was modified."}
-        if asked.get("merge_method") not in ("merge", "squash", "rebase"):
+        if request.get("merge_method") not in ("merge", "squash", "rebase"):
             return 422, self._refuse("merge_method")
         done = pull.state == "open" and self.merge(
-            pull, "remit-bot", squash=asked["merge_method"] == "squash"
+            pull, "remit-bot", squash=request["merge_method"] == "squash"
         )
         if not done:
             return 405, {"message": "Pull Request is not mergeable"}
         return 200, {"sha": done, "merged": True, "message": "merged"}
 
-    def _issues(self, asked: dict[str, Any]) -> Answer:
+    def _issues(self, request: dict[str, Any]) -> Answer:
         return 200, [
             {
-                "number": one.number,
-                "html_url": f"{self.base}/acme/site/issues/{one.number}",
-                "title": one.title,
-                "body": one.body,
-                "user": self._user(one.by),
-                "updated_at": f"2026-01-01T00:00:{len(one.labels):02}Z",
+                "number": ticket.number,
+                "html_url": f"{self.base}/acme/site/issues/{ticket.number}",
+                "title": ticket.title,
+                "body": ticket.body,
+                "user": self._user(ticket.by),
+                "updated_at": f"2026-01-01T00:00:{len(ticket.labels):02}Z",
             }
-            for one in self.tickets
-            if any(label == asked["labels"] for label, _, _ in one.labels)
+            for ticket in self.tickets
+            if any(label == request["labels"] for label, _, _ in ticket.labels)
         ]
 
-    def _ticket(self, asked: dict[str, Any]) -> Ticket:
-        return next(one for one in self.tickets if one.number == int(asked["number"]))
+    def _ticket(self, request: dict[str, Any]) -> Ticket:
+        return next(ticket for ticket in self.tickets if ticket.number == int(request["number"]))
 
-    def _events(self, asked: dict[str, Any]) -> Answer:
+    def _events(self, request: dict[str, Any]) -> Answer:
         return 200, [
             {
                 "id": place,
@@ -462,7 +462,7 @@ class GitHubSite(Forge):
                 "actor": self._user(by),
                 "label": {"name": label},
             }
-            for place, (label, by, is_set) in enumerate(self._ticket(asked).labels)
+            for place, (label, by, is_set) in enumerate(self._ticket(request).labels)
         ]
 
 
@@ -480,15 +480,15 @@ class GiteaSite(GitHubSite):
 
     def routes(self) -> dict[Any, Any]:
         at, n = "/repos/acme/site", "(?P<number>[0-9]+)"
-        found = super().routes()
+        routes = super().routes()
         for gone in ("comments", "merge"):
-            found = {key: way for key, way in found.items() if key[1] != f"{at}/pulls/{n}/{gone}"}
-        found = {
-            key: way for key, way in found.items() if not key[1].endswith(("check-runs", "logs"))
+            routes = {key: way for key, way in routes.items() if key[1] != f"{at}/pulls/{n}/{gone}"}
+        routes = {
+            key: way for key, way in routes.items() if not key[1].endswith(("check-runs", "logs"))
         }
         sorted_ = ("state", "sort", *self.paged)
         labelled = ("labels", "state", "type", *self.paged)
-        return found | {
+        return routes | {
             ("GET", f"{at}/pulls"): ((), sorted_, self._all),
             ("GET", f"{at}/pulls/{n}/reviews/(?P<review>[0-9]+)/comments"): ((), (), self._lines),
             ("POST", f"{at}/pulls/{n}/merge"): (
@@ -501,48 +501,48 @@ class GiteaSite(GitHubSite):
         }
 
     def _all(self, _: dict[str, Any]) -> Answer:
-        return 200, [self.shown(one) for one in self.pulls]
+        return 200, [self.shown(pull) for pull in self.pulls]
 
     def _user(self, login: str) -> dict[str, Any]:
         return {**super()._user(login), "id": -1} if login == GHOST else super()._user(login)
 
-    def _reviews(self, asked: dict[str, Any]) -> Answer:
-        lined = any(one.path for one in self._of(asked))
-        status, found = super()._reviews(asked)
-        return status, [{**one, "comments_count": int(lined)} for one in found]
+    def _reviews(self, request: dict[str, Any]) -> Answer:
+        lined = any(talk.path for talk in self._of(request))
+        status, reviews = super()._reviews(request)
+        return status, [{**review, "comments_count": int(lined)} for review in reviews]
 
-    def _lines(self, asked: dict[str, Any]) -> Answer:
+    def _lines(self, request: dict[str, Any]) -> Answer:
         return 200, [
             {
-                "id": one.id,
-                "user": self._user(one.by),
-                "body": one.body,
-                "path": one.path,
-                "position": one.line,
+                "id": talk.id,
+                "user": self._user(talk.by),
+                "body": talk.body,
+                "path": talk.path,
+                "position": talk.line,
                 "original_position": 0,
-                "commit_id": one.commit,
+                "commit_id": talk.commit,
             }
-            for one in self._of(asked)
-            if one.path
+            for talk in self._of(request)
+            if talk.path
         ]
 
-    def _status(self, asked: dict[str, Any]) -> Answer:
+    def _status(self, request: dict[str, Any]) -> Answer:
         says = {None: "pending", True: "success", False: "failure"}
         return 200, {
-            "sha": asked["sha"],
+            "sha": request["sha"],
             "statuses": [
                 {"id": id_, "context": name, "status": says[good], "description": LOG}
-                for id_, name, good in self.checks.get(asked["sha"], [])
+                for id_, name, good in self.checks.get(request["sha"], [])
             ],
         }
 
-    def _take(self, asked: dict[str, Any]) -> Answer:
-        method = {"squash": "squash"}.get(asked["Do"], "merge")
-        told = {"number": asked["number"], "sha": asked.get("head_commit_id")}
-        status, said = super()._merge({**told, "merge_method": method})
-        return (200, "") if status == 200 else (status, said)
+    def _take(self, request: dict[str, Any]) -> Answer:
+        method = {"squash": "squash"}.get(request["Do"], "merge")
+        told = {"number": request["number"], "sha": request.get("head_commit_id")}
+        status, answer = super()._merge({**told, "merge_method": method})
+        return (200, "") if status == 200 else (status, answer)
 
-    def _timeline(self, asked: dict[str, Any]) -> Answer:
+    def _timeline(self, request: dict[str, Any]) -> Answer:
         return 200, [
             {
                 "id": place,
@@ -551,7 +551,7 @@ class GiteaSite(GitHubSite):
                 "label": {"name": label},
                 "body": "1" if is_set else "",
             }
-            for place, (label, by, is_set) in enumerate(self._ticket(asked).labels)
+            for place, (label, by, is_set) in enumerate(self._ticket(request).labels)
         ]
 
 
@@ -615,98 +615,105 @@ class GitLabSite(Forge):
             "merge_user": {"username": pull.merged_by, "id": 1} if pull.merged else None,
         }
 
-    def _list(self, asked: dict[str, Any]) -> Answer:
-        return 200, [self.shown(one) for one in self.pulls if one.branch == asked["source_branch"]]
+    def _list(self, request: dict[str, Any]) -> Answer:
+        return 200, [
+            self.shown(pull) for pull in self.pulls if pull.branch == request["source_branch"]
+        ]
 
-    def _open(self, asked: dict[str, Any]) -> Answer:
-        texts = asked["title"], asked["description"]
-        made = self.open_pull(asked["source_branch"], asked["target_branch"], *texts)
-        return (201, self.shown(made)) if made else (409, {"message": ["Another open"]})
+    def _open(self, request: dict[str, Any]) -> Answer:
+        texts = request["title"], request["description"]
+        pull = self.open_pull(request["source_branch"], request["target_branch"], *texts)
+        return (201, self.shown(pull)) if pull else (409, {"message": ["Another open"]})
 
-    def _one(self, asked: dict[str, Any]) -> Answer:
-        return 200, self.shown(self.pull(int(asked["number"])))
+    def _one(self, request: dict[str, Any]) -> Answer:
+        return 200, self.shown(self.pull(int(request["number"])))
 
-    def _update(self, asked: dict[str, Any]) -> Answer:
-        pull = self.pull(int(asked["number"]))
-        pull.title, pull.body = asked.get("title", pull.title), asked.get("description", pull.body)
-        pull.target = asked.get("target_branch", pull.target)
-        if asked.get("state_event") == "close":
+    def _update(self, request: dict[str, Any]) -> Answer:
+        pull = self.pull(int(request["number"]))
+        pull.title, pull.body = (
+            request.get("title", pull.title),
+            request.get("description", pull.body),
+        )
+        pull.target = request.get("target_branch", pull.target)
+        if request.get("state_event") == "close":
             pull.state = "closed"
         return 200, self.shown(pull)
 
-    def _merge(self, asked: dict[str, Any]) -> Answer:
-        pull = self.pull(int(asked["number"]))
-        if asked.get("sha") not in (None, self.head(pull.branch)):
+    def _merge(self, request: dict[str, Any]) -> Answer:
+        pull = self.pull(int(request["number"]))
+        if request.get("sha") not in (None, self.head(pull.branch)):
             return 409, {"message": "SHA does not match HEAD of source branch"}
-        done = pull.state == "open" and self.merge(pull, "remit-bot", squash=asked["squash"])
+        done = pull.state == "open" and self.merge(pull, "remit-bot", squash=request["squash"])
         return (200, self.shown(pull)) if done else (405, {"message": "405 Method Not Allowed"})
 
     def _user(self, login: str) -> dict[str, Any]:
         return {"username": login, "id": self.id_of(login)}
 
-    def _of(self, asked: dict[str, Any]) -> list[Talk]:
-        return [one for one in self.talk if one.about == int(asked["number"])]
+    def _of(self, request: dict[str, Any]) -> list[Talk]:
+        return [talk for talk in self.talk if talk.about == int(request["number"])]
 
-    def _reviewers(self, asked: dict[str, Any]) -> Answer:
+    def _reviewers(self, request: dict[str, Any]) -> Answer:
         states = {"approve": "approved", "changes": "requested_changes"}
         return 200, [
-            {"user": self._user(one.by), "state": states[one.verdict], "created_at": str(one.id)}
-            for one in self._of(asked)
-            if one.verdict
+            {"user": self._user(talk.by), "state": states[talk.verdict], "created_at": str(talk.id)}
+            for talk in self._of(request)
+            if talk.verdict
         ]
 
-    def _discussions(self, asked: dict[str, Any]) -> Answer:
+    def _discussions(self, request: dict[str, Any]) -> Answer:
         return 200, [
-            {"id": "d", "notes": [self._shown_note(one)]} for one in self._of(asked) if one.body
+            {"id": "d", "notes": [self._shown_note(talk)]}
+            for talk in self._of(request)
+            if talk.body
         ]
 
-    def _shown_note(self, one: Talk) -> dict[str, Any]:
-        place = {"new_path": one.path, "old_path": one.path, "new_line": one.line}
-        position = {**place, "old_line": None, "head_sha": one.commit}
-        note = {"id": one.id, "body": one.body, "author": self._user(one.by), "system": False}
-        return {**note, "position": position} if one.path else note
+    def _shown_note(self, talk: Talk) -> dict[str, Any]:
+        place = {"new_path": talk.path, "old_path": talk.path, "new_line": talk.line}
+        position = {**place, "old_line": None, "head_sha": talk.commit}
+        note = {"id": talk.id, "body": talk.body, "author": self._user(talk.by), "system": False}
+        return {**note, "position": position} if talk.path else note
 
-    def _note(self, asked: dict[str, Any]) -> Answer:
-        made = self.say(int(asked["number"]), "remit-bot", asked["body"])
-        return 201, self._shown_note(made)
+    def _note(self, request: dict[str, Any]) -> Answer:
+        talk = self.say(int(request["number"]), "remit-bot", request["body"])
+        return 201, self._shown_note(talk)
 
-    def _member(self, asked: dict[str, Any]) -> Answer:
-        login = self.people[int(asked["number"]) - 1]
+    def _member(self, request: dict[str, Any]) -> Answer:
+        login = self.people[int(request["number"]) - 1]
         level = {**dict.fromkeys(self.pushers, 30), "guest": 10, GHOST: 0}.get(login)
         if level is None:
             return 404, {"message": "404 Not found"}
-        return 200, {"id": int(asked["number"]), "username": login, "access_level": level}
+        return 200, {"id": int(request["number"]), "username": login, "access_level": level}
 
-    def _statuses(self, asked: dict[str, Any]) -> Answer:
+    def _statuses(self, request: dict[str, Any]) -> Answer:
         says = {None: "running", True: "success", False: "failed"}
         return 200, [
             {"id": id_, "name": name, "status": says[good], "target_url": f"{self.base}/{id_}"}
-            for id_, name, good in self.checks.get(asked["sha"], [])
+            for id_, name, good in self.checks.get(request["sha"], [])
         ]
 
-    def _issues(self, asked: dict[str, Any]) -> Answer:
+    def _issues(self, request: dict[str, Any]) -> Answer:
         return 200, [
             {
-                "iid": one.number,
-                "web_url": f"{self.base}/acme/site/-/issues/{one.number}",
-                "title": one.title,
-                "description": one.body,
-                "author": self._user(one.by),
-                "updated_at": f"2026-01-01T00:00:{len(one.labels):02}Z",
+                "iid": ticket.number,
+                "web_url": f"{self.base}/acme/site/-/issues/{ticket.number}",
+                "title": ticket.title,
+                "description": ticket.body,
+                "author": self._user(ticket.by),
+                "updated_at": f"2026-01-01T00:00:{len(ticket.labels):02}Z",
             }
-            for one in self.tickets
-            if any(label == asked["labels"] for label, _, _ in one.labels)
+            for ticket in self.tickets
+            if any(label == request["labels"] for label, _, _ in ticket.labels)
         ]
 
-    def _label_events(self, asked: dict[str, Any]) -> Answer:
-        ticket = next(one for one in self.tickets if one.number == int(asked["number"]))
+    def _label_events(self, request: dict[str, Any]) -> Answer:
+        ticket = next(issue for issue in self.tickets if issue.number == int(request["number"]))
         return 200, [
             {"user": self._user(by), "label": {"name": label}, "action": "add" if on else "remove"}
             for label, by, on in ticket.labels
         ]
 
 
-SITES: Mapping[str, type[Forge]] = {one.kind: one for one in (GitHubSite, GitLabSite, GiteaSite)}
+SITES: Mapping[str, type[Forge]] = {site.kind: site for site in (GitHubSite, GitLabSite, GiteaSite)}
 
 
 @contextmanager

@@ -37,16 +37,16 @@ class ForgeStage(Checkout):
         return self.company.run(member)
 
     def propose(self, by: Run, files: dict[str, str] = GOOD, **more: Any) -> Answer:
-        given = self.proposal(self.app, files, **more)
-        return self.company.call(by.caller, proposals.propose, **given)
+        proposal = self.proposal(self.app, files, **more)
+        return self.company.call(by.caller, proposals.propose, **proposal)
 
     def proposed(self, by: Run, **more: Any) -> tuple[Answer, Pull]:
         """A change, and its request at the forge."""
-        made = self.propose(by, **more)
+        change = self.propose(by, **more)
         self.publish()
-        problems = self.shown(made["change"])["problems"]
+        problems = self.shown(change["change"])["problems"]
         assert not problems, problems
-        return made, self.forge.pulls[-1]
+        return change, self.forge.pulls[-1]
 
     def publish(self) -> None:
         self.company.wait(self.app.publisher.tick())
@@ -68,14 +68,14 @@ class ForgeStage(Checkout):
 
     def mail(self, run: Run) -> list[str]:
         """What came to an agent since the last time, as texts."""
-        found = take(self.company, run)
-        if found:
-            ack(self.company, run.caller, *found)
-        return [f"{one['subject']}\n{one['body']}" for one in found]
+        letters = take(self.company, run)
+        if letters:
+            ack(self.company, run.caller, *letters)
+        return [f"{letter['subject']}\n{letter['body']}" for letter in letters]
 
     def problem(self) -> str | None:
-        ((found,),) = self.company.sql("SELECT problem FROM forge_watches")
-        return None if found is None else str(found)
+        ((problem,),) = self.company.sql("SELECT problem FROM forge_watches")
+        return None if problem is None else str(problem)
 
 
 @contextmanager

@@ -64,12 +64,12 @@ async def hire(at: Stage, name: str, script: str) -> str:
 
 async def check(at: Stage, sent: list[str]) -> None:
     """All that was acknowledged is there, once; nothing is half there; the record verifies."""
-    found = await at.app.gate(at.board, threads.listing, company=None, limit=1000)
-    mine = [one for one in found if one["sender"].startswith("user:")]
-    subjects = [one["subject"] for one in mine]
+    messages = await at.app.gate(at.board, threads.listing, company=None, limit=1000)
+    mine = [letter for letter in messages if letter["sender"].startswith("user:")]
+    subjects = [letter["subject"] for letter in mine]
     assert sorted(subjects) == sorted(sent), (subjects, sent)
-    for one in found:
-        assert (await at.app.gate(at.board, threads.show, message=one["id"]))["body"]
+    for message in messages:
+        assert (await at.app.gate(at.board, threads.show, message=message["id"]))["body"]
     firms = await at.app.gate(at.board, companies.listing)
     record = await at.app.gate(at.board, events.verify, company=firms[0]["id"])
     assert record["ok"], record
@@ -127,7 +127,7 @@ async def a_program_fills_it(at: Stage, home: Path) -> None:
     # It took its folder along, so there is room for the others.
     await at.app.library.send(at.board, body="x", to="agent:dev", subject="letter-1")
     async with asyncio.timeout(30):
-        while not [one for one in await at.runs() if one["final_response"] == "fine"]:  # noqa: ASYNC110
+        while not [ended for ended in await at.runs() if ended["final_response"] == "fine"]:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     assert not (at.settings.workspaces / run["id"]).exists()
     await check(at, ["letter-0", "letter-1"])
@@ -153,9 +153,9 @@ async def becomes(at: Stage, status: int) -> None:
             wire.close()
 
     async with asyncio.timeout(20):
-        while (found := await asyncio.to_thread(health))[0] != status:  # noqa: ASYNC110
+        while (answer := await asyncio.to_thread(health))[0] != status:  # noqa: ASYNC110
             await asyncio.sleep(0.2)
-    assert ("blobs" in found[1].get("failing", {})) == (status == 503), found
+    assert ("blobs" in answer[1].get("failing", {})) == (status == 503), answer
 
 
 async def post(at: Stage, place: str, body: Any) -> tuple[int, str]:
@@ -167,8 +167,8 @@ def _post(at: Stage, place: str, body: Any) -> tuple[int, str]:
     wire = http.client.HTTPConnection(where.hostname or "", where.port, timeout=20)
     headers = {"Authorization": f"Bearer {at.board.token}", "Content-Type": "application/json"}
 
-    def ask(method: str, path: str, given: Any = None) -> tuple[int, Any]:
-        wire.request(method, f"/api{path}", json.dumps(given) if given else None, headers)
+    def ask(method: str, path: str, document: Any = None) -> tuple[int, Any]:
+        wire.request(method, f"/api{path}", json.dumps(document) if document else None, headers)
         answer = wire.getresponse()
         return answer.status, json.loads(answer.read())
 

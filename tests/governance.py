@@ -29,16 +29,16 @@ def hire(company: Company, caller: Caller, name: str, **more: Any) -> Answer:
 
 def hired(company: Company, caller: Caller, name: str, **more: Any) -> Member:
     """Ask for an agent and take it on at once."""
-    made = hire(company, caller, name, **more)
-    if made["approval"] is not None:
-        approve(company, made["approval"])
-    return member(company, made["agent"])
+    answer = hire(company, caller, name, **more)
+    if answer["approval"] is not None:
+        approve(company, answer["approval"])
+    return member(company, answer["agent"])
 
 
 def propose(company: Company, caller: Caller, agent: str, **changes: Any) -> Answer:
-    made = company.call(caller, configuration.propose, agent=agent, changes=changes, reason="why")
-    found: Answer = made["approval"]
-    return found
+    answer = company.call(caller, configuration.propose, agent=agent, changes=changes, reason="why")
+    approval: Answer = answer["approval"]
+    return approval
 
 
 def ask(company: Company, caller: Caller, title: str = "May I?", **more: Any) -> Answer:
@@ -91,19 +91,19 @@ def letters(company: Company, who: Member) -> list[Answer]:
     """The mail that somebody has got since they last looked."""
     taken = company.call(who.caller, inbox.take)["messages"]
     if taken:
-        company.call(who.caller, inbox.acknowledge, ids=[one["id"] for one in taken])
+        company.call(who.caller, inbox.acknowledge, ids=[letter["id"] for letter in taken])
     return list(taken)
 
 
 def waiting_for(company: Company, caller: Caller) -> list[str]:
     """The ids of the approvals among what awaits a person."""
-    found = company.call(caller, needs_you.listing, company=company.id)
-    return [item["id"] for item in found if item["kind"] == "approval"]
+    needs = company.call(caller, needs_you.listing, company=company.id)
+    return [item["id"] for item in needs if item["kind"] == "approval"]
 
 
 def count(company: Company, table: str, where: str = "1 = 1", *parameters: object) -> int:
-    found = company.sql(f"SELECT count(*) FROM {table} WHERE {where}", *parameters)  # noqa: S608
-    return int(found[0][0])
+    rows = company.sql(f"SELECT count(*) FROM {table} WHERE {where}", *parameters)  # noqa: S608
+    return int(rows[0][0])
 
 
 def copies(company: Company, approval: Answer, number: int) -> list[str]:
@@ -112,7 +112,7 @@ def copies(company: Company, approval: Answer, number: int) -> list[str]:
         "company_id, type, status, requested_by_agent_id, home_agent_id, payload, revision,"
         " digest, created_at, updated_at"
     )
-    made = [company.app.ids.new() for _ in range(number)]
+    ids = [company.app.ids.new() for _ in range(number)]
     text = f"INSERT INTO approvals (id, {columns}) SELECT ?, {columns} FROM approvals WHERE id = ?"  # noqa: S608
     database: Any
     if is_sqlite(company.url):
@@ -120,7 +120,7 @@ def copies(company: Company, approval: Answer, number: int) -> list[str]:
     else:
         database = psycopg.connect(company.url)
         text = text.replace("?", "%s")
-    database.cursor().executemany(text, [(one, approval["id"]) for one in made])
+    database.cursor().executemany(text, [(id_, approval["id"]) for id_ in ids])
     kept = "number, payload, digest, author_agent_id, created_at"
     text = (
         f"INSERT INTO approval_revisions (approval_id, {kept}) SELECT ?, {kept}"  # noqa: S608
@@ -128,10 +128,10 @@ def copies(company: Company, approval: Answer, number: int) -> list[str]:
     )
     if not is_sqlite(company.url):
         text = text.replace("?", "%s")
-    database.cursor().executemany(text, [(one, approval["id"]) for one in made])
+    database.cursor().executemany(text, [(id_, approval["id"]) for id_ in ids])
     database.commit()
     database.close()
-    return made
+    return ids
 
 
 @contextmanager

@@ -32,17 +32,17 @@ class Files:
         if operation.name == "read":
             right = operation.unknown or answer == [state.number, state.hash]
             return [state] if right else []
-        given = operation.given
+        arguments = operation.given
         for key, number, digest in state.kept:
-            if key == given["key"]:
+            if key == arguments["key"]:
                 again = operation.unknown or answer == ["written", number, digest]
                 return [state] if again else []
-        if [given["version"], given["hash"]] != [state.number, state.hash]:
+        if [arguments["version"], arguments["hash"]] != [state.number, state.hash]:
             right = operation.unknown or answer == ["stale", state.number, state.hash]
             return [state] if right else []
-        new = Version(state.number + 1, given["new"], state.kept)
-        if given["key"]:
-            new = new._replace(kept=state.kept | {(given["key"], new.number, new.hash)})
+        new = Version(state.number + 1, arguments["new"], state.kept)
+        if arguments["key"]:
+            new = new._replace(kept=state.kept | {(arguments["key"], new.number, new.hash)})
         right = operation.unknown or answer == ["written", new.number, new.hash]
         return [new] if right else []
 
@@ -124,10 +124,10 @@ class Runs:
         return Agent()
 
     def step(self, state: Agent, operation: Operation) -> Iterable[Agent]:
-        found = getattr(self, f"_{operation.name}")(state, operation)
+        outcomes = getattr(self, f"_{operation.name}")(state, operation)
         if operation.unknown:
-            return [new for _, new in found]
-        return [new for answer, new in found if answer == operation.answer]
+            return [new for _, new in outcomes]
+        return [new for answer, new in outcomes if answer == operation.answer]
 
     def observes(self, operation: Operation) -> bool:
         return operation.answer in (None, ["refused"], ["lost"]) or operation.name == "act"
@@ -162,13 +162,13 @@ class Runs:
 
     @staticmethod
     def _take(state: Agent, operation: Operation) -> list[tuple[object, Agent]]:
-        given = operation.given
+        arguments = operation.given
         taken = (["taken"], Agent(None, False, state.epoch))
-        if not state.held or state.run != given["run"]:
+        if not state.held or state.run != arguments["run"]:
             return [(["refused"], state)]
         if state.until is None:
             return [taken, (["refused"], state)]
-        return [taken] if state.until == given["until"] else [(["refused"], state)]
+        return [taken] if state.until == arguments["until"] else [(["refused"], state)]
 
     @staticmethod
     def _end(state: Agent, operation: Operation) -> list[tuple[object, Agent]]:

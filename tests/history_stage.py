@@ -80,9 +80,9 @@ class Player:
         while not self.over.exists():
             await self.chance.choice(acts)()
 
-    async def ask(self, key: str, name: str, given: Any, work: Awaitable[Any]) -> Any:
+    async def ask(self, key: str, name: str, arguments: Any, work: Awaitable[Any]) -> Any:
         """Record it; what failed without saying what became of it has no answer."""
-        number = self.recorder.asked(key, name, given)
+        number = self.recorder.asked(key, name, arguments)
         try:
             answer = await work
         except Unavailable:
@@ -103,7 +103,7 @@ class Player:
             self.count += 1
             text = f"{self.name} {self.count}"
             version, digest = self.seen[file]
-            given = {
+            arguments = {
                 "file": file,
                 "version": version,
                 "hash": digest,
@@ -111,9 +111,9 @@ class Player:
                 "text": text,
                 "key": text if self.chance.random() < 0.3 else None,
             }
-            if given["key"]:
-                self.keyed.append(given)
-            await self._asks_to_write(given)
+            if arguments["key"]:
+                self.keyed.append(arguments)
+            await self._asks_to_write(arguments)
         else:
             await self._asks_to_write(self.chance.choice(self.keyed))
 
@@ -122,28 +122,28 @@ class Player:
             if lost.name == "write" and lost.unknown and lost.given["key"]:
                 await self._asks_to_write(lost.given)
 
-    async def _asks_to_write(self, given: dict[str, Any]) -> None:
-        answer = await self.ask(given["file"], "write", given, self._write(given))
+    async def _asks_to_write(self, arguments: dict[str, Any]) -> None:
+        answer = await self.ask(arguments["file"], "write", arguments, self._write(arguments))
         if answer is not None and answer[1] is not None:
-            self.seen[given["file"]] = answer[1:]
+            self.seen[arguments["file"]] = answer[1:]
 
     async def _read(self, file: str) -> Any:
         view, content = await self.app.library.read(self.board, file=file)
         return [view["version"], hashlib.sha256(content).hexdigest()]
 
-    async def _write(self, given: dict[str, Any]) -> Any:
-        caller = keyed(self.board, given["key"]) if given["key"] else self.board
+    async def _write(self, arguments: dict[str, Any]) -> Any:
+        caller = keyed(self.board, arguments["key"]) if arguments["key"] else self.board
         try:
-            made = await self.app.library.write(
+            version = await self.app.library.write(
                 caller,
-                given["text"].encode(),
-                file=given["file"],
-                version=given["version"],
-                sha256=given["hash"],
+                arguments["text"].encode(),
+                file=arguments["file"],
+                version=arguments["version"],
+                sha256=arguments["hash"],
             )
         except Conflict as error:
             return ["stale", error.details.get("version"), error.details.get("hash")]
-        return ["written", made["version"], made["hash"]]
+        return ["written", version["version"], version["hash"]]
 
     # ── approvals ───────────────────────────────────────────────────────────────────────────
 
@@ -152,31 +152,33 @@ class Player:
         if self.approval >= len(self.part.approvals):
             await self.work()
             return
-        one = self.part.approvals[self.approval]
+        approval = self.part.approvals[self.approval]
         # Mostly what fits what was seen last, so that several try the same at once.
-        back = self.seen.get(one, [""])[0] == "revision_requested"
+        back = self.seen.get(approval, [""])[0] == "revision_requested"
         name = self.chance.choices(
             ["show", "revise", "resubmit", "approve", "reject", "cancel"],
             [3, 2, 9, 1, 1, 1] if back else [3, 9, 2, 1, 1, 1],
         )[0]
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if name in ("revise", "approve", "reject") and self.chance.random() < 0.6:
-            given["seen"] = self.seen.get(one, ["", 1])[1]
-        answer = await self.ask(one, name, given, self._decide(one, name, given.get("seen")))
+            arguments["seen"] = self.seen.get(approval, ["", 1])[1]
+        answer = await self.ask(
+            approval, name, arguments, self._decide(approval, name, arguments.get("seen"))
+        )
         if answer is None:
             return
         if answer[0] == "is":
-            self.seen[one] = answer[1:]
+            self.seen[approval] = answer[1:]
         elif answer[0] == "stale_revision":
-            self.seen[one] = ["pending", answer[1]]
+            self.seen[approval] = ["pending", answer[1]]
         elif answer[0] == "wrong_status":
-            self.seen[one] = [answer[1], self.seen.get(one, ["", 1])[1]]
+            self.seen[approval] = [answer[1], self.seen.get(approval, ["", 1])[1]]
         if answer[0] != "stale_revision" and answer[1] in ("approved", "rejected", "cancelled"):
             self.closed += 1
         if self.closed > 3:
             self.approval, self.closed = self.approval + 1, 0
 
-    async def _decide(self, one: str, name: str, seen: int | None) -> Any:
+    async def _decide(self, approval: str, name: str, seen: int | None) -> Any:
         verbs: dict[str, Any] = {
             "approve": approvals.approve,
             "reject": approvals.reject,
@@ -188,16 +190,16 @@ class Player:
         who = self.asker if name == "resubmit" else self.board
         more = {"expected_revision": seen} if seen is not None else {}
         try:
-            found = await self.app.gate(who, verbs[name], approval=one, **more)
+            answer = await self.app.gate(who, verbs[name], approval=approval, **more)
         except Conflict as error:
             return [error.reason, *error.details.values()][:2]
-        return ["is", found["status"], found["revision"]]
+        return ["is", answer["status"], answer["revision"]]
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────
 
     async def work(self) -> None:
         agent = self.chance.choice(self.part.agents)
-        mine = [one for one in self.begun if one[0] == agent][-3:]
+        mine = [entry for entry in self.begun if entry[0] == agent][-3:]
         what = self.chance.random()
         if what < 0.25:
             await self._look()
@@ -206,8 +208,8 @@ class Player:
         else:
             _, run, token, epoch = self.chance.choice(mine)
             if what < 0.6:
-                given: dict[str, Any] = {"epoch": epoch}
-                await self.ask(agent, "renew", given, self._renew(agent, epoch))
+                arguments: dict[str, Any] = {"epoch": epoch}
+                await self.ask(agent, "renew", arguments, self._renew(agent, epoch))
             elif what < 0.75:
                 await self.ask(agent, "act", {"run": run}, self._act(token))
             else:
@@ -218,44 +220,46 @@ class Player:
 
     async def _begin(self, agent: str, *, by_hand: bool) -> None:
         run = self.app.ids.new()
-        given = {"run": run}
+        arguments = {"run": run}
         tokens: list[str] = []
         name = "start" if by_hand else "claim"
-        answer = await self.ask(agent, name, given, self._claim(agent, run, by_hand, tokens))
+        answer = await self.ask(agent, name, arguments, self._claim(agent, run, by_hand, tokens))
         if tokens:
             self.begun.append((agent, run, tokens[0], answer[1] if not by_hand else 0))
 
     async def _claim(self, agent: str, run: str, by_hand: bool, tokens: list[str]) -> Any:
-        given: dict[str, Any] = {"agent": agent, "run": run, "workspace": f"/nowhere/{run}"}
+        arguments: dict[str, Any] = {"agent": agent, "run": run, "workspace": f"/nowhere/{run}"}
         try:
             if by_hand:
-                made = await self.app.gate(as_system(), runs.start, **given)
+                claim = await self.app.gate(as_system(), runs.start, **arguments)
             else:
-                given |= {"worker": self.name, "lease": 10 * MINUTE}
-                made = await self.app.gate(as_system(), run_queue.claim, **given)
+                arguments |= {"worker": self.name, "lease": 10 * MINUTE}
+                claim = await self.app.gate(as_system(), run_queue.claim, **arguments)
         except Conflict:
             return ["refused"]
-        tokens.append(made["token"])
-        return ["begun"] if by_hand else ["begun", made["epoch"]]
+        tokens.append(claim["token"])
+        return ["begun"] if by_hand else ["begun", claim["epoch"]]
 
     async def _look(self) -> None:
         """Who is held until when; who was silent for too long loses its run to others."""
-        numbers = {one: self.recorder.asked(one, "look", {}) for one in self.part.agents}
-        found: dict[str, Any] = dict.fromkeys(self.part.agents)
+        numbers = {
+            agent_id: self.recorder.asked(agent_id, "look", {}) for agent_id in self.part.agents
+        }
+        leases: dict[str, Any] = dict.fromkeys(self.part.agents)
         try:
             held = await self.app.gate(as_system(), run_queue.held)
             for run, until in held.items():
-                found[await self._whose(run)] = [run, until]
+                leases[await self._whose(run)] = [run, until]
         except Unavailable:
             return
         for agent, number in numbers.items():
-            self.recorder.answered(number, found[agent])
+            self.recorder.answered(number, leases[agent])
         silent = self.silence.of(held, time.monotonic())
         if self.chance.random() < 0.05:
             silent = list(held)
         for run in silent:
-            given = {"run": run, "until": held[run]}
-            await self.ask(self.whose[run], "take", given, self._take(run, held[run]))
+            arguments = {"run": run, "until": held[run]}
+            await self.ask(self.whose[run], "take", arguments, self._take(run, held[run]))
         if self.chance.random() < 0.2:
             await self._end_what_nobody_holds()
 
@@ -265,9 +269,9 @@ class Player:
             live = await self.app.gate(as_system(), run_queue.live)
         except Unavailable:
             return
-        for one in live:
-            if one.worker is None and one.agent_id in self.part.agents:
-                await self.ask(one.agent_id, "end", {"run": one.id}, self._end(one.id))
+        for run in live:
+            if run.worker is None and run.agent_id in self.part.agents:
+                await self.ask(run.agent_id, "end", {"run": run.id}, self._end(run.id))
 
     async def _whose(self, run: str) -> str:
         if run not in self.whose:
@@ -275,8 +279,8 @@ class Player:
         return self.whose[run]
 
     async def _renew(self, agent: str, epoch: int) -> Any:
-        asked: Any = {"held": [(agent, epoch)], "lease": 10 * MINUTE}
-        lost = await self.app.gate(as_system(), run_queue.renew, **asked)
+        arguments: Any = {"held": [(agent, epoch)], "lease": 10 * MINUTE}
+        lost = await self.app.gate(as_system(), run_queue.renew, **arguments)
         return ["lost"] if lost else ["kept"]
 
     async def _take(self, run: str, until: int) -> Any:

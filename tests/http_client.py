@@ -64,9 +64,9 @@ class Answer:
     @property
     def code(self) -> Any:
         """The code of an error, which has the shape that every error has."""
-        found = self.json
-        assert {"error", "code", "nextStep"} <= set(found), found
-        return found["code"]
+        document = self.json
+        assert {"error", "code", "nextStep"} <= set(document), document
+        return document["code"]
 
 
 @dataclass
@@ -99,11 +99,11 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         response = self.open(method, path, document, body=body, headers=headers)
-        found = Answer(response.status, response.headers, response.read())
-        kind = found.headers["Content-Type"] or ""
-        if method != "HEAD" and found.status != 405:  # for no operation, so that nothing says it
-            description.check(self.url, method, path, found.status, kind, found.body)
-        return found
+        answer = Answer(response.status, response.headers, response.read())
+        kind = answer.headers["Content-Type"] or ""
+        if method != "HEAD" and answer.status != 405:  # for no operation, so that nothing says it
+            description.check(self.url, method, path, answer.status, kind, answer.body)
+        return answer
 
     def open(
         self,
@@ -165,7 +165,7 @@ def serving(
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     ready = threading.Event()
-    made: list[tuple[App, Instance, Server]] = []
+    started: list[tuple[App, Instance, Server]] = []
     failed: list[BaseException] = []
 
     async def main() -> None:
@@ -181,7 +181,7 @@ def serving(
                 ws="none",
             )
             server = Server(config, instance, ready.set)
-            made.append((app, instance, server))
+            started.append((app, instance, server))
             await server.serve([listening])
 
     def work() -> None:
@@ -197,7 +197,7 @@ def serving(
     assert ready.wait(SECONDS)
     if failed:
         raise failed[0]
-    app, instance, server = made[0]
+    app, instance, server = started[0]
     board = Client(url, settings.board_token_file.read_text().strip())
     try:
         yield Running(url, app, instance, board)
@@ -250,11 +250,11 @@ class Child:
 
 def server_sent(response: http.client.HTTPResponse) -> Iterator[dict[str, str]]:
     """The events of a stream, as they come."""
-    found: dict[str, str] = {}
+    event: dict[str, str] = {}
     while line := response.readline():
         name, colon, value = line.decode().rstrip("\n").partition(": ")
         if colon and name:
-            found[name] = value
-        elif not name and found:
-            yield found
-            found = {}
+            event[name] = value
+        elif not name and event:
+            yield event
+            event = {}

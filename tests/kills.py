@@ -170,9 +170,9 @@ class Office:
         self._helped = time.monotonic()
         with contextlib.suppress(OSError):
             _, waiting = self.ask("GET", "/needs-you")
-            for one in waiting:
-                if one["kind"] == "dead_letter":
-                    self.ask("POST", f"/messages/{one['id']}/revive", {})
+            for need in waiting:
+                if need["kind"] == "dead_letter":
+                    self.ask("POST", f"/messages/{need['id']}/revive", {})
             for member in self.team:
                 _, agent = self.ask("GET", f"/agents/{member.id}")
                 if agent["status"] == "error":
@@ -228,9 +228,9 @@ class Office:
         """Some process of some agent, as soon as there is one: its sandbox, or what is in it."""
         end_at = time.monotonic() + 1
         while time.monotonic() < end_at:
-            found = sorted(self._programs())
+            processes = sorted(self._programs())
             with contextlib.suppress(IndexError, ProcessLookupError):
-                os.kill(self.moments.choice(found), signal.SIGKILL)
+                os.kill(self.moments.choice(processes), signal.SIGKILL)
                 self.kills["agent"] += 1
                 return
             time.sleep(0.01)
@@ -238,7 +238,7 @@ class Office:
     def _programs(self) -> dict[int, tuple[str, str]]:
         """Processes of runs of this office: whose, and of which run."""
         root = f"REMIT_WORKSPACE={self.home}/".encode()
-        found = {}
+        programs = {}
         for name in os.listdir("/proc"):
             if not name.isdigit():
                 continue
@@ -250,8 +250,8 @@ class Office:
                 pairs = dict(
                     entry.decode().partition("=")[::2] for entry in told.split(b"\0") if entry
                 )
-                found[int(name)] = (pairs["REMIT_AGENT"], pairs["REMIT_RUN"])
-        return found
+                programs[int(name)] = (pairs["REMIT_AGENT"], pairs["REMIT_RUN"])
+        return programs
 
     def check_alone(self) -> None:
         """No agent is at work twice, in the database or on the machine."""
@@ -305,8 +305,8 @@ class Office:
         processed: set[str] = set()
         for member in self.team:
             done: set[str] = set()
-            said = self.home / "agents" / member.id / "said"
-            for line in said.read_text().splitlines():
+            log = self.home / "agents" / member.id / "said"
+            for line in log.read_text().splitlines():
                 _, what, *rest = line.split()
                 if what == "processed":
                     assert rest[0] not in done, line

@@ -39,9 +39,9 @@ def ask(path: str, document: object = None) -> bytes:
 
 
 def tool(method: str, **params: object) -> bytes:
-    said = ask("/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    note(f"{method} {params}", said)
-    return said
+    answer = ask("/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    note(f"{method} {params}", answer)
+    return answer
 
 
 def read(path: Path) -> None:
@@ -73,9 +73,9 @@ def main() -> None:
     for folder in (Path("/"), home, home / "secrets", home / "run" / "servers"):
         for base, folders, files in os.walk(folder, onerror=None):
             folders[:] = [
-                one
-                for one in folders
-                if not os.path.join(base, one).startswith(("/proc", *SKIPPED))
+                inner
+                for inner in folders
+                if not os.path.join(base, inner).startswith(("/proc", *SKIPPED))
             ]
             for name in files:
                 file = Path(base) / name

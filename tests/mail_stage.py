@@ -92,12 +92,12 @@ class Stage:
 
     def end(self) -> tuple[int, list[list[Any]]]:
         """Wait until the life is over: how it ended, and all that it said."""
-        said: list[list[Any]] = []
+        messages: list[list[Any]] = []
         while True:
-            found = self._next()
-            if found[0] == "died":
-                return os.waitstatus_to_exitcode(found[1]), said
-            said.append(found)
+            message = self._next()
+            if message[0] == "died":
+                return os.waitstatus_to_exitcode(message[1]), messages
+            messages.append(message)
 
     def _next(self) -> list[Any]:
         assert self._process.stdout is not None
@@ -109,8 +109,8 @@ class Stage:
             assert arrived, "the stage is gone"
             self._buffer += arrived
         line, _, self._buffer = self._buffer.partition(b"\n")
-        found: list[Any] = json.loads(line)
-        return found
+        message: list[Any] = json.loads(line)
+        return message
 
 
 def say(*what: object) -> None:
@@ -183,7 +183,7 @@ def arm(verb: str, moment: str, which: int) -> None:
         return reply
 
     def opening(self: Any, reply: Any) -> Any:
-        if any(reply is one for one in answers):
+        if any(reply is answer for answer in answers):
             die()
         return opened(self, reply)
 
@@ -206,8 +206,8 @@ async def _send(app: App, name: str, token: str, number: int, letters: int) -> N
         sent = await app.gate.first_answer(caller)
         if sent is None:
             later = to_iso(app.clock.now() + 20_000) if is_deferred(number) else None
-            asked = {"to": "agent:worker", "subject": f"{name}-{number}", "deliver_at": later}
-            sent = await app.library.send(caller, body=body_of(name, number), **asked)
+            arguments = {"to": "agent:worker", "subject": f"{name}-{number}", "deliver_at": later}
+            sent = await app.library.send(caller, body=body_of(name, number), **arguments)
         say("sent", name, number, sent["id"])
         number += 1
 
@@ -223,7 +223,7 @@ async def _work(app: App, life: Life, sending: Sequence[asyncio.Task[None]]) -> 
     me, idle_since, in_the_way = Caller(life.worker), time.monotonic(), 0
     while True:
         if not await app.gate(me, outcomes.listing, actionable=True):
-            if all(one.done() for one in sending) and time.monotonic() > idle_since + IDLE:
+            if all(task.done() for task in sending) and time.monotonic() > idle_since + IDLE:
                 return
             await asyncio.sleep(0.003)
             continue

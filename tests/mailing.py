@@ -26,8 +26,8 @@ def refused(at: Company, caller: Caller, to: Any, /, *, body: Any = "text", **mo
 
 def look(company: Company, member: Member) -> list[Answer]:
     """What waits for an agent; nothing is taken up."""
-    found: list[Answer] = company.call(member.caller, inbox.take)["messages"]
-    return found
+    messages: list[Answer] = company.call(member.caller, inbox.take)["messages"]
+    return messages
 
 
 def bodies(messages: list[Answer]) -> list[str]:
@@ -36,8 +36,8 @@ def bodies(messages: list[Answer]) -> list[str]:
 
 def take(company: Company, run: Run, limit: int = 10) -> list[Answer]:
     """What a run takes up."""
-    found: list[Answer] = company.call(run.caller, inbox.take, limit=limit)["messages"]
-    return found
+    messages: list[Answer] = company.call(run.caller, inbox.take, limit=limit)["messages"]
+    return messages
 
 
 def end(company: Company, run: Run, status: str = "completed", **report: Any) -> None:
@@ -61,8 +61,8 @@ def messaging(company: Company, setting: str) -> None:
 
 
 def to_do(company: Company, member: Member) -> list[str]:
-    found = company.call(member.caller, outcomes.listing, actionable=True)
-    return [outcome["title"] for outcome in found]
+    open_outcomes = company.call(member.caller, outcomes.listing, actionable=True)
+    return [outcome["title"] for outcome in open_outcomes]
 
 
 def tick(company: Company) -> None:

@@ -76,8 +76,8 @@ def all_tests() -> dict[str, Test]:
 
 def nodes_by_id(tests: Mapping[str, Test]) -> dict[str, list[str]]:
     """Return, for each requirement that is marked anywhere, the names of its tests."""
-    found: dict[str, list[str]] = {}
+    nodes: dict[str, list[str]] = {}
     for node, test in tests.items():
         for name in test.marked:
-            found.setdefault(name, []).append(node)
-    return found
+            nodes.setdefault(name, []).append(node)
+    return nodes

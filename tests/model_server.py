@@ -82,8 +82,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, good: Any) -> None:
         owner = self.server_of_models
         status = owner.status if owner.status != 200 else 200 if good is not None else 404
-        said = owner.says if owner.says is not None else good or {"error": {"message": "no"}}
-        body = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+        answer = owner.says if owner.says is not None else good or {"error": {"message": "no"}}
+        body = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         if 300 <= status < 400:

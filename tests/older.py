@@ -68,8 +68,8 @@ def _organisation(company: Company) -> None:
     test = work(company, lead.caller, lead.id, "Test", urgent=True)
     work(company, lead.caller, lead.id, "Ship", blocked_by=[test], description="All of it")
     done = work(company, lead.caller, lead.id, "Done")
-    found: Any = {"note": "It is", "evidence": [first["id"]]}
-    company.call(lead.caller, outcomes.complete, outcome=done, **found)
+    proof: Any = {"note": "It is", "evidence": [first["id"]]}
+    company.call(lead.caller, outcomes.complete, outcome=done, **proof)
     run = company.run(lead)
     company.call(run.caller, agents.submit_log, summary="Half way")
     company.call(as_system(), runs.end, run=run.id)
@@ -85,8 +85,8 @@ def _mail(company: Company) -> None:
     mailing.send(company, run.caller, "board", "I did", reply_to=letter["id"])
     mailing.ack(company, run.caller, letter)
     mailing.end(company, run)
-    asked = company.call(lead.caller, questions.ask, question="May I?", to="board")
-    company.call(company.board, questions.answer, question=asked["id"], answer="Yes")
+    question = company.call(lead.caller, questions.ask, question="May I?", to="board")
+    company.call(company.board, questions.answer, question=question["id"], answer="Yes")
     company.call(lead.caller, questions.ask, question="And now?", to="board")
     company.call(lead.caller, schedules.add, body="Stand up", cron="0 9 * * 1-5")
     handed = work(company, lead.caller, lead.id, "Handed over")
@@ -95,12 +95,12 @@ def _mail(company: Company) -> None:
 
 def _governance(company: Company) -> None:
     lead = member(company, "lead")
-    asked = governance.ask(company, lead.caller, "More room")
-    governance.send_back(company, asked, "How much?")
-    governance.resubmit(company, lead.caller, asked, size=3)
+    approval = governance.ask(company, lead.caller, "More room")
+    governance.send_back(company, approval, "How much?")
+    governance.resubmit(company, lead.caller, approval, size=3)
     governance.approve(company, governance.ask(company, lead.caller, "Granted"))
     governance.reject(company, governance.ask(company, lead.caller, "Denied"), note="No")
-    company.call(company.board, approvals.comment, approval=asked["id"], body="Hm")
+    company.call(company.board, approvals.comment, approval=approval["id"], body="Hm")
     setting: Any = {"require_board_approval_for_new_agents": True}
     company.call(company.board, companies.change, company=company.id, **setting)
     governance.hire(company, company.ceo.caller, "candidate")
@@ -150,8 +150,8 @@ def _budgets(company: Company) -> None:
     set_budget(company, company.ceo, cents=5_000, tokens=900_000)
     set_budget(company, lead, cents=500, tokens=1_000)
     part = work(company, lead.caller, lead.id, "Paid for")
-    asked: Any = {"outcome": part, "to": "worker", "budget": {"tokens": 100}}
-    company.call(lead.caller, delegation.delegate, **asked)
+    order: Any = {"outcome": part, "to": "worker", "budget": {"tokens": 100}}
+    company.call(lead.caller, delegation.delegate, **order)
     set_budget(company, worker, tokens=10)
     run = company.run(worker)
     spend(company, run, tokens=500)
@@ -187,8 +187,8 @@ def _waits(company: Company) -> None:
 
 def _accounts(company: Company) -> None:
     """An account that is closed, and an agent that waits for it."""
-    made = company.agent("waits", adapter_type="claude", adapter_config={"secretRef": "key"})
-    run = claim(company, made)
+    agent = company.agent("waits", adapter_type="claude", adapter_config={"secretRef": "key"})
+    run = claim(company, agent)
     end(company, run, "failed", error="usage limit reached", fault="rate", fault_until=1 << 52)
 
 
@@ -209,8 +209,8 @@ def _wishes(company: Company) -> None:
 def _limits(company: Company) -> None:
     """A limit that somebody set, and one that was reached."""
     worker = company.agent("limited", "lead", adapter_type="scripted")
-    given = {"agentRunsPerHour": 1}
-    company.call(company.board, companies.change, company=company.id, limits=given)
+    limit = {"agentRunsPerHour": 1}
+    company.call(company.board, companies.change, company=company.id, limits=limit)
     end(company, claim(company, worker))
     company.call(as_system(), limits.hold, agent=worker.id)
 
@@ -223,11 +223,13 @@ def _policies(company: Company) -> None:
 
 def _held_jobs(company: Company) -> None:
     """A background job that waits for an account that is closed, and a question passed on."""
-    made = company.agent("asks", "lead", adapter_type="claude", adapter_config={"secretRef": "key"})
-    mailing.send(company, made.caller, "agent:background", "Count.")
+    agent = company.agent(
+        "asks", "lead", adapter_type="claude", adapter_config={"secretRef": "key"}
+    )
+    mailing.send(company, agent.caller, "agent:background", "Count.")
     (job,) = company.sql("SELECT id FROM jobs ORDER BY id DESC LIMIT 1")[0]
     company.call(as_system(), job_queue.wait, job=job, worker="w")
-    company.call(made.caller, questions.ask, question="Which colour?")
+    company.call(agent.caller, questions.ask, question="Which colour?")
 
 
 def _folders(company: Company) -> None:
@@ -254,18 +256,18 @@ def _chats(company: Company) -> None:
     app = company.app
     loop = IntakeLoop(app.gate, app.ids, Connector(app.vault.value))
     for number, text in enumerate((code, "/needs", "And this is for later.")):
-        said = Incoming(str(number), "5", Sender("5", "Ann"), text, direct=True)
+        message = Incoming(str(number), "5", Sender("5", "Ann"), text, direct=True)
         about: Any = {"binding": bound, "epoch": held["epoch"]}
-        company.call(as_system(), intake.store, **about, said=[intake.document_of(said)])
+        company.call(as_system(), intake.store, **about, said=[intake.document_of(message)])
         if number < 2:
             assert company.wait(loop.tick())
 
 
 def _changes(company: Company) -> None:
     """A change with a comment, and another that came to be published."""
-    made = company.agent("proposes", "lead", adapter_type="scripted")
-    change_stage.give(company, made, paths=["src/**"])
-    run = company.run(made)
+    author = company.agent("proposes", "lead", adapter_type="scripted")
+    change_stage.give(company, author, paths=["src/**"])
+    run = company.run(author)
     first = change_stage.propose(company, run)
     company.call(company.board, comments.comment, change=first["change"], body="Why?")
     held = change_stage.claimed(company)
@@ -322,9 +324,9 @@ def live_through(company: Company, schema: str) -> None:
 
 
 def member(company: Company, name: str) -> Member:
-    found = company.call(company.board, agents.show, agent=name)
-    key = company.call(company.board, agents.create_key, agent=found["id"])
-    return Member(found["id"], name, Caller(key["token"]))
+    agent = company.call(company.board, agents.show, agent=name)
+    key = company.call(company.board, agents.create_key, agent=agent["id"])
+    return Member(agent["id"], name, Caller(key["token"]))
 
 
 #: Columns that have another name since a schema: the table, what it was called, and is called.
@@ -358,11 +360,11 @@ class Ages:
     def make(self, name: str, url: str) -> None:
         """A database as that schema left it."""
         if migrate.is_sqlite(url):
-            made = self._folder / f"{name}-made.db"
-            if not made.exists():
+            template = self._folder / f"{name}-made.db"
+            if not template.exists():
                 with connected(f"sqlite:///{self.at(name)}") as source:
-                    copying.into_file(source, name, made)
-            copy_sqlite(made, migrate.sqlite_path(url))
+                    copying.into_file(source, name, template)
+            copy_sqlite(template, migrate.sqlite_path(url))
         else:
             with connected(url) as target:
                 copying.into_postgres(self.at(name), name, target)
@@ -387,9 +389,9 @@ def rows(url: str, columns: Mapping[str, list[str]] | None = None) -> dict[str, 
             name: sorted(
                 repr(tuple(row))
                 for row in connection.execute(
-                    select(*(_column(name, one, there[name]) for one in names)).select_from(
-                        metadata.tables[name]
-                    )
+                    select(
+                        *(_column(name, column_name, there[name]) for column_name in names)
+                    ).select_from(metadata.tables[name])
                 )
             )
             for name, names in wanted.items()
@@ -407,7 +409,9 @@ def columns_of(connection: Connection) -> dict[str, list[str]]:
     there = set(seen.get_table_names())
     return {
         table.name: [
-            one["name"] for one in seen.get_columns(table.name) if one["name"] != "search_row"
+            details["name"]
+            for details in seen.get_columns(table.name)
+            if details["name"] != "search_row"
         ]
         for table in metadata.sorted_tables
         if table.name in there

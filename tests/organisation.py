@@ -24,14 +24,14 @@ from tests.company import Answer, Company, Member
 
 def work(company: Company, caller: Caller, parent: str, title: str = "work", **more: Any) -> str:
     """A new part of an outcome; answers its id."""
-    made = company.call(caller, outcomes.create, parent=parent, title=title, **more)
-    return str(made["id"])
+    outcome = company.call(caller, outcomes.create, parent=parent, title=title, **more)
+    return str(outcome["id"])
 
 
 def hire(company: Company, caller: Caller, outcome: str, name: str, **more: Any) -> Member:
     """Delegate to a new agent, which gets a key to call with."""
-    made = company.call(caller, delegation.delegate, outcome=outcome, hire={"name": name}, **more)
-    return member(company, made["agent"])
+    answer = company.call(caller, delegation.delegate, outcome=outcome, hire={"name": name}, **more)
+    return member(company, answer["agent"])
 
 
 def member(company: Company, agent: Answer) -> Member:
@@ -46,10 +46,10 @@ def given(company: Company, caller: Caller, outcome: str, to: Member, **more: An
 def many(company: Company, parent: str, count: int) -> None:
     """Parts of an outcome and parts of those, ten each, written around Remit."""
     (owner,) = company.sql("SELECT owner_id FROM outcomes WHERE id = ?", parent)[0]
-    made = [parent] + [company.app.ids.new() for _ in range(count)]
-    edges = [(company.id, made[n // 10], made[n + 1]) for n in range(count)]
+    ids = [parent] + [company.app.ids.new() for _ in range(count)]
+    edges = [(company.id, ids[n // 10], ids[n + 1]) for n in range(count)]
     waiting = Counter(above for _, above, _ in edges)
-    rows = [(one, company.id, owner, waiting[one]) for one in made[1:]]
+    rows = [(id_, company.id, owner, waiting[id_]) for id_ in ids[1:]]
     with _connected(company.url) as (database, mark):
         new = (
             "INSERT INTO outcomes (id, company_id, title, status, perpetual, owner_id,"
@@ -112,7 +112,7 @@ def has_cycle(edges: Iterable[tuple[str, str]]) -> bool:
 
 def problems(company: Company, *, verify: bool = True) -> list[str]:
     """Whatever is wrong with the organisation, as the database has it."""
-    found: list[str] = []
+    faults: list[str] = []
     people = {
         row[0]: row[1:]
         for row in company.sql("SELECT id, status, boss_id, boss_user_id, company_id FROM agents")
@@ -128,101 +128,101 @@ def problems(company: Company, *, verify: bool = True) -> list[str]:
     for agent in alive:
         _, boss, user, _ = people[agent]
         if (boss is None) == (user is None):
-            found.append(f"agent {agent} has not exactly one boss")
+            faults.append(f"agent {agent} has not exactly one boss")
         if boss is not None and boss not in alive:
-            found.append(f"agent {agent} lives below {boss}, which does not")
+            faults.append(f"agent {agent} lives below {boss}, which does not")
         status, owner, delegated, delegator, _, _ = work_of[agent]
         if people[agent][0] == "pending_approval" and owner != agent:
             # It is to take an outcome over, which has an owner until then.
             if status != "open":
-                found.append(f"agent {agent} awaits approval for what is finished")
+                faults.append(f"agent {agent} awaits approval for what is finished")
             continue
         if status != "open" or owner != agent or not delegated:
-            found.append(f"agent {agent} lives without its mandate")
+            faults.append(f"agent {agent} lives without its mandate")
         elif delegator != boss:
-            found.append(f"the mandate of {agent} is judged by {delegator}, its boss is {boss}")
+            faults.append(f"the mandate of {agent} is judged by {delegator}, its boss is {boss}")
     if has_cycle((agent, row[1]) for agent, row in people.items() if row[1] is not None):
-        found.append("the tree has a cycle")
+        faults.append("the tree has a cycle")
     edges = company.sql("SELECT parent_id, child_id FROM outcome_edges")
     blockers = company.sql("SELECT outcome_id, blocker_id FROM outcome_blockers")
     if has_cycle([(a, b) for a, b in [*edges, *blockers]]):
-        found.append("the graph has a cycle")
+        faults.append("the graph has a cycle")
     waiting = Counter(whole for whole, part in [*edges, *blockers] if work_of[part][0] == "open")
     for outcome, (status, owner, delegated, delegator, counted, its_company) in work_of.items():
         if counted != waiting[outcome]:
-            found.append(f"outcome {outcome} counts {counted}, there are {waiting[outcome]}")
+            faults.append(f"outcome {outcome} counts {counted}, there are {waiting[outcome]}")
         if owner not in people or people[owner][3] != its_company:
-            found.append(f"outcome {outcome} belongs to nobody of its company")
+            faults.append(f"outcome {outcome} belongs to nobody of its company")
         elif status == "open" and owner not in alive:
-            found.append(f"outcome {outcome} is open and {owner} is gone")
+            faults.append(f"outcome {outcome} is open and {owner} is gone")
         elif status == "open" and delegated and delegator != people[owner][1]:
-            found.append(f"outcome {outcome} is judged by {delegator}, not by the boss of {owner}")
+            faults.append(f"outcome {outcome} is judged by {delegator}, not by the boss of {owner}")
         if not delegated and delegator is not None:
-            found.append(f"outcome {outcome} is not delegated and has a delegator")
-    found += _leftovers(company, alive, {one for one, row in work_of.items() if row[0] == "open"})
-    found += _places(company, {agent: people[agent][1:3] for agent in alive})
-    found += _approvals(company)
+            faults.append(f"outcome {outcome} is not delegated and has a delegator")
+    faults += _leftovers(company, alive, {key for key, row in work_of.items() if row[0] == "open"})
+    faults += _places(company, {agent: people[agent][1:3] for agent in alive})
+    faults += _approvals(company)
     if verify and not company.call(company.board, events.verify, company=company.id)["ok"]:
-        found.append("the record does not verify")
-    return found
+        faults.append("the record does not verify")
+    return faults
 
 
 def _leftovers(company: Company, alive: set[str], still_open: set[str]) -> list[str]:
     """Rights, tokens and runs that should have ended."""
-    found = []
+    faults = []
     for grant, holder, scope in company.sql(
         "SELECT id, holder_id, scope_id FROM grants"
         " WHERE revoked_at IS NULL AND scope_id IS NOT NULL"
     ):
         if scope not in still_open:
-            found.append(f"grant {grant} outlives outcome {scope}")
+            faults.append(f"grant {grant} outlives outcome {scope}")
         if holder not in alive:
-            found.append(f"grant {grant} outlives its holder {holder}")
+            faults.append(f"grant {grant} outlives its holder {holder}")
     for (agent,) in company.sql(
         "SELECT agent_id FROM tokens WHERE revoked_at IS NULL AND agent_id IS NOT NULL"
     ):
         if agent not in alive:
-            found.append(f"a token of {agent} outlives it")
+            faults.append(f"a token of {agent} outlives it")
     for (agent,) in company.sql("SELECT agent_id FROM runs WHERE status = 'running'"):
         if agent not in alive:
-            found.append(f"a run of {agent} outlives it")
-    return found
+            faults.append(f"a run of {agent} outlives it")
+    return faults
 
 
 def _places(company: Company, bosses: Mapping[str, tuple[Any, Any]]) -> list[str]:
     """The memory of who reports to whom must end at what is so now."""
     now = Counter[str]()
-    found = []
+    faults = []
     for agent, boss, user in company.sql(
         "SELECT agent_id, boss_id, boss_user_id FROM agent_places WHERE until IS NULL"
     ):
         now[agent] += 1
         if agent in bosses and bosses[agent] != (boss, user):
-            found.append(f"agent {agent} is remembered below {boss or user}")
+            faults.append(f"agent {agent} is remembered below {boss or user}")
         if agent not in bosses:
-            found.append(f"agent {agent} is gone and has a place")
-    found += [f"agent {agent} has {now[agent]} places" for agent in bosses if now[agent] != 1]
-    return found
+            faults.append(f"agent {agent} is gone and has a place")
+    faults += [f"agent {agent} has {now[agent]} places" for agent in bosses if now[agent] != 1]
+    return faults
 
 
 def _approvals(company: Company) -> list[str]:
     """Every revision is what was hashed, and the last of them is what is asked for."""
     last = {
-        (approval, number): said
-        for approval, number, *said in company.sql(
+        (approval, number): content
+        for approval, number, *content in company.sql(
             "SELECT id, revision, payload, digest FROM approvals"
         )
     }
-    found = []
+    faults = []
     for approval, number, payload, digest in company.sql(
         "SELECT approval_id, number, payload, digest FROM approval_revisions"
     ):
         plain = json.dumps(json.loads(payload), sort_keys=True, separators=(",", ":"))
         if hashlib.sha256(plain.encode()).hexdigest() != digest:
-            found.append(f"revision {number} of approval {approval} is not what was hashed")
+            faults.append(f"revision {number} of approval {approval} is not what was hashed")
         if last.pop((approval, number), [payload, digest]) != [payload, digest]:
-            found.append(f"approval {approval} is not its last revision")
-    return found + [f"approval {approval} has no revision {number}" for approval, number in last]
+            faults.append(f"approval {approval} is not its last revision")
+    return faults + [f"approval {approval} has no revision {number}" for approval, number in last]
 
 
 def tables(company: Company) -> list[str]:

@@ -109,15 +109,15 @@ class Proposals:
     def propose(self, files: dict[str, str], **more: Any) -> str:
         app = self.office.running.app
         author = self.author["name"]
-        given = self.there.proposal(app, files, author=author, name=self.name, **more)
+        proposal = self.there.proposal(app, files, author=author, name=self.name, **more)
         run = self.office.begin(self.author)
-        made = self.office.do(app.gate(Caller(run.token), proposals.propose, **given))
+        change = self.office.do(app.gate(Caller(run.token), proposals.propose, **proposal))
         self.office.end(run)
-        return str(made["change"])
+        return str(change["change"])
 
     def shown(self, change: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.office.board.must("GET", f"/api/changes/{change}")
-        return found
+        document: dict[str, Any] = self.office.board.must("GET", f"/api/changes/{change}")
+        return document
 
 
 def _filled(office: Office, place: Path) -> dict[str, str]:
@@ -202,7 +202,9 @@ def _same_machine(office: Office) -> Iterator[None]:
     """Pages that tell what the machine has tell the same on every machine."""
     app = office.running.app
     with pytest.MonkeyPatch.context() as patch:
-        known = [one for one in registry.all() if type(one).__module__.startswith("remit.")]
+        known = [
+            adapter for adapter in registry.all() if type(adapter).__module__.startswith("remit.")
+        ]
         patch.setattr(checklist, "_sandbox", lambda: (True, "bubblewrap"))
         patch.setattr(app.gate, "usable_adapter", "scripted")
         patch.setattr(registry, "all", lambda: known)

@@ -49,13 +49,13 @@ def model(kind: str, script: Script, **more: Any) -> AbstractContextManager[Fake
 
 
 def config(kind: str, fake: Fake, **more: Any) -> dict[str, Any]:
-    given = {"command": command(kind), "baseUrl": fake.url, "model": "claude-sonnet-4-5", **more}
+    settings = {"command": command(kind), "baseUrl": fake.url, "model": "claude-sonnet-4-5", **more}
     if kind == "claude":
-        return {"tools": [], **given}
+        return {"tools": [], **settings}
     if kind == "llm":
-        del given["command"]
-        return {**given, "provider": "compatible", "model": "a-model"}
-    return {**given, "model": "a-model"}
+        del settings["command"]
+        return {**settings, "provider": "compatible", "model": "a-model"}
+    return {**settings, "model": "a-model"}
 
 
 def tool(kind: str, name: str) -> str:
@@ -66,7 +66,7 @@ def story_of(kind: str, answer: str) -> list[Step]:
     """Read the mail, acknowledge it, keep a file, attach it to an answer, and sum up."""
 
     def acknowledge(inbox: ToolResult) -> dict[str, Any]:
-        return {"ids": [one["id"] for one in inbox.json()["messages"]]}
+        return {"ids": [letter["id"] for letter in inbox.json()["messages"]]}
 
     def reply(created: ToolResult) -> dict[str, Any]:
         attached = [created.json()["id"]]
@@ -96,7 +96,7 @@ def mistaken_story(kind: str, named: str | None, answer: str) -> list[Step]:
     mail: list[str] = []
 
     def letters(inbox: ToolResult) -> dict[str, Any]:
-        mail[:] = [one["id"] for one in answer_of(inbox)["messages"]]
+        mail[:] = [letter["id"] for letter in answer_of(inbox)["messages"]]
         return {"ids": json.dumps(mail)}
 
     calls: list[tuple[str, Input]] = [
@@ -113,11 +113,11 @@ def mistaken_story(kind: str, named: str | None, answer: str) -> list[Step]:
     if kind == "codex" and named is None:
         find = "text(ALL_TOOLS.filter(one => one.name.includes('remit')).map(one => one.name))"
         steps: list[Step] = [Use("exec", {"code": find})]
-        steps += [Use("exec", _as_code(name, given)) for name, given in calls]
+        steps += [Use("exec", _as_code(name, input_)) for name, input_ in calls]
     else:
         search = kind == "codex" and named is not None
         steps = [Use("tool_search", {"query": "remit answer mail"})] if search else []
-        steps += [Use(tool(kind, name), given) for name, given in calls]
+        steps += [Use(tool(kind, name), input_) for name, input_ in calls]
     return [*steps, Say(f"I am done: {answer}")]
 
 
@@ -126,24 +126,24 @@ def by_default(kind: str, fake: Fake, **more: Any) -> dict[str, Any]:
     return {**config(kind, fake, **more), "model": None}
 
 
-def use(kind: str, name: str, given: Input) -> Use:
+def use(kind: str, name: str, input_: Input) -> Use:
     """A call as such a model makes it."""
-    return Use("exec", _as_code(name, given)) if kind == "codex" else Use(tool(kind, name), given)
+    return Use("exec", _as_code(name, input_)) if kind == "codex" else Use(tool(kind, name), input_)
 
 
 def answer_of(result: ToolResult) -> Any:
-    found = result.json()
-    return found.get("structuredContent", found)
+    document = result.json()
+    return document.get("structuredContent", document)
 
 
-def _as_code(name: str, given: Input) -> Input:
+def _as_code(name: str, input_: Input) -> Input:
     def code(arguments: Mapping[str, Any]) -> dict[str, str]:
         called = f"tools.mcp__remit__{name}({json.dumps(arguments)})"
         return {"code": f"text(await {called})"}
 
-    if callable(given):
-        return lambda result: code(given(result))
-    return code(given)
+    if callable(input_):
+        return lambda result: code(input_(result))
+    return code(input_)
 
 
 def prompt_of(request: dict[str, Any]) -> str:
@@ -151,7 +151,9 @@ def prompt_of(request: dict[str, Any]) -> str:
     if "system" in request:
         return json.dumps(request["system"])
     told = request.get("input") or request["messages"]
-    return json.dumps([one for one in told if one.get("role") in ("developer", "system")])
+    return json.dumps(
+        [message for message in told if message.get("role") in ("developer", "system")]
+    )
 
 
 def said_to(request: dict[str, Any]) -> str:

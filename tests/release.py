@@ -105,8 +105,8 @@ async def _call_everything(url: str, home: Path, calls: dict[str, Any]) -> dict[
     settings = load({"REMIT_HOME": str(home), "REMIT_DATABASE_URL": url})
     answered: dict[str, Any] = {}
     async with App(settings, VirtualClock(THEN)) as app:
-        for name, given in calls.items():
-            call = Call(**given)
+        for name, fields in calls.items():
+            call = Call(**fields)
             if not call.keyed or call.asks or call.later or call.home != "company":
                 continue
             try:
@@ -160,12 +160,12 @@ def _park(company: Company) -> dict[str, Any]:
         "outcomes.create": _by(lead.caller, "outcomes.create", "library.create_outcome", **part),
         "outcomes.complete": _by(lead.caller, "outcomes.complete", outcome=second, note="Done"),
     }
-    found: dict[str, Any] = {}
+    parked: dict[str, Any] = {}
     for name, call in calls.items():
-        found[name] = {"call": asdict(call), "approval": _parked(company, call)}
-    approve(company, {"id": found["mail.send (approved)"]["approval"]})
-    reject(company, {"id": found["mail.send (rejected)"]["approval"]}, note="No.")
-    return found
+        parked[name] = {"call": asdict(call), "approval": _parked(company, call)}
+    approve(company, {"id": parked["mail.send (approved)"]["approval"]})
+    reject(company, {"id": parked["mail.send (rejected)"]["approval"]}, note="No.")
+    return parked
 
 
 def _get_into_trouble(company: Company) -> None:
@@ -192,8 +192,8 @@ def _get_into_trouble(company: Company) -> None:
     company.call(asker.caller, capability_requests.request_capability, **wish)
 
 
-def _by(caller: Caller, verb: str, through: str = "", **given: Any) -> Call:
-    return Call(verb, given, caller.token, through)
+def _by(caller: Caller, verb: str, through: str = "", **arguments: Any) -> Call:
+    return Call(verb, arguments, caller.token, through)
 
 
 def _parked(company: Company, call: Call) -> str:

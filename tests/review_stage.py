@@ -105,23 +105,23 @@ class Site(Checkout):
         return self.company.run(member)
 
     def propose(self, by: Run, files: dict[str, str], **more: Any) -> Answer:
-        given = self.proposal(self.company.app, files, **more)
-        return self.company.call(by.caller, proposals.propose, **given)
+        proposal = self.proposal(self.company.app, files, **more)
+        return self.company.call(by.caller, proposals.propose, **proposal)
 
     def claim(self) -> shapes.ClaimedErrandShape:
         """What is to be taken in next; what goes before is done with nothing done."""
         self.publish()
         ((errand, _), *_) = self.company.call(as_system(), reviews.ready)
-        found = self.company.call(as_system(), errands.claim, errand=errand, worker="w")
-        assert found is not None
-        return found
+        claim = self.company.call(as_system(), errands.claim, errand=errand, worker="w")
+        assert claim is not None
+        return claim
 
     def publish(self) -> None:
         while waiting := self.company.call(as_system(), errands.ready):
             errand = waiting[0][0]
-            found = self.company.call(as_system(), errands.claim, errand=errand, worker="w")
-            assert found is not None
-            epoch = found["epoch"]
+            claim = self.company.call(as_system(), errands.claim, errand=errand, worker="w")
+            assert claim is not None
+            epoch = claim["epoch"]
             self.company.call(as_system(), errands.delivered, errand=errand, epoch=epoch)
 
     def carry_out(self, claimed: shapes.ClaimedErrandShape | None = None) -> None:

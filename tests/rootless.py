@@ -15,15 +15,13 @@ from remit.store.organisation import agents as statements
 
 @command("tests.remove_root")
 def _remove_root(ctx: Context, *, agent: str) -> Answer:
-    found = ctx.tx.one(statements.AGENT_ANYWHERE, agent=agent)
-    assert found is not None
-    ctx.enter(found.company_id)
+    row = ctx.tx.one(statements.AGENT_ANYWHERE, agent=agent)
+    assert row is not None
+    ctx.enter(row.company_id)
     ctx.allow_by_rule(Decision(Effect.ALLOW, "tests", "For a test.", "rule:tests"))
-    mandate = lookup.known_outcome(ctx, found.id)
+    mandate = lookup.known_outcome(ctx, row.id)
     with patch.object(tree, "check_root_stays"):
-        outcome_ending.finish_tree(
-            ctx, mandate, OutcomeStatus.CLOSED, f"{found.name} was terminated"
-        )
+        outcome_ending.finish_tree(ctx, mandate, OutcomeStatus.CLOSED, f"{row.name} was terminated")
     return {}
 
 

@@ -89,8 +89,8 @@ class Stage:
             arrived = os.read(place, 1 << 16)
             assert arrived, "the stage is gone"
             self._buffer += arrived
-        line, found, rest = self._buffer.partition(b"\n")
-        if not found:
+        line, newline, rest = self._buffer.partition(b"\n")
+        if not newline:
             return
         self._buffer = rest
         word, pid = line.decode().split()
@@ -172,8 +172,8 @@ def _be(life: Life) -> None:
         work.run(where, name=life.name, slots=life.slots, ready=_ready, log_to_stderr=False)
     else:
         slots = life.slots if life.kind == "up" else 0
-        given: dict[str, Any] = {"host": "127.0.0.1", "port": life.port, "slots": slots}
-        serve.run(where, ready=_ready, log_to_stderr=False, **given)
+        options: dict[str, Any] = {"host": "127.0.0.1", "port": life.port, "slots": slots}
+        serve.run(where, ready=_ready, log_to_stderr=False, **options)
 
 
 def _put(module: object, name: str, value: object) -> None:

@@ -64,12 +64,12 @@ def s3_server() -> Iterator[S3Server]:
 
 
 def _port(log: IO[str]) -> str:
-    said = []
+    lines = []
     for line in log:
-        said.append(line)
+        lines.append(line)
         if match := _RUNNING.search(line):
             return match[1]
-    raise AssertionError("the S3 server did not start:\n" + "".join(said))
+    raise AssertionError("the S3 server did not start:\n" + "".join(lines))
 
 
 def _drain(log: IO[str]) -> None:

@@ -48,10 +48,10 @@ def through_link(target: str) -> bool:
 
 
 def hard_link(target: str) -> bool:
-    made = Path("hard-link")
-    made.unlink(missing_ok=True)
-    os.link(target, made)
-    return can_read(str(made))
+    link = Path("hard-link")
+    link.unlink(missing_ok=True)
+    os.link(target, link)
+    return can_read(str(link))
 
 
 def signals(pid: int) -> bool:
@@ -139,9 +139,9 @@ def slows(pid: int) -> bool:
 
 def has_rights() -> bool:
     header = ctypes.create_string_buffer((0x20080522).to_bytes(4, "little"), 8)
-    found = ctypes.create_string_buffer(24)
-    assert LIBC.capget(header, found) == 0
-    return any(found.raw)
+    rights = ctypes.create_string_buffer(24)
+    assert LIBC.capget(header, rights) == 0
+    return any(rights.raw)
 
 
 def in_child(work: Callable[[], bool]) -> bool:
@@ -196,17 +196,17 @@ def bpf_map() -> bool:
     attributes = ctypes.create_string_buffer(
         (2).to_bytes(4, "little") + b"\4\0\0\0" * 2 + b"\1\0\0\0", 128
     )
-    made = call(321, 280, 0, attributes, 128)
-    if made >= 0:
-        os.close(made)
-    return made >= 0
+    fd = call(321, 280, 0, attributes, 128)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
 
 
 def io_uring() -> bool:
-    made = call(425, 425, 4, ctypes.create_string_buffer(256))
-    if made >= 0:
-        os.close(made)
-    return made >= 0
+    fd = call(425, 425, 4, ctypes.create_string_buffer(256))
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
 
 
 def much_memory() -> bool:
@@ -297,15 +297,15 @@ def attempts(host: dict[str, Any]) -> dict[str, Callable[[], bool]]:
 
 def main() -> None:
     host = json.loads(Path(sys.argv[1]).read_text())
-    found: dict[str, bool] = {}
+    outcomes: dict[str, bool] = {}
     for name, attempt in attempts(host).items():
         try:
-            found[name] = bool(attempt())
+            outcomes[name] = bool(attempt())
         except (OSError, ValueError, MemoryError):
-            found[name] = False
+            outcomes[name] = False
     Path("workspace-is-writable").write_text("yes")
     (Path(os.environ["HOME"]) / "home-is-writable").write_text("yes")
-    print(json.dumps(found))
+    print(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

@@ -93,10 +93,10 @@ def _run(argv: list[str], env: dict[str, str], cwd: Path) -> dict[str, bool]:
         argv, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        said = process.stdout.read()
+        output = process.stdout.read()
     assert process.returncode == 0, f"the attempts ended with {process.returncode}"
-    found: dict[str, Any] = json.loads(said)
-    return found
+    outcomes: dict[str, Any] = json.loads(output)
+    return outcomes
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def not_tried(skipped: Iterable[str]) -> int:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """What was skipped was not tried, whatever a document says."""
-    count = not_tried(one.nodeid for one in terminalreporter.stats.get("skipped", ()))
+    count = not_tried(report.nodeid for report in terminalreporter.stats.get("skipped", ()))
     if count:
         terminalreporter.write_line(
             f"NOT TRIED HERE: {count} of the cases that docs/guarantees.md counts; "

@@ -87,7 +87,7 @@ class SlackServer:
 
     async def api(self, request: web.Request) -> web.Response:
         method = request.match_info["method"]
-        given = await _arguments(request)
+        arguments = await _arguments(request)
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.calls.append(method)
         if method not in _METHODS:
@@ -95,7 +95,7 @@ class SlackServer:
         if token != (APP if method == "apps.connections.open" else BOT):
             return web.json_response({"ok": False, "error": "invalid_auth"})
         needed, more = _METHODS[method]
-        if not needed <= set(given) or set(given) - needed - more:
+        if not needed <= set(arguments) or set(arguments) - needed - more:
             return web.json_response({"ok": False, "error": "invalid_arguments"})
         how = self.failures.pop(0) if self.failures else None
         if how == "busy":
@@ -105,7 +105,7 @@ class SlackServer:
             )
         if how is not None:
             return web.json_response({"ok": False, "error": "channel_not_found"})
-        answer = getattr(self, method.replace(".", "_"))(given)
+        answer = getattr(self, method.replace(".", "_"))(arguments)
         return web.json_response({"ok": "error" not in answer, **answer})
 
     def auth_test(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -114,107 +114,122 @@ class SlackServer:
     def apps_connections_open(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"url": f"{self.url.replace('http', 'ws')}/socket?ticket=1"}
 
-    def users_info(self, given: dict[str, Any]) -> dict[str, Any]:
-        if given["user"] in self.untold:
+    def users_info(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        if arguments["user"] in self.untold:
             return {"error": "user_not_visible"}
-        name = given["user"].lower()
-        home = self.homes.get(given["user"], TEAM)
-        about = {"id": given["user"], "team_id": home, "name": name}
+        name = arguments["user"].lower()
+        home = self.homes.get(arguments["user"], TEAM)
+        about = {"id": arguments["user"], "team_id": home, "name": name}
         return {"user": {**about, "profile": {"real_name": "Ann A.", "team": home}}}
 
-    def chat_postMessage(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        wrong = self._wrong(given)
+    def chat_postMessage(self, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        wrong = self._wrong(arguments)
         if wrong:
             return {"error": wrong}
-        message = {"channel": given["channel"], "ts": self.stamp(), "text": given["text"]}
-        message |= {"user": BOT_USER, "bot_id": "B0", "blocks": _read(given.get("blocks"))}
-        message |= {"thread_ts": given.get("thread_ts"), "metadata": _read(given.get("metadata"))}
+        message = {"channel": arguments["channel"], "ts": self.stamp(), "text": arguments["text"]}
+        message |= {"user": BOT_USER, "bot_id": "B0", "blocks": _read(arguments.get("blocks"))}
+        message |= {
+            "thread_ts": arguments.get("thread_ts"),
+            "metadata": _read(arguments.get("metadata")),
+        }
         self.messages.append(message)
-        asked = [str(given.get(f"unfurl_{what}", True)) for what in ("links", "media")]
-        self.unfurled.append(any(one.lower() not in ("0", "false") for one in asked))
-        return {"ts": message["ts"], "channel": given["channel"]}
+        unfurls = [str(arguments.get(f"unfurl_{what}", True)) for what in ("links", "media")]
+        self.unfurled.append(any(unfurl.lower() not in ("0", "false") for unfurl in unfurls))
+        return {"ts": message["ts"], "channel": arguments["channel"]}
 
-    def chat_update(self, given: dict[str, Any]) -> dict[str, Any]:
-        found = self._message(given)
-        wrong = self._wrong(given)
-        if found is None or wrong:
+    def chat_update(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        message = self._message(arguments)
+        wrong = self._wrong(arguments)
+        if message is None or wrong:
             return {"error": wrong or "message_not_found"}
-        found |= {"text": given["text"], "blocks": _read(given.get("blocks"))}
-        return {"ts": found["ts"]}
+        message |= {"text": arguments["text"], "blocks": _read(arguments.get("blocks"))}
+        return {"ts": message["ts"]}
 
-    def chat_delete(self, given: dict[str, Any]) -> dict[str, Any]:
-        found = self._message(given)
-        if found is None:
+    def chat_delete(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        message = self._message(arguments)
+        if message is None:
             return {"error": "message_not_found"}
-        self.messages.remove(found)
+        self.messages.remove(message)
         return {}
 
-    def conversations_history(self, given: dict[str, Any]) -> dict[str, Any]:
-        there = [one for one in self.messages if one["channel"] == given["channel"]]
-        found = [one for one in there if one["ts"] >= given.get("oldest", "")]
-        return self._page([one for one in reversed(found) if not one.get("thread_ts")], given)
-
-    def conversations_replies(self, given: dict[str, Any]) -> dict[str, Any]:
-        there = [one for one in self.messages if one["channel"] == given["channel"]]
+    def conversations_history(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        there = [message for message in self.messages if message["channel"] == arguments["channel"]]
+        recent = [message for message in there if message["ts"] >= arguments.get("oldest", "")]
         return self._page(
-            [one for one in there if given["ts"] in (one["ts"], one.get("thread_ts"))], given
+            [message for message in reversed(recent) if not message.get("thread_ts")], arguments
         )
 
-    def _page(self, found: list[dict[str, Any]], given: dict[str, Any]) -> dict[str, Any]:
+    def conversations_replies(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        there = [message for message in self.messages if message["channel"] == arguments["channel"]]
+        return self._page(
+            [
+                message
+                for message in there
+                if arguments["ts"] in (message["ts"], message.get("thread_ts"))
+            ],
+            arguments,
+        )
+
+    def _page(self, messages: list[dict[str, Any]], arguments: dict[str, Any]) -> dict[str, Any]:
         """Some of them, as Slack tells of them: links are marked, files are described."""
-        begin, limit = int(given.get("cursor") or 0), int(given.get("limit") or 100)
-        more = str(begin + limit) if begin + limit < len(found) else ""
+        begin, limit = int(arguments.get("cursor") or 0), int(arguments.get("limit") or 100)
+        more = str(begin + limit) if begin + limit < len(messages) else ""
         told = [
             {
-                **one,
-                "text": re.sub(r"https?://[^\s<>]+", r"<\g<0>>", one["text"]),
-                "files": [self.files[id_][0] for id_ in one.get("files", [])],
+                **message,
+                "text": re.sub(r"https?://[^\s<>]+", r"<\g<0>>", message["text"]),
+                "files": [self.files[id_][0] for id_ in message.get("files", [])],
             }
-            for one in found[begin : begin + limit]
+            for message in messages[begin : begin + limit]
         ]
         return {"messages": told, "response_metadata": {"next_cursor": more}}
 
-    def files_info(self, given: dict[str, Any]) -> dict[str, Any]:
-        if given["file"] not in self.files:
+    def files_info(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        if arguments["file"] not in self.files:
             return {"error": "file_not_found"}
-        return {"file": self.files[given["file"]][0]}
+        return {"file": self.files[arguments["file"]][0]}
 
-    def files_getUploadURLExternal(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def files_getUploadURLExternal(self, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         id_ = f"F{self.number()}"
         self.files[id_] = (
-            {"id": id_, "name": given["filename"], "size": int(given["length"])},
+            {"id": id_, "name": arguments["filename"], "size": int(arguments["length"])},
             b"",
         )
         return {"upload_url": f"{self.url}/upload/{id_}", "file_id": id_}
 
-    def files_completeUploadExternal(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        named = [one["id"] for one in _read(given["files"])]
+    def files_completeUploadExternal(self, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        named = [file["id"] for file in _read(arguments["files"])]
         if any(not self.files[id_][1] for id_ in named):
             return {"error": "file_not_uploaded"}
-        given["channel"] = given.get("channel_id", "")
-        given["text"] = given.get("initial_comment", "")
-        wrong = self._wrong(given)
+        arguments["channel"] = arguments.get("channel_id", "")
+        arguments["text"] = arguments.get("initial_comment", "")
+        wrong = self._wrong(arguments)
         if wrong:
             return {"error": wrong}
-        message = {"channel": given["channel"], "ts": self.stamp(), "text": given["text"]}
-        message |= {"files": named, "bot_id": "B0", "thread_ts": given.get("thread_ts")}
+        message = {"channel": arguments["channel"], "ts": self.stamp(), "text": arguments["text"]}
+        message |= {"files": named, "bot_id": "B0", "thread_ts": arguments.get("thread_ts")}
         self.messages.append(message)
         return {"files": [{"id": id_} for id_ in named]}
 
-    def _message(self, given: dict[str, Any]) -> dict[str, Any] | None:
-        about = (given["channel"], given["ts"])
-        return next((one for one in self.messages if (one["channel"], one["ts"]) == about), None)
+    def _message(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        about = (arguments["channel"], arguments["ts"])
+        return next(
+            (message for message in self.messages if (message["channel"], message["ts"]) == about),
+            None,
+        )
 
-    def _wrong(self, given: dict[str, Any]) -> str | None:
-        if given["channel"] not in (DIRECT, ROOM):
+    def _wrong(self, arguments: dict[str, Any]) -> str | None:
+        if arguments["channel"] not in (DIRECT, ROOM):
             return "channel_not_found"
-        if len(given["text"]) > _LONGEST:
+        if len(arguments["text"]) > _LONGEST:
             return "msg_too_long"
-        thread = given.get("thread_ts")
-        roots = {one["ts"] for one in self.messages if one["channel"] == given["channel"]}
+        thread = arguments.get("thread_ts")
+        roots = {
+            message["ts"] for message in self.messages if message["channel"] == arguments["channel"]
+        }
         if thread and thread not in roots:
             return "thread_not_found"
-        for block in _read(given.get("blocks")) or []:
+        for block in _read(arguments.get("blocks")) or []:
             kind = block["type"]
             parts = block["elements"] if kind == "actions" else [block]
             if kind not in ("section", "actions") or len(parts) > 25:
@@ -350,27 +365,29 @@ class SlackStand:
             self.server.files[id_] = (about, content)
             more |= {"files": [about], "subtype": "file_share"}
         where = ROOM if room else DIRECT
-        said = f"<@{BOT_USER}> {text}" if room else text
-        stamp = await asyncio.to_thread(lambda: self.server.says(said, channel=where, **more))
+        body = f"<@{BOT_USER}> {text}" if room else text
+        stamp = await asyncio.to_thread(lambda: self.server.says(body, channel=where, **more))
         self.room = f"{ROOM}/{stamp}"
 
     async def tap(self, message: str, label: str) -> None:
         stamp = message.partition(":")[2]
-        found = next(one for one in self.server.messages if one["ts"] == stamp)
-        (value,) = [one["value"] for one in _buttons(found) if one["text"]["text"] == label]
+        tapped = next(posted for posted in self.server.messages if posted["ts"] == stamp)
+        (value,) = [
+            button["value"] for button in _buttons(tapped) if button["text"]["text"] == label
+        ]
         await asyncio.to_thread(self.server.taps, stamp, value)
 
     def shown(self) -> list[Shown]:
         return [
-            self._shown(one)
-            for one in self.server.messages
-            if one["channel"] == DIRECT and one.get("bot_id")
+            self._shown(message)
+            for message in self.server.messages
+            if message["channel"] == DIRECT and message.get("bot_id")
         ]
 
     def _shown(self, message: dict[str, Any]) -> Shown:
         text = message["text"].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
         files = tuple(self.server.files[id_][1].decode() for id_ in message.get("files", []))
-        buttons = tuple(one["text"]["text"] for one in _buttons(message))
+        buttons = tuple(button["text"]["text"] for button in _buttons(message))
         return Shown(message["ts"], text, buttons, files, message.get("thread_ts"))
 
     def fail(self, how: str) -> None:
@@ -384,7 +401,9 @@ def connection(server: SlackServer, **config: Any) -> Connection:
 
 def _buttons(message: dict[str, Any]) -> list[dict[str, Any]]:
     blocks = message.get("blocks") or []
-    return [one for block in blocks if block["type"] == "actions" for one in block["elements"]]
+    return [
+        element for block in blocks if block["type"] == "actions" for element in block["elements"]
+    ]
 
 
 def _read(value: Any) -> Any:
@@ -393,10 +412,10 @@ def _read(value: Any) -> Any:
 
 async def _arguments(request: web.Request) -> dict[str, Any]:
     if request.content_type == "application/json":
-        given = await request.json()
+        arguments = await request.json()
     else:
-        given = dict(await request.post()) or dict(request.query)
-    return {name: value for name, value in given.items() if name != "token"}
+        arguments = dict(await request.post()) or dict(request.query)
+    return {name: value for name, value in arguments.items() if name != "token"}
 
 
 @contextlib.contextmanager

@@ -35,8 +35,8 @@ def ssh(folder: Path) -> Iterator[SshSite]:
     if os.geteuid() == 0:
         _EMPTY.mkdir(mode=0o755, exist_ok=True)
     for name in ("host", "user"):
-        made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
-        subprocess.run(made, check=True)
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+        subprocess.run(command, check=True)
     settings = {
         "HostKey": folder / "host",
         "AuthorizedKeysFile": folder / "user.pub",
@@ -73,6 +73,6 @@ def ssh(folder: Path) -> Iterator[SshSite]:
         finally:
             door.shutdown(socket.SHUT_RDWR)
             thread.join()
-            for one in running:
-                one.kill()
-                one.wait()
+            for process in running:
+                process.kill()
+                process.wait()

@@ -14,19 +14,19 @@ def every_statement() -> Iterator[tuple[str, Statement[Any]]]:
         if ".migrations" in module.name:
             continue
         for name, value in vars(importlib.import_module(module.name)).items():
-            for one in value.values() if isinstance(value, dict) else [value]:
-                if isinstance(one, Statement):
-                    yield f"{module.name}.{name}", one
-                    if one.many is not None:
-                        yield f"{module.name}.{name} for many", one.many[1]
+            for statement in value.values() if isinstance(value, dict) else [value]:
+                if isinstance(statement, Statement):
+                    yield f"{module.name}.{name}", statement
+                    if statement.many is not None:
+                        yield f"{module.name}.{name} for many", statement.many[1]
 
 
 def statements_that_set(table: str, column: str) -> set[str]:
     """The names of the statements that write a column of rows that exist."""
-    found = set()
+    names = set()
     for name, statement in every_statement():
         text = " ".join(statement.compiled(SQLITE)[0].split())
         values = text.partition(f"UPDATE {table} ")[2].partition(" WHERE ")[0]
         if f" {column}=" in values:
-            found.add(name)
-    return found
+            names.add(name)
+    return names

@@ -101,13 +101,15 @@ class Telegram:
         return message
 
     def tap(self, chat: int, message: int, label: str, who: int = ANN) -> dict[str, Any]:
-        found = self.messages[chat, message]
-        rows = found["reply_markup"]["inline_keyboard"]
-        [data] = [one["callback_data"] for row in rows for one in row if one["text"] == label]
+        original = self.messages[chat, message]
+        rows = original["reply_markup"]["inline_keyboard"]
+        [data] = [
+            button["callback_data"] for row in rows for button in row if button["text"] == label
+        ]
         tapped = {
             "id": str(self.number()),
             "from": self.person(who),
-            "message": found,
+            "message": original,
             "chat_instance": "1",
             "data": data,
         }
@@ -116,8 +118,14 @@ class Telegram:
 
     def seen(self, chat: int = ANN) -> list[dict[str, Any]]:
         """What the bot said there, oldest first."""
-        said = [(key, one) for key, one in list(self.messages.items()) if key[0] == chat]
-        return [one for _, one in sorted(said, key=itemgetter(0)) if one["from"]["id"] == BOT]
+        messages = [
+            (key, message) for key, message in list(self.messages.items()) if key[0] == chat
+        ]
+        return [
+            message
+            for _, message in sorted(messages, key=itemgetter(0))
+            if message["from"]["id"] == BOT
+        ]
 
     def post(self) -> bool:
         """Post the oldest update, if there is one; it is kept until somebody answers that it came.
@@ -141,8 +149,8 @@ class Telegram:
         if status != 200:
             return self._fail(f"Wrong response from the webhook: {status}")
         self.updates.remove(update)
-        if answer and "method" in (asked := json.loads(answer)):
-            self.call(self.token, asked.pop("method"), asked, {})
+        if answer and "method" in (reply := json.loads(answer)):
+            self.call(self.token, reply.pop("method"), reply, {})
         return True
 
     def _fail(self, why: str) -> bool:
@@ -152,21 +160,23 @@ class Telegram:
 
     # ── the Bot API ─────────────────────────────────────────────────────────────────────────
 
-    def call(self, token: str, method: str, given: dict[str, Any], sent: dict[str, Any]) -> Any:
+    def call(
+        self, token: str, method: str, parameters: dict[str, Any], sent: dict[str, Any]
+    ) -> Any:
         if token != self.token:
             raise Bad("Unauthorized", 401)
         if method not in KNOWN:
             raise Bad("Not Found", 404)
-        extra = set(given) - KNOWN[method] - set(sent)
+        extra = set(parameters) - KNOWN[method] - set(sent)
         if extra:
             raise Bad(f"Bad Request: unknown parameters {sorted(extra)}")
-        self.calls.append((method, given))
+        self.calls.append((method, parameters))
         if method.startswith(("send", "edit")) and method != "sendChatAction" and self.failures:
             how = self.failures.pop(0)
             if how == "busy":
                 raise Bad("Too Many Requests: retry after 3", 429, retry_after=3)
             raise Bad("Forbidden: bot was blocked by the user", 403)
-        return getattr(self, f"_{method}")(given, sent)
+        return getattr(self, f"_{method}")(parameters, sent)
 
     def _getMe(self, *_: Any) -> Any:  # noqa: N802  # as the method is called
         return {"id": BOT, "is_bot": True, "first_name": "Ada", "username": "ada_bot"}
@@ -175,14 +185,14 @@ class Telegram:
         self.webhook = {}
         return True
 
-    def _setWebhook(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        if not given["url"].startswith("https://"):
+    def _setWebhook(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        if not parameters["url"].startswith("https://"):
             raise Bad("Bad Request: bad webhook: An HTTPS URL must be provided for webhook")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", given["secret_token"]):
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", parameters["secret_token"]):
             raise Bad("Bad Request: secret token contains unallowed characters")
-        if not set(given["allowed_updates"]) <= UPDATES:
+        if not set(parameters["allowed_updates"]) <= UPDATES:
             raise Bad("Bad Request: unknown update type")
-        self.webhook = given
+        self.webhook = parameters
         return True
 
     def _getWebhookInfo(self, *_: Any) -> Any:  # noqa: N802
@@ -197,80 +207,85 @@ class Telegram:
             ),
         }
 
-    def _setMyCommands(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        for one in given["commands"]:
-            if set(one) != {"command", "description"} or not 1 <= len(one["description"]) <= 256:
+    def _setMyCommands(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        for command in parameters["commands"]:
+            if (
+                set(command) != {"command", "description"}
+                or not 1 <= len(command["description"]) <= 256
+            ):
                 raise Bad("Bad Request: invalid commands")
         return True
 
-    def _getUpdates(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        if not set(given.get("allowed_updates", [])) <= UPDATES:
+    def _getUpdates(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        if not set(parameters.get("allowed_updates", [])) <= UPDATES:
             raise Bad("Bad Request: unknown update type")
         if self.webhook:
             raise Bad("Conflict: can't use getUpdates method while webhook is active", 409)
-        offset = int(given.get("offset") or 0)
+        offset = int(parameters.get("offset") or 0)
         with self.lock:
-            self.updates = [one for one in self.updates if one["update_id"] >= offset]
-        until = time.monotonic() + int(given.get("timeout") or 0)
+            self.updates = [update for update in self.updates if update["update_id"] >= offset]
+        until = time.monotonic() + int(parameters.get("timeout") or 0)
         while not self.updates and time.monotonic() < until:
             time.sleep(0.01)
-        return self.updates[: int(given.get("limit") or 100)]
+        return self.updates[: int(parameters.get("limit") or 100)]
 
-    def _sendMessage(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        return self._post(given, text=self._text(given["text"], 4096))
+    def _sendMessage(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        return self._post(parameters, text=self._text(parameters["text"], 4096))
 
-    def _sendDocument(self, given: dict[str, Any], sent: dict[str, Any]) -> Any:  # noqa: N802
-        found = self._document(given["document"], sent)
-        return self._post(given, document=found, caption=self._caption(given))
+    def _sendDocument(self, parameters: dict[str, Any], sent: dict[str, Any]) -> Any:  # noqa: N802
+        document = self._document(parameters["document"], sent)
+        return self._post(parameters, document=document, caption=self._caption(parameters))
 
-    def _sendMediaGroup(self, given: dict[str, Any], sent: dict[str, Any]) -> Any:  # noqa: N802
-        if not 2 <= len(given["media"]) <= 10:
+    def _sendMediaGroup(self, parameters: dict[str, Any], sent: dict[str, Any]) -> Any:  # noqa: N802
+        if not 2 <= len(parameters["media"]) <= 10:
             raise Bad("Bad Request: group must have 2-10 items")
         return [
             self._post(
-                given, document=self._document(one["media"], sent), caption=self._caption(one)
+                parameters,
+                document=self._document(media["media"], sent),
+                caption=self._caption(media),
             )
-            for one in given["media"]
+            for media in parameters["media"]
         ]
 
-    def _editMessageText(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        found = self._message(given, "edit")
-        markup = self._markup(given.get("reply_markup"))
-        text = self._text(given["text"], 4096)
-        if (found.get("text"), found.get("reply_markup")) == (text, markup):
+    def _editMessageText(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        message = self._message(parameters, "edit")
+        markup = self._markup(parameters.get("reply_markup"))
+        text = self._text(parameters["text"], 4096)
+        if (message.get("text"), message.get("reply_markup")) == (text, markup):
             raise Bad("Bad Request: message is not modified: the same content")
-        found |= {"text": text, "reply_markup": markup}
+        message |= {"text": text, "reply_markup": markup}
         if markup is None:
-            del found["reply_markup"]
-        return found
+            del message["reply_markup"]
+        return message
 
-    def _deleteMessage(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        found = self._message(given, "delete")
-        del self.messages[found["chat"]["id"], found["message_id"]]
+    def _deleteMessage(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        message = self._message(parameters, "delete")
+        del self.messages[message["chat"]["id"], message["message_id"]]
         return True
 
-    def _sendChatAction(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        if given["action"] not in ("typing", "upload_document"):
+    def _sendChatAction(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        if parameters["action"] not in ("typing", "upload_document"):
             raise Bad("Bad Request: wrong parameter action in request")
         return True
 
-    def _getFile(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        if given["file_id"] not in self.files:
+    def _getFile(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        if parameters["file_id"] not in self.files:
             raise Bad("Bad Request: wrong file_id or the file is temporarily unavailable")
-        id_ = given["file_id"]
+        id_ = parameters["file_id"]
         size = len(self.files[id_])
         return {"file_id": id_, "file_unique_id": id_, "file_size": size, "file_path": f"d/{id_}"}
 
-    def _answerCallbackQuery(self, given: dict[str, Any], _: Any) -> Any:  # noqa: N802
-        if given["callback_query_id"] in self.answered:
+    def _answerCallbackQuery(self, parameters: dict[str, Any], _: Any) -> Any:  # noqa: N802
+        if parameters["callback_query_id"] in self.answered:
             raise Bad("Bad Request: query is too old and response timeout expired")
-        self.answered.add(given["callback_query_id"])
+        self.answered.add(parameters["callback_query_id"])
         return True
 
-    def _post(self, given: dict[str, Any], **what: Any) -> dict[str, Any]:
-        chat = int(given["chat_id"])
-        answered = given.get("reply_parameters")
-        markup = self._markup(given.get("reply_markup"))
+    def _post(self, parameters: dict[str, Any], **what: Any) -> dict[str, Any]:
+        chat = int(parameters["chat_id"])
+        answered = parameters.get("reply_parameters")
+        markup = self._markup(parameters.get("reply_markup"))
         message = {
             "message_id": self.number(),
             "date": 1,
@@ -286,11 +301,11 @@ class Telegram:
         self.messages[chat, message["message_id"]] = message
         return message
 
-    def _message(self, given: dict[str, Any], what: str) -> dict[str, Any]:
-        found = self.messages.get((int(given["chat_id"]), int(given["message_id"])))
-        if found is None or found["from"]["id"] != BOT:
+    def _message(self, parameters: dict[str, Any], what: str) -> dict[str, Any]:
+        message = self.messages.get((int(parameters["chat_id"]), int(parameters["message_id"])))
+        if message is None or message["from"]["id"] != BOT:
             raise Bad(f"Bad Request: message to {what} not found")
-        return found
+        return message
 
     def _text(self, text: str, most: int) -> str:
         if not text.strip():
@@ -299,18 +314,18 @@ class Telegram:
             raise Bad("Bad Request: message is too long")
         return text
 
-    def _caption(self, given: dict[str, Any]) -> str | None:
-        caption = given.get("caption")
+    def _caption(self, parameters: dict[str, Any]) -> str | None:
+        caption = parameters.get("caption")
         if caption is not None and len(caption) > 1024:
             raise Bad("Bad Request: message caption is too long")
         return caption
 
     def _markup(self, markup: Any) -> Any:
         for row in (markup or {}).get("inline_keyboard", []):
-            for one in row:
-                if set(one) != {"text", "callback_data"} or not one["text"]:
+            for button in row:
+                if set(button) != {"text", "callback_data"} or not button["text"]:
                     raise Bad("Bad Request: inline keyboard button is invalid")
-                if not 1 <= len(one["callback_data"].encode()) <= 64:
+                if not 1 <= len(button["callback_data"].encode()) <= 64:
                     raise Bad("Bad Request: BUTTON_DATA_INVALID")
         return markup
 
@@ -335,10 +350,10 @@ def serving() -> Iterator[Telegram]:
 
         def do_POST(self) -> None:
             body = self._body()
-            given, sent = _form(self.headers.get("content-type", ""), body)
+            parameters, sent = _form(self.headers.get("content-type", ""), body)
             _, token, method = self.path.split("/")
             try:
-                result = telegram.call(token.removeprefix("bot"), method, given, sent)
+                result = telegram.call(token.removeprefix("bot"), method, parameters, sent)
                 code, answer = 200, {"ok": True, "result": result}
             except Bad as error:
                 code = error.code
@@ -419,14 +434,14 @@ def _form(kind: str, body: bytes) -> tuple[dict[str, Any], dict[str, tuple[str, 
                 fields[name] = content.decode()
     else:
         fields = {name: value[0] for name, value in parse_qs(body.decode(), True).items()}
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name, value in fields.items():
         try:
             read = json.loads(value)
         except ValueError:
             read = value
-        given[name] = read if isinstance(read, list | dict | bool) else value
-    return given, sent
+        parameters[name] = read if isinstance(read, list | dict | bool) else value
+    return parameters, sent
 
 
 class TelegramStand:
@@ -479,24 +494,24 @@ class TelegramStand:
 
     def shown(self) -> list[Shown]:
         """Documents of one group are one message to people."""
-        found: list[Shown] = []
-        for one in self.telegram.seen():
-            rows = one.get("reply_markup", {}).get("inline_keyboard", [])
-            document = one.get("document")
+        messages: list[Shown] = []
+        for message in self.telegram.seen():
+            rows = message.get("reply_markup", {}).get("inline_keyboard", [])
+            document = message.get("document")
             content = self.telegram.files[document["file_id"]].decode() if document else None
-            answered = one.get("reply_to_message")
+            answered = message.get("reply_to_message")
             shown = Shown(
-                str(one["message_id"]),
-                one.get("text") or one.get("caption") or "",
+                str(message["message_id"]),
+                message.get("text") or message.get("caption") or "",
                 tuple(button["text"] for row in rows for button in row),
                 () if content is None else (content,),
                 None if answered is None else str(answered["message_id"]),
             )
-            if found and content is not None and found[-1].files:
-                last = found.pop()
+            if messages and content is not None and messages[-1].files:
+                last = messages.pop()
                 shown = Shown(last.id, shown.text or last.text, (), (*last.files, content))
-            found.append(shown)
-        return found
+            messages.append(shown)
+        return messages
 
     def fail(self, how: str) -> None:
         self.telegram.failures.append(how)

@@ -51,18 +51,18 @@ class Site:
 
     async def server(self, name: str = "up", mode: str = "good", **more: Any) -> None:
         replace = more.pop("replace", False)
-        given = {"command": command(mode), **more} if "url" not in more else more
+        definition = {"command": command(mode), **more} if "url" not in more else more
         await self.app.gate(
             self.board,
             mcp_servers.add,
             company=self.company,
             name=name,
-            definition=given,
+            definition=definition,
             replace=replace,
         )
 
     async def grant(self, name: str = "up", agent: str | None = None, **more: Any) -> str:
-        made = await self.app.gate(
+        grant = await self.app.gate(
             self.board,
             grants.give,
             company=self.company,
@@ -71,7 +71,7 @@ class Site:
             level="use",
             **more,
         )
-        return str(made["id"])
+        return str(grant["id"])
 
     async def begin(self, agent: str | None = None) -> LiveRun:
         app = self.app
@@ -83,8 +83,8 @@ class Site:
     async def tools(self, token: str) -> dict[str, dict[str, Any]]:
         def ask() -> dict[str, dict[str, Any]]:
             with ScriptedAgent(self.url, token) as agent:
-                found = agent._request("tools/list", {})["tools"]
-            return {tool["name"]: tool for tool in found}
+                tools = agent._request("tools/list", {})["tools"]
+            return {tool["name"]: tool for tool in tools}
 
         return await asyncio.to_thread(ask)
 

@@ -43,13 +43,13 @@ class Walk:
     @property
     def services(self) -> list[str]:
         """The services of the domain as the verb goes through them."""
-        found: list[str] = []
+        services: list[str] = []
         for file, _ in self.entered:
             if file.startswith(_SERVICES):
                 name = file.removeprefix(_SERVICES).removesuffix(".py")
-                if not PATH & set(name.split("/")) and found[-1:] != [name]:
-                    found.append(name)
-        return found
+                if not PATH & set(name.split("/")) and services[-1:] != [name]:
+                    services.append(name)
+        return services
 
 
 def re_entries(walked: Iterable[str]) -> int:

@@ -43,9 +43,9 @@ def _compile_statements() -> None:
     for name in ("remit.store.engine.postgres", "sqlalchemy.dialects.postgresql.psycopg"):
         import_module(name)
     for package in (remit.services, remit.store):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if "migrations" not in found.name:
-                module = import_module(found.name)
+        for module_info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if "migrations" not in module_info.name:
+                module = import_module(module_info.name)
                 for statement in vars(module).values():
                     if isinstance(statement, Statement):
                         statement.compiled(SQLITE)

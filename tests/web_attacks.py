@@ -89,8 +89,8 @@ class _Nobody:
 def address(template: str, estate: Estate, **instead: str) -> str:
     """A page's address with things of one's own, or with something else."""
 
-    def fill(found: re.Match[str]) -> str:
-        name = found[1]
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
         usual = "page.css" if name == "name" else estate.ids[OWN[name]]
         return quote(instead.get(name, usual), safe="")
 
@@ -113,16 +113,18 @@ class _Forms(html.parser.HTMLParser):
         self._chosen = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag == "form" and given.get("method", "get").lower() == "post":
-            self._open = FoundForm(urlsplit(given.get("action", "")).path)
+        attributes = {name: value or "" for name, value in attrs}
+        if tag == "form" and attributes.get("method", "get").lower() == "post":
+            self._open = FoundForm(urlsplit(attributes.get("action", "")).path)
             self.found.append(self._open)
         elif self._open is not None and tag in ("input", "textarea", "select", "button"):
-            if name := given.get("name"):
-                self._open.fields.setdefault(name, given.get("value", ""))
-            self._chosen = given.get("name", "") if tag == "select" else self._chosen
-        elif self._open is not None and tag == "option" and self._chosen and "selected" in given:
-            self._open.fields[self._chosen] = given.get("value", "")
+            if name := attributes.get("name"):
+                self._open.fields.setdefault(name, attributes.get("value", ""))
+            self._chosen = attributes.get("name", "") if tag == "select" else self._chosen
+        elif (
+            self._open is not None and tag == "option" and self._chosen and "selected" in attributes
+        ):
+            self._open.fields[self._chosen] = attributes.get("value", "")
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":

@@ -12,5 +12,5 @@ HOSTILE = (
 
 
 def refusals(office: Office) -> int:
-    found = office.board.must("GET", office.path("activity?limit=200"))
-    return sum(not one["allowed"] for one in found)
+    events = office.board.must("GET", office.path("activity?limit=200"))
+    return sum(not event["allowed"] for event in events)

@@ -106,9 +106,9 @@ class Brain:
         while self.waited_for and self.did["may begin"]:
             turn.reply(self.waited_for.pop(), "I begin.")
         for outcome in turn.call("outcome_list", status="open")["outcomes"]:
-            found = _WISH.search(outcome["title"])
-            if found and outcome["actionable"] and not outcome["waiting"]:
-                self._work_on(turn, outcome, int(found[1]))
+            match = _WISH.search(outcome["title"])
+            if match and outcome["actionable"] and not outcome["waiting"]:
+                self._work_on(turn, outcome, int(match[1]))
 
     # ── mail ────────────────────────────────────────────────────────────────────────────────
 
@@ -116,14 +116,14 @@ class Brain:
         """As chat models do: it says what it thinks, and calls no tool."""
         for letter in turn.mail:
             if letter.sender.startswith("user:"):
-                self.week.touched |= {int(one) for one in _WISH.findall(letter.body)}
+                self.week.touched |= {int(digits) for digits in _WISH.findall(letter.body)}
                 turn.words = f"The answer to {letter.body} is four."
 
     def _read(self, turn: Turn, letter: Letter) -> None:
-        self.week.touched |= {int(one) for one in _WISH.findall(letter.subject + letter.body)}
-        found = _WISH.search(letter.body)
-        if letter.sender.startswith("user:") and found and letter.body.startswith("wish"):
-            number = int(found[1])
+        self.week.touched |= {int(digits) for digits in _WISH.findall(letter.subject + letter.body)}
+        match = _WISH.search(letter.body)
+        if letter.sender.startswith("user:") and match and letter.body.startswith("wish"):
+            number = int(match[1])
             if number in self.to_answer:
                 return  # it comes again, because a run did not get to its end
             self.to_answer[number] = letter
@@ -132,7 +132,7 @@ class Brain:
         elif letter.subject.startswith(("To judge", "Still awaited: a submission")):
             self._judge(turn, letter)
         elif letter.subject.startswith("Agents wait for each other"):
-            first = min(self.reports, key=lambda one: one.name)
+            first = min(self.reports, key=lambda report: report.name)
             with contextlib.suppress(ToolRefused):
                 turn.send(first.member, "You begin.", subject="You begin")
         elif letter.body == "I begin.":
@@ -145,8 +145,8 @@ class Brain:
     def _judge(self, turn: Turn, letter: Letter) -> None:
         if self.quirk == "never judges":
             return
-        found = _OUTCOME.search(letter.body)
-        outcome = found[1] if found else ""
+        match = _OUTCOME.search(letter.body)
+        outcome = match[1] if match else ""
         if not outcome:
             return
         with contextlib.suppress(ToolRefused):
@@ -164,7 +164,7 @@ class Brain:
         if self.quirk == "waits for its twin" and not self.did["may begin"]:
             if not self.did[f"wrote {key}"]:
                 self.did[f"wrote {key}"] += 1
-                twin = next(one for one in self._boss().reports if one is not self)
+                twin = next(report for report in self._boss().reports if report is not self)
                 with contextlib.suppress(ToolRefused):
                     turn.call(
                         "mail_send",
@@ -188,9 +188,9 @@ class Brain:
             if self.quirk == "plans ten parts":
                 for part in range(10):
                     title = f"Part {part} of {outcome['title']}"[:200]
-                    made = turn.call("outcome_create", parent_id=key, title=title)
-                    self.did[f"began {made['id']}"] += 1
-                    self.did[f"part {made['id']}"] += 1
+                    child = turn.call("outcome_create", parent_id=key, title=title)
+                    self.did[f"began {child['id']}"] += 1
+                    self.did[f"part {child['id']}"] += 1
                 return
         if self.did[f"part {key}"]:
             if not self.did[f"one in {turn.run}"]:
@@ -210,8 +210,8 @@ class Brain:
         self.did[f"asked {key}"] += 1
         dice = self.week.chance.random()
         if dice < 0.12:
-            asked = f"wish {number}: which colour?"
-            turn.call("ask", question=asked, to="board", outcome_id=key)
+            question = f"wish {number}: which colour?"
+            turn.call("ask", question=question, to="board", outcome_id=key)
             self.week.asked.add(number)
             return True
         if dice < 0.16 and self.level < 3:
@@ -231,20 +231,20 @@ class Brain:
 
     def _hand_down(self, turn: Turn, outcome: dict[str, Any], number: int) -> bool:
         below = [
-            one
-            for one in self.reports
-            if self.week.is_at_work(one)
-            and one.quirk != "answers in text"
+            brain
+            for brain in self.reports
+            if self.week.is_at_work(brain)
+            and brain.quirk != "answers in text"
             # Who needs ten runs for each wish is not given every one.
-            and not (one.quirk == "plans ten parts" and one.did["wishes"] >= 3)
+            and not (brain.quirk == "plans ten parts" and brain.did["wishes"] >= 3)
         ]
-        twins = [one for one in below if one.quirk == "waits for its twin"]
+        twins = [brain for brain in below if brain.quirk == "waits for its twin"]
         chosen = twins or ([self.week.chance.choice(below)] if below else [])
-        for one in chosen:
-            one.did["wishes"] += 1
-            title = f"wish {number} for {one.name}"
+        for report in chosen:
+            report.did["wishes"] += 1
+            title = f"wish {number} for {report.name}"
             part = turn.call("outcome_create", parent_id=outcome["id"], title=title)
-            turn.call("delegate", outcome_id=part["id"], to=one.member.address)
+            turn.call("delegate", outcome_id=part["id"], to=report.member.address)
         return bool(chosen)
 
     def _bring_back(self, turn: Turn, outcome: dict[str, Any], number: int) -> None:
@@ -253,11 +253,11 @@ class Brain:
             self.did[f"remembered {key}"] += 1
             turn.call("kb_create", description="Draft", content="Half of it.")
             return
-        made = turn.call("kb_create", description=f"wish {number}", content="All of it.")
+        file = turn.call("kb_create", description=f"wish {number}", content="All of it.")
         if outcome["delegated"]:
-            turn.call("outcome_submit", id=key, evidence=[made["id"]], note="It is done.")
+            turn.call("outcome_submit", id=key, evidence=[file["id"]], note="It is done.")
         else:
-            turn.call("outcome_complete", id=key, evidence=[made["id"]], note="It is done.")
+            turn.call("outcome_complete", id=key, evidence=[file["id"]], note="It is done.")
             letter = self.to_answer.pop(number, None)
             if letter is not None and self.quirk != "forgets to answer":
                 turn.reply(letter, f"wish {number} has come true.")
@@ -345,8 +345,8 @@ class Week:
                 role="board",
                 scope=scope.member.id,
             )
-            made = self.sim.do(users.create_token, company=self.sim.company, user=name)
-            self.people[name] = Caller(made["token"])
+            token = self.sim.do(users.create_token, company=self.sim.company, user=name)
+            self.people[name] = Caller(token["token"])
 
     def _hire(self, name: str, level: int, boss: Brain | None) -> Brain:
         brain = Brain(self, name, level, boss)
@@ -491,7 +491,9 @@ class Week:
         times += [self.sim.ask(schedules.next_due, caller=as_system())]
         times += [when for when, *_ in self._events]
         now = self.clock.now()
-        return min([one for one in times if one is not None and one > now] + [now + LOOK_EVERY])
+        return min(
+            [moment for moment in times if moment is not None and moment > now] + [now + LOOK_EVERY]
+        )
 
     def _sweep(self) -> None:
         for agent in self.sim.ask(run_queue.misdated, caller=as_system()):
@@ -562,8 +564,8 @@ class Week:
         try:
             taken = self.sim.do(inbox.take, caller=Caller(token))
             turn.mail = [
-                Letter(one["id"], one["sender"], one["subject"], one["body"])
-                for one in taken["messages"]
+                Letter(message["id"], message["sender"], message["subject"], message["body"])
+                for message in taken["messages"]
             ]
             member.script(turn)
         except AgentDied as died:
@@ -631,8 +633,8 @@ class Week:
                     self.at(when, lambda who=name, it=item: self._decide(who, it))  # type: ignore[misc]
 
     def _was_reminded(self, item: dict[str, Any]) -> bool:
-        found = self.sql("SELECT reminders FROM waits WHERE subject_id = :id", id=item["id"])
-        return any(row[0] for row in found)
+        rows = self.sql("SELECT reminders FROM waits WHERE subject_id = :id", id=item["id"])
+        return any(row[0] for row in rows)
 
     def _decide(self, person: str, item: dict[str, Any]) -> None:
         caller = self.people[person]
@@ -650,31 +652,31 @@ class Week:
                 self.wishes[int(number)].held_up.append((since, self.clock.now()))
 
     def _since(self, item: dict[str, Any]) -> Micros:
-        found = self.sql("SELECT since FROM waits WHERE subject_id = :id", id=item["id"])
-        return int(found[0][0]) if found else self.clock.now()
+        rows = self.sql("SELECT since FROM waits WHERE subject_id = :id", id=item["id"])
+        return int(rows[0][0]) if rows else self.clock.now()
 
     def look_for_answers(self) -> None:
         """When each wish was answered: the first letter of its thread that went to a person."""
         for wish in self.wishes.values():
-            found = self.sql(
+            rows = self.sql(
                 "SELECT min(created_at) FROM messages WHERE thread_id = :thread"
                 " AND sender_user_id IS NULL AND address NOT LIKE 'agent:%'",
                 thread=wish.message,
             )
-            wish.answered_at = found[0][0]
+            wish.answered_at = rows[0][0]
 
     # ── looking ─────────────────────────────────────────────────────────────────────────────
 
     def _held_up_by_judges(self) -> None:
         """Who never judges takes their time, too: until somebody above did it."""
-        found = self.sql(
+        rows = self.sql(
             "SELECT o.title, s.created_at, s.ended_at FROM submissions s"
             " JOIN outcomes o ON o.id = s.outcome_id WHERE o.delegator_id = :judge",
             judge=next(
-                one for one in self.brains.values() if one.quirk == "never judges"
+                brain for brain in self.brains.values() if brain.quirk == "never judges"
             ).member.id,
         )
-        for title, begin, end in found:
+        for title, begin, end in rows:
             number = int((_WISH.search(title) or ["", "0"])[1])
             if number in self.wishes:
                 self.wishes[number].held_up.append((begin, end or self.end))
@@ -682,9 +684,9 @@ class Week:
     def _held_up_together(self) -> None:
         """Letters that one run read share what it made, and so what held that up."""
         together: dict[str, list[Wish]] = {}
-        found = self.sql("SELECT message_id, coalesce(shared_with, message_id) FROM wishes")
+        rows = self.sql("SELECT message_id, coalesce(shared_with, message_id) FROM wishes")
         by_message = {wish.message: wish for wish in self.wishes.values()}
-        for message, first in found:
+        for message, first in rows:
             if message in by_message:
                 together.setdefault(first, []).append(by_message[message])
         for wishes in together.values():
@@ -694,15 +696,15 @@ class Week:
 
     def dead(self) -> list[str]:
         """The letters that nobody reads any more."""
-        found = self.sql("SELECT message_id FROM deliveries WHERE status = 'dead'")
-        return [POISON if one == self.poison else one for (one,) in found]
+        rows = self.sql("SELECT message_id FROM deliveries WHERE status = 'dead'")
+        return [POISON if message == self.poison else message for (message,) in rows]
 
     def news(self) -> int:
         """How often something happened that an agent is to be started for: a letter, a decision or
         verdict (which come as letters), or an outcome that somebody else gave it."""
         (letters,) = self.sql("SELECT count(*) FROM deliveries WHERE agent_id IS NOT NULL")[0]
-        (given,) = self.sql("SELECT count(*) FROM events WHERE action = 'outcome.delegate'")[0]
-        return int(letters) + int(given)
+        (outcomes,) = self.sql("SELECT count(*) FROM events WHERE action = 'outcome.delegate'")[0]
+        return int(letters) + int(outcomes)
 
     def by_clock(self) -> int:
         """Runs that nothing but the clock was the reason for."""
@@ -712,15 +714,15 @@ class Week:
 
     def open_outcomes(self, quirk: str) -> list[str]:
         """What was handed to those with a quirk and did not come to an end."""
-        names = {one.member.id for one in self.brains.values() if one.quirk == quirk}
-        found = self.sql(
+        names = {brain.member.id for brain in self.brains.values() if brain.quirk == quirk}
+        rows = self.sql(
             "SELECT title, owner_id FROM outcomes WHERE status = 'open' AND title LIKE 'wish%'"
         )
-        return [title for title, owner in found if owner in names]
+        return [title for title, owner in rows if owner in names]
 
     def told(self, subject: str) -> int:
-        found = self.sql("SELECT count(*) FROM messages WHERE subject = :subject", subject=subject)
-        return int(found[0][0])
+        rows = self.sql("SELECT count(*) FROM messages WHERE subject = :subject", subject=subject)
+        return int(rows[0][0])
 
     def sql(self, statement: str, **values: Any) -> list[Any]:
         return self.sim.database.look(statement, values)

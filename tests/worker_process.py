@@ -17,9 +17,9 @@ from tests.working import NOWHERE
 @contextlib.contextmanager
 def beside(company: Company, name: str, slots: int) -> Iterator[None]:
     """One beside the test, killed at the end."""
-    given = [company.url, str(company.home), name, str(slots)]
+    arguments = [company.url, str(company.home), name, str(slots)]
     script = f"from {__name__} import main\nmain()"
-    with cli_forks.instances().start(given, os.environ, (None, 1, 2), script=script):
+    with cli_forks.instances().start(arguments, os.environ, (None, 1, 2), script=script):
         yield
 
 

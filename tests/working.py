@@ -40,23 +40,23 @@ class Lease(NamedTuple):
 
 
 def lease(company: Company, member: Member) -> Lease | None:
-    found = company.sql(
+    rows = company.sql(
         "SELECT wake_seq, done_seq, epoch, due_at, idle_runs, failures, told, lease_until"
         " FROM agent_leases WHERE agent_id = ?",
         member.id,
     )
-    return Lease(*found[0]) if found else None
+    return Lease(*rows[0]) if rows else None
 
 
 def held(company: Company, member: Member) -> Lease:
-    found = lease(company, member)
-    assert found is not None
-    return found
+    current = lease(company, member)
+    assert current is not None
+    return current
 
 
 def is_awake(company: Company, member: Member) -> bool:
-    found = lease(company, member)
-    return found is not None and found.wake_seq > found.done_seq
+    current = lease(company, member)
+    return current is not None and current.wake_seq > current.done_seq
 
 
 def let_sleep(company: Company, *members: Member) -> None:
@@ -66,7 +66,7 @@ def let_sleep(company: Company, *members: Member) -> None:
 
 
 def ready(company: Company, **more: Any) -> list[str]:
-    return [one.agent_id for one in company.call(as_system(), run_queue.ready, **more)]
+    return [entry.agent_id for entry in company.call(as_system(), run_queue.ready, **more)]
 
 
 def claim(company: Company, member: Member, worker: str = "w", **more: Any) -> Run:
@@ -115,7 +115,9 @@ def ignored(
         company.call(as_system(), reminders.remind, company=company.id)
         assert awaited.id in ready(company)
         ignoring = claim(company, awaited)
-        assert [one["subject"] for one in take(company, ignoring)] == [f"Still awaited: {what}"]
+        assert [letter["subject"] for letter in take(company, ignoring)] == [
+            f"Still awaited: {what}"
+        ]
         end(company, ignoring)
     clock.advance(DAY)
     company.call(as_system(), reminders.remind, company=company.id)
@@ -123,8 +125,8 @@ def ignored(
 
 def log_of(company: Company, run: Answer | Run) -> str:
     which = run.id if isinstance(run, Run) else run["id"]
-    found = company.call(company.board, runs.log, run=which)
-    return "".join(piece["text"] for piece in found["pieces"])
+    log = company.call(company.board, runs.log, run=which)
+    return "".join(piece["text"] for piece in log["pieces"])
 
 
 def told(company: Company) -> list[str]:
@@ -136,17 +138,17 @@ def program(company: Company, name: str, script: str, boss: str = "ceo", **more:
     """An agent that is a shell script, started for mail only unless told otherwise."""
     config = {"command": "/bin/sh", "args": ["-c", script], **more.pop("config", {})}
     more.setdefault("perpetual", True)
-    made = company.agent(name, boss=boss, adapter_type="process", adapter_config=config, **more)
+    agent = company.agent(name, boss=boss, adapter_type="process", adapter_config=config, **more)
     if config.get("sandbox") == "full":
         company.call(
             company.board,
             grants.give,
             company=company.id,
-            to=made.id,
+            to=agent.id,
             resource=FULL_ACCESS,
             level="use",
         )
-    return made
+    return agent
 
 
 def at_work(
@@ -194,16 +196,16 @@ async def looked_again(worker: Worker | Jobs) -> None:
 
 def statuses(company: Company, member: Member) -> list[str]:
     """Return the statuses of an agent's runs, the oldest first."""
-    found = company.sql("SELECT status FROM runs WHERE agent_id = ? ORDER BY id", member.id)
-    return [status for (status,) in found]
+    rows = company.sql("SELECT status FROM runs WHERE agent_id = ? ORDER BY id", member.id)
+    return [status for (status,) in rows]
 
 
 def over(company: Company, member: Member, count: int = 1) -> Callable[[], bool]:
     """Whether an agent has had so many runs, and none is alive."""
 
     def look() -> bool:
-        found = statuses(company, member)
-        return len(found) >= count and "running" not in found
+        states = statuses(company, member)
+        return len(states) >= count and "running" not in states
 
     return look
 
@@ -217,7 +219,7 @@ def alive(pid: int) -> bool:
 
 def processes_with(mark: str) -> list[int]:
     """Processes whose command line contains a mark."""
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             try:
@@ -225,8 +227,8 @@ def processes_with(mark: str) -> list[int]:
             except OSError:
                 continue
             if mark.encode() in command:
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def eventually(look: Callable[[], object], seconds: float = SECONDS) -> None:

@@ -18,10 +18,10 @@ def folder() -> Path:
 
 
 def program(name: str) -> Path:
-    found = folder() / "node_modules" / ".bin" / name
-    if not found.exists():
+    path = folder() / "node_modules" / ".bin" / name
+    if not path.exists():
         raise ClientMissing(f"{name} is not in {folder()}; run scripts/test-deps, then try again.")
-    return found.resolve()
+    return path.resolve()
 
 
 class ClientMissing(AssertionError):

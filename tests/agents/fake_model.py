@@ -123,8 +123,8 @@ class FakeModel(ABC):
         step = script[turn]
         if isinstance(step, Say):
             return step
-        given = step.input(self.results_in(request)[-1]) if callable(step.input) else step.input
-        return Calls(step.name, dict(given))
+        arguments = step.input(self.results_in(request)[-1]) if callable(step.input) else step.input
+        return Calls(step.name, dict(arguments))
 
     # What a protocol says.
 
@@ -174,18 +174,18 @@ class _Handler(BaseHTTPRequestHandler):
                 told = "as the test wants it"
             return self._refuse(self.owner.fault, told)
         try:
-            found = self.owner.answered(path, request, self.owner.due(request))
+            answer = self.owner.answered(path, request, self.owner.due(request))
         except Exception as error:
             self.owner.failures.append(repr(error))
             return self._refuse(400, "the script failed")
-        sent = found.data
+        sent = answer.data
         if self.owner.fault == "torso":
-            return self._break_off(sent[: -min(self.owner.cut_off, len(sent) // 2)], found.kind)
+            return self._break_off(sent[: -min(self.owner.cut_off, len(sent) // 2)], answer.kind)
         if self.owner.fault == "cut":
             # Whether streamed or whole: the connection ends before the answer does.
             self.close_connection = True
             sent = sent[: -min(self.owner.cut_off, len(sent) // 2)]
-        return self._send(200, sent, found.kind, len(found.data))
+        return self._send(200, sent, answer.kind, len(answer.data))
 
     def _break_off(self, sent: bytes, kind: str) -> None:
         """A stream whose chunks end too early, piece by piece as a model writes."""

@@ -25,12 +25,16 @@ TOKENS_IN, TOKENS_CACHED, TOKENS_OUT = 100, 40, 5
 _RESPONSES, _CHAT = "/v1/responses", "/v1/chat/completions"
 #: The ways of Codex to tools that it does not list: code that calls them, and a search for them.
 _OWN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "exec": lambda given: {"type": "custom_tool_call", "name": "exec", "input": given["code"]},
-    "tool_search": lambda given: {
+    "exec": lambda arguments: {
+        "type": "custom_tool_call",
+        "name": "exec",
+        "input": arguments["code"],
+    },
+    "tool_search": lambda arguments: {
         "type": "tool_search_call",
         "execution": "client",
         "status": "completed",
-        "arguments": given,
+        "arguments": arguments,
     },
 }
 _CALLS = ("function_call", "custom_tool_call", "tool_search_call")
@@ -115,9 +119,10 @@ def _completion(number: int, due: Due, request: Request) -> dict[str, Any]:
 def _answers(request: Request) -> int:
     """How many steps the conversation holds already."""
     if "messages" in request:
-        return sum(one["role"] == "assistant" for one in request["messages"])
+        return sum(message["role"] == "assistant" for message in request["messages"])
     return sum(
-        one.get("type") in _CALLS or one.get("role") == "assistant" for one in request["input"]
+        entry.get("type") in _CALLS or entry.get("role") == "assistant"
+        for entry in request["input"]
     )
 
 
@@ -125,9 +130,9 @@ def _tool_results(request: Request) -> list[ToolResult]:
     if "messages" in request:
         return [ToolResult(_text(m["content"])) for m in request["messages"] if m["role"] == "tool"]
     return [
-        ToolResult(_text(one.get("output", one.get("tools"))))
-        for one in request["input"]
-        if one.get("type") in _OUTPUTS
+        ToolResult(_text(entry.get("output", entry.get("tools"))))
+        for entry in request["input"]
+        if entry.get("type") in _OUTPUTS
     ]
 
 

@@ -44,8 +44,8 @@ class Inspector:
     def over_stdio(
         cls, home: Path, command: Sequence[str], env: Mapping[str, str], era: Era = "legacy"
     ) -> Inspector:
-        given = [part for key, value in env.items() for part in ("-e", f"{key}={value}")]
-        return cls(home, tuple(command), ("--transport", "stdio", "--protocol-era", era, *given))
+        options = [part for key, value in env.items() for part in ("-e", f"{key}={value}")]
+        return cls(home, tuple(command), ("--transport", "stdio", "--protocol-era", era, *options))
 
     def tools(self) -> list[dict[str, Any]]:
         """The tools, each checked by the inspector for whether all clients can use its schema."""
@@ -53,8 +53,8 @@ class Inspector:
         return listed
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        given = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
-        return self._run("--method", "tools/call", *given)
+        options = ("--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+        return self._run("--method", "tools/call", *options)
 
     def _run(self, *request: str) -> dict[str, Any]:
         if not NODE.exists():

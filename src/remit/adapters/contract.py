@@ -120,10 +120,14 @@ def looked(adapter: Checking, config: BaseModel | None, environment: Environment
     """Call `check()` of an adapter or channel, guarded against a plugin's failures and shape."""
     try:
         taken = inspect.signature(adapter.check).parameters
-        everything = any(one.kind is one.VAR_KEYWORD for one in taken.values())
-        given = {"config": config, "environment": environment}
+        everything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+        arguments = {"config": config, "environment": environment}
         answer = adapter.check(
-            **{name: one for name, one in given.items() if everything or name in taken}
+            **{
+                name: argument
+                for name, argument in arguments.items()
+                if everything or name in taken
+            }
         )
     except Exception as error:
         # Only the type, because the text may contain the settings.

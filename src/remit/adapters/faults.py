@@ -113,18 +113,18 @@ def by_status(
 
 def in_words(text: str, now: Micros | None = None) -> Seen | None:
     """Return the fault that a message describes; None if it is not recognised."""
-    said = text[-_LONGEST:]
+    tail = text[-_LONGEST:]
     at = SystemClock().now() if now is None else now
-    status = _STATUS.search(said)
-    if status is not None and (seen := by_status(int(status[1]), said, now=at)) is not None:
+    status = _STATUS.search(tail)
+    if status is not None and (seen := by_status(int(status[1]), tail, now=at)) is not None:
         return seen
-    fault = _by_words(said)
-    return None if fault is None else _seen(fault, _until(said, at))
+    fault = _by_words(tail)
+    return None if fault is None else _seen(fault, _until(tail, at))
 
 
 def _by_words(text: str) -> Fault | None:
-    said = text[-_LONGEST:]
-    return next((fault for fault, sign in _WORDS.items() if sign.search(said)), None)
+    tail = text[-_LONGEST:]
+    return next((fault for fault, sign in _WORDS.items() if sign.search(tail)), None)
 
 
 def _seen(fault: Fault, until: Micros | None) -> Seen:
@@ -174,15 +174,15 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 def _retry_after(headers: Mapping[str, str], now: Micros) -> Micros | None:
     """Parse `Retry-After`, as seconds or as a date."""
     named = {name.lower(): value for name, value in headers.items()}
-    if given := named.get("retry-after-ms", "").strip():
-        return now + int(float(given) * 1000) if _is_number(given) else None
-    given = named.get("retry-after", "").strip()
-    if _is_number(given):
-        return now + int(float(given) * SECOND)
-    if not given:
+    if milliseconds := named.get("retry-after-ms", "").strip():
+        return now + int(float(milliseconds) * 1000) if _is_number(milliseconds) else None
+    header = named.get("retry-after", "").strip()
+    if _is_number(header):
+        return now + int(float(header) * SECOND)
+    if not header:
         return None
     try:
-        moment = parsedate_to_datetime(given)
+        moment = parsedate_to_datetime(header)
     except (ValueError, TypeError):
         return None
     return _micros(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
@@ -194,36 +194,36 @@ def _is_number(text: str) -> bool:
 
 def _until(text: str, now: Micros) -> Micros | None:
     """Return the time that a message names, if it is in the future."""
-    said = text[-_LONGEST:]
-    times = (_by_epoch(said), _by_moment(said), _by_length(said, now), _by_clock(said, now))
-    for found in times:
-        if found is not None and found > now:
-            return found
+    tail = text[-_LONGEST:]
+    times = (_by_epoch(tail), _by_moment(tail), _by_length(tail, now), _by_clock(tail, now))
+    for moment in times:
+        if moment is not None and moment > now:
+            return moment
     return None
 
 
 def _by_epoch(text: str) -> Micros | None:
-    found = _EPOCH.search(text)
-    if found is None:
+    match = _EPOCH.search(text)
+    if match is None:
         return None
-    number = int(found[1])
+    number = int(match[1])
     return number * (SECOND if number < 10**11 else SECOND // 1000)
 
 
 def _by_moment(text: str) -> Micros | None:
-    found = _MOMENT.search(text)
-    if found is None:
+    match = _MOMENT.search(text)
+    if match is None:
         return None
     try:
-        return from_iso(found[1].replace("Z", "+00:00"))
+        return from_iso(match[1].replace("Z", "+00:00"))
     except BadInput:
         return None
 
 
 def _by_length(text: str, now: Micros) -> Micros | None:
-    said = _FOR.search(text)
-    if said is not None:
-        parts = _LENGTH.findall(said[1])
+    match = _FOR.search(text)
+    if match is not None:
+        parts = _LENGTH.findall(match[1])
         if parts:
             return now + sum(int(float(number) * _unit(unit)) for number, unit in parts)
     plain = _SECONDS.search(text)
@@ -239,20 +239,20 @@ def _unit(word: str) -> Micros:
 
 def _by_clock(text: str, now: Micros) -> Micros | None:
     """Parse a time of day, in the zone that it names or else in this machine's zone."""
-    found = _CLOCK.search(text)
-    if found is None or (found["half"] is None and found["minute"] is None):
+    match = _CLOCK.search(text)
+    if match is None or (match["half"] is None and match["minute"] is None):
         return None
-    hour, minute = int(found["hour"]), int(found["minute"] or 0)
-    if found["half"]:
-        hour = hour % 12 + (12 if found["half"].lower() == "pm" else 0)
-    here = datetime.fromtimestamp(now / SECOND, UTC).astimezone(_zone(found["zone"]))
+    hour, minute = int(match["hour"]), int(match["minute"] or 0)
+    if match["half"]:
+        hour = hour % 12 + (12 if match["half"].lower() == "pm" else 0)
+    here = datetime.fromtimestamp(now / SECOND, UTC).astimezone(_zone(match["zone"]))
     try:
         moment = here.replace(hour=hour, minute=minute, second=0, microsecond=0)
-        if found["month"]:
-            month = _MONTHS.index(found["month"].lower()[:3]) + 1
-            year = int(found["year"] or here.year)
-            moment = moment.replace(year=year, month=month, day=int(found["day"]))
-            if not found["year"] and moment < here - timedelta(days=1):
+        if match["month"]:
+            month = _MONTHS.index(match["month"].lower()[:3]) + 1
+            year = int(match["year"] or here.year)
+            moment = moment.replace(year=year, month=month, day=int(match["day"]))
+            if not match["year"] and moment < here - timedelta(days=1):
                 moment = moment.replace(year=year + 1)
         elif moment <= here:
             moment += timedelta(days=1)

@@ -60,12 +60,12 @@ def _inner(address: _ADDRESS) -> IPv4Address | None:
     """Return the IPv4 address that an IPv6 address embeds or translates to, if any."""
     if isinstance(address, IPv4Address):
         return None
-    found = address.ipv4_mapped or address.sixtofour
-    if found is None and address.teredo is not None:
-        found = address.teredo[1]
-    if found is None and address in _TRANSLATED:
-        found = IPv4Address(int(address) & 0xFFFF_FFFF)
-    return found
+    inner = address.ipv4_mapped or address.sixtofour
+    if inner is None and address.teredo is not None:
+        inner = address.teredo[1]
+    if inner is None and address in _TRANSLATED:
+        inner = IPv4Address(int(address) & 0xFFFF_FFFF)
+    return inner
 
 
 def _is_broadcast(address: _ADDRESS) -> bool:
@@ -86,11 +86,11 @@ async def addresses(host: str, port: int, *, private: bool) -> list[str]:
     """Resolve a host; raises `NotAllowed` if one of its addresses is forbidden."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        places = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise OSError(f"{host[:100]} is not known ({why})") from error
-    names = list(dict.fromkeys(str(place[4][0]) for place in found))
+    names = list(dict.fromkeys(str(place[4][0]) for place in places))
     for name in names:
         why = refusal(ip_address(name.partition("%")[0]), private=private)
         if why is not None:

@@ -140,7 +140,7 @@ class Http(Adapter):
     async def run(self, context: RunContext) -> RunResult:
         config: HttpConfig = context.config
         try:
-            status, said, headers = await _post(
+            status, body, headers = await _post(
                 config, config.url, _announcement(context), context.key()
             )
             if 200 <= status < 300 and config.mode == "callback":
@@ -160,7 +160,7 @@ class Http(Adapter):
             sentence = 'The remote agent wants to call back; set mode to "callback".'
             return RunResult(False, reason="protocol", error=sentence)
         if not 200 <= status < 300:
-            seen = faults.by_status(status, said[:_LONGEST_COMPLAINT], headers)
+            seen = faults.by_status(status, body[:_LONGEST_COMPLAINT], headers)
             reason = "redirected" if status < 400 else "remote_error"
             return RunResult(
                 False,
@@ -169,7 +169,7 @@ class Http(Adapter):
                 fault=seen.fault if seen else None,
                 until=seen.until if seen else None,
             )
-        return _told(context, program_answer.result_of(program_answer.parse(said)))
+        return _told(context, program_answer.result_of(program_answer.parse(body)))
 
 
 def _told(context: RunContext, result: RunResult) -> RunResult:

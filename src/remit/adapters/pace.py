@@ -22,7 +22,7 @@ Call = tuple[str, str]
 def same_call(tool: str, arguments: Any) -> Call:
     """Return a comparable form of a call, equal for identical calls."""
     if isinstance(arguments, Mapping):
-        arguments = {name: _short(one) for name, one in arguments.items() if name != _KEY}
+        arguments = {name: _short(argument) for name, argument in arguments.items() if name != _KEY}
     try:
         return tool, json.dumps(_short(arguments), sort_keys=True, default=str)
     except (ValueError, TypeError, RecursionError):

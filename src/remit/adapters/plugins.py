@@ -84,13 +84,13 @@ class Plugins(ABC, Generic[P]):
     def get(self, type_: str) -> P:
         if type_ in self.built_in:
             return self._built_in(type_)
-        found = self._found().get(type_)
-        if found is None:
+        plugin = self._found().get(type_)
+        if plugin is None:
             raise self.missing(
                 f"There is no {self.noun} {type_[:40]!r} here.",
                 f"Known: {', '.join(self.types())}.",
             )
-        return found
+        return plugin
 
     def read(self, type_: str, config: object) -> BaseModel:
         """Parse settings with the plugin's model; raises BadInput that names the wrong field."""
@@ -110,9 +110,9 @@ class Plugins(ABC, Generic[P]):
         """Check whether a plugin can work here; may take seconds, so call it in a thread."""
         from remit.adapters.contract import looked
 
-        one: Any = self.get(type_)
+        plugin: Any = self.get(type_)
         read = None if config is None else self.read(type_, config)
-        return looked(one, read, os.environ if environment is None else environment)
+        return looked(plugin, read, os.environ if environment is None else environment)
 
     def _built_in(self, type_: str) -> P:
         with self._lock:
@@ -125,22 +125,22 @@ class Plugins(ABC, Generic[P]):
         with self._lock:
             if self._plugins is None:
                 self._plugins = {}
-                for entry in sorted(entry_points(group=self.group), key=lambda one: one.name):
+                for entry in sorted(entry_points(group=self.group), key=lambda point: point.name):
                     self._load(entry, self._plugins)
             return self._plugins
 
-    def _load(self, entry: EntryPoint, found: dict[str, P]) -> None:
+    def _load(self, entry: EntryPoint, plugins: dict[str, P]) -> None:
         try:
-            one = self.adopt(entry.load())
-            if one.type in self.built_in or one.type in found:
-                raise ValueError(f"calls itself {one.type}, as another {self.noun} does")
+            plugin = self.adopt(entry.load())
+            if plugin.type in self.built_in or plugin.type in plugins:
+                raise ValueError(f"calls itself {plugin.type}, as another {self.noun} does")
         except (Exception, SystemExit) as error:
             # A plugin may raise anything during its import; the others must still load.
             reason = f"{entry.value} cannot be used: {type(error).__name__}: {error}"
             self._problems[entry.name] = " ".join(reason.split())[:300]
             log.warning("%s plugin %s: %s", self.noun, entry.name, self._problems[entry.name])
         else:
-            found[one.type] = one
+            plugins[plugin.type] = plugin
 
 
 # ── settings ────────────────────────────────────────────────────────────────────────────────────
@@ -171,11 +171,11 @@ def read(model: type[BaseModel], config: object) -> BaseModel:
     """Parse settings with a plugin's model; raises BadInput that names the wrong field."""
     from pydantic import ValidationError
 
-    given = plain(config)
+    settings = plain(config)
     try:
-        return model.model_validate(given)
+        return model.model_validate(settings)
     except ValidationError as wrong:
-        raise _bad_input(model, wrong, given) from None
+        raise _bad_input(model, wrong, settings) from None
     except Exception as error:
         # From a plugin's validator; its text may contain the settings, so only the type is shown.
         raise _wrong(ROOT, f"is refused by the adapter ({type(error).__name__})") from None
@@ -188,21 +188,21 @@ def validate(model: type[BaseModel], config: object) -> dict[str, Any]:
 
 
 def _bad_input(
-    model: type[BaseModel], wrong: ValidationError, given: Mapping[str, Any]
+    model: type[BaseModel], wrong: ValidationError, settings: Mapping[str, Any]
 ) -> BadInput:
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for problem in wrong.errors(include_url=False, include_input=False, include_context=False):
-        path = _path(problem["loc"], given, model)
-        found.setdefault(path, _what(model, problem["type"], problem["msg"], path, given))
-    told = [f"{path}: {what}" for path, what in found.items()][:_REPORTED_AT_ONCE]
-    more = len(found) - len(told)
+        path = _path(problem["loc"], settings, model)
+        problems.setdefault(path, _what(model, problem["type"], problem["msg"], path, settings))
+    told = [f"{path}: {what}" for path, what in problems.items()][:_REPORTED_AT_ONCE]
+    more = len(problems) - len(told)
     sentence = "; ".join(told) + (f"; and {more} more." if more else ".")
-    each = dict(list(found.items())[:_MOST_REPORTED])
-    return BadInput(sentence, _NEXT, details={"path": next(iter(found)), "problems": each})
+    each = dict(list(problems.items())[:_MOST_REPORTED])
+    return BadInput(sentence, _NEXT, details={"path": next(iter(problems)), "problems": each})
 
 
 def _what(
-    model: type[BaseModel], kind: str, message: str, path: str, given: Mapping[str, Any]
+    model: type[BaseModel], kind: str, message: str, path: str, settings: Mapping[str, Any]
 ) -> str:
     if kind == "missing":
         return "is required"
@@ -211,16 +211,16 @@ def _what(
         at_top = path.count(".") < 2
         return f"is not known; known are {known or 'none'}" if at_top else "is not known"
     plain_words = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    if kind not in _SAFE and any(text in plain_words for text in _texts(given)):
+    if kind not in _SAFE and any(text in plain_words for text in _texts(settings)):
         return "is not valid"
     plain_words = plain_words.removeprefix("Input ").rstrip(".")[:_LONGEST_MESSAGE]
     return plain_words[:1].lower() + plain_words[1:]
 
 
-def _path(location: tuple[str | int, ...], given: Any, model: type[BaseModel]) -> str:
+def _path(location: tuple[str | int, ...], settings: Any, model: type[BaseModel]) -> str:
     """Return the path of a problem, without pydantic's names for the branches of a union."""
     known = {field.alias or name for name, field in model.model_fields.items()}
-    path, here = ROOT, given
+    path, here = ROOT, settings
     for position, part in enumerate(location):
         if isinstance(here, list) and isinstance(part, int) and part < len(here):
             path, here = f"{path}[{part}]", here[part]
@@ -237,22 +237,24 @@ def _texts(value: Any) -> Iterator[str]:
     """Yield the texts of the settings that a message must not repeat."""
     pending = [value]
     while pending:
-        one = pending.pop()
-        if isinstance(one, Mapping):
-            pending.extend(one.values())
-            yield from (name for name in one if len(name) > 40)
-        elif isinstance(one, list):
-            pending.extend(one)
-        elif isinstance(one, str) and len(one) > 2:
-            yield one
+        part = pending.pop()
+        if isinstance(part, Mapping):
+            pending.extend(part.values())
+            yield from (name for name in part if len(name) > 40)
+        elif isinstance(part, list):
+            pending.extend(part)
+        elif isinstance(part, str) and len(part) > 2:
+            yield part
 
 
 def _depth(value: Any) -> int:
     deepest, pending = 0, [(value, 1)]
     while pending:
-        one, depth = pending.pop()
+        part, depth = pending.pop()
         deepest = max(deepest, depth)
-        inner = one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+        inner = (
+            part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()
+        )
         pending.extend((each, depth + 1) for each in inner)
     return deepest
 

@@ -38,9 +38,9 @@ class AnswerReader(Reader):
     """Reader that shows the text of a JSON answer."""
 
     def read(self, line: str) -> Iterable[Entry]:
-        said = program_answer.parse(line).get("text") if line.startswith("{") else None
-        if isinstance(said, str) and said != line:
-            return (Entry(EntryKind.SAID, said),)
+        text = program_answer.parse(line).get("text") if line.startswith("{") else None
+        if isinstance(text, str) and text != line:
+            return (Entry(EntryKind.SAID, text),)
         return super().read(line)
 
 

@@ -32,42 +32,42 @@ _MOST = 1 << 53
 def parse(text: str) -> Mapping[str, Any]:
     """Parse a JSON object; other output becomes the `text` of one."""
     try:
-        said = json.loads(text)
+        answer = json.loads(text)
     except (ValueError, RecursionError):
-        said = None
-    return said if isinstance(said, dict) else {"text": text}
+        answer = None
+    return answer if isinstance(answer, dict) else {"text": text}
 
 
-def usage_of(said: Mapping[str, Any]) -> Usage:
-    given = said.get("usage")
-    if not isinstance(given, dict):
+def usage_of(answer: Mapping[str, Any]) -> Usage:
+    usage = answer.get("usage")
+    if not isinstance(usage, dict):
         return Usage()
     return Usage(
-        **{name: _count(given.get(name, given.get(camel))) for name, camel in _NAMES.items()}
+        **{name: _count(usage.get(name, usage.get(camel))) for name, camel in _NAMES.items()}
     )
 
 
-def result_of(said: Mapping[str, Any], *, failure: str | None = None) -> RunResult:
+def result_of(answer: Mapping[str, Any], *, failure: str | None = None) -> RunResult:
     """Make a result of an answer; `failure` is a reason of failure that overrides its `ok`."""
-    ok = failure is None and said.get("ok", True) is not False
-    session = said.get("session")
-    text = said.get("text")
-    fault, until = (None, None) if ok else fault_of(said)
+    ok = failure is None and answer.get("ok", True) is not False
+    session = answer.get("session")
+    text = answer.get("text")
+    fault, until = (None, None) if ok else fault_of(answer)
     return RunResult(
         ok,
         text=text if isinstance(text, str) else "",
         reason="completed" if ok else "exit" if failure else "reported",
-        error=None if ok else str(said.get("error") or failure or "it says so")[:LONGEST_ERROR],
-        usage=usage_of(said),
+        error=None if ok else str(answer.get("error") or failure or "it says so")[:LONGEST_ERROR],
+        usage=usage_of(answer),
         session=session[:LONGEST_SESSION] if isinstance(session, str) and session else None,
         fault=fault,
         until=until,
     )
 
 
-def fault_of(said: Mapping[str, Any]) -> tuple[str | None, Micros | None]:
+def fault_of(answer: Mapping[str, Any]) -> tuple[str | None, Micros | None]:
     """Return the fault that an answer names, if it is a known one, and until when it lasts."""
-    named, until = said.get("fault"), said.get("until")
+    named, until = answer.get("fault"), answer.get("until")
     if not isinstance(named, str) or named not in frozenset(Fault):
         return None, None
     if isinstance(until, str):

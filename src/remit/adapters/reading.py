@@ -46,10 +46,10 @@ class JsonReader(Reader, ABC):
     """Reader of output with one JSON object in each line."""
 
     def read(self, line: str) -> Iterable[Entry]:
-        found = parsed(line)
-        if found is None:
+        event = parsed(line)
+        if event is None:
             return super().read(line)
-        return self.meaning(found)
+        return self.meaning(event)
 
     @abstractmethod
     def meaning(self, event: Mapping[str, Any]) -> Iterable[Entry]:
@@ -96,13 +96,13 @@ class Transcript:
     def end(self, at: Micros | None = None) -> list[Entry]:
         """Return the entries of unfinished lines at the end of the output."""
         left, self._open = self._open, {}
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for stream, parts in left.items():
-            found += self._finished(self._meanings(stream, ["".join(parts)], at), at)
-        return found
+            entries += self._finished(self._meanings(stream, ["".join(parts)], at), at)
+        return entries
 
     def _finished(self, entries: Iterable[Entry], at: Micros | None) -> list[Entry]:
-        return [self._dated(one, at) for one in _joined(entries)]
+        return [self._dated(entry, at) for entry in _joined(entries)]
 
     def _meanings(self, stream: str, lines: Iterable[str], at: Micros | None) -> Iterator[Entry]:
         for line in lines:
@@ -120,11 +120,11 @@ class Transcript:
         if torn and isinstance(self._reader, JsonReader) and parsed(line) is None:
             return ()  # the rest of a line whose beginning was left out
         try:
-            found = list(self._reader.read(line))
+            entries = list(self._reader.read(line))
         except Exception:
             # A line on which the reader fails, which may be a plugin's, is shown as it is.
-            found = [Entry(EntryKind.PRINTED, line)]
-        return found
+            entries = [Entry(EntryKind.PRINTED, line)]
+        return entries
 
     def _dated(self, entry: Entry, at: Micros | None) -> Entry:
         entry = replace(entry, text=harmless(entry.text), at=at if entry.at is None else entry.at)
@@ -160,13 +160,13 @@ def parsed(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        found = json.loads(line, strict=False)
+        document = json.loads(line, strict=False)
     except (ValueError, RecursionError):
         try:
-            found = from_json(line, allow_partial="trailing-strings")
+            document = from_json(line, allow_partial="trailing-strings")
         except (ValueError, TypeError):  # TypeError: a lone surrogate
             return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -201,8 +201,8 @@ def denies(text: str) -> bool:
     """Return whether the answer of a failed tool is a denial, by the program or by Remit."""
     if _PROGRAM_DENIES.match(text):
         return True
-    said, known = _REFUSAL.match(text), _CODE.match(text)
-    code = said[1] if said and " Next: " in text else known[1] if known else None
+    refusal, known = _REFUSAL.match(text), _CODE.match(text)
+    code = refusal[1] if refusal and " Next: " in text else known[1] if known else None
     return code is not None and (code in REFUSALS or _DENIED.search(text) is not None)
 
 
@@ -210,6 +210,6 @@ def answered(tool: str, call: str | None, text: str, *, failed: bool) -> Entry:
     """Return the entry for an answered call: its result, or its denial."""
     if failed and denies(text):
         # The JSON after the sentence is for programs.
-        said = text.partition('\n{"')[0].removeprefix("Error: ")
-        return Entry(EntryKind.DENIED, said, tool, call)
+        sentence = text.partition('\n{"')[0].removeprefix("Error: ")
+        return Entry(EntryKind.DENIED, sentence, tool, call)
     return Entry(EntryKind.RESULT, text, tool, call, failed)

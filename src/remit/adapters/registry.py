@@ -67,10 +67,10 @@ class Registry(Plugins["Adapter"]):
         if type_ is None or type_ not in self.types():
             return Reader()
         try:
-            found: object = self.get(type_).reader()
+            candidate: object = self.get(type_).reader()
         except Exception:
             return Reader()
-        return found if isinstance(found, Reader) else Reader()
+        return candidate if isinstance(candidate, Reader) else Reader()
 
     async def try_out(self, type_: str, config: object, secret: str | None = None) -> Tried | None:
         """Send a trial request to the model's server; None if the adapter has none."""

@@ -174,7 +174,7 @@ class RunContext(ABC):
 
     def fewest_turns(self, own: int | None) -> int | None:
         """Return the lower of the company's limit and the configuration's own."""
-        return min((one for one in (own, self.most_turns) if one is not None), default=None)
+        return min((limit for limit in (own, self.most_turns) if limit is not None), default=None)
 
     def key(self) -> str | None:
         """Return the key for a model or a remote agent, if the configuration names a secret."""

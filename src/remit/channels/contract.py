@@ -276,9 +276,9 @@ class Channel(Described, ABC):
 
 def adopt(candidate: object) -> Channel:
     """Return a channel of a class that has the shape of one; raises Unfit otherwise."""
-    found = fitting(candidate, Channel, _TYPE, ("check", "deliver"))  # type: ignore[type-abstract]
-    if not inspect.iscoroutinefunction(found.deliver):
+    channel = fitting(candidate, Channel, _TYPE, ("check", "deliver"))  # type: ignore[type-abstract]
+    if not inspect.iscoroutinefunction(channel.deliver):
         raise Unfit("has a `deliver()` that is not asynchronous")
-    if found.receives and not inspect.isasyncgenfunction(found.receive):
+    if channel.receives and not inspect.isasyncgenfunction(channel.receive):
         raise Unfit("has a `receive()` that is not an asynchronous generator")
-    return found()
+    return channel()

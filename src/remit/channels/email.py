@@ -57,10 +57,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _address(text: str) -> str:
-    found = mail_text.plain_address(text)
-    if found is None:
+    address = mail_text.plain_address(text)
+    if address is None:
         raise ValueError("must be an address such as agents@example.org")
-    return found
+    return address
 
 
 def _pattern(text: str) -> str:
@@ -197,10 +197,10 @@ class Email(Channel):
         try:
             passed: set[int] = set()  # e-mails to other addresses, which stay unmarked
             while True:
-                found = await _guarded(_new, client, config, passed)
-                yield [said for _, said in found if said is not None]
-                if found:
-                    await _guarded(_take, client, config, [number for number, _ in found])
+                emails = await _guarded(_new, client, config, passed)
+                yield [message for _, message in emails if message is not None]
+                if emails:
+                    await _guarded(_take, client, config, [number for number, _ in emails])
                 elif not await _guarded(_idle, client):
                     await asyncio.sleep(IDLE_SECONDS)
         finally:
@@ -293,7 +293,11 @@ def incoming(raw: bytes, config: EmailConfig, place: str) -> Incoming | None:
         return None
     message = mail_text.parse(raw)  # only after the checks, which need the headers alone
     domain = config.address.rpartition("@")[2]
-    ours = [one for one in mail_text.ids_answered(message) if one.endswith(f".remit@{domain}>")]
+    ours = [
+        message_id
+        for message_id in mail_text.ids_answered(message)
+        if message_id.endswith(f".remit@{domain}>")
+    ]
     return Incoming(
         id=mail_text.id_of(message, raw),
         conversation=author.address,
@@ -347,12 +351,12 @@ def _close(client: "IMAPClient") -> None:
         client.shutdown()
 
 
-async def _guarded(work: Any, *given: Any) -> Any:
+async def _guarded(work: Any, *arguments: Any) -> Any:
     """Run some work in a thread; errors are translated without text of the server."""
     from imapclient.exceptions import IMAPClientError, LoginError
 
     try:
-        return await alone(work, *given)
+        return await alone(work, *arguments)
     except LoginError as error:
         raise Unreachable("the mailbox refused the password", retry_after=300.0) from error
     except ssl.SSLError as error:
@@ -370,30 +374,32 @@ def _new(
     fresh = ["UNSEEN"] if mark == _SEEN else ["UNKEYWORD", mark]
     named: list[Any] = []
     for header in mail_text.ADDRESSED_BY:
-        one = ["HEADER", header, config.address]
-        named = ["OR", *named, *one] if named else one
-    numbers = [one for one in client.search([*fresh, "SINCE", since, *named]) if one not in passed]
+        term = ["HEADER", header, config.address]
+        named = ["OR", *named, *term] if named else term
+    numbers = [uid for uid in client.search([*fresh, "SINCE", since, *named]) if uid not in passed]
     validity = _validity(client, config)
-    found: list[tuple[int, Incoming | None]] = []
+    emails: list[tuple[int, Incoming | None]] = []
     for number, size in _sizes(client, sorted(numbers)[:MOST_AT_ONCE]):
         raw = _raw(client, number) if size <= LARGEST else b""
         try:
             if raw and not mail_text.is_for(mail_text.head(raw), config.address):
                 passed.add(number)
                 continue
-            said = incoming(raw, config, f"{validity}.{number}") if raw else None
+            message = incoming(raw, config, f"{validity}.{number}") if raw else None
         except Exception as error:
             # One malformed e-mail must not block the others.
             log.warning("an e-mail cannot be read (%s)", type(error).__name__)
-            said = None
-        found.append((number, said))
-    return found
+            message = None
+        emails.append((number, message))
+    return emails
 
 
 def _sizes(client: "IMAPClient", numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     if numbers:
         sizes = client.fetch(numbers, ["RFC822.SIZE"])
-        yield from ((one, int(sizes[one][b"RFC822.SIZE"])) for one in numbers if one in sizes)
+        yield from (
+            (number, int(sizes[number][b"RFC822.SIZE"])) for number in numbers if number in sizes
+        )
 
 
 def _raw(client: "IMAPClient", number: int) -> bytes:

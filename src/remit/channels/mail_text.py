@@ -74,28 +74,32 @@ def sender(message: EmailMessage) -> From | None:
     address than the one found here.
     """
     raw = [str(value) for name, value in message.raw_items() if name.lower() == "from"]
-    found = _addresses(message, "From")
+    authors = _addresses(message, "From")
     read_otherwise = [address.lower() for _, address in getaddresses(raw)]
-    if len(raw) != 1 or len(found) != 1 or read_otherwise != [found[0][1]]:
+    if len(raw) != 1 or len(authors) != 1 or read_otherwise != [authors[0][1]]:
         return None
-    name, address = found[0]
+    name, address = authors[0]
     return From(address, " ".join(name.split())[:100] or address)
 
 
 def is_for(message: EmailMessage, address: str) -> bool:
     return any(
-        found == address for header in ADDRESSED_BY for _, found in _addresses(message, header)
+        receiver == address
+        for header in ADDRESSED_BY
+        for _, receiver in _addresses(message, header)
     )
 
 
 def is_written_to(message: EmailMessage, address: str) -> bool:
     """Return whether the author named the address in To or Cc; forwarders can name it elsewhere."""
-    return any(found == address for name in ("To", "Cc") for _, found in _addresses(message, name))
+    return any(
+        receiver == address for name in ("To", "Cc") for _, receiver in _addresses(message, name)
+    )
 
 
 def has_other_readers(message: EmailMessage, address: str) -> bool:
     """Return whether the e-mail was also sent to other addresses."""
-    named = {found for header in ("To", "Cc") for _, found in _addresses(message, header)}
+    named = {receiver for header in ("To", "Cc") for _, receiver in _addresses(message, header)}
     return bool(named - {address})
 
 
@@ -108,25 +112,26 @@ def is_authentic(message: EmailMessage, server: str) -> bool:
     author = sender(message)
     if author is None:
         return False
-    headers = (_results(str(one)) for one in message.get_all("Authentication-Results", []))
-    own = (found[1] for found in headers if found is not None and found[0] == server.lower())
+    headers = (_results(str(header)) for header in message.get_all("Authentication-Results", []))
+    own = (parsed[1] for parsed in headers if parsed is not None and parsed[0] == server.lower())
     results = next(own, [])
     dmarc = [result for result in results if result.method == "dmarc"]
     if dmarc:
         return all(
-            one.result == "pass" and one.about.get("header.from", author.domain) == author.domain
-            for one in dmarc
+            result.result == "pass"
+            and result.about.get("header.from", author.domain) == author.domain
+            for result in dmarc
         )
     return any(
-        one.result == "pass"
+        result.result == "pass"
         and (
-            (one.method == "dkim" and one.about.get("header.d") == author.domain)
+            (result.method == "dkim" and result.about.get("header.d") == author.domain)
             or (
-                one.method == "spf"
-                and one.about.get("smtp.mailfrom", "").rpartition("@")[2] == author.domain
+                result.method == "spf"
+                and result.about.get("smtp.mailfrom", "").rpartition("@")[2] == author.domain
             )
         )
-        for one in results
+        for result in results
     )
 
 
@@ -177,10 +182,10 @@ def signed_content(message: EmailMessage, raw: bytes) -> bytes:
 
 def is_recent(message: EmailMessage, now: datetime, most: timedelta) -> bool:
     """Return whether its Date is recent; unlike the time of receipt, that header is signed."""
-    said: datetime | None = getattr(message.get("Date"), "datetime", None)
-    if said is None:
+    date: datetime | None = getattr(message.get("Date"), "datetime", None)
+    if date is None:
         return False
-    written = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
+    written = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
     return now - most <= written <= now + timedelta(days=1)
 
 
@@ -215,10 +220,10 @@ def files(message: EmailMessage) -> Iterator[tuple[int, str, str, bytes]]:
 def plain_address(text: str) -> str | None:
     """Return an address in its canonical form; None if the text is not exactly one address."""
     try:
-        found = Address(addr_spec=text)
+        address = Address(addr_spec=text)
     except (MessageError, ValueError, IndexError):
         return None
-    plain = found.addr_spec.lower()
+    plain = address.addr_spec.lower()
     right = "@" in plain and plain.isascii() and plain.isprintable() and plain == text.lower()
     return plain if right and not set('<>,;:"\\ ()') & set(plain) else None
 
@@ -226,13 +231,13 @@ def plain_address(text: str) -> str | None:
 def _addresses(message: EmailMessage, header: str) -> list[tuple[str, str]]:
     """Return the names and addresses of a header. Names are decoded after the split, so that an
     address encoded within a name is not counted."""
-    found: list[tuple[str, str]] = []
+    addresses: list[tuple[str, str]] = []
     for value in message.get_all(header, []):
         if isinstance(value, AddressHeader):
-            found += [(one.display_name, one.addr_spec) for one in value.addresses]
+            addresses += [(address.display_name, address.addr_spec) for address in value.addresses]
         else:
-            found += getaddresses([str(value)])
-    return [(name, address.lower()) for name, address in found if "@" in address]
+            addresses += getaddresses([str(value)])
+    return [(name, address.lower()) for name, address in addresses if "@" in address]
 
 
 @dataclass(frozen=True)
@@ -252,16 +257,16 @@ def _results(header: str) -> tuple[str, list[_Result]] | None:
         plain, before = _COMMENT.sub(" ", plain), plain
     if "(" in plain or ")" in plain or '"' in plain:
         return None
-    server, *said = (part.strip() for part in plain.split(";"))
-    found = []
-    for one in said:
-        words = [word.partition("=") for word in one.replace(" =", "=").replace("= ", "=").split()]
+    server, *parts = (part.strip() for part in plain.split(";"))
+    results = []
+    for part in parts:
+        words = [word.partition("=") for word in part.replace(" =", "=").replace("= ", "=").split()]
         if not words or not words[0][1]:
             continue
         about = {name.lower(): value.lower().lstrip("@") for name, _, value in words[1:]}
         method = words[0][0].partition("/")[0].lower()
-        found.append(_Result(method, words[0][2].lower(), about))
-    return server.partition(" ")[0].lower(), found
+        results.append(_Result(method, words[0][2].lower(), about))
+    return server.partition(" ")[0].lower(), results
 
 
 def _without_quote(written: str) -> str:

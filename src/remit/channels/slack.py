@@ -134,12 +134,13 @@ class Slack(Channel):
         if there is not None:
             return f"{channel}:{there}"
         if files:
-            given = [
-                {"content": one.content, "filename": one.name, "title": one.name} for one in files
+            uploads = [
+                {"content": file.content, "filename": file.name, "title": file.name}
+                for file in files
             ]
             await _asked(
                 web.files_upload_v2(
-                    channel=channel, thread_ts=thread, initial_comment=text, file_uploads=given
+                    channel=channel, thread_ts=thread, initial_comment=text, file_uploads=uploads
                 )
             )
             return None
@@ -189,8 +190,8 @@ class Slack(Channel):
         async def listen(_: Any, request: Any) -> None:
             coming.put_nowait(request)
 
-        made = SocketModeClient(app_token=app, web_client=web, auto_reconnect_enabled=True)
-        client = cast(Any, made)  # its methods have no types
+        socket_client = SocketModeClient(app_token=app, web_client=web, auto_reconnect_enabled=True)
+        client = cast(Any, socket_client)  # its methods have no types
         client.socket_mode_request_listeners.append(listen)
         names: dict[str, str | None] = {}
         try:
@@ -202,11 +203,13 @@ class Slack(Channel):
             silent = 0
             while True:
                 requests = await _batch(coming)
-                found = (
+                messages = (
                     understood(request.type, request.payload, connection.config, bot)
                     for request in requests
                 )
-                yield await _named(web, names, [one for one in found if one is not None], bot)
+                yield await _named(
+                    web, names, [message for message in messages if message is not None], bot
+                )
                 for request in requests:
                     # The message is stored by now; Slack resends unacknowledged ones.
                     await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
@@ -223,10 +226,10 @@ class Slack(Channel):
         import aiohttp
 
         web, _ = _clients(connection)
-        found = (await _asked(web.files_info(file=reference)))["file"]
-        if int(found.get("size", 0)) > most:
+        file = (await _asked(web.files_info(file=reference)))["file"]
+        if int(file.get("size", 0)) > most:
             raise Undelivered("it is too large", for_good=True)
-        url = str(found.get("url_private_download") or found.get("url_private") or "")
+        url = str(file.get("url_private_download") or file.get("url_private") or "")
         if not _is_slacks(url, connection.server):
             raise Undelivered("the file is not at Slack", for_good=True)
         timeout = aiohttp.ClientTimeout(total=SECONDS)
@@ -278,13 +281,13 @@ def understood(
         reply_to=f"{channel}:{thread}" if answers else None,
         files=[
             IncomingFile(
-                str(one["id"]),
-                str(one.get("name") or one["id"]),
-                str(one.get("mimetype") or "application/octet-stream"),
-                int(one.get("size") or 0),
+                str(file["id"]),
+                str(file.get("name") or file["id"]),
+                str(file.get("mimetype") or "application/octet-stream"),
+                int(file.get("size") or 0),
             )
-            for one in event.get("files") or []
-            if one.get("id")
+            for file in event.get("files") or []
+            if file.get("id")
         ],
         direct=direct,
     )
@@ -320,8 +323,8 @@ def _sender(
     Rooms may be shared with other workspaces, so the workspace is the user's and not the event's;
     if several are named, a foreign one. If none is named in a shared room, the sender is unknown.
     """
-    known = [str(one) for one in homes if one]
-    foreign = [one for one in known if one != bot.get("team_id", one)]
+    known = [str(home) for home in homes if home]
+    foreign = [home for home in known if home != bot.get("team_id", home)]
     of_event = payload.get("team_id") or (payload.get("team") or {}).get("id") or ""
     team = next(iter([*foreign, *known]), str(of_message or of_event))
     sure = bool(known or of_message) or not payload.get("is_ext_shared_channel")
@@ -332,8 +335,8 @@ def plain(text: str, bot: str) -> str:
     """Return the text without Slack's markup, and without the leading mention of the bot."""
     called = _CALLED.match(text)
     text = text[called.end() :] if called and called[1] == bot else text
-    text = _MENTION.sub(lambda found: "@" + found[0][2:-1].partition("|")[0], text)
-    return html.unescape(_LINK.sub(lambda found: found[1], text))
+    text = _MENTION.sub(lambda mention: "@" + mention[0][2:-1].partition("|")[0], text)
+    return html.unescape(_LINK.sub(lambda link: link[1], text))
 
 
 def escaped(text: str) -> str:
@@ -381,14 +384,14 @@ def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
 
 def _place(parcel: Parcel) -> tuple[str, str | None]:
     """Return the channel and the thread: that of the conversation, or of the answered message."""
-    found = _PLACE.fullmatch(parcel.conversation)
-    if found is None:
+    place = _PLACE.fullmatch(parcel.conversation)
+    if place is None:
         raise Undelivered("that is no place in Slack", for_good=True)
-    thread = found["thread"]
+    thread = place["thread"]
     answered = (parcel.reply_to_outside or "").split(":")
-    if thread is None and answered[0] == found["channel"] and len(answered) > 1:
+    if thread is None and answered[0] == place["channel"] and len(answered) > 1:
         thread = answered[2] if len(answered) == 3 else answered[1]
-    return found["channel"], thread
+    return place["channel"], thread
 
 
 async def _found(
@@ -401,22 +404,22 @@ async def _found(
 ) -> str | None:
     """Return the timestamp of an earlier delivery of the message, if there is one: found by the id
     in its metadata, or, with files, by its text and the files' names and sizes."""
-    sent = [(one.name, len(one.content)) for one in files]
-    asked: dict[str, Any] = {"channel": channel, "limit": _LOOK_BACK, "include_all_metadata": True}
-    asked["oldest"] = f"{max(parcel.created_at // SECOND - 60, 0)}.000000"
+    sent = [(file.name, len(file.content)) for file in files]
+    query: dict[str, Any] = {"channel": channel, "limit": _LOOK_BACK, "include_all_metadata": True}
+    query["oldest"] = f"{max(parcel.created_at // SECOND - 60, 0)}.000000"
     look = web.conversations_replies if thread else web.conversations_history
-    asked |= {"ts": thread} if thread else {}
+    query |= {"ts": thread} if thread else {}
     for _ in range(_MOST_PAGES):
-        answer: Any = await _asked(look(**asked))
+        answer: Any = await _asked(look(**query))
         for message in answer.get("messages", []):
             about = message.get("metadata") or {}
             known = about.get("event_type") == _EVENT and about["event_payload"]["id"] == parcel.id
-            there = [(one.get("name"), one.get("size")) for one in message.get("files") or []]
+            there = [(file.get("name"), file.get("size")) for file in message.get("files") or []]
             same = there == sent and plain(message["text"], "") == plain(text, "")
             if known or (there and message.get("bot_id") and same):
                 return str(message["ts"])
-        asked["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
-        if not asked["cursor"]:
+        query["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
+        if not query["cursor"]:
             break
     return None
 
@@ -461,16 +464,16 @@ async def _asked(request: Awaitable[T]) -> T:
 async def _batch(coming: asyncio.Queue[Any]) -> list[Any]:
     """Return the next messages, or none after a time."""
     try:
-        found = [await asyncio.wait_for(coming.get(), _QUIET_SECONDS)]
+        requests = [await asyncio.wait_for(coming.get(), _QUIET_SECONDS)]
     except TimeoutError:
         return []
-    while not coming.empty() and len(found) < _MOST_AT_ONCE:
-        found.append(coming.get_nowait())
-    return found
+    while not coming.empty() and len(requests) < _MOST_AT_ONCE:
+        requests.append(coming.get_nowait())
+    return requests
 
 
 async def _named(
-    web: Any, names: dict[str, str | None], said: Sequence[Incoming], bot: Any
+    web: Any, names: dict[str, str | None], messages: Sequence[Incoming], bot: Any
 ) -> list[Incoming]:
     """Add the senders' names, with the workspace of foreign ones. Each name is looked up once, all
     concurrently; a failed look-up leaves the id. `names` caches them, with None for a user whom
@@ -496,8 +499,8 @@ async def _named(
 
     if len(names) > _MOST_NAMES:
         names.clear()
-    await asyncio.gather(*map(ask, {one.sender.id for one in said} - set(names)))
-    return [replace(one, sender=told(one.sender)) for one in said]
+    await asyncio.gather(*map(ask, {message.sender.id for message in messages} - set(names)))
+    return [replace(message, sender=told(message.sender)) for message in messages]
 
 
 def _is_slacks(url: str, server: str | None) -> bool:

@@ -117,9 +117,9 @@ class Telegram(Channel):
         return Check(True, "It can be used; each binding names the secret with its bot's token.")
 
     async def probe(self, connection: Connection) -> Check:
-        found = self.check()
-        if not found.usable:
-            return found
+        check = self.check()
+        if not check.usable:
+            return check
         try:
             async with _calling(connection) as bot:
                 me = await bot.get_me()
@@ -139,7 +139,7 @@ class Telegram(Channel):
             if not files and len(text) <= _MOST_TEXT:
                 shown = {"reply_markup": _keyboard(parcel), **_without_previews()}
                 return _id(await bot.send_message(text=text, **shown, **to))
-            named = [(one.name, one.content) for one in files]
+            named = [(file.name, file.content) for file in files]
             if len(text) > _MOST_CAPTION:
                 named.insert(0, ("message.txt", text.encode()))
                 text = f"{text[: _MOST_CAPTION - 1]}…"
@@ -149,8 +149,10 @@ class Telegram(Channel):
                 return _id(sent)
             group: list[Any] = [
                 # The caption belongs to the last file, so that it is shown below all.
-                InputMediaDocument(media=one, caption=text if number == len(documents) else None)
-                for number, one in enumerate(documents, 1)
+                InputMediaDocument(
+                    media=document, caption=text if number == len(documents) else None
+                )
+                for number, document in enumerate(documents, 1)
             ]
             return _id((await bot.send_media_group(media=group, **to))[0])
 
@@ -202,8 +204,8 @@ class Telegram(Channel):
                         allowed_updates=_HEARD,
                         request_timeout=config.poll_seconds + _SECONDS,
                     )
-                    said = [_incoming(one, me, config.hear) for one in updates]
-                    yield [one for one in said if one is not None]
+                    messages = [_incoming(received, me, config.hear) for received in updates]
+                    yield [message for message in messages if message is not None]
                     # The next offset acknowledges these updates to Telegram.
                     for update in updates:
                         offset = update.update_id + 1
@@ -228,19 +230,19 @@ class Telegram(Channel):
                 update = Update.model_validate_json(body, context={"bot": bot})
             except ValueError:
                 raise Undelivered("it is no update of Telegram", for_good=True) from None
-            said = _incoming(update, await _me(bot, connection), connection.config.hear)
+            message = _incoming(update, await _me(bot, connection), connection.config.hear)
         tapped = update.callback_query
         # The answer to the post is a call that stops the button's progress indicator.
         answer = {"method": "answerCallbackQuery", "callback_query_id": tapped and tapped.id}
-        return Posted([] if said is None else [said], answer if tapped else {})
+        return Posted([] if message is None else [message], answer if tapped else {})
 
     async def fetch(self, connection: Connection, reference: str, most: int) -> bytes:
         async with _calling(connection) as bot:
-            found = await bot.get_file(reference, request_timeout=_SECONDS)
-            if (found.file_size or 0) > most or not found.file_path:
+            file = await bot.get_file(reference, request_timeout=_SECONDS)
+            if (file.file_size or 0) > most or not file.file_path:
                 raise _too_large(most)
             into = _Bounded(most)
-            await bot.download_file(found.file_path, into, timeout=_SECONDS)
+            await bot.download_file(file.file_path, into, timeout=_SECONDS)
             return into.getvalue()
 
 
@@ -254,12 +256,12 @@ _known: dict[str, User] = {}
 
 
 async def _me(bot: Bot, connection: Connection) -> User:
-    found = _known.get(connection.binding)
-    if found is None or found.id != bot.id:
+    me = _known.get(connection.binding)
+    if me is None or me.id != bot.id:
         if len(_known) > _MOST_KNOWN:
             _known.clear()
-        found = _known[connection.binding] = await bot.get_me(request_timeout=_SECONDS)
-    return found
+        me = _known[connection.binding] = await bot.get_me(request_timeout=_SECONDS)
+    return me
 
 
 async def _posted_to_us(
@@ -347,10 +349,10 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
     except exceptions.TelegramServerError:
         raise Undelivered("Telegram has trouble", unsure=True) from None
     except exceptions.TelegramAPIError as error:
-        said = error.message
-        if any(one in said for one in gone_is_well):
+        message = error.message
+        if any(phrase in message for phrase in gone_is_well):
             return
-        raise Undelivered(f"Telegram refused it ({said[:120]})", for_good=True) from None
+        raise Undelivered(f"Telegram refused it ({message[:120]})", for_good=True) from None
     finally:
         await client.close()  # the session's own `close` makes each message wait 250 ms more
 
@@ -386,7 +388,10 @@ def _keyboard(parcel: Parcel) -> Any:
         return None
     return InlineKeyboardMarkup(
         inline_keyboard=[
-            [InlineKeyboardButton(text=one.label, callback_data=one.reference) for one in row]
+            [
+                InlineKeyboardButton(text=button.label, callback_data=button.reference)
+                for button in row
+            ]
             for row in parcel.buttons
         ]
     )
@@ -494,15 +499,16 @@ def _names(message: Message, text: str, me: User) -> bool:
         return "@" not in first or first.endswith(named)
     entities = message.entities or message.caption_entities or []
     return any(
-        one.type == "mention" and one.extract_from(text).casefold() == named for one in entities
+        entity.type == "mention" and entity.extract_from(text).casefold() == named
+        for entity in entities
     )
 
 
 def _files(message: Message) -> list[IncomingFile]:
-    found: list[IncomingFile] = []
+    files: list[IncomingFile] = []
     if message.photo:
         largest = message.photo[-1]
-        found.append(
+        files.append(
             IncomingFile(largest.file_id, "photo.jpg", "image/jpeg", largest.file_size or 0)
         )
     others: list[tuple[Any, str, str]] = [
@@ -512,9 +518,9 @@ def _files(message: Message) -> list[IncomingFile]:
         (message.video, "video.mp4", "video/mp4"),
         (message.video_note, "video.mp4", "video/mp4"),
     ]
-    for one, name, media_type in others:
-        if one is not None:
-            called = getattr(one, "file_name", None) or name
-            kind = getattr(one, "mime_type", None) or media_type
-            found.append(IncomingFile(one.file_id, called, kind, one.file_size or 0))
-    return found
+    for file, name, media_type in others:
+        if file is not None:
+            called = getattr(file, "file_name", None) or name
+            kind = getattr(file, "mime_type", None) or media_type
+            files.append(IncomingFile(file.file_id, called, kind, file.file_size or 0))
+    return files

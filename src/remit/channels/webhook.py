@@ -149,10 +149,12 @@ async def post(
 
 def _patience(answer: guarded_http.Answer) -> float | None:
     """Return the seconds that a busy server asks to wait; None if it does not."""
-    asked = answer.headers.get("retry-after", "").strip()
-    if answer.status not in _BUSY or not (asked.isdecimal() or answer.status == _TOO_MANY):
+    seconds = answer.headers.get("retry-after", "").strip()
+    if answer.status not in _BUSY or not (seconds.isdecimal() or answer.status == _TOO_MANY):
         return None
-    return float(min(int(asked[:9]), _LONGEST_PATIENCE)) if asked.isdecimal() else _USUAL_PATIENCE
+    return (
+        float(min(int(seconds[:9]), _LONGEST_PATIENCE)) if seconds.isdecimal() else _USUAL_PATIENCE
+    )
 
 
 def document(parcel: Parcel) -> bytes:

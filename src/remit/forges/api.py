@@ -73,20 +73,20 @@ class Api:
 
     async def pages(self, path: str, *, known: bool = False, **query: Any) -> list[Any]:
         """Get the entries of a list, within a limit; with `known`, none if it is unchanged."""
-        found: list[Any] = []
+        entries: list[Any] = []
         for page in range(1, MOST_PAGES + 1):
-            place = _place(path, asked := {**query, "page": page})
+            place = _place(path, page_query := {**query, "page": page})
             tag = self._tags.get(place) if known and page == 1 else None
-            answer = await self._ask("GET", path, asked, tag=tag)
+            answer = await self._ask("GET", path, page_query, tag=tag)
             if known and page == 1:
                 self._keep(place, answer)
             if answer.status == 304:
                 break
-            found += many(self._json(answer, path))
+            entries += many(self._json(answer, path))
             # The link only shows whether there is a next page; its address is not used.
             if not _NEXT.search(answer.headers.get("link", "")):
                 break
-        return found
+        return entries
 
     async def send(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
         answer = await self._ask(method, path, {}, content=orjson.dumps(body))
@@ -182,10 +182,10 @@ class Api:
     def _mind_limits(self, answer: Answer) -> None:
         left = _number(answer, "x-ratelimit-remaining", "ratelimit-remaining")
         again = _number(answer, "x-ratelimit-reset", "ratelimit-reset")
-        asked = _number(answer, "retry-after")
+        wait = _number(answer, "retry-after")
         limit = _number(answer, "x-ratelimit-limit", "ratelimit-limit") or 0
-        if asked is not None:
-            self.pause = max(self.pause, min(asked, 3600))
+        if wait is not None:
+            self.pause = max(self.pause, min(wait, 3600))
         elif left is not None and again is not None and left < min(_SPARE, limit // 10 or 1):
             try:
                 now = parsedate_to_datetime(answer.headers.get("date", "")).timestamp()
@@ -200,12 +200,12 @@ class Api:
                 "the forge wants fewer requests", status=status, retry_after=self.pause or 60.0
             )
         try:
-            said = orjson.loads(answer.body)
+            document = orjson.loads(answer.body)
         except orjson.JSONDecodeError:
-            said = {}
+            document = {}
         parts = []
-        if isinstance(said, dict):
-            parts = [said.get(key) for key in ("message", "error", "errors")]
+        if isinstance(document, dict):
+            parts = [document.get(key) for key in ("message", "error", "errors")]
         words = "; ".join(str(part) for part in parts if part)
         line = " ".join(self._without_token(words).split())[:_LONGEST_SAID]
         shown = "".join(char for char in line if char.isprintable())
@@ -250,19 +250,19 @@ def at(value: Any, *path: str) -> Any:
 
 def text(value: Any, *path: str, most: int = 200) -> str:
     """Return a text, truncated; empty without one."""
-    found = at(value, *path)
-    if found is None:
+    leaf = at(value, *path)
+    if leaf is None:
         return ""
-    if not isinstance(found, str):
+    if not isinstance(leaf, str):
         raise ForgeFailed(f"the forge has no text as {path[-1]}")
-    return found[:most]
+    return leaf[:most]
 
 
 def number(value: Any, *path: str) -> int:
-    found = at(value, *path)
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 1 << 53:
+    leaf = at(value, *path)
+    if not isinstance(leaf, int) or isinstance(leaf, bool) or not 0 < leaf < 1 << 53:
         raise ForgeFailed(f"the forge has no number as {path[-1]}")
-    return found
+    return leaf
 
 
 def maybe_number(value: Any, *path: str) -> int | None:
@@ -271,11 +271,11 @@ def maybe_number(value: Any, *path: str) -> int | None:
 
 def amount(value: Any, *path: str) -> int:
     """Return a positive number; 0 for any other value."""
-    found = at(value, *path)
-    return found if isinstance(found, int) and found > 0 else 0
+    leaf = at(value, *path)
+    return leaf if isinstance(leaf, int) and leaf > 0 else 0
 
 
 def link(value: Any, *path: str) -> str:
     """Return an http address for people to follow; empty for any other value."""
-    found = text(value, *path, most=2000)
-    return found if found.startswith(("https://", "http://")) and found.isprintable() else ""
+    address = text(value, *path, most=2000)
+    return address if address.startswith(("https://", "http://")) and address.isprintable() else ""

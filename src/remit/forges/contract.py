@@ -48,10 +48,10 @@ def forge_of(
     """Return the forge of a repository, with a token; `without_token` redacts the token from texts
     of the forge."""
     kind = ForgeKind(repo.forge or ForgeKind.NONE)
-    made = _KINDS[kind]
+    forge_class = _KINDS[kind]
     base = repo.api or usual_api(kind, repo.url)
     _, project = host_and_path(repo.url)
     # A forge under a path of its host has its repositories under the same path.
     below = urlsplit(base).path.partition("/api/")[0].strip("/")
-    api = Api(base, made.headers(token), without_token, tags=tags, private=private)
-    return made(api, project.removeprefix(f"{below}/") if below else project), api
+    api = Api(base, forge_class.headers(token), without_token, tags=tags, private=private)
+    return forge_class(api, project.removeprefix(f"{below}/") if below else project), api

@@ -48,74 +48,74 @@ class GitHub:
         }
 
     async def probe(self) -> str:
-        found = await self.api.get(self.at)
-        if at(found, "permissions", "push") is False:
+        repository = await self.api.get(self.at)
+        if at(repository, "permissions", "push") is False:
             raise ForgeFailed("the token may not push to the repository")
-        return text(found, "full_name")
+        return text(repository, "full_name")
 
     # ── the request ─────────────────────────────────────────────────────────────────────────
 
     async def find(self, branch: str) -> Sequence[Request]:
-        asked: dict[str, Any] = {"head": f"{self.owner}:{branch}", "state": "all", **self.per_page}
-        return self._of_branch(many(await self.api.get(f"{self.at}/pulls", **asked)), branch)
+        query: dict[str, Any] = {"head": f"{self.owner}:{branch}", "state": "all", **self.per_page}
+        return self._of_branch(many(await self.api.get(f"{self.at}/pulls", **query)), branch)
 
-    def _of_branch(self, found: Sequence[Any], branch: str) -> list[Request]:
+    def _of_branch(self, pulls: Sequence[Any], branch: str) -> list[Request]:
         ours = [
-            one
-            for one in found
-            if text(one, "head", "ref") == branch
+            pull
+            for pull in pulls
+            if text(pull, "head", "ref") == branch
             # A fork may have a branch of the same name.
-            and text(one, "head", "repo", "full_name").lower() in (self.name.lower(), "")
+            and text(pull, "head", "repo", "full_name").lower() in (self.name.lower(), "")
         ]
-        return sorted(map(self._request, ours), key=lambda one: -one.number)
+        return sorted(map(self._request, ours), key=lambda request: -request.number)
 
     async def open(self, branch: str, target: str, title: str, body: str) -> Request:
-        asked: dict[str, Any] = {"title": title, "head": branch, "base": target, "body": body}
-        return self._request(await self.api.send("POST", f"{self.at}/pulls", asked))
+        document: dict[str, Any] = {"title": title, "head": branch, "base": target, "body": body}
+        return self._request(await self.api.send("POST", f"{self.at}/pulls", document))
 
     async def update(self, number: int, target: str, title: str, body: str) -> Request:
-        asked: dict[str, Any] = {"title": title, "body": body, "base": target}
-        return self._request(await self.api.send("PATCH", f"{self.at}/pulls/{number}", asked))
+        document: dict[str, Any] = {"title": title, "body": body, "base": target}
+        return self._request(await self.api.send("PATCH", f"{self.at}/pulls/{number}", document))
 
     async def close(self, number: int) -> None:
         await self.api.send("PATCH", f"{self.at}/pulls/{number}", {"state": "closed"})
 
     async def request(self, number: int) -> Request | None:
-        found = await self.api.fresh(f"{self.at}/pulls/{number}")
-        return None if found is None else self._request(found, number)
+        pull = await self.api.fresh(f"{self.at}/pulls/{number}")
+        return None if pull is None else self._request(pull, number)
 
-    def _request(self, one: Any, asked: int | None = None) -> Request:
-        merged = at(one, "merged") is True or at(one, "merged_at") is not None
-        state = text(one, "state")
+    def _request(self, pull: Any, expected: int | None = None) -> Request:
+        merged = at(pull, "merged") is True or at(pull, "merged_at") is not None
+        state = text(pull, "state")
         if state not in ("open", "closed"):
             raise ForgeFailed("the forge does not say whether the request is open")
-        mergeable = at(one, "mergeable")
-        found = number(one, "number")
-        if asked not in (None, found):
+        mergeable = at(pull, "mergeable")
+        actual = number(pull, "number")
+        if expected not in (None, actual):
             raise ForgeFailed("the forge answers with another request")
         return Request(
-            number=found,
-            url=link(one, "html_url"),
-            branch=text(one, "head", "ref"),
-            head=commit(one, "head", "sha"),
-            target=text(one, "base", "ref"),
+            number=actual,
+            url=link(pull, "html_url"),
+            branch=text(pull, "head", "ref"),
+            head=commit(pull, "head", "sha"),
+            target=text(pull, "base", "ref"),
             state=RequestState.MERGED if merged else RequestState(state),
-            body=text(one, "body", most=LONGEST_BODY * 4),
+            body=text(pull, "body", most=LONGEST_BODY * 4),
             mergeable=mergeable if isinstance(mergeable, bool) else None,
-            merged_commit=commit(one, "merge_commit_sha") if merged else None,
-            merged_by=text(one, "merged_by", "login"),
+            merged_commit=commit(pull, "merge_commit_sha") if merged else None,
+            merged_by=text(pull, "merged_by", "login"),
         )
 
     async def merge(
         self, number: int, head: str, method: MergeMethod, title: str, body: str
     ) -> None:
-        asked = {
+        document = {
             "sha": head,
             "merge_method": "squash" if method is MergeMethod.SQUASH else "merge",
             "commit_title": title,
             "commit_message": body,
         }
-        await self.api.send("PUT", f"{self.at}/pulls/{number}/merge", asked)
+        await self.api.send("PUT", f"{self.at}/pulls/{number}/merge", document)
 
     # ── comments ────────────────────────────────────────────────────────────────────────────
 
@@ -130,43 +130,43 @@ class GitHub:
     async def _new(self, place: str) -> Sequence[Any]:
         return await self.api.pages(place, known=True, **self.per_page)
 
-    def _review(self, one: Any) -> Said | None:
-        verdict = self.verdicts.get(text(one, "state"))
-        body = text(one, "body", most=LONGEST_BODY)
+    def _review(self, review: Any) -> Said | None:
+        verdict = self.verdicts.get(text(review, "state"))
+        body = text(review, "body", most=LONGEST_BODY)
         if verdict is None or (verdict is Verdict.NONE and not body.strip()):
             return None  # not submitted, or only the container of line comments
         return Said(
-            id=f"review-{number(one, 'id')}",
-            by=person(one, "user"),
+            id=f"review-{number(review, 'id')}",
+            by=person(review, "user"),
             body=body,
             verdict=verdict,
-            commit=maybe_commit(one, "commit_id"),
+            commit=maybe_commit(review, "commit_id"),
         )
 
-    def _placed(self, one: Any) -> Said:
-        line = maybe_number(one, "line") or maybe_number(one, "original_line")
-        outdated = at(one, "line") is None
+    def _placed(self, note: Any) -> Said:
+        line = maybe_number(note, "line") or maybe_number(note, "original_line")
+        outdated = at(note, "line") is None
         return Said(
-            id=f"placed-{number(one, 'id')}",
-            by=person(one, "user"),
-            body=text(one, "body", most=LONGEST_BODY),
-            commit=maybe_commit(one, "original_commit_id" if outdated else "commit_id"),
-            path=text(one, "path", most=1000) or None,
+            id=f"placed-{number(note, 'id')}",
+            by=person(note, "user"),
+            body=text(note, "body", most=LONGEST_BODY),
+            commit=maybe_commit(note, "original_commit_id" if outdated else "commit_id"),
+            path=text(note, "path", most=1000) or None,
             line=line,
-            old=text(one, "side") == "LEFT",
+            old=text(note, "side") == "LEFT",
         )
 
     async def comments(self, number: int, *, issue: bool) -> Sequence[Said]:
         del issue  # a request is one of the issues
         return [
-            comment(one)
-            for one in await self.api.pages(f"{self.at}/issues/{number}/comments", **self.per_page)
+            comment(note)
+            for note in await self.api.pages(f"{self.at}/issues/{number}/comments", **self.per_page)
         ]
 
     async def comment(self, number: int, body: str, *, issue: bool) -> str:
         del issue
-        made = await self.api.send("POST", f"{self.at}/issues/{number}/comments", {"body": body})
-        return comment(made).id
+        note = await self.api.send("POST", f"{self.at}/issues/{number}/comments", {"body": body})
+        return comment(note).id
 
     async def may_push(self, person: Person) -> bool:
         place = f"{self.at}/collaborators/{quote(person.login, safe='')}/permission"
@@ -195,21 +195,21 @@ class GitHub:
             *map(status_check, many(at(states, "statuses"))),
         ]
 
-    def _run(self, one: Any) -> ForgeCheck:
+    def _run(self, run: Any) -> ForgeCheck:
         state = CheckState.PENDING
-        if text(one, "status") == "completed":
-            good = text(one, "conclusion") in ("success", "neutral", "skipped")
+        if text(run, "status") == "completed":
+            good = text(run, "conclusion") in ("success", "neutral", "skipped")
             state = CheckState.PASSED if good else CheckState.FAILED
-        id_ = number(one, "id")
-        said = [text(one, "output", key, most=4000) for key in ("title", "summary", "text")]
+        id_ = number(run, "id")
+        texts = [text(run, "output", key, most=4000) for key in ("title", "summary", "text")]
         # Only jobs of GitHub Actions have logs, under the same number.
-        own = text(one, "app", "slug") == "github-actions"
+        own = text(run, "app", "slug") == "github-actions"
         return ForgeCheck(
             id=f"run-{id_}",
-            name=text(one, "name"),
+            name=text(run, "name"),
             state=state,
-            url=link(one, "html_url") or link(one, "details_url"),
-            summary="\n".join(filter(None, said)),
+            url=link(run, "html_url") or link(run, "details_url"),
+            summary="\n".join(filter(None, texts)),
             log=f"{self.at}/actions/jobs/{id_}/logs" if own else "",
         )
 
@@ -219,68 +219,68 @@ class GitHub:
     # ── issues ──────────────────────────────────────────────────────────────────────────────
 
     async def issues(self, label: str) -> Sequence[Issue]:
-        asked: dict[str, Any] = {"labels": label, "state": "open", **self.per_page}
-        found = await self.api.pages(f"{self.at}/issues", **asked)
-        return [issue(one) for one in found if at(one, "pull_request") is None]
+        query: dict[str, Any] = {"labels": label, "state": "open", **self.per_page}
+        issues = await self.api.pages(f"{self.at}/issues", **query)
+        return [issue(entry) for entry in issues if at(entry, "pull_request") is None]
 
     async def labelled_by(self, number: int, label: str) -> str | None:
         """Return the person who set a label that is present now."""
         by = None
-        for one in await self.api.pages(f"{self.at}/issues/{number}/events", **self.per_page):
-            if text(one, "label", "name").lower() == label.lower():
-                if text(one, "event") == "labeled":
-                    by = text(one, "actor", "login")
-                elif text(one, "event") == "unlabeled":
+        for event in await self.api.pages(f"{self.at}/issues/{number}/events", **self.per_page):
+            if text(event, "label", "name").lower() == label.lower():
+                if text(event, "event") == "labeled":
+                    by = text(event, "actor", "login")
+                elif text(event, "event") == "unlabeled":
                     by = None
         return by or None
 
 
-def commit(one: Any, *path: str) -> str:
+def commit(value: Any, *path: str) -> str:
     try:
-        return commit_id(text(one, *path))
+        return commit_id(text(value, *path))
     except ValueError:
         raise ForgeFailed(f"the forge names no commit as {path[-1]}") from None
 
 
-def maybe_commit(one: Any, *path: str) -> str | None:
-    return commit(one, *path) if at(one, *path) else None
+def maybe_commit(value: Any, *path: str) -> str | None:
+    return commit(value, *path) if at(value, *path) else None
 
 
-def person(one: Any, *path: str) -> Person:
+def person(value: Any, *path: str) -> Person:
     """Return the account of a person; removed accounts become `nobody`."""
-    found = at(one, *path)
-    login = text(found, "login") or text(found, "username")
-    return Person(login or "nobody", amount(found, "id"))
+    account = at(value, *path)
+    login = text(account, "login") or text(account, "username")
+    return Person(login or "nobody", amount(account, "id"))
 
 
-def comment(one: Any) -> Said:
+def comment(note: Any) -> Said:
     return Said(
-        id=f"comment-{number(one, 'id')}",
-        by=person(one, "user"),
-        body=text(one, "body", most=LONGEST_BODY),
+        id=f"comment-{number(note, 'id')}",
+        by=person(note, "user"),
+        body=text(note, "body", most=LONGEST_BODY),
     )
 
 
-def issue(one: Any) -> Issue:
+def issue(entry: Any) -> Issue:
     return Issue(
-        number=number(one, "number"),
-        url=link(one, "html_url"),
-        title=text(one, "title", most=1000),
-        body=text(one, "body", most=LONGEST_BODY),
-        by=person(one, "user"),
-        updated=text(one, "updated_at"),
+        number=number(entry, "number"),
+        url=link(entry, "html_url"),
+        title=text(entry, "title", most=1000),
+        body=text(entry, "body", most=LONGEST_BODY),
+        by=person(entry, "user"),
+        updated=text(entry, "updated_at"),
     )
 
 
-def status_check(one: Any) -> ForgeCheck:
+def status_check(status: Any) -> ForgeCheck:
     """Parse a commit status of another program, in the format of GitHub and Gitea."""
-    said = text(one, "state") or text(one, "status")
+    state = text(status, "state") or text(status, "status")
     known = {"success": CheckState.PASSED, "warning": CheckState.PASSED}
     known |= {"pending": CheckState.PENDING}
     return ForgeCheck(
-        id=f"status-{number(one, 'id')}",
-        name=text(one, "context"),
-        state=known.get(said, CheckState.FAILED),
-        url=link(one, "target_url"),
-        summary=text(one, "description", most=1000),
+        id=f"status-{number(status, 'id')}",
+        name=text(status, "context"),
+        state=known.get(state, CheckState.FAILED),
+        url=link(status, "target_url"),
+        summary=text(status, "description", most=1000),
     )

@@ -42,46 +42,46 @@ class GitLab:
     # ── the request ─────────────────────────────────────────────────────────────────────────
 
     async def find(self, branch: str) -> Sequence[Request]:
-        asked: dict[str, Any] = {"source_branch": branch, "state": "all", **_PAGE}
-        found = many(await self.api.get(f"{self.at}/merge_requests", **asked))
+        query: dict[str, Any] = {"source_branch": branch, "state": "all", **_PAGE}
+        requests = many(await self.api.get(f"{self.at}/merge_requests", **query))
         ours = [
-            one
-            for one in found
-            if text(one, "source_branch") == branch
-            and at(one, "source_project_id") == at(one, "target_project_id")
+            request
+            for request in requests
+            if text(request, "source_branch") == branch
+            and at(request, "source_project_id") == at(request, "target_project_id")
         ]
-        return sorted(map(_request, ours), key=lambda one: -one.number)
+        return sorted(map(_request, ours), key=lambda request: -request.number)
 
     async def open(self, branch: str, target: str, title: str, body: str) -> Request:
-        asked: dict[str, Any] = {"source_branch": branch, "target_branch": target}
-        asked |= {"title": title, "description": body}
-        return _request(await self.api.send("POST", f"{self.at}/merge_requests", asked))
+        document: dict[str, Any] = {"source_branch": branch, "target_branch": target}
+        document |= {"title": title, "description": body}
+        return _request(await self.api.send("POST", f"{self.at}/merge_requests", document))
 
     async def update(self, number: int, target: str, title: str, body: str) -> Request:
-        asked: dict[str, Any] = {"title": title, "description": body, "target_branch": target}
-        return _request(await self.api.send("PUT", self._place(number), asked))
+        document: dict[str, Any] = {"title": title, "description": body, "target_branch": target}
+        return _request(await self.api.send("PUT", self._place(number), document))
 
     async def close(self, number: int) -> None:
         await self.api.send("PUT", self._place(number), {"state_event": "close"})
 
     async def request(self, number: int) -> Request | None:
-        found = await self.api.fresh(self._place(number))
-        if found is not None and at(found, "iid") != number:
+        answer = await self.api.fresh(self._place(number))
+        if answer is not None and at(answer, "iid") != number:
             raise ForgeFailed("the forge answers with another request")
-        return None if found is None else _request(found)
+        return None if answer is None else _request(answer)
 
     async def merge(
         self, number: int, head: str, method: MergeMethod, title: str, body: str
     ) -> None:
         message = f"{title}\n\n{body}".strip()
         squash = method is MergeMethod.SQUASH
-        asked: dict[str, Any] = {
+        document: dict[str, Any] = {
             "sha": head,
             "squash": squash,
             "should_remove_source_branch": False,
         }
-        asked["squash_commit_message" if squash else "merge_commit_message"] = message
-        await self.api.send("PUT", f"{self._place(number)}/merge", asked)
+        document["squash_commit_message" if squash else "merge_commit_message"] = message
+        await self.api.send("PUT", f"{self._place(number)}/merge", document)
 
     def _place(self, number: int) -> str:
         return f"{self.at}/merge_requests/{number}"
@@ -90,23 +90,23 @@ class GitLab:
 
     async def said(self, number: int) -> Sequence[Said]:
         verdicts = {"approved": Verdict.APPROVED, "requested_changes": Verdict.CHANGES}
-        found = []
-        for one in await self.api.pages(f"{self._place(number)}/reviewers", **_PAGE):
-            if (verdict := verdicts.get(text(one, "state"))) is not None:
-                by = person(one, "user")
+        reviews = []
+        for reviewer in await self.api.pages(f"{self._place(number)}/reviewers", **_PAGE):
+            if (verdict := verdicts.get(text(reviewer, "state"))) is not None:
+                by = person(reviewer, "user")
                 # Verdicts have no id, so their time distinguishes them.
-                at_ = text(one, "updated_at") or text(one, "created_at")
-                found.append(Said(f"review-{by.id}-{verdict.name}-{at_}", by, "", verdict))
-        return [*found, *await self._notes(self._place(number), known=True)]
+                at_ = text(reviewer, "updated_at") or text(reviewer, "created_at")
+                reviews.append(Said(f"review-{by.id}-{verdict.name}-{at_}", by, "", verdict))
+        return [*reviews, *await self._notes(self._place(number), known=True)]
 
     async def comments(self, number: int, *, issue: bool) -> Sequence[Said]:
         return await self._notes(f"{self.at}/issues/{number}" if issue else self._place(number))
 
     async def _notes(self, place: str, *, known: bool = False) -> Sequence[Said]:
         threads = await self.api.pages(f"{place}/discussions", known=known, **_PAGE)
-        notes = [note for one in threads for note in many(at(one, "notes") or [])]
+        notes = [note for thread in threads for note in many(at(thread, "notes") or [])]
         # GitLab's own notes about labels and pushes are left out.
-        return [_note(one) for one in notes if at(one, "system") is not True]
+        return [_note(note) for note in notes if at(note, "system") is not True]
 
     async def comment(self, number: int, body: str, *, issue: bool) -> str:
         place = f"{self.at}/issues/{number}" if issue else self._place(number)
@@ -114,31 +114,31 @@ class GitLab:
 
     async def may_push(self, person: Person) -> bool:
         try:
-            found = await self.api.get(f"{self.at}/members/all/{person.id}")
+            member = await self.api.get(f"{self.at}/members/all/{person.id}")
         except ForgeFailed as failed:
             if failed.status == 404:
                 return False
             raise
-        return amount(found, "access_level") >= _DEVELOPER
+        return amount(member, "access_level") >= _DEVELOPER
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────
 
     async def checks(self, head: str) -> Sequence[ForgeCheck] | None:
         place = f"{self.at}/repository/commits/{head}/statuses"
-        found = await self.api.fresh(place, **_PAGE)
-        return None if found is None else [self._check(one) for one in many(found)]
+        statuses = await self.api.fresh(place, **_PAGE)
+        return None if statuses is None else [self._check(status) for status in many(statuses)]
 
-    def _check(self, one: Any) -> ForgeCheck:
-        state = _CHECKS.get(text(one, "status"), CheckState.PENDING)
-        if state is CheckState.FAILED and at(one, "allow_failure") is True:
+    def _check(self, status: Any) -> ForgeCheck:
+        state = _CHECKS.get(text(status, "status"), CheckState.PENDING)
+        if state is CheckState.FAILED and at(status, "allow_failure") is True:
             state = CheckState.PASSED
-        id_ = number(one, "id")
+        id_ = number(status, "id")
         return ForgeCheck(
             id=f"job-{id_}",
-            name=text(one, "name"),
+            name=text(status, "name"),
             state=state,
-            url=link(one, "target_url"),
-            summary=text(one, "description", most=1000),
+            url=link(status, "target_url"),
+            summary=text(status, "description", most=1000),
             log=f"{self.at}/jobs/{id_}/trace",
         )
 
@@ -153,63 +153,68 @@ class GitLab:
     # ── issues ──────────────────────────────────────────────────────────────────────────────
 
     async def issues(self, label: str) -> Sequence[Issue]:
-        asked: dict[str, Any] = {"labels": label, "state": "opened", **_PAGE}
-        found = await self.api.pages(f"{self.at}/issues", **asked)
+        query: dict[str, Any] = {"labels": label, "state": "opened", **_PAGE}
+        issues = await self.api.pages(f"{self.at}/issues", **query)
         return [
             Issue(
-                number=number(one, "iid"),
-                url=link(one, "web_url"),
-                title=text(one, "title", most=1000),
-                body=text(one, "description", most=LONGEST_BODY),
-                by=person(one, "author"),
-                updated=text(one, "updated_at"),
+                number=number(entry, "iid"),
+                url=link(entry, "web_url"),
+                title=text(entry, "title", most=1000),
+                body=text(entry, "description", most=LONGEST_BODY),
+                by=person(entry, "author"),
+                updated=text(entry, "updated_at"),
             )
-            for one in found
+            for entry in issues
         ]
 
     async def labelled_by(self, number: int, label: str) -> str | None:
         by = None
         place = f"{self.at}/issues/{number}/resource_label_events"
-        for one in await self.api.pages(place, **_PAGE):
-            if text(one, "label", "name").lower() == label.lower():
-                by = text(one, "user", "username") if text(one, "action") == "add" else None
+        for event in await self.api.pages(place, **_PAGE):
+            if text(event, "label", "name").lower() == label.lower():
+                by = text(event, "user", "username") if text(event, "action") == "add" else None
         return by or None
 
 
-def _request(one: Any) -> Request:
-    state = _STATES.get(text(one, "state"))
+def _request(request: Any) -> Request:
+    state = _STATES.get(text(request, "state"))
     if state is None:
         raise ForgeFailed("the forge does not say whether the request is open")
-    status = text(one, "detailed_merge_status")
-    conflicts = at(one, "has_conflicts") is True or status == "conflict"
+    status = text(request, "detailed_merge_status")
+    conflicts = at(request, "has_conflicts") is True or status == "conflict"
     merged = None
     if state is RequestState.MERGED:
-        merged = maybe_commit(one, "merge_commit_sha") or maybe_commit(one, "squash_commit_sha")
-        merged = merged or commit(one, "sha")
+        merged = maybe_commit(request, "merge_commit_sha") or maybe_commit(
+            request, "squash_commit_sha"
+        )
+        merged = merged or commit(request, "sha")
     return Request(
-        number=number(one, "iid"),
-        url=link(one, "web_url"),
-        branch=text(one, "source_branch"),
-        head=commit(one, "sha"),
-        target=text(one, "target_branch"),
+        number=number(request, "iid"),
+        url=link(request, "web_url"),
+        branch=text(request, "source_branch"),
+        head=commit(request, "sha"),
+        target=text(request, "target_branch"),
         state=state,
-        body=text(one, "description", most=LONGEST_BODY * 4),
+        body=text(request, "description", most=LONGEST_BODY * 4),
         # An unchecked request may be mergeable; only conflicts are reported to the author.
         mergeable=False if conflicts else True if status == "mergeable" else None,
         merged_commit=merged,
-        merged_by=text(one, "merge_user", "username") or text(one, "merged_by", "username"),
+        merged_by=text(request, "merge_user", "username") or text(request, "merged_by", "username"),
     )
 
 
-def _note(one: Any) -> Said:
-    new, old = maybe_number(one, "position", "new_line"), maybe_number(one, "position", "old_line")
+def _note(note: Any) -> Said:
+    new, old = (
+        maybe_number(note, "position", "new_line"),
+        maybe_number(note, "position", "old_line"),
+    )
     side = "new_path" if new is not None else "old_path"
     return Said(
-        id=f"comment-{number(one, 'id')}",
-        by=person(one, "author"),
-        body=text(one, "body", most=LONGEST_BODY),
-        commit=maybe_commit(one, "position", "head_sha"),
-        path=text(one, "position", side, most=1000) or None,
+        id=f"comment-{number(note, 'id')}",
+        by=person(note, "author"),
+        body=text(note, "body", most=LONGEST_BODY),
+        commit=maybe_commit(note, "position", "head_sha"),
+        path=text(note, "position", side, most=1000) or None,
         line=new if new is not None else old,
         old=new is None and old is not None,
     )

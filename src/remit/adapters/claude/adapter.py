@@ -136,7 +136,9 @@ class Claude(Adapter):
             if cloud.flag in around:
                 sentence = f"{cloud.name} is not tried: only Claude can ask it."
                 return probe.Tried(None, sentence, "The first run shows whether it answers.")
-        name = next((one for one in claude_lending.KEYS[:2] if around.get(one)), None)
+        name = next(
+            (variable for variable in claude_lending.KEYS[:2] if around.get(variable)), None
+        )
         if name is None:
             sentence = "A login is not tried: only Claude can use it."
             return probe.Tried(None, sentence, "The first run shows whether it is valid.")

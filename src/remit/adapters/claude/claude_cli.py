@@ -86,8 +86,8 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
 
 def _mode(config: Any) -> str:
     """Return the permission mode; the default lets Claude act freely inside the sandbox."""
-    given: str | None = config.permission_mode
-    return given or ("dontAsk" if config.sandbox == "full" else "bypassPermissions")
+    mode: str | None = config.permission_mode
+    return mode or ("dontAsk" if config.sandbox == "full" else "bypassPermissions")
 
 
 def _limit(context: RunContext) -> str | None:
@@ -214,7 +214,7 @@ class Events:
         if part.get("type") != "message_delta":
             return False
         name = str(event.get("api_message_id") or next(reversed(self._messages), ""))
-        known = {key: one for key, one in (part.get("usage") or {}).items() if one}
+        known = {key: count for key, count in (part.get("usage") or {}).items() if count}
         self._messages[name] = {**self._messages.get(name, {}), **known}
         stopped = (part.get("delta") or {}).get("stop_reason")
         if stopped and event.get("parent_tool_use_id") is None:
@@ -235,9 +235,9 @@ class Events:
     def _retries(self, event: Mapping[str, Any]) -> None:
         """Note a retry of Claude Code; give up if the key is refused or the wait is too long."""
         status, delay = event.get("error_status"), event.get("retry_delay_ms")
-        said = str(event.get("error") or "")
-        seen = faults.by_status(status, said) if isinstance(status, int) else None
-        self._seen = seen or faults.in_words(said) or self._seen
+        error = str(event.get("error") or "")
+        seen = faults.by_status(status, error) if isinstance(status, int) else None
+        self._seen = seen or faults.in_words(error) or self._seen
         # Claude's own backoff tells nothing; only the server's delay dates the end of a limit.
         wants = status == 429 and isinstance(delay, int | float)
         self._delay_ms = float(delay) if wants and isinstance(delay, int | float) else 0.0
@@ -254,20 +254,22 @@ class Events:
     def _look_at_servers(self, servers: list[Mapping[str, Any]]) -> None:
         if not self._with_tools:
             return
-        status = next((one.get("status") for one in servers if one.get("name") == _SERVER), None)
+        status = next(
+            (server.get("status") for server in servers if server.get("name") == _SERVER), None
+        )
         if status != "connected":
             self.hopeless = ("no_tools", _NO_TOOLS.format(status or "not configured"))
 
     @property
     def spent(self) -> Usage:
         """The usage of this run; the totals of a resumed session include its earlier runs."""
-        usage = (self.result or {}).get("usage") or {}
+        total = (self.result or {}).get("usage") or {}
         # A program that was cut off reports no total, so its messages are added up.
-        each = [usage] if _input(usage) else list(self._messages.values())
+        usages = [total] if _input(total) else list(self._messages.values())
         return Usage(
-            tokens_in=sum(map(_input, each)),
-            tokens_out=sum(_number(one, "output_tokens") for one in each),
-            tokens_cached=sum(_number(one, "cache_read_input_tokens") for one in each),
+            tokens_in=sum(map(_input, usages)),
+            tokens_out=sum(_number(usage, "output_tokens") for usage in usages),
+            tokens_cached=sum(_number(usage, "cache_read_input_tokens") for usage in usages),
             cost_micros=_cost(self.result or {}),
         )
 
@@ -283,10 +285,10 @@ class Events:
             return self._ended(False, "", *self.hopeless, seen=self._dated(self._seen))
         if self.result is None:
             return self._without_result(code, complaint)
-        said = str(self.result.get("result") or "; ".join(self._errors()))
-        reason, seen = self._reason(self.result, said)
+        message = str(self.result.get("result") or "; ".join(self._errors()))
+        reason, seen = self._reason(self.result, message)
         return self._ended(
-            False, "", reason, said[:500] or f"Claude ended with {reason}.", seen=seen
+            False, "", reason, message[:500] or f"Claude ended with {reason}.", seen=seen
         )
 
     def _without_result(self, code: int, complaint: str) -> RunResult:
@@ -295,18 +297,18 @@ class Events:
         seen = None if self._messages else faults.in_words(complaint)
         return self._ended(False, "", seen.reason if seen else "crashed", error[:500], seen=seen)
 
-    def _reason(self, result: Mapping[str, Any], said: str) -> tuple[str, faults.Seen | None]:
+    def _reason(self, result: Mapping[str, Any], message: str) -> tuple[str, faults.Seen | None]:
         """Return the reason of a failure in one word, and its fault."""
-        if _NO_SUCH_SESSION in said:
+        if _NO_SUCH_SESSION in message:
             return "session_lost", None
         for name in ("subtype", "terminal_reason"):
             if result.get(name) in _REASONS:
                 return _REASONS[result[name]], None
         status = result.get("api_error_status")
-        seen = faults.by_status(status, said) if isinstance(status, int) else None
+        seen = faults.by_status(status, message) if isinstance(status, int) else None
         if seen is None and (status is not None or result.get("terminal_reason") == "api_error"):
-            seen = faults.in_words(said)
-        seen = seen or (faults.in_words(said) if said.startswith(_NOT_LOGGED_IN) else None)
+            seen = faults.in_words(message)
+        seen = seen or (faults.in_words(message) if message.startswith(_NOT_LOGGED_IN) else None)
         if seen is None:
             return str(result.get("terminal_reason") or "failed"), None
         return seen.reason, self._dated(seen)
@@ -333,16 +335,16 @@ class Events:
         )
 
     def _errors(self) -> list[str]:
-        return [str(one) for one in (self.result or {}).get("errors") or []]
+        return [str(error) for error in (self.result or {}).get("errors") or []]
 
 
 def _cut_result(line: str) -> dict[str, Any] | None:
     """Recover the result from a line that was cut because of its length."""
-    found = parsed(line) or {}
-    if "duration_api_ms" not in found or "result" not in found:
+    event = parsed(line) or {}
+    if "duration_api_ms" not in event or "result" not in event:
         return None
-    said = str(found["result"])[:_LONGEST_CUT]
-    return {"type": "result", "is_error": found.get("is_error") is True, "result": said}
+    text = str(event["result"])[:_LONGEST_CUT]
+    return {"type": "result", "is_error": event.get("is_error") is True, "result": text}
 
 
 def _calls(message: Mapping[str, Any]) -> bool:
@@ -367,7 +369,9 @@ def _cost(result: Mapping[str, Any]) -> int:
     since = result.get("model_usage_since_last_result")
     if isinstance(since, Mapping):
         costs = [
-            float(one.get("costUSD") or 0) for one in since.values() if isinstance(one, Mapping)
+            float(usage.get("costUSD") or 0)
+            for usage in since.values()
+            if isinstance(usage, Mapping)
         ]
         return round(sum(costs) * 1_000_000)
     return round(float(result.get("total_cost_usd") or 0) * 1_000_000)

@@ -83,8 +83,8 @@ class ClaudeReader(reading.JsonReader):
 
     def _result(self, event: Mapping[str, Any]) -> Iterator[Entry]:
         """Yield the denials that the result lists; its other contents are known already."""
-        for one in map(mapping, sequence(event.get("permission_denials"))):
-            yield from self._denies(one, "")
+        for denial in map(mapping, sequence(event.get("permission_denials"))):
+            yield from self._denies(denial, "")
 
 
 def _retry(event: Mapping[str, Any]) -> Entry:
@@ -99,9 +99,9 @@ def _retry(event: Mapping[str, Any]) -> Entry:
     )
 
 
-def tool_name(given: object) -> str:
+def tool_name(tool: object) -> str:
     """Return a tool's name for people: Remit's by their own name, others as server/tool."""
-    known = name(given)
+    known = name(tool)
     if known.startswith(_OURS):
         return known.removeprefix(_OURS) or known
     if known.startswith(_OF_SERVERS):

@@ -126,7 +126,7 @@ class Codex(Adapter):
         self, config: CodexConfig, lent: Lent, secret: str | None
     ) -> probe.Tried | None:
         around = {**lent.beside, **lent.keys, **config.env}
-        name = next((one for one in _VARIABLES if around.get(one)), None)
+        name = next((variable for variable in _VARIABLES if around.get(variable)), None)
         key = secret or (around[name] if name else None)
         if key is None:
             sentence = "A login is not tried: only Codex can use it."

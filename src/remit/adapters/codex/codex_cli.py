@@ -64,7 +64,7 @@ class Session:
         if text is None:
             return None
         thread, *numbers = text.split("/")
-        known = [int(one) for one in numbers if one.isdigit()]
+        known = [int(number) for number in numbers if number.isdigit()]
         return cls(thread, Usage(*known) if len(known) == 3 else Usage())
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ def environment(context: RunContext, program: str) -> dict[str, str]:
     told |= {
         "PATH": path_with(program, told["PATH"]),
         "CODEX_HOME": str(context.home / ".codex"),
-        **{name: one for name, one in context.beside.items() if name != ADDRESS},
+        **{name: value for name, value in context.beside.items() if name != ADDRESS},
         **context.credentials,
         **context.config.env,
     }
@@ -319,9 +319,9 @@ async def _watch(context: RunContext, events: Events, home: Path, turns: _Turns)
         progress = await threads.alone(_progress, home, events.thread)
         if progress is not None and progress.taken != counted:
             counted = events.counted = progress.taken
-            asked = await threads.alone(turns.count, events.thread)
-            await context.spend(events.spent, last=progress.over, turns=asked)
-            context.pace.turn(asked)
+            turn_count = await threads.alone(turns.count, events.thread)
+            await context.spend(events.spent, last=progress.over, turns=turn_count)
+            context.pace.turn(turn_count)
 
 
 class _Turns:
@@ -363,7 +363,7 @@ class _Progress:
 
 def _progress(home: Path, thread: str) -> _Progress | None:
     record = _record(home, thread)
-    found: _Progress | None = None
+    progress: _Progress | None = None
     over = False
     for line in _tail(record).splitlines() if record else ():
         counts = '"token_count"' in line
@@ -377,8 +377,8 @@ def _progress(home: Path, thread: str) -> _Progress | None:
                 continue
             info = payload["info"]
             context = int(info["last_token_usage"]["input_tokens"])
-            found = _Progress(_usage(info["total_token_usage"]), context, over)
-    return found
+            progress = _Progress(_usage(info["total_token_usage"]), context, over)
+    return progress
 
 
 def _record(home: Path, thread: str) -> Path | None:
@@ -408,10 +408,10 @@ def _part(record: Path, start: int, longest: int) -> bytes:
     except OSError:
         return b""
     with os.fdopen(opened, "rb") as file:
-        found = os.fstat(opened)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(opened)
+        if not stat.S_ISREG(status.st_mode):
             return b""
-        file.seek(start if start >= 0 else max(0, found.st_size + start))
+        file.seek(start if start >= 0 else max(0, status.st_size + start))
         return file.read(longest)
 
 

@@ -55,7 +55,7 @@ class CodexReader(reading.JsonReader):
                 yield _result(item)
             case "todo_list":
                 steps = map(mapping, sequence(item.get("items")))
-                yield Entry(EntryKind.THOUGHT, "\n".join(str(one.get("text")) for one in steps))
+                yield Entry(EntryKind.THOUGHT, "\n".join(str(step.get("text")) for step in steps))
             case _:
                 yield Entry(EntryKind.PRINTED, arguments(dict(item)))
 
@@ -83,7 +83,7 @@ def _given(item: Mapping[str, Any]) -> str:
             return inner[2] if inner else command
         case "file_change":
             changes = map(mapping, sequence(item.get("changes")))
-            return ", ".join(f"{one.get('kind')} {one.get('path')}" for one in changes)
+            return ", ".join(f"{change.get('kind')} {change.get('path')}" for change in changes)
         case _:
             return str(item.get("query") or "")
 
@@ -104,10 +104,10 @@ def _result(item: Mapping[str, Any]) -> Entry:
     return reading.answered(tool, call, text, failed=failed)
 
 
-def _error(said: str) -> Entry:
-    retried = _RETRIED.match(said)
+def _error(message: str) -> Entry:
+    retried = _RETRIED.match(message)
     if retried is None:
-        return Entry(EntryKind.PRINTED, said, stream="stderr")
+        return Entry(EntryKind.PRINTED, message, stream="stderr")
     why = retried[3] or "the model's server did not answer"
     wait = _WAIT.search(why)
     return Entry(

@@ -121,7 +121,7 @@ class Llm(Adapter):
     ) -> Check:
         settings, around = config or LlmConfig(), environment or {}
         try:
-            found = version(_LIBRARY)
+            release = version(_LIBRARY)
         except PackageNotFoundError:
             return Check(
                 False,
@@ -130,29 +130,31 @@ class Llm(Adapter):
                 {"library": None, "local": self._local(settings)},
             )
         if settings.provider == "ollama":
-            facts: dict[str, str | bool | None] = {"library": found, "credential": None}
+            facts: dict[str, str | bool | None] = {"library": release, "credential": None}
             if settings.model is None:
                 return Check(False, "Ollama has no default model.", _name_one(), facts)
-            return Check(True, f"{_LIBRARY} {found} can be used with Ollama.", "", facts)
+            return Check(True, f"{_LIBRARY} {release} can be used with Ollama.", "", facts)
         chosen = [settings.provider] if settings.provider else list(_VARIABLES)
         needed = [name for provider in chosen for name in _VARIABLES.get(provider, ())]
         source = settings.secret_ref or credential(around, needed, {})
-        facts = {"library": found, "credential": source}
+        facts = {"library": release, "credential": source}
         if settings.provider == "compatible":
             if settings.base_url is None:
                 sentence = 'The provider "compatible" needs an address.'
                 return Check(False, sentence, "Set baseUrl.", facts)
-            return Check(True, f"{_LIBRARY} {found} can be used with the given address.", "", facts)
+            return Check(
+                True, f"{_LIBRARY} {release} can be used with the given address.", "", facts
+            )
         if source is None:
             local = self._local(settings)
             return Check(
                 False,
-                f"{_LIBRARY} {found} is there, but no key of a provider is configured.",
+                f"{_LIBRARY} {release} is there, but no key of a provider is configured.",
                 f"Set one of {', '.join(needed)} for the worker, or set secretRef."
                 + (f" Ollama is here, too: {local_models.offer(local)}." if local else ""),
                 {**facts, "local": local},
             )
-        return Check(True, f"{_LIBRARY} {found} can be used; its key: {source}.", "", facts)
+        return Check(True, f"{_LIBRARY} {release} can be used; its key: {source}.", "", facts)
 
     def lending(self, config: LlmConfig, environment: Environment) -> Lent:
         keys = {} if config.secret_ref else pick(environment, self.lends)
@@ -170,7 +172,7 @@ class Llm(Adapter):
         if provider is None or model is None:
             return probe.Tried(None, "It is not tried without a model.", "Set provider and model.")
         names = _VARIABLES.get(provider, ())
-        name = next((one for one in names if one in lent.keys), "")
+        name = next((variable for variable in names if variable in lent.keys), "")
         key = secret or lent.keys.get(name) or ""
         more = {"key_name": config.secret_ref or name}
         base = _address(config, provider, lent.beside) or _ADDRESSES[provider]
@@ -205,7 +207,7 @@ class Llm(Adapter):
         if model is None:
             raise Unsupported(f"{provider} has no model of ours.", "Set model.")
         lent = [context.credentials.get(name) for name in _VARIABLES.get(provider, ())]
-        key = context.key() or next((one for one in lent if one), None)
+        key = context.key() or next((lent_key for lent_key in lent if lent_key), None)
         result: RunResult = await loop.run(
             context,
             provider,
@@ -222,25 +224,27 @@ def _install() -> str:
 
 
 def _name_one() -> str:
-    found = local_models.look()
-    return f"Set model; it has {found}." if found else "Set model, such as qwen3."
+    models = local_models.look()
+    return f"Set model; it has {models}." if models else "Set model, such as qwen3."
 
 
 def _chosen(config: LlmConfig, keys: Mapping[str, str]) -> Provider | None:
     if config.provider is not None:
         return config.provider
-    return next((one for one, names in _VARIABLES.items() if set(names) & set(keys)), None)
+    return next(
+        (provider for provider, names in _VARIABLES.items() if set(names) & set(keys)), None
+    )
 
 
 def _address(config: LlmConfig, provider: Provider, beside: Mapping[str, str]) -> str | None:
     """Return the address of the model's server; None for the library's default."""
     if config.base_url:
         return config.base_url
-    if given := beside.get(_ADDRESS_VARIABLES.get(provider, "")):
-        return given
+    if address := beside.get(_ADDRESS_VARIABLES.get(provider, "")):
+        return address
     # Explicit, because the library would take the worker's address, which belongs to its key alone.
-    said = provider == "ollama" or (config.secret_ref and provider in _ADDRESS_VARIABLES)
-    return _ADDRESSES[provider] if said else None
+    explicit = provider == "ollama" or (config.secret_ref and provider in _ADDRESS_VARIABLES)
+    return _ADDRESSES[provider] if explicit else None
 
 
 def has_few_tools(config: LlmConfig) -> bool:

@@ -83,8 +83,8 @@ async def run(
             model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
         )
         try:
-            for one in tools:
-                await opened.enter_async_context(one)
+            for toolset in tools:
+                await opened.enter_async_context(toolset)
         except Exception as error:
             sentence = f"The model could not be given Remit's tools ({type(error).__name__})."
             return RunResult(False, reason="no_tools", error=sentence)
@@ -158,15 +158,15 @@ def _model(
     hooks = {"response": [] if heard is None else [heard]}
 
     def factory(name: str) -> Any:
-        given: dict[str, Any] = {"api_key": key or "none"}
+        settings: dict[str, Any] = {"api_key": key or "none"}
         if address := base_url or config.base_url:
-            given["base_url"] = address
+            settings["base_url"] = address
         if name.startswith("openai"):
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
             # A redirect would take the key and the conversation to another address.
             plain = DefaultAsyncHttpxClient(follow_redirects=False, event_hooks=hooks)
-            client = AsyncOpenAI(max_retries=config.max_retries, http_client=plain, **given)
+            client = AsyncOpenAI(max_retries=config.max_retries, http_client=plain, **settings)
             clients.push_async_callback(client.close)
             return infer_provider_class(name)(openai_client=client)  # type: ignore[call-arg,unused-ignore]
         if name == "anthropic":
@@ -174,10 +174,10 @@ def _model(
             from anthropic import DefaultAsyncHttpxClient as Plain
 
             direct = Plain(follow_redirects=False, event_hooks=hooks)
-            other = AsyncAnthropic(max_retries=config.max_retries, http_client=direct, **given)
+            other = AsyncAnthropic(max_retries=config.max_retries, http_client=direct, **settings)
             clients.push_async_callback(other.close)
             return infer_provider_class(name)(anthropic_client=other)  # type: ignore[call-arg,unused-ignore]
-        return infer_provider_class(name)(**given)
+        return infer_provider_class(name)(**settings)
 
     as_openai = ("compatible", "openai", "ollama")
     family = "openai-chat" if provider in as_openai else provider
@@ -213,14 +213,14 @@ def _retries(context: RunContext, most: int) -> Callable[[Any], Awaitable[None]]
 def _note(context: RunContext, answer: Any) -> None:
     """Log the texts and calls of the model."""
     for part in answer.parts:
-        said = getattr(part, "content", None)
+        content = getattr(part, "content", None)
         if hasattr(part, "tool_name"):
             text, tool = transcript.arguments(_arguments(part)), transcript.name(part.tool_name)
             call = transcript.name(getattr(part, "tool_call_id", None))
             context.tell(Entry(EntryKind.CALL, text[:_LONGEST_NOTE], tool, call))
-        elif isinstance(said, str) and said:
+        elif isinstance(content, str) and content:
             kind = EntryKind.THOUGHT if part.part_kind == "thinking" else EntryKind.SAID
-            context.tell(Entry(kind, said[:_LONGEST_NOTE]))
+            context.tell(Entry(kind, content[:_LONGEST_NOTE]))
 
 
 def _note_results(context: RunContext, request: Any) -> None:
@@ -236,11 +236,11 @@ def _note_results(context: RunContext, request: Any) -> None:
 
 def _arguments(part: Any) -> Any:
     """Return the arguments of a call, decoded where the model wrote them as text."""
-    given = getattr(part, "args", None)
-    if isinstance(given, str):
+    arguments = getattr(part, "args", None)
+    if isinstance(arguments, str):
         with contextlib.suppress(ValueError):
-            return json.loads(given)
-    return given
+            return json.loads(arguments)
+    return arguments
 
 
 def _usage(taken: Any) -> Usage:
@@ -273,10 +273,10 @@ def _seen(error: Exception) -> faults.Seen | None:
     status = getattr(error, "status_code", None)
     answer = getattr(error.__cause__, "response", None)
     headers = dict(getattr(answer, "headers", None) or {})
-    said = f"{error} {error.__cause__ or ''}"
+    message = f"{error} {error.__cause__ or ''}"
     if isinstance(status, int):
-        return faults.by_status(status, said, headers)
-    return faults.in_words(said)
+        return faults.by_status(status, message, headers)
+    return faults.in_words(message)
 
 
 def _history(context: RunContext) -> Any:
@@ -287,8 +287,8 @@ def _history(context: RunContext) -> Any:
     try:
         opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(opened, "rb") as file:
-            found = os.fstat(opened)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_HISTORY:
+            status = os.fstat(opened)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_HISTORY:
                 raise ValueError("not a history")
             return ModelMessagesTypeAdapter.validate_json(file.read())
     except (OSError, ValueError) as error:

@@ -17,17 +17,17 @@ _LARGEST: Final = 1 << 20
 def look() -> str | None:
     """Return the names of the server's models, for a sentence; None without a server."""
     place = urlsplit(OLLAMA)
-    asked = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_SECONDS)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_SECONDS)
     try:
-        asked.request("GET", f"{place.path}/models")
-        answer = asked.getresponse()
-        said = json.loads(answer.read(_LARGEST)) if answer.status == 200 else None
+        connection.request("GET", f"{place.path}/models")
+        answer = connection.getresponse()
+        document = json.loads(answer.read(_LARGEST)) if answer.status == 200 else None
     except (OSError, ValueError, http.client.HTTPException, RecursionError):
         return None
     finally:
-        asked.close()
-    names = models_in(said)
-    return named([one.removesuffix(":latest") for one in names]) if names else None
+        connection.close()
+    names = models_in(document)
+    return named([name.removesuffix(":latest") for name in names]) if names else None
 
 
 def first(local: str) -> str:

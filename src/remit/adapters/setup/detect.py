@@ -57,9 +57,9 @@ def find_program(command: str, environment: Environment) -> str | None:
 
 def version_of(program: str, environment: Environment) -> str | None:
     """Return the program's version from --version; None without one."""
-    said = said_by(program, ["--version"], environment)
-    found = _VERSION.search(said[:2000]) if said is not None else None
-    return found[0] if found else None
+    output = said_by(program, ["--version"], environment)
+    match = _VERSION.search(output[:2000]) if output is not None else None
+    return match[0] if match else None
 
 
 def said_by(program: str, arguments: Sequence[str], environment: Environment) -> str | None:
@@ -122,14 +122,14 @@ def _said_about_itself(
 def _fingerprint(program: str) -> tuple[str, int, int]:
     """Return a fingerprint of a program's file, which differs after it was replaced."""
     real = os.path.realpath(program)
-    found = os.stat(real)
-    return real, found.st_mtime_ns, found.st_size
+    status = os.stat(real)
+    return real, status.st_mtime_ns, status.st_size
 
 
 def _lacking(text: str, needed: Sequence[str]) -> tuple[str, ...]:
     """Return the options that a help text lacks; none if it has none of them, as it is no help."""
     known = set(_OPTION.findall(text))
-    lacking = tuple(one for one in needed if one not in known)
+    lacking = tuple(option for option in needed if option not in known)
     return lacking if len(lacking) < len(needed) else ()
 
 
@@ -189,19 +189,19 @@ class CommandLineAgent:
                 self.install,
                 {"program": None},
             )
-        found = self._answer(program, environment.get("PATH", os.defpath))
-        version = found.version if found else None
+        answer = self._answer(program, environment.get("PATH", os.defpath))
+        version = answer.version if answer else None
         around = {**environment, **settings.env}
         source = settings.secret_ref or credential(around, self.variables, self.files)
         facts = {"program": program, "version": version, "credential": source}
-        if found is None and settings.sandbox == "full":
+        if answer is None and settings.sandbox == "full":
             sentence = f"{self.command} is there, and is not tried outside a sandbox."
             return Check(True, sentence, "", facts)
-        if found is None:
+        if answer is None:
             sentence = f"{self.command} is there but does not answer to --version."
             return Check(False, sentence, "Run it by hand to see what is wrong.", facts)
-        if found.lacking:
-            sentence = f"{self.name} {version} does not know {', '.join(found.lacking)}."
+        if answer.lacking:
+            sentence = f"{self.name} {version} does not know {', '.join(answer.lacking)}."
             step = f"Install a newer {self.name} on this worker, or set `command` to one."
             return Check(False, sentence, step, facts)
         if lent.problem:
@@ -212,9 +212,9 @@ class CommandLineAgent:
         return Check(True, f"{self.name} {version} can be used; its key: {source}.", "", facts)
 
     def _answer(self, program: str, path: str) -> Found | None:
-        asked = (tuple(self.helps), tuple(self.options), path)
+        arguments = (tuple(self.helps), tuple(self.options), path)
         with contextlib.suppress(LookupError, OSError):
-            return _said_about_itself(program, _fingerprint(program), *asked)
+            return _said_about_itself(program, _fingerprint(program), *arguments)
         return None
 
     async def run(

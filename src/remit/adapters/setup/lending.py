@@ -46,12 +46,12 @@ class Lent:
 
 
 def _passwords(values: Iterable[str]) -> list[str]:
-    found: list[str] = []
+    passwords: list[str] = []
     for value in values:
         with contextlib.suppress(ValueError):
             if password := urlsplit(value).password:
-                found += [password, unquote(password)]
-    return list(dict.fromkeys(found))
+                passwords += [password, unquote(password)]
+    return list(dict.fromkeys(passwords))
 
 
 def pick(environment: Environment, names: Sequence[str]) -> dict[str, str]:
@@ -65,20 +65,20 @@ def is_on(environment: Environment, flag: str) -> bool:
 
 def network(environment: Environment) -> dict[str, str]:
     """Return the variables of proxies and certificates, with an exception for Remit's own host."""
-    found = pick(environment, CERTIFICATES)
+    certificates = pick(environment, CERTIFICATES)
     proxies = pick(environment, [*_PROXIES, *(name.lower() for name in _PROXIES)])
     if not proxies:
-        return found
+        return certificates
     without = environment.get(_WITHOUT_PROXY) or environment.get(_WITHOUT_PROXY.lower()) or ""
-    names = [*filter(None, (one.strip() for one in without.split(","))), *_LOOPBACK]
+    names = [*filter(None, (host.strip() for host in without.split(","))), *_LOOPBACK]
     spared = ",".join(dict.fromkeys(names))
-    return found | proxies | {_WITHOUT_PROXY: spared, _WITHOUT_PROXY.lower(): spared}
+    return certificates | proxies | {_WITHOUT_PROXY: spared, _WITHOUT_PROXY.lower(): spared}
 
 
 def spare_loopback(environment: MutableMapping[str, str]) -> None:
     """Exclude this machine from the proxies, for libraries that read the process's environment."""
-    found = network(environment)
-    environment.update(pick(found, [_WITHOUT_PROXY, _WITHOUT_PROXY.lower()]))
+    variables = network(environment)
+    environment.update(pick(variables, [_WITHOUT_PROXY, _WITHOUT_PROXY.lower()]))
 
 
 def missing_file(environment: Environment) -> str | None:

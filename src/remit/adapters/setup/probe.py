@@ -82,8 +82,8 @@ def to_openai(base: str, model: str | None, key: str, *, chat: bool, **more: Any
 
 
 def to_google(base: str, model: str, key: str, **more: Any) -> Request:
-    said = {"contents": [{"parts": [{"text": "Say ok."}]}]}
-    body = {**said, "generationConfig": {"maxOutputTokens": 1}}
+    prompt = {"contents": [{"parts": [{"text": "Say ok."}]}]}
+    body = {**prompt, "generationConfig": {"maxOutputTokens": 1}}
     url = f"{base.rstrip('/')}/v1beta/models/{quote(model, safe='')}:generateContent"
     return Request(url, {"x-goog-api-key": key}, body, model, key=key, **more)
 
@@ -177,15 +177,15 @@ def _judged(
     body: bytes,
     milliseconds: int,
 ) -> Tried:
-    said = _json(body)
+    answer = _json(body)
     facts: dict[str, str | int | None] = {"status": status, "milliseconds": milliseconds}
-    words = _quote(said, request.key)
+    words = _quote(answer, request.key)
     if status == 200 or (status == 400 and _TOO_SHORT in words):
         if request.body is None:
-            return _listed(request, host, said, facts)
-        if not isinstance(said, Mapping):
+            return _listed(request, host, answer, facts)
+        if not isinstance(answer, Mapping):
             return _strange(host, facts)
-        model = said.get("model") if isinstance(said.get("model"), str) else request.model
+        model = answer.get("model") if isinstance(answer.get("model"), str) else request.model
         facts["model"] = str(model)[:200]
         return Tried(True, f"{facts['model']} at {host} answered in {milliseconds} ms.", "", facts)
     if status == 401 or (status == 403 and request.key):
@@ -232,8 +232,8 @@ def _refused(
     return Tried(False, sentence, step, facts)
 
 
-def _listed(request: Request, host: str, said: Any, facts: dict[str, str | int | None]) -> Tried:
-    names = models_in(said)
+def _listed(request: Request, host: str, answer: Any, facts: dict[str, str | int | None]) -> Tried:
+    names = models_in(answer)
     if names is None:
         return _strange(host, facts)
     shown = named(names)
@@ -253,12 +253,12 @@ def _strange(host: str, facts: Mapping[str, str | int | None]) -> Tried:
     return Tried(False, sentence, "Look at the address; many end in /v1.", facts)
 
 
-def models_in(said: Any) -> list[str] | None:
+def models_in(answer: Any) -> list[str] | None:
     """Return the names in a list of models; None for any other document."""
-    rows = said.get("data") if isinstance(said, Mapping) else None
+    rows = answer.get("data") if isinstance(answer, Mapping) else None
     if not isinstance(rows, list):
         return None
-    names = [one.get("id") for one in rows if isinstance(one, Mapping)]
+    names = [row.get("id") for row in rows if isinstance(row, Mapping)]
     return [_plain(name) for name in names if isinstance(name, str) and name]
 
 
@@ -279,9 +279,9 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def _quote(said: Any, key: str) -> str:
+def _quote(answer: Any, key: str) -> str:
     """Return the server's error message, in one line and without the key."""
-    error = said.get("error") if isinstance(said, Mapping) else None
+    error = answer.get("error") if isinstance(answer, Mapping) else None
     text = error.get("message") if isinstance(error, Mapping) else error
     if not isinstance(text, str):
         return ""
@@ -289,4 +289,4 @@ def _quote(said: Any, key: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join("".join(one if one.isprintable() else " " for one in text).split())[:300]
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:300]

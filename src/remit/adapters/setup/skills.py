@@ -24,17 +24,17 @@ def give(workspace: Path, adapter_type: str) -> list[Path]:
     folder = registry.get(adapter_type).skills_folder
     if folder is None:
         return []
-    given = workspace / folder
+    root = workspace / folder
     for path, content in _contents().items():
-        place = given / path
+        place = root / path
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with place.open("xb") as file:  # never through an existing file or link
             file.write(content)
-    return [given / name for name in names()]
+    return [root / name for name in names()]
 
 
 def _contents() -> dict[PurePosixPath, bytes]:
-    found: dict[PurePosixPath, bytes] = {}
+    contents: dict[PurePosixPath, bytes] = {}
     pending = [(PurePosixPath(), files(_PACKAGE) / _FOLDER)]
     while pending:
         path, place = pending.pop()
@@ -42,5 +42,5 @@ def _contents() -> dict[PurePosixPath, bytes]:
             if inner.is_dir():
                 pending.append((path / inner.name, inner))
             elif inner.name.endswith(".md"):
-                found[path / inner.name] = inner.read_bytes()
-    return dict(sorted(found.items()))
+                contents[path / inner.name] = inner.read_bytes()
+    return dict(sorted(contents.items()))
