@@ -353,3 +353,37 @@ def test_sentences_begin_with_what_they_are_about() -> None:
         for found in pattern.finditer(path.read_text())
     ]
     assert riddles == []
+
+
+#: Names that say neither what a value is nor of which kind.
+NAMELESS = {"found", "one", "given", "said", "asked", "made"}
+#: Parameters of `remit.testing` that other programs may name.
+NAMED_BY_OTHERS = {"testing/invariants.py: found", "testing/linearizability.py: given"}
+VERB = re.compile(r"(command|query|logged)\(")
+
+
+def bound_in(function: ast.AST) -> Iterator[str]:
+    """Names that a function binds: parameters, unless they are stored with calls, and locals."""
+    decorators = getattr(function, "decorator_list", ())
+    is_verb = any(VERB.match(ast.unparse(decorator)) for decorator in decorators)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg) and not is_verb:
+            yield node.arg
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name
+
+
+def test_no_function_uses_a_name_that_says_nothing() -> None:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    nameless = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in ROOT.rglob("*.py")
+        if MIGRATIONS not in str(path)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, functions)
+        for name in bound_in(node)
+        if name.rstrip("_") in NAMELESS
+    }
+    assert nameless == NAMED_BY_OTHERS

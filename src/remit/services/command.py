@@ -96,7 +96,7 @@ class Call:
     """A call: its verb and arguments."""
 
     verb: Verb[..., Any]
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     #: Runs before approval is asked for; refuses a call that cannot succeed.
     vet: Callable[[Context], None] | None = None
 
@@ -281,7 +281,7 @@ class Gate:
             return admitted
         ctx.ticket = admitted.approval
         try:
-            answer = call.verb.body(ctx, **call.given)
+            answer = call.verb.body(ctx, **call.arguments)
             parking.used(ctx, admitted)
             ctx.finish()
         except RemitError as error:

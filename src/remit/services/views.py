@@ -61,29 +61,29 @@ def time(at: Micros | None) -> str | None:
 
 
 class View(Protocol[Seen, Shows]):
-    """Returns the view of a thing; `given` are the keys that the thing itself does not have."""
+    """Returns the view of a thing; `supplied` are the keys that the thing itself does not have."""
 
-    def __call__(self, value: Seen, /, **given: Any) -> Shows: ...
+    def __call__(self, value: Seen, /, **supplied: Any) -> Shows: ...
 
 
 def view_of(
     kind: type[Thing],
     shape: Callable[..., Shown],
-    given: Collection[str] = (),
+    supplied: Collection[str] = (),
     **other: str | Callable[[Thing], Any],
 ) -> View[Thing, Shown]:
     """Return the view function of a thing by its shape: each key shows the field of that name,
-    unless `other` names another field or a function, or the caller gives it (`given`). Times become
+    unless `other` names another field or a function, or the caller supplies it. Times become
     ISO, enums their values, JSON text is parsed. An optional key is left out if it is None."""
     hints = get_type_hints(shape, include_extras=True)
-    known = {field.name for field in fields(cast(Any, kind))} | other.keys() | set(given)
+    known = {field.name for field in fields(cast(Any, kind))} | other.keys() | set(supplied)
     keys = {key: hint for key, hint in hints.items() if _required(hint) or key in known}
     if unknown := keys.keys() - known:
         raise TypeError(f"{kind.__name__} has no {', '.join(unknown)}")
     uses: dict[str, Any] = {"time": time, "to_iso": to_iso, "by_value": _by_value, "read": _read}
     parts = []
     for key, hint in keys.items():
-        if key in given:
+        if key in supplied:
             continue
         read = other.get(key, key)
         if isinstance(read, str):
@@ -94,12 +94,14 @@ def view_of(
     # Generated as one would write it by hand: lists have thousands of rows, and a loop over the
     # keys takes twice as long.
     read_all = eval(f"lambda value: {{{', '.join(parts)}}}", uses)  # noqa: S307 - of names of ours
-    wanted = set(given)
-    perhaps = [key for key, hint in keys.items() if not _required(hint) and key not in given]
+    wanted = set(supplied)
+    perhaps = [key for key, hint in keys.items() if not _required(hint) and key not in supplied]
 
     def show(value: Thing, /, **more: Any) -> Shown:
         if more.keys() != wanted:
-            raise TypeError(f"a view of {kind.__name__} is given {', '.join(given) or 'nothing'}")
+            raise TypeError(
+                f"a view of {kind.__name__} is given {', '.join(supplied) or 'nothing'}"
+            )
         view = read_all(value)
         view.update(more)
         for key in perhaps:

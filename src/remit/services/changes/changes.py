@@ -198,7 +198,7 @@ _decision = views.view_of(
 _view = views.view_of(
     Change,
     shapes.ChangeShape,
-    given={"repo"},
+    supplied={"repo"},
     base="base_commit",
     head="head_commit",
     published=lambda it: it.published_commit == it.head_commit,

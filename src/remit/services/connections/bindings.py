@@ -323,7 +323,7 @@ def view(ctx: Context, binding: Binding) -> shapes.BindingShape:
 _view = views.view_of(
     Binding,
     shapes.BindingShape,
-    given={"agent_name", "adapter_config", "state", "problem", "heard_at"},
+    supplied={"agent_name", "adapter_config", "state", "problem", "heard_at"},
 )
 
 

@@ -271,7 +271,7 @@ def view(ctx: Context, folder: Folder) -> shapes.FolderShape:
 
 
 _view = views.view_of(
-    Folder, shapes.FolderShape, given={"agent_name", "title", "repo"}, megabytes="most_megabytes"
+    Folder, shapes.FolderShape, supplied={"agent_name", "title", "repo"}, megabytes="most_megabytes"
 )
 
 

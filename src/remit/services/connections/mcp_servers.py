@@ -204,7 +204,7 @@ def view(ctx: Context, server: McpServer) -> shapes.McpServerShape:
 _view = views.view_of(
     McpServer,
     shapes.McpServerShape,
-    given={"command", "env", "secret_env", "headers", "secret_headers", "holders"},
+    supplied={"command", "env", "secret_env", "headers", "secret_headers", "holders"},
 )
 
 

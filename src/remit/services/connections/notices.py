@@ -125,7 +125,7 @@ def _view(ctx: Context, notice: Notice) -> shapes.NoticeShape:
     return _shown(notice, status=status.value, why=why)
 
 
-_shown = views.view_of(Notice, shapes.NoticeShape, given={"status", "why"})
+_shown = views.view_of(Notice, shapes.NoticeShape, supplied={"status", "why"})
 
 
 # ── for the process that delivers them ──────────────────────────────────────────────────────────

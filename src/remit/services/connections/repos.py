@@ -378,7 +378,7 @@ view = views.view_of(
     shapes.RepoShape,
     checks=lambda repo: [view_check(repo_check) for repo_check in check.read(repo.checks)],
 )
-_usable = views.view_of(Repo, shapes.UsableRepoShape, given={"mode"})
+_usable = views.view_of(Repo, shapes.UsableRepoShape, supplied={"mode"})
 
 
 def view_check(value: RepoCheck) -> shapes.RepoCheckShape:

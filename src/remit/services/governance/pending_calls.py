@@ -44,7 +44,7 @@ class CallsAwaitingApproval:
 
     def admit(self, ctx: Context, denied: Denied, call: Call) -> Ticket | Answer | Refused:
         action, on, decision = denied
-        digest = _digest(call.verb, call.given)
+        digest = _digest(call.verb, call.arguments)
         before = _asked_before(ctx, call, digest)
         ctx.allow_by_rule(_ASKING)
         answer = _answer_that_holds(ctx, before, decision, digest) if before is not None else None
@@ -63,12 +63,12 @@ class CallsAwaitingApproval:
                 "options": ["yes", "no"],
                 "verb": call.verb.name,
                 "version": call.verb.version,
-                "arguments": _plain(call.given, prepared=False),
-                "prepared": _plain(call.given, prepared=True),
+                "arguments": _plain(call.arguments, prepared=False),
+                "prepared": _plain(call.arguments, prepared=True),
             },
             expires_at=ctx.now + PARKED_FOR,
             call_digest=digest,
-            blob=_blob(call.given),
+            blob=_blob(call.arguments),
         )
         return _pending(approval, decision)
 

@@ -189,7 +189,7 @@ def view(ctx: Context, halt: Halt) -> shapes.HaltShape:
 
 
 _view = views.view_of(
-    Halt, shapes.HaltShape, given={"agent", "by", "by_name"}, level="level", since="created_at"
+    Halt, shapes.HaltShape, supplied={"agent", "by", "by_name"}, level="level", since="created_at"
 )
 
 

@@ -288,7 +288,7 @@ def issue(
     return _issued(token, user_id=user, agent_id=agent, token=None)
 
 
-_issued = views.view_of(Token, shapes.NewTokenShape, given=("user_id", "agent_id", "token"))
+_issued = views.view_of(Token, shapes.NewTokenShape, supplied=("user_id", "agent_id", "token"))
 
 
 def member(ctx: Context, text: str) -> User:

@@ -102,13 +102,13 @@ def tables_at(revision: str, only: Iterable[str] = ()) -> MetaData:
     wanted = set(only or metadata.tables)
     for name in tuple(wanted):
         wanted |= {key.column.table.name for key in metadata.tables[name].foreign_keys}
-    found = MetaData(naming_convention=metadata.naming_convention)
+    tables = MetaData(naming_convention=metadata.naming_convention)
     later = [added for since, added in ADDITIONS.items() if since > revision]
     absent = {name for added in later for name in added.tables}
     for table in metadata.sorted_tables:
         if table.name in absent or table.name not in wanted:
             continue
-        copy = copied(table, found)
+        copy = copied(table, tables)
         for added in later:
             for name in added.columns.get(table.name, ()):
                 # A "system" column is left out of CREATE TABLE.
@@ -121,11 +121,13 @@ def tables_at(revision: str, only: Iterable[str] = ()) -> MetaData:
             for check in _checks(copy):
                 if (was := added.checks.get(copy.name, {}).get(_plain(copy, check))) is not None:
                     check.sqltext = text(was)
-    return found
+    return tables
 
 
 def _checks(table: Table) -> list[CheckConstraint]:
-    return [one for one in table.constraints if isinstance(one, CheckConstraint)]
+    return [
+        constraint for constraint in table.constraints if isinstance(constraint, CheckConstraint)
+    ]
 
 
 def _plain(table: Table, check: CheckConstraint) -> str:
