@@ -320,10 +320,13 @@ RIDDLE = re.compile(
     r'"(?:Whoever|Whatever|Whom?|Whose|What(?! you wrote)|Those (?:that|who)|That (?:the|an?)) '
     r'[^"?\n]*["\n]'
     r"|(?:#:?|//|\{#) (?:What|Who|Whoever|Whatever|Those) .*"
-    r"|(?<=[.:] )Whoever\b.*"
+    r"|(?<=[.:;] )(?:What|Who|Whoever|Whatever|Whose|Those)\b[^?\n]*$",
+    re.MULTILINE,
 )
 RIDDLE_IN_PROSE = re.compile(
-    r"^(?:- )?(?:What|Who|Whoever|Whatever|Those) [^?\n]*$|(?<=[.:] )Whoever\b.*", re.MULTILINE
+    r"^(?:- )?(?:What|Who|Whoever|Whatever|Those) [^?\n]*$"
+    r"|(?<=[.:;] )(?:What|Who|Whoever|Whatever|Whose|Those)\b[^?\n]*$",
+    re.MULTILINE,
 )
 #: Never edited once they are there.
 MIGRATIONS = "store/migrations/versions"
@@ -344,7 +347,7 @@ def test_every_statement_has_a_line_that_says_what_it_answers() -> None:
 
 def test_sentences_begin_with_what_they_are_about() -> None:
     code = [path for path in ROOT.rglob("*") if path.suffix in (".py", ".js", ".html")]
-    prose = [*(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "README.md"]
+    prose = [*(REPOSITORY / "docs").glob("*.md"), *REPOSITORY.glob("*.md")]
     riddles = [
         f"{path.relative_to(REPOSITORY)}: {found[0][:80]}"
         for paths, pattern in ((code, RIDDLE), (prose, RIDDLE_IN_PROSE))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NO_MODEL = (
     "I have no model, so nothing was done about your message; I only read it. To let me work, "
     "install Claude Code or Codex where Remit runs, give it a key, and choose it as my adapter: "
-    "`remit agent set {name} adapterType=claude` (or codex, or llm). What is missing: `remit "
-    "adapter test claude`."
+    "`remit agent set {name} adapterType=claude` (or codex, or llm). To see what is "
+    "missing: `remit adapter test claude`."
 )
 
 

@@ -19,8 +19,8 @@ def changing(
 ) -> Decision:
     """Decide about a change of these files that goes into this branch.
 
-    Each file needs a grant that reaches it. What a forge executes is reached only by a grant that
-    names it. One file that is denied denies the change, and one that must be asked about asks.
+    Each file needs a grant that reaches it. A file that a forge executes is reached only by a grant
+    that names it. One file that is denied denies the change, and one that must be asked about asks.
     """
     there = [grant for grant in held if _reaches_branch(grant, branch)]
     verdict: Decision | None = None

@@ -76,7 +76,7 @@ Port = Annotated[int, Field(ge=1, le=65_535)]
 
 class EmailConfig(Config):
     address: Annotated[str, Field(max_length=100), AfterValidator(_address)] = Field(
-        description="The agent's address, such as agents+ada@example.org. What comes to it is for "
+        description="The agent's address, such as agents+ada@example.org. Mail to it is for "
         "the agent, whatever else the mailbox has."
     )
     username: Line = Field(description="The user of the mailbox, to read and to send.")

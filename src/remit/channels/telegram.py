@@ -88,7 +88,7 @@ class Telegram(Channel):
     Config = TelegramConfig
     safety = (
         (
-            "Everybody who finds the bot can write to the agent. What they write is from outside, "
+            "Everybody who finds the bot can write to the agent. Their messages are from outside, "
             "unless their account is linked to a person of the company."
         ),
         "Everybody in a group reads what the agent says there.",

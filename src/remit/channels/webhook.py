@@ -61,7 +61,7 @@ class Webhook(Channel):
     safety = (
         "The server at `url` reads what the agent sends there.",
         (
-            "Everybody with the token can write to the agent. What they write is shown to it as "
+            "Everybody with the token can write to the agent. Their messages are shown to it as "
             "from outside, and never as the board's."
         ),
         "With http instead of https, messages can be read on the way.",

@@ -28,8 +28,8 @@ _FOLDER = ".llm"
 _LARGEST_HISTORY = 32 << 20
 _LONGEST_NOTE = 20_000
 _FEW = (
-    "You have the tools that are listed to you and no others. What is said above about other tools "
-    "does not concern you."
+    "You have the tools that are listed to you and no others. Instructions above about other tools "
+    "do not concern you."
 )
 #: Reasons by exception, subclasses before their bases.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (

@@ -10,7 +10,7 @@ the SDK's own handlers get the request, or before the answer to any other. Only 
 succeeded is not: it has identified its caller in its own transaction.
 
 A session in the SDK costs a transport, four streams and two tasks; a stateless request needs none
-of them, and answers about twice as fast without. What a message means stays with the SDK.
+of them, and answers about twice as fast without. The meaning of a message stays with the SDK.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@
     network      the account        the same
     stopped      nobody             what was due stays due
 
-`CONSEQUENCES` is this table. What is not recognised is the agent's.
+`CONSEQUENCES` is this table. An unknown fault is the agent's.
 """
 
 from dataclasses import dataclass

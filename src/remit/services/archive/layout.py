@@ -105,8 +105,8 @@ setup.toml        repositories, checks and copies to work in, to be read and the
 events.jsonl      what happened, for reading
 
 There are no tokens, passwords or keys in what Remit itself keeps: settings that look like one
-were taken out and are listed as `removed`. What people and agents wrote into files and outcomes is
-here as they wrote it. Treat the folder like the company itself.
+were taken out and are listed as `removed`. The words of people and agents in files and outcomes
+are here as they wrote them. Treat the folder like the company itself.
 
 `remit company import DIR` makes the company again, in another instance. The person who does
 that stands in for the people of this one. A file whose content was changed is refused, because its

@@ -41,7 +41,7 @@ def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
 
 
 def closed(ctx: Context, change: Change, by: str, why: str = "", *, how: str = "closed") -> Change:
-    """End a change without a merge. What was pushed stays at the remote; its request is closed."""
+    """End a change without a merge. A pushed branch stays at the remote; its request is closed."""
     ended = _end(ctx, change, ChangeStatus.CLOSED, f"{how} by {by}")
     ctx.record("change.closed", f"change:{change.id}", {"by": by, "why": why})
     ctx.tx.run(forge_statements.RING, repo=change.repo_id, due=ctx.now)

@@ -1,6 +1,6 @@
 """Folders of workers' machines that runs see, chosen by the board alone.
 
-Paths are checked here as text. What is at a path is checked by the worker, before each run.
+Paths are checked here as text. The worker checks the place itself before each run.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def listing(
 def remove(
     ctx: Context, *, company: CompanyRef | None, folder: Annotated[str, Reference("folder")]
 ) -> shapes.RemovedShape:
-    """Stop showing a folder to runs. What is in a folder of the machine stays as it is; a copy
+    """Stop showing a folder to runs. A folder of the machine stays as it is; a copy
     that Remit kept goes when the worker tidies up."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder[:36]}")

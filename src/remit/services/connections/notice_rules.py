@@ -70,8 +70,8 @@ def change(
     ]
     | None = None,
 ) -> shapes.NoticeRulesShape:
-    """Say which kinds of notices the calling person gets, where and when. What is left out stays
-    as it is."""
+    """Say which kinds of notices the calling person gets, where and when. Omitted settings
+    stay as they are."""
     me = allow_own(ctx, company)
     was = of(ctx, me)
     settings: Arguments = {

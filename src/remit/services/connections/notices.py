@@ -79,7 +79,7 @@ def set_webhook(
     ]
     | None,
 ) -> shapes.WebhookShape:
-    """Have the calling person told at an address, or at none. What is sent is signed with a key
+    """Have the calling person told at an address, or at none. Posts are signed with a key
     that is shown once."""
     me = notice_rules.allow_own(ctx, company)
     if url:

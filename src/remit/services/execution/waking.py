@@ -2,8 +2,8 @@
 
 News is what somebody else did about an outcome, or what the clock brought. Being open starts
 nothing by itself, and an agent's own acts are no news to it. An agent that cannot be started is not
-woken: a person, or an agent that is paused, stopped, gone or not yet approved. What makes it
-startable again wakes it.
+woken: a person, or an agent that is paused, stopped, gone or not yet approved. The change that
+makes it startable again wakes it.
 """
 
 from collections.abc import Iterable

@@ -10,7 +10,7 @@ from remit.services.shape_basics import Moment, OwnedShape
 
 
 class FileShape(OwnedShape):
-    """A file. What tells about its contents is left out for callers who may not read it."""
+    """A file. Keys about its contents are left out for callers who may not read it."""
 
     kind: NotRequired[Annotated[str, FileKind]]
     description: str

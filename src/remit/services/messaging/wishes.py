@@ -219,7 +219,7 @@ def _for_agent(agent: Agent, run: Run | None, text: str, *, idle: bool) -> str:
     if idle or run is None:
         return f"{agent.name} read your letter, did nothing and said nothing."
     return (
-        f"{agent.name} dealt with your letter and said nothing. What it did: `remit run show "
+        f"{agent.name} dealt with your letter and said nothing. Its work: `remit run show "
         f"{run.id}`."
     )
 

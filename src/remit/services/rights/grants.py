@@ -238,9 +238,9 @@ def share(
     """Give the receiver of a message the right to read a file in it; returns None if no grant was
     needed or may be given. A `new` file was made just now, so only its maker can hold a grant.
 
-    The sender may read the file: that was decided when the message was sent. What it read by rule,
-    such as an outcome, needs no source grant. Without `still_held`, a grant that the sender lost
-    before the message arrived is not passed on.
+    The sender may read the file: that was decided when the message was sent. A file that it
+    read by rule, such as an outcome, needs no source grant. Without `still_held`, a grant that the
+    sender lost before the message arrived is not passed on.
     """
     resource = kb_file(file.id)
     if file.kind is FileKind.OUTCOME:

@@ -1,5 +1,5 @@
 """Read model of one agent's page: its place, its activity or why there is none, and which parts and
-actions the viewer may use. Those are decided without an attempt, so no refusal is recorded."""
+actions the viewer may use. They are decided without an attempt, so no refusal is recorded."""
 
 from collections.abc import Iterable
 from typing import Any, cast

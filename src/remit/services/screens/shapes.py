@@ -188,7 +188,7 @@ class BriefAgentShape(NamedShape):
 
 
 class AgentPageShape(AgentShape):
-    """Head of an agent's page. What is for those who may read configurations is None for others."""
+    """Head of an agent's page. Keys for readers of configurations are None for others."""
 
     boss: PageBossShape
     #: The first few.

@@ -1,7 +1,7 @@
 """Reservations: an amount set aside for a delegated outcome, as long as that is open.
 
 It comes out of the giver's account, and the receiver can spend it besides its own budget; a
-receiver without a budget can spend only that. What is left returns when the outcome or the receiver
+receiver without a budget can spend only that. The rest returns when the outcome or the receiver
 ends.
 """
 

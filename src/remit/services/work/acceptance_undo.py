@@ -2,8 +2,8 @@
 closed.
 
 They keep their ids and places, are paused if they were, and get back their grants, waits,
-schedules, mail, background jobs and bindings; credentials and sessions are new. What cannot be
-restored is named with the reason.
+schedules, mail, background jobs and bindings; credentials and sessions are new. The answer
+names the rest with the reason.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Follow-up of outcomes after a run of their owner.
 
-A good run has seen the news that it was shown. What it left actionable is not due at once: a run
-that made progress is followed by a few nudges at growing pauses, what stays still after that by a
-few reviews; then its judge is told, once.
+A good run has seen the news that it was shown. Outcomes that it left actionable are not due at
+once: a run that made progress is followed by a few nudges at growing pauses. An outcome that stays
+still after that gets a few reviews; then its judge is told, once.
 """
 
 from remit.clock import Micros

@@ -92,7 +92,7 @@ def subtree(
     depth: Annotated[int, Range(0, DEEPEST)] | None = None,
     most: int = MOST_NODES,
 ) -> shapes.WholeTreeShape:
-    """An outcome and what it consists of. What hangs in several places is unfolded in the first."""
+    """An outcome and its parts. One that hangs in several places is unfolded in the first."""
     if depth is not None and not 0 <= depth <= DEEPEST:
         raise BadInput(f"depth must be 0 to {DEEPEST}.", "Leave it out for everything.")
     row = lookup.find(ctx, OUTCOME, outcome)

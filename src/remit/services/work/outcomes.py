@@ -428,7 +428,7 @@ def history(
     # The HTTP list can also be searched, by another verb, so its route is written by hand.
     AsTool(
         "outcome_list",
-        "Your outcomes, with ids. What one consists of: outcome_subtree.",
+        "Your outcomes, with ids. The parts of one: outcome_subtree.",
         without=("company", "stale", "roots"),
         answer="outcomes",
     ),

@@ -24,7 +24,7 @@ def router(app: App) -> APIRouter:
 
     @routes.post("/companies/{companyId}/apply")
     async def apply_document(request: Request, company: CompanyId, body: ApplyBody) -> Response:
-        """All or nothing. What the document does not mention is left alone; with `dryRun`, or
+        """All or nothing. The rest of the company is left alone; with `dryRun`, or
         when there is nothing to do, nothing is changed. `warnings` name the agents that cannot
         work here yet."""
         return reply(

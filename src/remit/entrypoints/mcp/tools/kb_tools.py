@@ -110,7 +110,7 @@ def build(app: App) -> tuple[Tool, ...]:
         return str(place)
 
     async def kb_browse(caller: Caller, arguments: BrowseArguments) -> dict[str, Any]:
-        """Search all files you may know of by description. Those you can read: kb_list."""
+        """Search all files you may know of by description. Files you can read: kb_list."""
         page = await app.gate(
             caller, files.browse, company=None, words=arguments.query, limit=arguments.limit
         )

@@ -1,8 +1,8 @@
 // Tells through the browser what needs the visitor while no page of it is looked at.
 //
 // News on a visible page is known. A hidden page that hears of a change, and looks now and
-// then by itself, asks what awaits the visitor and tells of what is new, once for all tabs. What
-// their rules hold back is told later; what was decided elsewhere is taken back.
+// then by itself, asks what awaits the visitor and tells of what is new, once for all tabs. Notices
+// that their rules hold back come later; those of matters that were decided elsewhere are taken back.
 
 const MOST = 500;
 const STORE = "remit-noticed";

@@ -116,7 +116,7 @@ def worker(session: Session, name: str | None, slots: int) -> int:
     """Run agents for an instance that `remit serve` runs.
 
     It shares a PostgreSQL database and the files (REMIT_DATABASE_URL, REMIT_BLOB_URL) with
-    `remit serve`. What it starts calls back on this machine only.
+    `remit serve`. Its programs call back on this machine only.
     """
     from remit.entrypoints import work
 

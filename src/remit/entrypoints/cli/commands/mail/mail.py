@@ -136,7 +136,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     """Cancel a message that you sent, with the work that came of it.
 
     A message to an agent ends with the outcomes, runs, hires and requests that it led to, except
-    those that something else also needs. What would end is shown first.
+    those that something else also needs. The command first shows what would end.
     """
     target = path("messages", id_, "cancel")
     if not (dry_run or yes or sys.stdin.isatty()):
