@@ -431,7 +431,7 @@ def test_tokens_are_compared_as_digests_only() -> None:
                     compared.append(f"{path.relative_to(SOURCE)}: {ast.unparse(node)}")
     assert compared == []
     identity = (SOURCE / "services" / "identity.py").read_text()
-    assert "hmac.compare_digest(found.digest, digest)" in identity
+    assert "hmac.compare_digest(identity.digest, digest)" in identity
     assert "tx.one(IDENTITY, digest=digest)" in identity
 
 

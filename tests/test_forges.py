@@ -234,6 +234,10 @@ def test_what_nobody_says_is_kept_as_from_outside_and_starts_no_run(github: Forg
 # ── exactly one request ─────────────────────────────────────────────────────────────────────────
 
 
+class Killed(BaseException):
+    """The end of a process, after which nothing is recorded."""
+
+
 @pytest.mark.requirement("FX-28")
 @pytest.mark.parametrize("step", ["opening", "writing it down"])
 def test_whoever_dies_while_a_request_is_opened_leaves_one(
@@ -255,11 +259,11 @@ def test_whoever_dies_while_a_request_is_opened_leaves_one(
         async def dies(verb: Any, **given: Any) -> Any:
             if verb.name == "requests.opened" and len(done) == 1:
                 done.append("died")
-                raise RuntimeError("killed")
+                raise Killed
             return await real(verb, **given)
 
         monkeypatch.setattr(github.app.publisher, "_do", dies)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(Killed):
             github.publish()
     else:
         github.publish()
