@@ -23,7 +23,7 @@ from remit.errors import BadInput, Conflict, RemitError
 from remit.model.connections.folder import LONGEST_PATH, Folder, folder_path, refuse_keys
 from remit.model.messaging.turn import quoted
 from remit.runtime.repos.cache import Repos
-from remit.runtime.runs.retained_workspaces import size_of
+from remit.runtime.runs.lifecycle import size_of
 from remit.runtime.runs.workspace import destroy_workspace, open_inside
 from remit.runtime.sandbox.mounts import View
 from remit.services.command import Gate

@@ -26,10 +26,9 @@ from remit.runtime.repos.cache import Repos
 from remit.runtime.runs import conditions, homes, prompt
 from remit.runtime.runs.context import Context
 from remit.runtime.runs.journal import Journal
-from remit.runtime.runs.liveness import Signs
-from remit.runtime.runs.memory import remembered
-from remit.runtime.runs.retained_workspaces import RetainedWorkspaces
-from remit.runtime.runs.streaks import Streaks
+from remit.runtime.runs.lifecycle import RetainedWorkspaces
+from remit.runtime.runs.liveness import Signs, Streaks
+from remit.runtime.runs.prompt import remembered
 from remit.runtime.runs.workspace import create_workspace
 from remit.runtime.sandbox.places import Place, Places
 from remit.runtime.secrets.values import Vault

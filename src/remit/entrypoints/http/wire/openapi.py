@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from remit.entrypoints.http.declared_routes import DeclaredRoute
-from remit.entrypoints.http.routes.content import CreateQuery, FileBody, ReadQuery
+from remit.entrypoints.http.routes.files import CreateQuery, FileBody, ReadQuery
 from remit.entrypoints.http.wire import json_document, response_types
 from remit.entrypoints.http.wire.fields import in_address
 from remit.model.organisation.decision import Effect
