@@ -178,11 +178,6 @@ class Spent:
         return Usage() if self.context is None else self.context.spent
 
 
-async def execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -> RunResult:
-    """Execute a job; returns its result, also for a failure."""
-    return await ended(_execute(app, held, folder, spent), f"background job {held[0]}")
-
-
 async def _execute(app: Instance, held: Held, folder: JobFolder, spent: Spent) -> RunResult:
     job, epoch = held
     known = await app.gate(as_system(), job_queue.material, job=job, epoch=epoch)
@@ -293,7 +288,8 @@ class Jobs(Claims[None, Found]):
         folder = JobFolder(self._app.settings.job_folder, *held)
         spent = Spent()
         try:
-            result = await execute(self._app, held, folder, spent)
+            work = _execute(self._app, held, folder, spent)
+            result = await ended(work, f"background job {held[0]}")
         except asyncio.CancelledError:
             await uninterrupted(self._put_back(held, folder, spent.usage))
             return

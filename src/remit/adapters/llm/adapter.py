@@ -133,7 +133,7 @@ class Llm(Adapter):
             return Check(
                 False,
                 "The library that drives models is not installed.",
-                _install(),
+                how_to_install("llm"),
                 {"library": None, "local": self._local(settings)},
             )
         if settings.provider == "ollama":
@@ -201,7 +201,7 @@ class Llm(Adapter):
             loop = await asyncio.to_thread(importlib.import_module, "remit.adapters.llm.llm_loop")
         except ImportError as error:
             raise Unsupported(
-                "The library that drives models is not installed.", _install()
+                "The library that drives models is not installed.", how_to_install("llm")
             ) from error
         spare_loopback(os.environ)
         config: LlmConfig = context.config
@@ -224,10 +224,6 @@ class Llm(Adapter):
             few_tools=has_few_tools(config),
         )
         return result
-
-
-def _install() -> str:
-    return how_to_install("llm")
 
 
 def _name_one() -> str:

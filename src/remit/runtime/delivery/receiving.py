@@ -54,7 +54,9 @@ class Receivers(Polling):
     async def _work(self, held: Held, claimed: ReceivingShape) -> None:
         more: dict[str, Any] = {}
         try:
-            await self._receive(held, claimed)
+            while await self._listen(held, claimed):
+                kind = claimed["adapter_type"]
+                log.info("listening to %s begins anew: its secret changed", kind)
             more["problem"] = "the channel stopped listening"
         except asyncio.CancelledError:
             await uninterrupted(self._ended(held))
@@ -73,10 +75,6 @@ class Receivers(Polling):
             log.warning("listening to %s failed (%s)", kind, type(error).__name__)
             more["problem"] = f"the channel failed ({type(error).__name__})"
         await uninterrupted(self._ended(held, **more))
-
-    async def _receive(self, held: Held, claimed: ReceivingShape) -> None:
-        while await self._listen(held, claimed):
-            log.info("listening to %s begins anew: its secret changed", claimed["adapter_type"])
 
     async def _listen(self, held: Held, claimed: ReceivingShape) -> bool:
         """Listen until the channel stops; True if it stopped because the secret has changed."""

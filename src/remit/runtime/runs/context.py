@@ -159,7 +159,8 @@ class Context(RunContext):
 
     def _bounded(self, command: list[str]) -> list[str]:
         """Return the command, started within the run's cgroup and its limits."""
-        memory = self._most_memory()
+        megabytes = getattr(self.config, "memory_mb", None)
+        memory = None if megabytes is None else int(megabytes) << 20
         if memory is not None and cgroups.MEMORY not in cgroups.look().bound:
             raise Unsupported(
                 "The memory of a run cannot be bounded on this machine.",
@@ -173,10 +174,6 @@ class Context(RunContext):
         if self.group is None and memory is not None:
             raise Unavailable("The memory of this run could not be bounded.")
         return command if self.group is None else self.group.join(command)
-
-    def _most_memory(self) -> int | None:
-        megabytes = getattr(self.config, "memory_mb", None)
-        return None if megabytes is None else int(megabytes) << 20
 
     def judged(self, result: RunResult) -> RunResult:
         """Return the result; that of a failed run with the reason if its memory was exceeded."""

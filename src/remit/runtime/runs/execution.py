@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -169,7 +169,12 @@ async def _prepare(
         may_have_full_access=briefing.full_access,
         money_left=briefing.left.get("money"),
         most_turns=briefing.limits["turns_per_run"],
-        pace=_pace(app, claimed, briefing.limits),
+        pace=Pace(
+            turns=briefing.limits["turns_per_run"],
+            repeats=briefing.limits["identical_calls"],
+            # Only the adapter sees calls of other tools than Remit's; they interrupt the streak.
+            elsewhere=lambda: app.streaks.interrupt(claimed.run_id),
+        ),
         known=known,
         secret=secret,
         injected=injected,
@@ -178,16 +183,6 @@ async def _prepare(
         probes=claimed.probe,
         signs=app.signs,
         place=Place(claimed.run_id, anywhere=adapter.remote),
-    )
-
-
-def _pace(app: Instance, claimed: Claimed, limits: Mapping[str, int | None]) -> Pace:
-    """Return the limits of a run's pace. Only the adapter sees calls of other tools than Remit's,
-    and interrupts the streak of Remit's by `elsewhere`."""
-    return Pace(
-        turns=limits["turns_per_run"],
-        repeats=limits["identical_calls"],
-        elsewhere=lambda: app.streaks.interrupt(claimed.run_id),
     )
 
 

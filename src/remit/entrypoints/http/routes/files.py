@@ -221,13 +221,9 @@ def _seen(header: str | None) -> tuple[int, str]:
     number, colon, sha256 = header.strip().strip('"').partition(":")
     if not colon or not sha256:
         raise BadInput('If-Match must be "version:hash".', "Send the ETag of the version you read.")
-    return _number(number), sha256
-
-
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 10:
+    if not number.isascii() or not number.isdecimal() or len(number) > 10:
         raise BadInput("version must be a positive whole number.", "See the file's history.")
-    return int(text)
+    return int(number), sha256
 
 
 def router(app: App) -> APIRouter:

@@ -44,7 +44,7 @@ from remit.errors import RemitError, Unavailable
 from remit.ids import token_digest
 from remit.runtime.sandbox.places import outside
 from remit.services.execution import run_queue
-from remit.services.identity import Caller, as_system
+from remit.services.identity import as_system
 from remit.settings import DEFAULT_HOST
 
 MCP_PATHS = ("/mcp", "/mcp/")
@@ -84,14 +84,13 @@ class Instance:
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
         self._app = app
-        self._guard = Guard(self._dispatch, hosts, app.library.largest, self._check)
+        self._guard = Guard(
+            self._dispatch, hosts, app.library.largest, lambda who: app.gate.check(who)
+        )
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
-
-    async def _check(self, who: Caller) -> None:
-        await self._app.gate.check(who)
 
     def end_streams(self) -> None:
         """End all streams; an open one would delay the server's stop to the limit."""
