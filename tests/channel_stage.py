@@ -122,9 +122,10 @@ def outbox(company: Company, *, private: bool = True, **more: Any) -> Outbox:
 
 def deliver(company: Company, backoff: tuple[Micros, ...] | None = None, **more: Any) -> int:
     """Let what can go out go out; answers how many attempts were made."""
+    loop = outbox(company, **more)
     if backoff is not None:
-        more["backoff"] = backoff
-    return company.wait(outbox(company, **more).tick())
+        loop.backoff = backoff
+    return company.wait(loop.tick())
 
 
 def arrive(company: Company, token: str, /, body: Any = "Hello?", **more: Any) -> Answer:

@@ -19,7 +19,7 @@ from typing import Any
 from remit.app import App
 from remit.clock import MINUTE
 from remit.errors import Conflict, Unauthenticated, Unavailable
-from remit.runtime.runs.lease_watch import Silence
+from remit.runtime.loop import Silence
 from remit.services.execution import run_endings, run_queue, runs
 from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system

@@ -22,8 +22,7 @@ import uvicorn
 
 from remit.app import App
 from remit.clock import Clock
-from remit.entrypoints.http.server.asgi import Instance, build_asgi
-from remit.entrypoints.http.server.lazy import Endpoint
+from remit.entrypoints.http.server.asgi import Endpoint, Instance, build_asgi
 from remit.entrypoints.http.server.protocol import Impatient
 from remit.entrypoints.serve import Server
 from remit.services.knowledge.file_contents import LARGEST_FILE

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, column, inspect, select
 
 from remit.channels.contract import Incoming, Sender
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop
+from remit.runtime.delivery.receiving import IntakeLoop
 from remit.services.changes import checking, comments, errands, issues, watches
 from remit.services.chat import accounts, intake, receivers
 from remit.services.connections import (

@@ -25,7 +25,7 @@ import remit.runtime.runs.worker
 from remit.app import App
 from remit.clock import SECOND
 from remit.entrypoints import serve, work
-from remit.runtime.jobs.executor import Jobs
+from remit.runtime.jobs import Jobs
 from remit.runtime.runs.worker import Worker
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.execution import run_endings

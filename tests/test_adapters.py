@@ -14,7 +14,7 @@ from pydantic import BaseModel, field_validator
 
 from remit.adapters import hiring_docs, registry
 from remit.adapters.contract import Adapter, Check, adopt, looked
-from remit.adapters.documentation import configuration_doc
+from remit.adapters.plugin_shape import configuration_doc
 from remit.adapters.plugins import validate
 from remit.adapters.running import RunContext, RunResult
 from remit.errors import BadInput, NotFound

@@ -9,8 +9,7 @@ import pytest
 
 from remit.runtime.sandbox import bubblewrap
 from remit.runtime.sandbox.bubblewrap import Bubblewrap
-from remit.runtime.sandbox.mounts import Given
-from remit.runtime.sandbox.programs import Parts
+from remit.runtime.sandbox.mounts import Given, Parts
 
 
 def wrapped(tmp_path: Path) -> list[str]:

@@ -15,9 +15,8 @@ import pytest
 from remit.adapters import plugins
 from remit.channels import registry
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop
 from remit.runtime.delivery.outbox import Outbox, Posts
-from remit.runtime.delivery.receiving import Receivers
+from remit.runtime.delivery.receiving import IntakeLoop, Receivers
 from remit.services.chat import accounts
 from remit.services.connections import bindings
 from remit.services.governance import approvals

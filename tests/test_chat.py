@@ -17,9 +17,8 @@ from remit.model.messaging.chat import BUTTON_LASTS
 from remit.model.work.attachment import LARGEST_INCOMING, refusal
 from remit.runtime.delivery import receiving
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop
 from remit.runtime.delivery.outbox import Posts
-from remit.runtime.delivery.receiving import Receivers
+from remit.runtime.delivery.receiving import IntakeLoop, Receivers
 from remit.services.chat import accounts, commands, handling, intake, receivers
 from remit.services.connections import bindings, notice_planning, notice_rules, secrets
 from remit.services.governance import approvals

@@ -13,7 +13,7 @@ from remit.channels.contract import Incoming
 from remit.channels.slack import SlackConfig
 from remit.errors import RemitError
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop, Taken
+from remit.runtime.delivery.receiving import IntakeLoop, Taken
 from remit.services.chat import accounts, buttons, commands, intake, receivers
 from remit.services.chat.shapes import ClaimedIntakeShape
 from remit.services.connections import bindings, secrets

@@ -9,10 +9,9 @@ import pytest
 
 from remit.channels.email import taken_by
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop
 from remit.runtime.delivery.notifier import Notifier
 from remit.runtime.delivery.outbox import Outbox, Posts
-from remit.runtime.delivery.receiving import Receivers
+from remit.runtime.delivery.receiving import IntakeLoop, Receivers
 from remit.services.chat import accounts
 from remit.services.connections import bindings, notice_rules, notices, secrets
 from remit.services.governance import approvals

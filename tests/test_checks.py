@@ -15,7 +15,7 @@ import pytest
 
 from remit.errors import AwaitsApproval, BadInput, Conflict, NotFound, Refused
 from remit.model.connections import check as model
-from remit.runtime.runs import disk_use
+from remit.runtime.runs import held_commands
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.changes import changes, checking, reviews
 from remit.services.connections import repo_checks, repos
@@ -178,9 +178,9 @@ def test_a_removed_file_that_is_only_in_memory_is_counted(
         with file.open("rb") as opened:
             at = libc.mmap(None, half, mmap.PROT_READ, mmap.MAP_PRIVATE, opened.fileno(), 0)
         file.unlink()
-        assert disk_use.used([Path(made)], [os.getpid()]) == (4 if told else 2) << 20
+        assert held_commands.used([Path(made)], [os.getpid()]) == (4 if told else 2) << 20
         assert libc.munmap(ctypes.c_void_p(at), half) == 0
-        assert disk_use.used([Path(made)], [os.getpid()]) == 0
+        assert held_commands.used([Path(made)], [os.getpid()]) == 0
 
 
 @held
@@ -225,8 +225,8 @@ def test_what_is_hidden_on_the_disk_is_counted_and_left_as_it_was() -> None:
             one.chmod(mode)
         with (folder / "gone").open("rb"), somebody(folder):
             (folder / "gone").unlink()
-            assert disk_use.used([folder], [os.getpid()]) == 3 << 20
-            assert disk_use.used([folder], []) == 2 << 20
+            assert held_commands.used([folder], [os.getpid()]) == 3 << 20
+            assert held_commands.used([folder], []) == 2 << 20
         for one, mode in closed.items():
             assert one.stat().st_mode & 0o777 == mode
 

@@ -18,9 +18,8 @@ from remit.channels import registry as channel_registry
 from remit.channels.contract import Parcel
 from remit.clock import HOUR, SECOND, Micros, SystemClock, to_iso
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop
 from remit.runtime.delivery.outbox import Outbox, Posts
-from remit.runtime.delivery.receiving import Receivers
+from remit.runtime.delivery.receiving import IntakeLoop, Receivers
 from remit.runtime.runs import worker as worker_module
 from remit.runtime.runs.worker import Worker
 from remit.services.chat import accounts, intake, posts, receivers

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.clock import SystemClock
-from remit.runtime.jobs.executor import Jobs
+from remit.runtime.jobs import Jobs
 from remit.runtime.runs import processes
 from remit.runtime.runs.worker import Worker
 from remit.services.organisation import halts

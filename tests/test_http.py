@@ -22,7 +22,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Route
 
 from remit.clock import SystemClock
-from remit.entrypoints.http.server import stream, vitals
+from remit.entrypoints.http.server import health, stream
 from remit.entrypoints.http.server.asgi import build_asgi
 from remit.entrypoints.http.server.guard import ALLOWANCE, Hosts
 from remit.entrypoints.http.wire.fields import LateRoute
@@ -300,8 +300,8 @@ def test_health_needs_no_token_and_tells_the_version(running: Running) -> None:
 
 @pytest.fixture
 def looked_at_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(vitals, "ANSWER_SECONDS", 5.0)
+    monkeypatch.setattr(health, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(health, "ANSWER_SECONDS", 5.0)
 
 
 @pytest.mark.usefixtures("looked_at_each_time")
@@ -337,7 +337,7 @@ def test_health_notices_a_disk_that_fails_and_one_that_works_again(
         assert failing() == {"database": full.sentence}
     # One that does not answer at all is not waited for.
     with monkeypatch.context() as disk:
-        disk.setattr(vitals, "LONGEST_SECONDS", 0.05)
+        disk.setattr(health, "LONGEST_SECONDS", 0.05)
         stuck = threading.Event()
         disk.setattr(running.app.blobs, "check", stuck.wait)
         assert failing() == {"blobs": "It does not answer."}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from remit.runtime.jobs.executor import Jobs
+from remit.runtime.jobs import Jobs
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.execution import jobs
 from remit.services.identity import Caller

@@ -12,7 +12,7 @@ from remit.clock import HOUR, MINUTE, SECOND, SystemClock, to_iso
 from remit.errors import BadInput, Conflict, NotFound, RemitError
 from remit.model.execution.job import MOST_UNFINISHED
 from remit.model.messaging.mail import MOST_HOPS
-from remit.runtime.jobs.executor import Jobs
+from remit.runtime.jobs import Jobs
 from remit.services.connections import folders, repos
 from remit.services.execution import admission, job_queue, jobs, run_queue, runs
 from remit.services.governance import approvals

@@ -11,7 +11,7 @@ import pytest
 from remit.clock import HOUR
 from remit.errors import BadInput
 from remit.runtime.runs import lifecycle as local_runs
-from remit.runtime.runs.retained_workspaces import RetainedWorkspaces
+from remit.runtime.runs.lifecycle import RetainedWorkspaces
 from remit.runtime.runs.workspace import move_inside, open_inside
 from remit.services.execution import runs
 from remit.services.identity import as_system

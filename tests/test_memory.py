@@ -15,7 +15,7 @@ from remit.adapters.settings import SessionPolicy
 from remit.clock import SystemClock
 from remit.errors import RemitError
 from remit.runtime.runs import homes
-from remit.runtime.runs.memory import MOST_NOTE
+from remit.runtime.runs.prompt import MOST_NOTE
 from remit.services.execution import runs
 from remit.services.hiring import configuration
 from remit.services.identity import as_system

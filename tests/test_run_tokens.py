@@ -18,9 +18,8 @@ from remit.errors import Unauthenticated
 from remit.model.organisation.grant import FULL_ACCESS
 from remit.runtime.runs import homes
 from remit.runtime.runs.lifecycle import begin
-from remit.runtime.sandbox import peers, places, sandbox_policy
-from remit.runtime.sandbox.peers import Ends
-from remit.runtime.sandbox.places import Peer, Place, Places
+from remit.runtime.sandbox import places, sandbox_policy
+from remit.runtime.sandbox.places import Ends, Peer, Place, Places
 from remit.services.execution import run_queue
 from remit.services.identity import as_system
 from remit.services.rights import grants
@@ -172,7 +171,7 @@ def test_a_process_knows_only_the_places_of_its_own_runs(tmp_path: Path) -> None
 
 
 def test_whose_a_connection_is_can_be_told_here() -> None:
-    assert peers.can_tell()
+    assert places.can_tell()
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         with (
             socket.create_server((host, 0), family=family) as listening,
@@ -182,15 +181,15 @@ def test_whose_a_connection_is_can_be_told_here() -> None:
             with far:
                 ends = Ends(far.getpeername()[:2], far.getsockname()[:2])
                 number = os.fstat(near.fileno()).st_ino
-                assert peers.socket_of(ends) == number
-                plain = [peers._plain(one[0]) for one in ends]
-                listed = peers._listed(plain[0], ends.other[1], plain[1], ends.own[1])
+                assert places.socket_of(ends) == number
+                plain = [places._plain(one[0]) for one in ends]
+                listed = places._listed(plain[0], ends.other[1], plain[1], ends.own[1])
                 assert listed == number
-                assert peers.held_by(number, [os.getpid()]) == os.getpid()
-                assert peers.held_by(number, [os.getppid()]) is None
-    assert peers.socket_of(Ends(("127.0.0.1", 1), ("127.0.0.1", 1))) is None
-    assert peers.socket_of(Ends(("testclient", 50000), ("testserver", 80))) is None
-    assert peers.socket_of(Ends(("192.0.2.7", 4000), ("192.0.2.8", 80))) is None
+                assert places.held_by(number, [os.getpid()]) == os.getpid()
+                assert places.held_by(number, [os.getppid()]) is None
+    assert places.socket_of(Ends(("127.0.0.1", 1), ("127.0.0.1", 1))) is None
+    assert places.socket_of(Ends(("testclient", 50000), ("testserver", 80))) is None
+    assert places.socket_of(Ends(("192.0.2.7", 4000), ("192.0.2.8", 80))) is None
 
 
 def test_a_connection_is_believed_for_a_while_and_for_one_run(
@@ -238,7 +237,7 @@ def test_a_connection_is_believed_for_a_while_and_for_one_run(
 def test_a_system_that_cannot_tell_lets_tokens_be_used_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(peers, "can_tell", lambda: False)
+    monkeypatch.setattr(places, "can_tell", lambda: False)
     known = Places()
     for _ in range(2):
         asyncio.run(known.check(Place("one"), ("127.0.0.1", 1), ("127.0.0.1", 80)))

@@ -16,7 +16,7 @@ from remit.errors import Refused
 from remit.model.execution.fault import Fault
 from remit.model.execution.limit import MAX_TURNS, REPETITION, RUNAWAY
 from remit.runtime.runs.execution import report
-from remit.runtime.runs.streaks import Streaks
+from remit.runtime.runs.liveness import Streaks
 from remit.services.people import companies
 from remit.services.screens import needs_you
 from tests.agent_stage import Stage, stage

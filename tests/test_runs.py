@@ -8,8 +8,8 @@ import pytest
 from remit.clock import HOUR, MINUTE, SECOND, to_iso
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, Unauthenticated
 from remit.model.execution.run import FAILURES_TOLD, RunStatus
+from remit.runtime.loop import Silence
 from remit.runtime.runs import lifecycle as local_runs
-from remit.runtime.runs.lease_watch import Silence
 from remit.services.command import Verb
 from remit.services.execution import run_endings, run_queue, run_start, runaway, runs
 from remit.services.identity import as_system

@@ -23,8 +23,7 @@ from remit.runtime.runs.processes import ChildProcess
 from remit.runtime.sandbox import bubblewrap, sandbox_policy, seccomp
 from remit.runtime.sandbox.landlock import backend as landlock
 from remit.runtime.sandbox.landlock import calls, rules
-from remit.runtime.sandbox.mounts import Given
-from remit.runtime.sandbox.programs import parts_of
+from remit.runtime.sandbox.mounts import Given, parts_of
 from tests.sandbox_attempts import attempts
 from tests.working import processes_with
 

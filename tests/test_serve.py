@@ -19,7 +19,7 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from remit.adapters.setup.ability import best_adapter
+from remit.adapters.registry import best_adapter
 from remit.app import InstanceLock
 from remit.entrypoints import serve
 from remit.entrypoints.http.server.logs import Redacting, keep_logs

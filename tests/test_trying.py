@@ -17,7 +17,7 @@ import pytest
 from remit.adapters import registry
 from remit.adapters.claude import claude_cli
 from remit.adapters.codex import codex_cli
-from remit.adapters.llm import local_models
+from remit.adapters.llm import adapter
 from remit.adapters.llm.adapter import LlmConfig, has_few_tools
 from remit.adapters.running import Child
 from remit.adapters.setup import lending, probe
@@ -241,9 +241,9 @@ def test_a_server_at_the_usual_port_is_found_and_offered_with_the_command(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("remit.adapters.llm.adapter.version", lambda name: "2.0")
-    monkeypatch.setattr(local_models, "OLLAMA", "http://127.0.0.1:1/v1")
+    monkeypatch.setattr(adapter, "OLLAMA", "http://127.0.0.1:1/v1")
     assert registry.check("llm", {}, {}).facts["local"] is None
-    monkeypatch.setattr(local_models, "OLLAMA", f"{server.url}/v1")
+    monkeypatch.setattr(adapter, "OLLAMA", f"{server.url}/v1")
     found = registry.check("llm", {}, {})
     assert not found.usable
     assert found.facts["local"] == "claude-x, gpt-x, qwen3"
@@ -262,7 +262,7 @@ def test_a_server_at_the_usual_port_is_found_and_offered_with_the_command(
     assert registry.validate("llm", settings)
     answers: list[Any] = ["<html>", {"data": 5}, {"data": [{"id": 5}]}, {"data": []}]
     for server.says in answers:
-        assert local_models.look() is None
+        assert adapter.local_models() is None
 
 
 @pytest.mark.requirement("FX-21")

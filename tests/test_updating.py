@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.adapters.registry import WITHOUT_MODEL
 from remit.errors import Conflict
 from remit.services.execution import run_queue, run_start, runs
 from remit.services.governance import approvals

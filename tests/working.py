@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from remit.clock import DAY, HOUR, Micros
 from remit.model.organisation.grant import FULL_ACCESS
 from remit.model.work.wait import REMINDERS_TO_AGENT
-from remit.runtime.jobs.executor import Jobs
+from remit.runtime.jobs import Jobs
 from remit.runtime.runs.worker import Worker
 from remit.services.execution import run_queue, runs
 from remit.services.identity import Caller, as_system

@@ -14,28 +14,26 @@ from typing import Any, Self
 from remit.clock import DAY, HOUR, SECOND, Clock, SystemClock
 from remit.errors import Conflict, RemitError, Unauthenticated
 from remit.ids import Ids, TokenKind, new_token
+from remit.runtime import jobs
 from remit.runtime.backups import Backups
 from remit.runtime.deadlines import within
 from remit.runtime.delivery.connecting import Connector
-from remit.runtime.delivery.intake import IntakeLoop
 from remit.runtime.delivery.notifier import Notifier
 from remit.runtime.delivery.notify_commands import NOTIFY_FILE
 from remit.runtime.delivery.outbox import Outbox, Posts
-from remit.runtime.delivery.receiving import Receivers
-from remit.runtime.jobs import job_folders
+from remit.runtime.delivery.receiving import IntakeLoop, Receivers
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.checking import Checker
+from remit.runtime.repos.diffs import Reviews
+from remit.runtime.repos.errands import Publisher
 from remit.runtime.repos.forges import Forges
 from remit.runtime.repos.merging import Merger
 from remit.runtime.repos.proposals import Proposals
-from remit.runtime.repos.publisher import Publisher
-from remit.runtime.repos.reviewing import Reviews
 from remit.runtime.repos.signing import SigningKeys
 from remit.runtime.repos.watching import ForgeWatcher
 from remit.runtime.runs import conditions, lifecycle
-from remit.runtime.runs.liveness import Signs
-from remit.runtime.runs.retained_workspaces import RetainedWorkspaces
-from remit.runtime.runs.streaks import Streaks
+from remit.runtime.runs.lifecycle import RetainedWorkspaces
+from remit.runtime.runs.liveness import Signs, Streaks
 from remit.runtime.sandbox.places import Places
 from remit.runtime.secrets.values import Vault
 from remit.runtime.timers import Clockwork
@@ -188,7 +186,7 @@ class App:
             queues = (self.outbox, self.notifier, self.posts, self.intake, self.receivers)
             for queue in (*queues, self.publisher, self.watcher, self.merger, self.checker):
                 await queue.recover()
-        await job_folders.recover(self.gate, self.settings.job_folder, alone=alone)
+        await jobs.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
 
     async def _restore_roots(self) -> None:

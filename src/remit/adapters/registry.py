@@ -1,9 +1,9 @@
-"""The installed adapters."""
+"""The installed adapters, and the default for an agent that is created without one."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.adapters import plugins
 from remit.adapters.plugins import Plugins
@@ -26,6 +26,9 @@ BUILT_IN = {
     "human": "remit.adapters.human:Human",
     "scripted": "remit.adapters.scripted:Scripted",
 }
+#: Adapters with a model, in order of preference.
+WITH_MODEL: Final = ("claude", "codex", "llm")
+WITHOUT_MODEL: Final = "scripted"
 
 
 class Registry(Plugins["Adapter"]):
@@ -92,3 +95,13 @@ usable = installed.usable
 check = installed.check
 reader = installed.reader
 try_out = installed.try_out
+
+
+def best_adapter() -> str:
+    """Return the preferred adapter that is usable here, else the scripted one; may take seconds."""
+    from remit.adapters.contract import Adapter
+
+    for type_ in WITH_MODEL:
+        if type(get(type_)).run is not Adapter.run and check(type_).usable:
+            return type_
+    return WITHOUT_MODEL

@@ -83,24 +83,17 @@ def sender(message: EmailMessage) -> From | None:
 
 
 def is_for(message: EmailMessage, address: str) -> bool:
-    return any(
-        receiver == address
-        for header in ADDRESSED_BY
-        for _, receiver in _addresses(message, header)
-    )
+    return address in _receivers(message, *ADDRESSED_BY)
 
 
 def is_written_to(message: EmailMessage, address: str) -> bool:
     """Return whether the author named the address in To or Cc; forwarders can name it elsewhere."""
-    return any(
-        receiver == address for name in ("To", "Cc") for _, receiver in _addresses(message, name)
-    )
+    return address in _receivers(message, "To", "Cc")
 
 
 def has_other_readers(message: EmailMessage, address: str) -> bool:
     """Return whether the e-mail was also sent to other addresses."""
-    named = {receiver for header in ("To", "Cc") for _, receiver in _addresses(message, header)}
-    return bool(named - {address})
+    return bool(_receivers(message, "To", "Cc") - {address})
 
 
 def is_authentic(message: EmailMessage, server: str) -> bool:
@@ -226,6 +219,10 @@ def plain_address(text: str) -> str | None:
     plain = address.addr_spec.lower()
     right = "@" in plain and plain.isascii() and plain.isprintable() and plain == text.lower()
     return plain if right and not set('<>,;:"\\ ()') & set(plain) else None
+
+
+def _receivers(message: EmailMessage, *headers: str) -> set[str]:
+    return {address for header in headers for _, address in _addresses(message, header)}
 
 
 def _addresses(message: EmailMessage, header: str) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from remit import __version__, threads
-from remit.adapters.setup.ability import best_adapter
+from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
 from remit.clock import Clock
 from remit.entrypoints.http.server.asgi import Instance, build_asgi
@@ -25,12 +25,12 @@ from remit.entrypoints.http.server.logs import keep_logs
 from remit.entrypoints.http.server.protocol import Impatient
 from remit.errors import BadInput, Conflict, RemitError, Unavailable
 from remit.runtime.deadlines import Deadline, within
-from remit.runtime.jobs.executor import Jobs
+from remit.runtime.jobs import Jobs
 from remit.runtime.runs.worker import DEFAULT_SLOTS, Worker
 from remit.settings import DEFAULT_HOST, Settings
 
 if TYPE_CHECKING:
-    from remit.entrypoints.http.server.lazy import Endpoint
+    from remit.entrypoints.http.server.asgi import Endpoint
 
 log = logging.getLogger(__name__)
 

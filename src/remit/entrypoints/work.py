@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 
 from remit import threads
-from remit.adapters.setup.ability import best_adapter
+from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
 from remit.entrypoints.http.server.logs import keep_logs
 from remit.entrypoints.serve import address, is_shared, listen, loop_factory, serve_and_work

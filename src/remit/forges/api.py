@@ -64,6 +64,15 @@ class Api:
     async def get(self, path: str, **query: Any) -> Any:
         return self._json(await self._ask("GET", path, query), path)
 
+    async def maybe(self, path: str) -> Any:
+        """Get a document; None if there is none."""
+        try:
+            return await self.get(path)
+        except ForgeFailed as failed:
+            if failed.status == 404:
+                return None
+            raise
+
     async def fresh(self, path: str, **query: Any) -> Any | None:
         """Get a document; None if it is unchanged, by its entity tag."""
         place = _place(path, query)

@@ -19,12 +19,11 @@ from remit.model.connections.forge import (
 )
 
 LONGEST_BODY = 20_000
-_HUNDRED = 100
 
 
 class GitHub:
     #: The query parameter for the size of a page.
-    per_page: ClassVar[Mapping[str, Any]] = {"per_page": _HUNDRED}
+    per_page: ClassVar[Mapping[str, Any]] = {"per_page": 100}
     verdicts: ClassVar[Mapping[str, Verdict]] = {
         "APPROVED": Verdict.APPROVED,
         "CHANGES_REQUESTED": Verdict.CHANGES,
@@ -170,12 +169,7 @@ class GitHub:
 
     async def may_push(self, person: Person) -> bool:
         place = f"{self.at}/collaborators/{quote(person.login, safe='')}/permission"
-        try:
-            return text(await self.api.get(place), "permission") in self.pushes
-        except ForgeFailed as failed:
-            if failed.status == 404:
-                return False
-            raise
+        return text(await self.api.maybe(place), "permission") in self.pushes
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────
 

@@ -113,12 +113,7 @@ class GitLab:
         return _note(await self.api.send("POST", f"{place}/notes", {"body": body})).id
 
     async def may_push(self, person: Person) -> bool:
-        try:
-            member = await self.api.get(f"{self.at}/members/all/{person.id}")
-        except ForgeFailed as failed:
-            if failed.status == 404:
-                return False
-            raise
+        member = await self.api.maybe(f"{self.at}/members/all/{person.id}")
         return amount(member, "access_level") >= _DEVELOPER
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────

@@ -78,5 +78,9 @@ async def end_child(process: asyncio.subprocess.Process) -> None:
 
 def kill_session(process: asyncio.subprocess.Process) -> None:
     """Kill a child with its session; without delay, because its process id may be reused."""
+    signal_group(process.pid, signal.SIGKILL)
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(group, number)

@@ -16,7 +16,6 @@ from remit.clock import SECOND, Micros
 from remit.errors import Conflict, RemitError
 from remit.ids import CompanyId
 from remit.runtime.deadlines import within
-from remit.runtime.runs.lease_watch import Silence
 from remit.services.command import Ask, Gate
 from remit.services.identity import as_system
 from remit.services.queues import Held
@@ -227,3 +226,24 @@ def _until_next(seconds: float) -> float:
     """Return at most so many seconds, rounded to a common grid: all loops of a process then wake at
     the same moments, and an idle processor is woken once for all of them."""
     return max(seconds - time.monotonic() % seconds, seconds / 50)
+
+
+class Silence(Generic[K]):
+    """Finds leases that have not been renewed for too long, whose worker is gone.
+
+    The times in leases come from other machines and from clocks that can be set, so only their
+    changes count.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        #: The last seen end of each lease, and the time since which it has been unchanged.
+        self._seen: dict[K, tuple[Micros, float]] = {}
+
+    def of(self, leases: Mapping[K, Micros], now: float) -> list[K]:
+        """Return the leases that have not changed for the given time, by this process's clock."""
+        before, self._seen = self._seen, {}
+        for held, until in leases.items():
+            seen = before.get(held)
+            self._seen[held] = seen if seen is not None and seen[0] == until else (until, now)
+        return [held for held, (_, since) in self._seen.items() if now - since >= self._seconds]

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import Clock, Micros
 from remit.errors import BadInput, KeyReused, Refused, RemitError
 from remit.ids import CompanyId, Ids

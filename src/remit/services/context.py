@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Unpack
 
-from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.adapters.registry import WITHOUT_MODEL
 from remit.authority import GOVERNED, Action, Facts, GivenFacts, decide
 from remit.clock import HOUR, Micros
 from remit.errors import NotFound

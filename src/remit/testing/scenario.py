@@ -302,10 +302,6 @@ def play(scenario: Scenario, stage: Stage) -> list[str]:
     return [_expected(stage, step) for step in scenario.expect]
 
 
-def _send(stage: Stage, arguments: Any) -> None:
-    stage.do(mail_verbs.send, company=stage.company, **arguments)
-
-
 def _decide(verb: Verb[..., Any]) -> Any:
     def decide(stage: Stage, wanted: Any) -> None:
         stage.rest()
@@ -338,7 +334,7 @@ def _span(text: Any) -> Micros:
 
 
 _BOARD: Mapping[str, Any] = {
-    "send": _send,
+    "send": lambda stage, mail: stage.do(mail_verbs.send, company=stage.company, **mail),
     "rest": lambda stage, _: stage.rest(),
     "approve": _decide(approvals.approve),
     "reject": _decide(approvals.reject),

@@ -38,7 +38,7 @@ from remit.services.organisation import agents
 from remit.services.people import companies, users
 from remit.services.spending import limits
 from remit.services.work import outcomes
-from remit.settings import Settings, load
+from remit.settings import load
 from remit.store.engine.migrate import migrate
 from remit.testing.agent import ToolRefused
 from remit.testing.clock import VirtualClock
@@ -122,9 +122,9 @@ class Simulation:
         self._loop = asyncio.new_event_loop()
         root = _MEMORY if _MEMORY.is_dir() else None
         self._folder = Path(tempfile.mkdtemp(prefix="remit-sim-", dir=root))
-        self._settings = _settings(self._folder)
+        self._settings = load({"REMIT_HOME": str(self._folder)})
         self._folder.chmod(0o700)
-        _fresh_database(self._folder / "remit.db")
+        (self._folder / "remit.db").write_bytes(_schema())
         # Kept across crashes, so that ids stay monotonic.
         self._ids = Ids(self.clock, self.chance.getrandbits)
         self.crash_point: CrashPoint | None = None
@@ -423,10 +423,6 @@ def _address(to: str | Member) -> str:
     return to.address if isinstance(to, Member) else to
 
 
-def _settings(folder: Path) -> Settings:
-    return load({"REMIT_HOME": str(folder)})
-
-
 @functools.cache
 def _schema() -> bytes:
     """Return an empty database file with the schema, made once and copied for every company."""
@@ -434,10 +430,6 @@ def _schema() -> bytes:
         path = Path(folder) / "remit.db"
         migrate(f"sqlite:///{path}")
         return path.read_bytes()
-
-
-def _fresh_database(path: Path) -> None:
-    path.write_bytes(_schema())
 
 
 __all__: Sequence[str] = ["AgentDied", "Letter", "Member", "Script", "Simulation", "Turn", "idle"]

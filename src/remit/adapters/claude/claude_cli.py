@@ -65,22 +65,19 @@ def command_line(context: RunContext, program: str, session: str | None) -> list
             "--exclude-dynamic-system-prompt-sections",
         ]
     allowed = [*(f"mcp__{name}" for name in _servers(context)), *config.allowed_tools]
-    if allowed:
-        command += ["--allowedTools", ",".join(allowed)]
-    if config.tools is not None:
-        command += ["--tools", ",".join(config.tools)]
-    if config.disallowed_tools:
-        command += ["--disallowedTools", ",".join(config.disallowed_tools)]
-    if config.model:
-        command += ["--model", config.model]
-    if config.reasoning_effort and config.reasoning_effort != "none":
-        command += ["--effort", config.reasoning_effort]
-    if most := context.fewest_turns(config.max_turns):
-        command += ["--max-turns", str(most)]
-    if limit := _limit(context):
-        command += ["--max-budget-usd", limit]
-    if session:
-        command += ["--resume", session]
+    effort = config.reasoning_effort
+    options = {
+        "--allowedTools": ",".join(allowed) or None,
+        "--tools": None if config.tools is None else ",".join(config.tools),
+        "--disallowedTools": ",".join(config.disallowed_tools) or None,
+        "--model": config.model,
+        "--effort": None if effort == "none" else effort,
+        "--max-turns": context.fewest_turns(config.max_turns) or None,
+        "--max-budget-usd": _limit(context),
+        "--resume": session or None,
+    }
+    for option, value in options.items():
+        command += [] if value is None else [option, str(value)]
     return command
 
 
@@ -285,7 +282,8 @@ class Events:
             return self._ended(False, "", *self.hopeless, seen=self._dated(self._seen))
         if self.result is None:
             return self._without_result(code, complaint)
-        message = str(self.result.get("result") or "; ".join(self._errors()))
+        errors = map(str, self.result.get("errors") or ())
+        message = str(self.result.get("result") or "; ".join(errors))
         reason, seen = self._reason(self.result, message)
         return self._ended(
             False, "", reason, message[:500] or f"Claude ended with {reason}.", seen=seen
@@ -333,9 +331,6 @@ class Events:
             fault=seen.fault if seen else None,
             until=seen.until if seen else None,
         )
-
-    def _errors(self) -> list[str]:
-        return [str(error) for error in (self.result or {}).get("errors") or []]
 
 
 def _cut_result(line: str) -> dict[str, Any] | None:

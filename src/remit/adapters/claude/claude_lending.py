@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from remit.adapters.setup.lending import Environment, Lent, is_on, missing_file, network, pick
+from remit.adapters.setup.lending import Environment, Lent, broken_file, is_on, network, pick
 
 KEYS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 ADDRESS: Final = "ANTHROPIC_BASE_URL"
@@ -100,7 +100,7 @@ def lending(settings: Any, environment: Environment) -> Lent:
     """Return what a run is lent; one with its own key or address gets neither the worker's address
     nor its cloud."""
     beside = network(environment)
-    problem = _broken_file(environment)
+    problem = broken_file(environment)
     if settings.secret_ref:
         return Lent({}, beside, *problem)
     own = bool(settings.base_url) or bool({*KEYS, ADDRESS}.intersection(settings.env))
@@ -116,13 +116,6 @@ def lending(settings: Any, environment: Environment) -> Lent:
     return Lent(keys, beside, *problem)
 
 
-def _broken_file(environment: Environment) -> tuple[str, str]:
-    name = missing_file(environment)
-    if name is None:
-        return "", ""
-    return f"{name} names a file that is not there.", f"Correct or unset {name} for the worker."
-
-
 def _of_cloud(
     cloud: Cloud, around: Environment, beside: dict[str, str], problem: tuple[str, str]
 ) -> Lent:
@@ -133,7 +126,7 @@ def _of_cloud(
     if is_on(around, cloud.without_key):
         beside[cloud.without_key] = "1"
         return Lent(pick(around, cloud.keys), beside, *problem)
-    lacking = [ways for ways in cloud.needed if not any(_has(around, way) for way in ways)]
+    lacking = [ways for ways in cloud.needed if not any(all(map(around.get, way)) for way in ways)]
     if lacking and not problem[0]:
         wanted = "; ".join(" or ".join(" and ".join(way) for way in ways) for ways in lacking)
         problem = (
@@ -141,10 +134,6 @@ def _of_cloud(
             f"Set it for the worker, or unset {cloud.flag}. {cloud.advice}",
         )
     return Lent(pick(around, cloud.keys), beside, *problem)
-
-
-def _has(around: Environment, names: Sequence[str]) -> bool:
-    return all(around.get(name) for name in names)
 
 
 def counted(environment: Environment, lent: Lent) -> dict[str, str]:

@@ -66,7 +66,8 @@ class ClaudeReader(reading.JsonReader):
             call = name(part.get("tool_use_id"))
             if self._denied.get(call) is not None:
                 continue  # repeats the denial for the model
-            text = _unwrapped(words(part.get("content")))
+            text = words(part.get("content"))
+            text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
             failed = part.get("is_error") is True
             entry = reading.answered(self._tools.get(call) or "?", call, text, failed=failed)
             if entry.kind is EntryKind.DENIED:
@@ -107,8 +108,3 @@ def tool_name(tool: object) -> str:
     if known.startswith(_OF_SERVERS):
         return known.removeprefix(_OF_SERVERS).replace("__", "/", 1)
     return known
-
-
-def _unwrapped(text: str) -> str:
-    """Error text of a tool call without the tags that Claude puts around it."""
-    return text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")

@@ -11,7 +11,7 @@ from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import PricedSettings, Program, RunSettings, optional
 from remit.adapters.setup import probe
 from remit.adapters.setup.detect import CommandLineAgent
-from remit.adapters.setup.lending import Lent, missing_file, network, pick
+from remit.adapters.setup.lending import Lent, broken_file, network, pick
 
 _VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY")
 _ADDRESS = "https://api.openai.com/v1"
@@ -112,15 +112,11 @@ class Codex(Adapter):
 
     def lending(self, config: CodexConfig, environment: Environment) -> Lent:
         beside = network(environment)
-        problem = step = ""
-        if (name := missing_file(environment)) is not None:
-            problem = f"{name} names a file that is not there."
-            step = f"Correct or unset {name} for the worker."
         keys = {} if config.secret_ref else pick(environment, _VARIABLES)
         own = config.base_url or config.provider or set(_VARIABLES).intersection(config.env)
         if keys and not own:
             beside |= pick(environment, [codex_cli.ADDRESS, *_ACCOUNT])
-        return Lent(keys, beside, problem, step)
+        return Lent(keys, beside, *broken_file(environment))
 
     async def try_out(
         self, config: CodexConfig, lent: Lent, secret: str | None

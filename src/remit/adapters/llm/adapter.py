@@ -1,7 +1,9 @@
 """Any model, driven inside the worker by an agent library."""
 
 import asyncio
+import http.client
 import importlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,12 +15,12 @@ from pydantic import Field
 
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.guarded_http import literal
-from remit.adapters.llm import local_models
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.settings import TIMEOUT, PricedSettings, Seconds, optional
 from remit.adapters.setup import probe
 from remit.adapters.setup.detect import credential
 from remit.adapters.setup.lending import Lent, pick, spare_loopback
+from remit.adapters.setup.probe import models_in, named
 from remit.errors import Unsupported
 from remit.extras import how_to_install
 
@@ -38,6 +40,11 @@ _VARIABLES: dict[Provider, tuple[str, ...]] = {
 }
 
 
+#: Ollama's default address.
+OLLAMA: Final = "http://127.0.0.1:11434/v1"
+#: Short time limit, because a server on the same machine answers at once.
+_SECONDS: Final = 0.5
+_LARGEST: Final = 1 << 20
 #: Default address of each provider; two of them without a version.
 _ADDRESSES: dict[Provider, str] = {
     "anthropic": "https://api.anthropic.com",
@@ -46,7 +53,7 @@ _ADDRESSES: dict[Provider, str] = {
     "groq": "https://api.groq.com/openai/v1",
     "mistral": "https://api.mistral.ai/v1",
     "openrouter": "https://openrouter.ai/api/v1",
-    "ollama": local_models.OLLAMA,
+    "ollama": OLLAMA,
 }
 #: Variables of the worker with a provider's address, such as that of a gateway.
 _ADDRESS_VARIABLES: dict[Provider, str] = {
@@ -126,7 +133,7 @@ class Llm(Adapter):
             return Check(
                 False,
                 "The library that drives models is not installed.",
-                _install(),
+                how_to_install("llm"),
                 {"library": None, "local": self._local(settings)},
             )
         if settings.provider == "ollama":
@@ -151,7 +158,7 @@ class Llm(Adapter):
                 False,
                 f"{_LIBRARY} {release} is there, but no key of a provider is configured.",
                 f"Set one of {', '.join(needed)} for the worker, or set secretRef."
-                + (f" Ollama is here, too: {local_models.offer(local)}." if local else ""),
+                + (f" Ollama is here, too: {offer(local)}." if local else ""),
                 {**facts, "local": local},
             )
         return Check(True, f"{_LIBRARY} {release} can be used; its key: {source}.", "", facts)
@@ -164,7 +171,7 @@ class Llm(Adapter):
     @staticmethod
     def _local(settings: LlmConfig) -> str | None:
         """Return the models of a local server on its usual port, if no provider was chosen."""
-        return local_models.look() if settings.provider is None else None
+        return local_models() if settings.provider is None else None
 
     async def try_out(self, config: LlmConfig, lent: Lent, secret: str | None) -> probe.Tried:
         provider = _chosen(config, lent.keys)
@@ -194,7 +201,7 @@ class Llm(Adapter):
             loop = await asyncio.to_thread(importlib.import_module, "remit.adapters.llm.llm_loop")
         except ImportError as error:
             raise Unsupported(
-                "The library that drives models is not installed.", _install()
+                "The library that drives models is not installed.", how_to_install("llm")
             ) from error
         spare_loopback(os.environ)
         config: LlmConfig = context.config
@@ -219,12 +226,8 @@ class Llm(Adapter):
         return result
 
 
-def _install() -> str:
-    return how_to_install("llm")
-
-
 def _name_one() -> str:
-    models = local_models.look()
+    models = local_models()
     return f"Set model; it has {models}." if models else "Set model, such as qwen3."
 
 
@@ -258,3 +261,30 @@ def has_few_tools(config: LlmConfig) -> bool:
     host = urlsplit(config.base_url).hostname or ""
     address = literal(host)
     return host == "localhost" or (address is not None and not address.is_global)
+
+
+def local_models() -> str | None:
+    """Return the names of the server's models, for a sentence; None without a server."""
+    place = urlsplit(OLLAMA)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_SECONDS)
+    try:
+        connection.request("GET", f"{place.path}/models")
+        answer = connection.getresponse()
+        document = json.loads(answer.read(_LARGEST)) if answer.status == 200 else None
+    except (OSError, ValueError, http.client.HTTPException, RecursionError):
+        return None
+    finally:
+        connection.close()
+    names = models_in(document)
+    return named([name.removesuffix(":latest") for name in names]) if names else None
+
+
+def first_model(local: str) -> str:
+    """Return the first of the names from `local_models`."""
+    return local.partition(",")[0].partition(" and ")[0]
+
+
+def offer(local: str) -> str:
+    """Return the settings for the first of the models, for a sentence."""
+    model = first_model(local)
+    return f'provider "ollama", model "{model}" (of {local})'

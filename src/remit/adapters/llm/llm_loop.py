@@ -60,6 +60,7 @@ async def run(
 ) -> RunResult:
     tools: list[Any] = [] if context.background else [_remit(context, few_tools)]
     config = context.config
+    told = (context.instructions, _FEW if few_tools and context.instructions else "")
     settings: dict[str, Any] = {}
     if config.temperature is not None:
         settings["temperature"] = config.temperature
@@ -79,7 +80,7 @@ async def run(
                 base_url,
                 _retries(context, config.max_retries),
             ),
-            instructions=_instructions(context, few_tools),
+            instructions="\n\n".join(filter(None, told)) or None,
             model_settings=settings or None,  # type: ignore[arg-type,unused-ignore]
         )
         try:
@@ -93,13 +94,6 @@ async def run(
         except (errors.AgentRunError, errors.UserError) as error:
             return _failed(context, error)
     raise AssertionError("the stack holds nothing back")
-
-
-def _instructions(context: RunContext, few: bool) -> str | None:
-    """Return the instructions, with a note for a small model that has only a few of the tools."""
-    if few and context.instructions:
-        return f"{context.instructions}\n\n{_FEW}"
-    return context.instructions or None
 
 
 def _remit(context: RunContext, few: bool) -> Any:

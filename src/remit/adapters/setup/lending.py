@@ -81,12 +81,13 @@ def spare_loopback(environment: MutableMapping[str, str]) -> None:
     environment.update(pick(variables, [_WITHOUT_PROXY, _WITHOUT_PROXY.lower()]))
 
 
-def missing_file(environment: Environment) -> str | None:
-    """Return the first variable that names a missing file."""
+def broken_file(environment: Environment) -> tuple[str, str]:
+    """Return the problem with the first variable that names a missing file, and the next step."""
     for name in FILES:
         if environment.get(name) and not Path(environment[name]).is_file():
-            return name
-    return None
+            problem = f"{name} names a file that is not there."
+            return problem, f"Correct or unset {name} for the worker."
+    return "", ""
 
 
 @contextlib.contextmanager

@@ -25,6 +25,16 @@ _MOST_NAMED: Final = 8
 _HELLO: Final = [{"role": "user", "content": "Say ok."}]
 #: A phrase in OpenAI's error when an answer does not fit into so few tokens.
 _TOO_SHORT: Final = "output limit"
+#: The sentence about a server, and the next step, by the fault of its refusal.
+_FAULTS: Final[Mapping[Fault | None, tuple[str, str]]] = {
+    Fault.BILLING: ("requires payment", "Check the account's balance there."),
+    Fault.RATE: (
+        *("takes the key, but its limit is reached", "Wait; runs are held until it passes."),
+    ),
+    Fault.OVERLOAD: (
+        *("answers with an error of its own", "Try again later; runs are held until it passes."),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -211,17 +221,9 @@ def _refused(
 ) -> Tried:
     seen = faults.by_status(status, words, headers)
     fault = seen.fault if seen else None
-    if fault is Fault.BILLING:
-        sentence, step = (
-            f"{host} requires payment ({status}).",
-            "Check the account's balance there.",
-        )
-    elif fault is Fault.RATE:
-        sentence = f"{host} takes the key, but its limit is reached ({status})."
-        step = "Wait; runs are held until it passes."
-    elif fault is Fault.OVERLOAD:
-        sentence = f"{host} answers with an error of its own ({status})."
-        step = "Try again later; runs are held until it passes."
+    if fault in _FAULTS:
+        what, step = _FAULTS[fault]
+        sentence = f"{host} {what} ({status})."
     elif 300 <= status < 400:
         sentence = f"{host} answers with a redirect ({status}), which is not followed."
         step = "Set the address at which the model itself answers."

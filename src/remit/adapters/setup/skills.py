@@ -9,9 +9,6 @@ from pathlib import Path, PurePosixPath
 
 from remit.adapters import registry
 
-_PACKAGE = "remit"
-_FOLDER = "skills"
-
 
 def names() -> list[str]:
     """Return the names of all skills."""
@@ -35,7 +32,7 @@ def give(workspace: Path, adapter_type: str) -> list[Path]:
 
 def _contents() -> dict[PurePosixPath, bytes]:
     contents: dict[PurePosixPath, bytes] = {}
-    pending = [(PurePosixPath(), files(_PACKAGE) / _FOLDER)]
+    pending = [(PurePosixPath(), files("remit") / "skills")]
     while pending:
         path, place = pending.pop()
         for inner in place.iterdir():

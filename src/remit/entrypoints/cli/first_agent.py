@@ -4,7 +4,7 @@ import json
 import shlex
 from typing import Any, NamedTuple
 
-from remit.adapters.setup.ability import WITH_MODEL, WITHOUT_MODEL
+from remit.adapters.registry import WITH_MODEL, WITHOUT_MODEL
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.errors import RemitError
@@ -77,9 +77,9 @@ def _look(client: Client) -> FirstAgent:
 
 def _offer(name: str, local: str, llm: dict[str, Any]) -> str:
     """Sentence with the command that gives an agent the first model of the Ollama found here."""
-    from remit.adapters.llm.local_models import first
+    from remit.adapters.llm.adapter import first_model
 
-    settings = json.dumps({"provider": "ollama", "model": first(local)})
+    settings = json.dumps({"provider": "ollama", "model": first_model(local)})
     setting = shlex.quote(f"adapterConfig={settings}")
     take = f"`remit agent set {name} adapterType=llm {setting}`"
     if llm["details"].get("library") is None:

@@ -19,8 +19,8 @@ from remit.errors import RemitError, Unavailable
 from remit.ids import CompanyId
 from remit.model.messaging.notice import Way
 from remit.runtime.child_process import end_child, start_child
+from remit.runtime.claims import Deliveries, Waiting
 from remit.runtime.deadlines import uninterrupted
-from remit.runtime.deliveries import Deliveries, Waiting
 from remit.runtime.delivery import notify_commands
 from remit.services.command import Ask, Gate
 from remit.services.connections import notice_planning, notices
@@ -30,11 +30,8 @@ log = logging.getLogger(__name__)
 
 #: Time limit of a command, which is then killed.
 COMMAND_SECONDS = 30.0
-AT_ONCE = 4
 #: How often all companies are planned, for changes without an event, such as mail that waits long.
 LONGEST_SLEEP = 30.0
-#: Shortest time between two rounds, which batches the many changes that need no notice.
-SHORTEST_SLEEP = 0.5
 LONGEST_TEXT = 500
 _LARGEST_OUTPUT = 16 * 1024
 #: Variables that a command gets from the instance's environment; none with secrets of Remit or of
@@ -47,9 +44,13 @@ _PASSED = (
 
 
 class Notifier(Deliveries):
+    verbs, noun = notices, "notice"
+    shortest = 0.5
+    at_once = 4
+
     def __init__(self, gate: Gate, commands: Path, *, private: bool = False, **more: Any) -> None:
         """`commands` is the file with the commands of users."""
-        super().__init__(gate, notices, "notice", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
+        super().__init__(gate, **more)
         self._longest = LONGEST_SLEEP
         self._file = commands
         self._private = private

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypedDict, TypeVar
 
 from remit.channels.contract import Attachment, Button, Channel, Parcel, Undelivered
 from remit.errors import RemitError
-from remit.runtime.deliveries import Deliveries, Verbs
+from remit.runtime.claims import Deliveries
 from remit.runtime.delivery.connecting import Connector
 from remit.services.chat import posts
 from remit.services.chat.shapes import ClaimedPostShape
@@ -26,9 +26,6 @@ Claimed = TypeVar("Claimed", ClaimedMessageShape, ClaimedPostShape)
 
 #: Time limit of an attempt; longer than any built-in channel takes, and enforced on plugins.
 ATTEMPT_SECONDS = 45.0
-AT_ONCE = 8
-#: Shortest time between two rounds, which batches the many changes that do not concern channels.
-SHORTEST_SLEEP = 0.05
 _UNFIT = re.compile(r"[^\w .()+-]+")
 _LONGEST_NAME = 80
 
@@ -43,12 +40,12 @@ class Contents(TypedDict, total=False):
 class ToChannels(Deliveries, Generic[Claimed]):
     """Deliveries through channels: the part that messages and posts share."""
 
+    shortest = 0.05
+    at_once = 8
     at_once_each = 2
 
-    def __init__(
-        self, gate: Gate, verbs: Verbs, noun: str, connector: Connector, **more: Any
-    ) -> None:
-        super().__init__(gate, verbs, noun, at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
+    def __init__(self, gate: Gate, connector: Connector, **more: Any) -> None:
+        super().__init__(gate, **more)
         self._connector = connector
 
     @abstractmethod
@@ -88,10 +85,8 @@ class ToChannels(Deliveries, Generic[Claimed]):
 class Outbox(ToChannels[ClaimedMessageShape]):
     """Deliveries of messages by agents."""
 
+    verbs, noun = outbox, "message"
     put_back = outbox.put_back
-
-    def __init__(self, gate: Gate, connector: Connector, **more: Any) -> None:
-        super().__init__(gate, outbox, "message", connector, **more)
 
     async def _more(self, claimed: ClaimedMessageShape) -> Contents:
         return {"files": await asyncio.to_thread(_read, self._gate.blobs, claimed["files"])}
@@ -106,10 +101,8 @@ class Outbox(ToChannels[ClaimedMessageShape]):
 class Posts(ToChannels[ClaimedPostShape]):
     """Deliveries of Remit's posts: sent, edited in place, or withdrawn."""
 
+    verbs, noun = posts, "post"
     put_back = posts.put_back
-
-    def __init__(self, gate: Gate, connector: Connector, **more: Any) -> None:
-        super().__init__(gate, posts, "post", connector, **more)
 
     async def _more(self, claimed: ClaimedPostShape) -> Contents:
         rows = [[Button(label, ref) for label, ref in row] for row in claimed["buttons"]]

@@ -12,7 +12,7 @@ from remit.channels.contract import Undelivered
 from remit.model.connections.change import Change
 from remit.model.connections.check import RepoCheck
 from remit.model.connections.repo import Repo
-from remit.runtime.deliveries import Deliveries
+from remit.runtime.claims import Deliveries
 from remit.runtime.repos import git
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.clones import Found, copy, survey
@@ -24,9 +24,6 @@ from remit.services.changes import checking
 from remit.services.command import Gate
 from remit.services.connections.folders import Shown
 
-AT_ONCE = 2
-#: Shortest time between two rounds, which batches the many changes that concern no repository.
-SHORTEST_SLEEP = 0.1
 MOST_MEMORY = 4 << 30
 #: Most disk space of a check, including its clone.
 MOST_DISK = 16 << 30
@@ -34,12 +31,15 @@ _ENV = {"CI": "true", "REMIT_CHECK": "true", "LC_ALL": "C.UTF-8"}
 
 
 class Checker(Deliveries):
-    watched = False
+    verbs, noun = checking, "check"
     put_back = checking.put_back
+    lease = checking.LEASE
+    watched = False
+    shortest = 0.1
+    at_once = 2
 
     def __init__(self, gate: Gate, repos: Repos, home: Path, **more: Any) -> None:
-        more = {"lease": checking.LEASE, **more}
-        super().__init__(gate, checking, "check", at_once=AT_ONCE, shortest=SHORTEST_SLEEP, **more)
+        super().__init__(gate, **more)
         self._repos = repos
         self._home = home
 

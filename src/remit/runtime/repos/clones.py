@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from remit.errors import Conflict, NotFound, TooLarge
+from remit.errors import BadInput, Conflict, NotFound, TooLarge
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import is_commit
 from remit.runtime.repos import git
@@ -146,3 +147,34 @@ async def copy(
     else:
         checkout = ("--detach", revision.commit)
     await mirror.look("checkout", "--quiet", *checkout, at=stage, seconds=CLONE_SECONDS)
+
+
+# ── Git LFS ───────────────────────────────────────────────────────────────────────────────────────
+#
+# A pointer is a small file in place of a large one, whose contents lie in a store beside the
+# remote. Agents cannot reach such a store, so a proposal that needs one is refused: the contents
+# would be missing, or in git itself, where other clones do not expect them.
+
+_LONGEST_POINTER = 1024
+_POINTER = re.compile(
+    rb"version https?://(?:git-lfs\.github\.com|hawser\.github\.com|git-media\.io)/\S+\n"
+)
+_STEP = "Leave it out of every commit of the branch, and ask a person to add it with Git LFS."
+
+
+def is_pointer(content: bytes) -> bool:
+    return len(content) <= _LONGEST_POINTER and _POINTER.match(content) is not None
+
+
+def kept_outside(attributes: bytes) -> set[str]:
+    """Return the paths that belong into LFS, from the output of `git check-attr -z filter`."""
+    fields = attributes.split(b"\0")[:-1]
+    return {
+        path.decode()
+        for path, value in zip(fields[::3], fields[2::3], strict=True)
+        if value == b"lfs"
+    }
+
+
+def lfs_refusal(path: str, why: str) -> BadInput:
+    return BadInput(f"{path[:200]} {why}.", _STEP, code="lfs")

@@ -28,7 +28,6 @@ from remit.runtime.repos.mirrors import Mirror
 from remit.runtime.repos.signing import Signer
 from remit.services import shapes
 from remit.services.changes import reviews
-from remit.services.command import Arguments
 from remit.services.organisation.halts import STOPPED
 
 SECONDS = 120.0
@@ -78,9 +77,9 @@ class Merger(Errands):
                 raise Undelivered(f"{change.target} does not have it yet")
         except CannotMerge as refusal:
             why, conflicts = refusal.why, refusal.conflicts
-            await self._do(reviews.refused, **_held(claimed), why=why, conflicts=conflicts)
+            await self._record(reviews.refused, claimed, why=why, conflicts=conflicts)
             return
-        await self._do(reviews.taken_in, **_held(claimed), commit=commit)
+        await self._record(reviews.taken_in, claimed, commit=commit)
 
     async def _merge(
         self, claimed: Claimed, who: CommitIdentity, pinned: Pinned, mirror: Mirror
@@ -100,7 +99,7 @@ class Merger(Errands):
 
     async def _intend(self, claimed: Claimed, commit: str) -> None:
         try:
-            await self._do(reviews.intend, **_held(claimed), commit=commit)
+            await self._record(reviews.intend, claimed, commit=commit)
         except Conflict as conflict:
             if conflict.reason == STOPPED:
                 raise Undelivered(conflict.sentence, retry_after=0) from conflict
@@ -139,10 +138,6 @@ class Merger(Errands):
         if request.state is not RequestState.MERGED or request.merged_commit is None:
             raise Undelivered("the forge has not taken it in yet")
         return request.merged_commit
-
-
-def _held(claimed: Claimed) -> Arguments:
-    return {"errand": claimed["errand"], "epoch": claimed["epoch"]}
 
 
 async def _request(forge: Forge, change: Change) -> Request:

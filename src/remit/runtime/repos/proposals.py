@@ -25,7 +25,7 @@ from remit.ids import Ids
 from remit.model.connections.change import LONGEST_PATH, branch_name
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo
-from remit.runtime.repos import git, large_files
+from remit.runtime.repos import clones, git
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.mirrors import CHECK_SECONDS, LOOK_SECONDS, Mirror
 from remit.runtime.repos.signing import Signer
@@ -455,8 +455,10 @@ class Quarantine:
         before = {file.new: file.old for file in changed.values() if file.was != _GONE}
         for name, path in blobs.items():
             content = await self._look("cat-file", "blob", name)
-            if large_files.is_pointer(content):
-                raise large_files.refuse_pointer(path)
+            if clones.is_pointer(content):
+                raise clones.lfs_refusal(
+                    path, "is a Git LFS pointer, and Remit does not upload its object"
+                )
             old = await self._before(before[name]) if name in before else b""
             place = await threads.FILES.run(program_text.in_file, content, old)
             if place is not None:
@@ -483,13 +485,14 @@ class Quarantine:
             *("check-attr", "--cached", "-z", "--stdin", "filter"),
             stdin="".join(f"{file.path}\0" for file in files).encode(),
         )
-        outside = large_files.kept_outside(attributes)
+        outside = clones.kept_outside(attributes)
         for file in files:
             if file.path in outside and await self._is_new_there(file):
-                raise large_files.refuse_contents(file.path)
+                why = "is kept in Git LFS by .gitattributes, and would be in git itself"
+                raise clones.lfs_refusal(file.path, why)
 
     async def _is_new_there(self, file: Touched) -> bool:
-        return file.was == _GONE or large_files.is_pointer(await self._before(file.old))
+        return file.was == _GONE or clones.is_pointer(await self._before(file.old))
 
     async def _before(self, blob: str) -> bytes:
         """Return the former content of a file; empty if it exceeds today's limit."""

@@ -27,8 +27,8 @@ from remit.model.connections.forge import (
     RequestState,
     Said,
 )
+from remit.runtime.claims import Polling
 from remit.runtime.deadlines import uninterrupted
-from remit.runtime.polling import Polling
 from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.forges import Forges, without_orders
 from remit.runtime.repos.merging import has
@@ -40,7 +40,6 @@ from remit.services.redaction import program_text
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4
 #: Most logs of failed checks that are fetched in one visit of a request.
 _MOST_LOGS = 5
 _MOST_NEW_ISSUES = 20
@@ -51,19 +50,13 @@ _REFUSED = frozenset({400, 403, 404, 410, 422})
 class ForgeWatcher(Polling):
     """The watches of this process."""
 
+    verbs, noun, title = watches, "repo", "forges"
+    lease = watches.LEASE
     watched = False
-    at_once = AT_ONCE
+    at_once = 4
 
-    def __init__(
-        self,
-        gate: Gate,
-        repos: Repos,
-        forges: Forges,
-        *,
-        name: str = "local",
-        lease: Micros = watches.LEASE,
-    ) -> None:
-        super().__init__(gate, watches, "repo", "the loop of forges", name=name, lease=lease)
+    def __init__(self, gate: Gate, repos: Repos, forges: Forges, **more: Any) -> None:
+        super().__init__(gate, **more)
         self.repos = repos
         self.forges = forges
 

@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from remit.errors import BadInput, Conflict, RemitError
 from remit.model.connections.folder import LONGEST_PATH, Folder, folder_path, refuse_keys
 from remit.model.messaging.turn import quoted
 from remit.runtime.repos.cache import Repos
-from remit.runtime.runs.retained_workspaces import size_of
+from remit.runtime.runs.lifecycle import size_of
 from remit.runtime.runs.workspace import destroy_workspace, open_inside
 from remit.runtime.sandbox.mounts import View
 from remit.services.command import Gate
@@ -238,7 +238,7 @@ def _read(folder: Path, name: str) -> str:
 async def tidy(gate: Gate, app_home: Path) -> None:
     """Remove lasting clones whose folder was removed and is not in use any more."""
     root = app_home / "projects"
-    there = await threads.FILES.run(lambda: list(_two_deep(root)))
+    there = await threads.FILES.run(lambda: list(root.glob("*/*")))
     names = [clone.name for clone in there]
     kept = await gate(as_system(), folders.kept, folders=names)
     for clone in there:
@@ -247,8 +247,3 @@ async def tidy(gate: Gate, app_home: Path) -> None:
                 await threads.FILES.run(destroy_workspace, clone)
             except RemitError as error:
                 log.warning("%s is left: %s", clone, error)
-
-
-def _two_deep(root: Path) -> Iterator[Path]:
-    for agent in root.iterdir() if root.is_dir() else ():
-        yield from agent.iterdir()

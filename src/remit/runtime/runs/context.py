@@ -20,11 +20,10 @@ from remit.runtime.runs.conditions import Conditions
 from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.liveness import Signs
 from remit.runtime.runs.processes import ChildProcess, end_leftovers
-from remit.runtime.runs.reports import wait_for_report
 from remit.runtime.sandbox import cgroups, sandbox_policy
 from remit.runtime.sandbox.places import Place
 from remit.services.command import Gate
-from remit.services.execution import account_faults
+from remit.services.execution import account_faults, run_reports
 from remit.services.identity import as_system
 from remit.services.redaction import Known
 from remit.services.spending import budgets
@@ -34,6 +33,8 @@ log = logging.getLogger(__name__)
 
 #: Time limit of each step of the cleanup; a step that takes longer is abandoned.
 CLOSE_SECONDS = 10.0
+#: Between two looks for the report of a remote agent.
+_LOOK_SECONDS = 0.25
 
 
 @dataclass(kw_only=True)
@@ -158,7 +159,8 @@ class Context(RunContext):
 
     def _bounded(self, command: list[str]) -> list[str]:
         """Return the command, started within the run's cgroup and its limits."""
-        memory = self._most_memory()
+        megabytes = getattr(self.config, "memory_mb", None)
+        memory = None if megabytes is None else int(megabytes) << 20
         if memory is not None and cgroups.MEMORY not in cgroups.look().bound:
             raise Unsupported(
                 "The memory of a run cannot be bounded on this machine.",
@@ -172,10 +174,6 @@ class Context(RunContext):
         if self.group is None and memory is not None:
             raise Unavailable("The memory of this run could not be bounded.")
         return command if self.group is None else self.group.join(command)
-
-    def _most_memory(self) -> int | None:
-        megabytes = getattr(self.config, "memory_mb", None)
-        return None if megabytes is None else int(megabytes) << 20
 
     def judged(self, result: RunResult) -> RunResult:
         """Return the result; that of a failed run with the reason if its memory was exceeded."""
@@ -194,7 +192,17 @@ class Context(RunContext):
         return replace(result, text=self.known.out_of(result.text), error=error)
 
     async def reported(self) -> RunResult:
-        return await wait_for_report(self.gate, self.run_id)
+        """Poll the database for the report; the caller limits the time."""
+        while (report := await self.gate(as_system(), run_reports.read, run=self.run_id)) is None:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_SECONDS)  # another process may receive it
+        tokens = (report["tokens_in"], report["tokens_out"], report["tokens_cached"])
+        return RunResult(
+            *(report["ok"], report["text"], report["reason"], report["error"]),
+            usage=Usage(*tokens, report["cost_micros"]),
+            session=report["session"],
+            fault=report["fault"],
+            until=report["fault_until"],
+        )
 
     def _without(self, start: str) -> Callable[[str, str], None]:
         def heard(text: str, stream: str) -> None:

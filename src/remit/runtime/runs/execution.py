@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -26,10 +26,9 @@ from remit.runtime.repos.cache import Repos
 from remit.runtime.runs import conditions, homes, prompt
 from remit.runtime.runs.context import Context
 from remit.runtime.runs.journal import Journal
-from remit.runtime.runs.liveness import Signs
-from remit.runtime.runs.memory import remembered
-from remit.runtime.runs.retained_workspaces import RetainedWorkspaces
-from remit.runtime.runs.streaks import Streaks
+from remit.runtime.runs.lifecycle import RetainedWorkspaces
+from remit.runtime.runs.liveness import Signs, Streaks
+from remit.runtime.runs.prompt import remembered
 from remit.runtime.runs.workspace import create_workspace
 from remit.runtime.sandbox.places import Place, Places
 from remit.runtime.secrets.values import Vault
@@ -170,7 +169,12 @@ async def _prepare(
         may_have_full_access=briefing.full_access,
         money_left=briefing.left.get("money"),
         most_turns=briefing.limits["turns_per_run"],
-        pace=_pace(app, claimed, briefing.limits),
+        pace=Pace(
+            turns=briefing.limits["turns_per_run"],
+            repeats=briefing.limits["identical_calls"],
+            # Only the adapter sees calls of other tools than Remit's; they interrupt the streak.
+            elsewhere=lambda: app.streaks.interrupt(claimed.run_id),
+        ),
         known=known,
         secret=secret,
         injected=injected,
@@ -179,16 +183,6 @@ async def _prepare(
         probes=claimed.probe,
         signs=app.signs,
         place=Place(claimed.run_id, anywhere=adapter.remote),
-    )
-
-
-def _pace(app: Instance, claimed: Claimed, limits: Mapping[str, int | None]) -> Pace:
-    """Return the limits of a run's pace. Only the adapter sees calls of other tools than Remit's,
-    and interrupts the streak of Remit's by `elsewhere`."""
-    return Pace(
-        turns=limits["turns_per_run"],
-        repeats=limits["identical_calls"],
-        elsewhere=lambda: app.streaks.interrupt(claimed.run_id),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from remit.adapters.running import Child
 from remit.errors import NotFound, Unavailable
-from remit.runtime.child_process import start_child
+from remit.runtime.child_process import signal_group, start_child
 from remit.runtime.sandbox.cgroups import end_groups_of
 
 #: A longer line is cut here. The final answer of a model is one line and may have some megabytes.
@@ -113,7 +113,9 @@ class ChildProcess(Child):
             await asyncio.wait([self._over], timeout=GRACE_SECONDS)
         if not self.ended:
             below = descendants(self.pid)
-            self._kill(below)
+            signal_group(self.pid, signal.SIGKILL)
+            for pid in below:
+                _signal(pid, signal.SIGKILL)
         await asyncio.wait([self._over], timeout=GRACE_SECONDS)
         await _wait_until_gone(below)
 
@@ -124,16 +126,7 @@ class ChildProcess(Child):
             for pid in inside:
                 _signal(pid, signal.SIGTERM)
         else:
-            self._signal_group(signal.SIGTERM)
-
-    def _kill(self, below: Sequence[int]) -> None:
-        self._signal_group(signal.SIGKILL)
-        for pid in below:
-            _signal(pid, signal.SIGKILL)
-
-    def _signal_group(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+            signal_group(self.pid, signal.SIGTERM)
 
     async def _see_out(self) -> None:
         """Wait for the end, kill what is left of the session, and read the remaining output."""
@@ -141,7 +134,7 @@ class ChildProcess(Child):
         while not gone.done() and not self.ended:
             await asyncio.wait([gone], timeout=_LOOK_SECONDS)
         # At once, because the group's id may be reused later.
-        self._signal_group(signal.SIGKILL)
+        signal_group(self.pid, signal.SIGKILL)
         _, late = await asyncio.wait(self._readers, timeout=DRAIN_SECONDS)
         for task in (*late, gone):
             task.cancel()

@@ -1,14 +1,17 @@
 """The prompt: the constant part first, then the agent's memory, the turn last."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 import jinja2
 
+from remit.errors import RemitError
 from remit.model.messaging.turn import barred
+from remit.services.execution.run_start import Memory
+from remit.services.knowledge.file_contents import Library
 
 #: How much of an agent's memory goes into a prompt, in bytes.
 MOST_MEMORY = 8 * 1024
@@ -84,3 +87,24 @@ def bounded(text: str, most: int) -> str:
     """Return the beginning of a text within a limit of bytes, without half a character."""
     raw = text.encode(errors="replace")
     return text if len(raw) <= most else raw[:most].decode(errors="ignore")
+
+
+#: Most bytes of the notes of one day.
+MOST_NOTE = 2 * 1024
+
+
+async def remembered(library: Library, memory: Iterable[Memory]) -> list[Written]:
+    """Load the texts that a briefing names."""
+    parts = []
+    for note in memory:
+        part = Written(note.title, await _text(library, note.version))
+        parts.append(replace(part, most=MOST_NOTE) if note.is_note else part)
+    return [part for part in parts if part.text]
+
+
+async def _text(library: Library, version: dict[str, Any]) -> str:
+    try:
+        _, content = await library.contents(version)
+    except RemitError:
+        return ""
+    return content.decode(errors="replace").strip()

@@ -18,7 +18,7 @@ from pathlib import Path
 from remit import threads
 from remit.errors import TooLarge, Unavailable
 from remit.ids import random_name
-from remit.runtime.child_process import start_child
+from remit.runtime.child_process import kill_session, start_child
 from remit.runtime.runs.processes import descendants
 from remit.runtime.sandbox.sandbox_policy import end_together
 
@@ -155,8 +155,7 @@ class Program:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         # Its session may outlive it; without delay, because its id may be reused.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        kill_session(self._process)
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
         """Keep the tail of the error output; drain the pipe so that the program never blocks."""

@@ -9,8 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from remit.runtime.sandbox import seccomp
-from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, inside, of_system, remove_link
-from remit.runtime.sandbox.programs import Parts
+from remit.runtime.sandbox.mounts import (
+    SYSTEM,
+    SYSTEM_FILES,
+    Given,
+    Parts,
+    inside,
+    of_system,
+    remove_link,
+)
 
 _NAMESPACES = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),

@@ -11,17 +11,20 @@ from programs that have the whole machine anyway; these two kinds are accepted f
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import socket
+import struct
 import time
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv6Address, ip_address
+from typing import Final, NamedTuple
 
 from remit import threads
 from remit.errors import Unauthenticated
 from remit.ids import token_digest
-from remit.runtime.sandbox import peers
-from remit.runtime.sandbox.peers import Ends
+from remit.runtime.runs.processes import descendants
 
 log = logging.getLogger(__name__)
 
@@ -71,13 +74,10 @@ class Place:
 
 
 def _is_held(ends: Ends, selves: Iterable[int], programs: Iterable[int]) -> bool:
-    number = peers.socket_of(ends)
+    number = socket_of(ends)
     if number is None:
         return False
-    return (
-        peers.held_by(number, selves) is not None
-        or peers.holder_below(number, programs) is not None
-    )
+    return held_by(number, selves) is not None or holder_below(number, programs) is not None
 
 
 class Peer(tuple[str, int]):
@@ -104,7 +104,7 @@ class Places:
     @property
     def can_tell(self) -> bool:
         if self._can_tell is None:
-            self._can_tell = peers.can_tell()
+            self._can_tell = can_tell()
             if not self._can_tell:
                 log.warning(
                     "this system does not tell the owner of a connection: run tokens work "
@@ -145,3 +145,133 @@ def outside(run: str) -> Unauthenticated:
         "Give your program a token of its own.",
         code=OUTSIDE,
     )
+
+
+# ── owners of connections ─────────────────────────────────────────────────────────────────────────
+#
+# The kernel finds the socket by the addresses of the connection (`sock_diag`, or `/proc/net/tcp` as
+# a fallback), and `/proc` shows which process holds it. Nothing that the other end sends is used.
+
+#: From <linux/sock_diag.h>, <linux/netlink.h> and <linux/inet_diag.h>.
+_SOCK_DIAG: Final = 4
+_BY_FAMILY: Final = 20
+_REQUEST: Final = 1
+_HEADER: Final = struct.Struct("=IHHII")
+_ASKED: Final = struct.Struct("=BBBBI")
+_ENDS: Final = struct.Struct("!HH16s16s")
+_ANY: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
+#: Offset of the inode in an answer: after the header, `expires`, two queues and the user.
+_INODE_AT: Final = _HEADER.size + 4 + _ENDS.size + len(_ANY) + 16
+_SECONDS: Final = 1.0
+
+
+class Ends(NamedTuple):
+    """Both ends of a connection, the other one first."""
+
+    other: tuple[str, int]
+    own: tuple[str, int]
+
+
+def socket_of(ends: Ends) -> int | None:
+    """Return the inode of the socket at the other end; None if it is not on this machine."""
+    try:
+        (other, other_port), (own, own_port) = ends
+        away, here = _plain(other), _plain(own)
+    except ValueError:
+        return None
+    inode = _asked(away, other_port, here, own_port) or _listed(away, other_port, here, own_port)
+    return inode or None
+
+
+def held_by(number: int, pids: Iterable[int]) -> int | None:
+    """Return the first of these processes that holds a socket."""
+    wanted = f"socket:[{number}]"
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for file in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{file}") == wanted:
+                        return pid
+    return None
+
+
+def tree(pid: int) -> Iterator[int]:
+    """Yield a process and its descendants from the kernel's lists of children, fast but perhaps
+    incomplete."""
+    pending = [pid]
+    while pending:
+        yield (process := pending.pop())
+        with contextlib.suppress(OSError, ValueError):
+            for thread in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{thread}/children", "rb") as file:
+                    pending += [int(child) for child in file.read().split()]
+
+
+def holder_below(number: int, pids: Iterable[int]) -> int | None:
+    """Return the process that holds a socket, among these and their descendants."""
+    roots = list(pids)
+    for pid in roots:
+        if (holder := held_by(number, tree(pid))) is not None:
+            return holder
+    for pid in roots:  # slower, but complete
+        if (holder := held_by(number, descendants(pid))) is not None:
+            return holder
+    return None
+
+
+def can_tell() -> bool:
+    """Return whether owners can be found here; tried with a connection within this process."""
+    try:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as listening,
+            socket.create_connection(listening.getsockname(), timeout=_SECONDS) as near,
+        ):
+            ends = Ends(near.getsockname(), near.getpeername())
+            number = socket_of(ends)
+            return number is not None and held_by(number, [os.getpid()]) is not None
+    except OSError:
+        return False
+
+
+def _plain(address: str) -> bytes:
+    """Return the bytes of an address; an IPv4 address mapped into IPv6 becomes IPv4."""
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    return ip.packed
+
+
+def _asked(other: bytes, other_port: int, own: bytes, own_port: int) -> int:
+    family = socket.AF_INET if len(other) == 4 else socket.AF_INET6
+    ends = _ENDS.pack(other_port, own_port, other.ljust(16, b"\0"), own.ljust(16, b"\0"))
+    body = _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + ends + _ANY
+    header = _HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 1, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as asking:
+            asking.settimeout(_SECONDS)
+            asking.sendto(header + body, (0, 0))
+            answer = asking.recv(8192)
+    except OSError:
+        return 0
+    if len(answer) < _INODE_AT + 4 or _HEADER.unpack_from(answer)[1] != _BY_FAMILY:
+        return 0
+    return int(struct.unpack_from("=I", answer, _INODE_AT)[0])
+
+
+def _listed(other: bytes, other_port: int, own: bytes, own_port: int) -> int:
+    """Find the socket in /proc/net/tcp, which lists addresses in the byte order of the machine."""
+    wanted = [_as_listed(other, other_port), _as_listed(own, own_port)]
+    try:
+        with open("/proc/net/tcp" if len(other) == 4 else "/proc/net/tcp6") as file:
+            for line in file:
+                words = line.split()
+                if words[1:3] == wanted:
+                    return int(words[9])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return 0
+
+
+def _as_listed(address: bytes, port: int) -> str:
+    groups = struct.unpack(f"={len(address) // 4}I", address)
+    return f"{''.join(f'{group:08X}' for group in groups)}:{port:04X}"

@@ -20,8 +20,7 @@ from remit.runtime.sandbox import bubblewrap, cgroups
 from remit.runtime.sandbox.bubblewrap import Bubblewrap
 from remit.runtime.sandbox.landlock import backend as landlock
 from remit.runtime.sandbox.landlock.backend import Landlock
-from remit.runtime.sandbox.mounts import NOTHING_MORE, Given, View
-from remit.runtime.sandbox.programs import parts_of
+from remit.runtime.sandbox.mounts import NOTHING_MORE, Given, View, parts_of
 
 #: Limit of the address space, of which programs reserve far more than they use.
 MOST_MEMORY = 32 << 30

@@ -6,7 +6,7 @@ agent is told to save its state and end; it is started again with the new set-up
 """
 
 from remit.adapters import registry
-from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.adapters.registry import WITHOUT_MODEL
 from remit.authority import Action
 from remit.errors import Conflict
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus

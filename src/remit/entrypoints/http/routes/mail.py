@@ -33,7 +33,7 @@ def router(app: App) -> APIRouter:
     ) -> Response:
         arguments = {"everything": everything, "after": _place(page), "limit": page.limit}
         rows = await app.gate(caller(request), verb, **whose, **arguments)
-        return page.reply(rows, _place_of)
+        return page.reply(rows, lambda row: f"{row['company_id']} {row['position']}")
 
     @routes.get("/inbox")
     async def show_inbox(
@@ -98,7 +98,3 @@ def _place(page: Page) -> tuple[str, int]:
             "cursor: is not one from an earlier page.", "Use the Link header of that page."
         )
     return company, min(int(position[:20]), LARGEST)
-
-
-def _place_of(row: dict[str, Any]) -> object:
-    return f"{row['company_id']} {row['position']}"

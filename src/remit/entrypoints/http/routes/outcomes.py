@@ -10,7 +10,7 @@ from pydantic import Field
 
 from remit.app import App
 from remit.entrypoints.described_agent import describing
-from remit.entrypoints.http.routes.grants import Wish
+from remit.entrypoints.http.routes.agents import Wish
 from remit.entrypoints.http.wire import field_types
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import Body, CompanyId, Id, Reference, new_router

@@ -1,31 +1,24 @@
-"""One run over HTTP, with its kept workspace on this machine, and its output as a stream."""
+"""One run over HTTP, with its kept workspace on this machine, its output as a stream, and the
+report of a remote agent about its end."""
 
-from collections.abc import AsyncIterator
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from pydantic import Field
 
 from remit.app import App
 from remit.entrypoints import transcripts
-from remit.entrypoints.http.server.stream import (
-    EVENT_STREAM,
-    KEEP_ALIVE_SECONDS,
-    Announcer,
-    message,
-    resume_at,
-    waited_in_vain,
-)
+from remit.entrypoints.http.server import stream
+from remit.entrypoints.http.server.stream import EVENT_STREAM, Announcer, resume_at
 from remit.entrypoints.http.wire import field_types
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import Body, Id, new_router
-from remit.entrypoints.http.wire.json_document import camel, reply
+from remit.entrypoints.http.wire.json_document import reply
 from remit.entrypoints.http.wire.paging import LARGEST, Paged
-from remit.errors import RemitError
 from remit.model.execution import transcript
 from remit.services.command import Ask
-from remit.services.execution import runs
+from remit.services.execution import run_reports, runs
 from remit.services.identity import Caller
 
 #: Output of a run is not announced; so it is polled.
@@ -33,10 +26,30 @@ LOOK_SECONDS: Final = 0.25
 PAGE: Final = 200
 
 View = dict[str, Any]
+Count = Annotated[int, Field(ge=0, le=run_reports.MOST)]
 
 
 class CancelRunBody(Body):
     reason: field_types.Remark | None = None
+
+
+class UsageBody(Body):
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    tokens_cached: Count = 0
+    cost_micros: Count = 0
+
+
+class ReportBody(Body):
+    ok: bool = True
+    text: Annotated[str, Field(max_length=run_reports.LONGEST_TEXT)] = ""
+    error: Annotated[str, Field(max_length=run_reports.LONGEST_ERROR)] | None = None
+    session: Annotated[str, Field(max_length=run_reports.LONGEST_SESSION)] | None = None
+    #: The fault, if not the agent's: `auth`, `rate`, `overload`, `billing`, `network`,
+    #: `setup` or `message`; and until when that lasts, in ISO 8601.
+    fault: Annotated[str, Field(max_length=40)] | None = None
+    until: Annotated[str, Field(max_length=40)] | None = None
+    usage: UsageBody = UsageBody()
 
 
 def router(app: App, announcer: Announcer) -> APIRouter:
@@ -72,14 +85,8 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         if follow:
             seen = resume_at(request.headers.get("last-event-id"), after) or 0
             view = await app.gate(who, runs.show, run=run)
-            source: _Pieces | _Entries = _Pieces(app, who, run, seen)
-            if read:
-                source = _Entries(app, who, view, seen, whole)
-            return StreamingResponse(
-                _follow(announcer, source, view["company_id"]),
-                media_type=EVENT_STREAM,
-                headers={"X-Accel-Buffering": "no"},
-            )
+            more = _entries(app, who, view, seen, whole) if read else _pieces(app, who, run, seen)
+            return stream.follow(announcer, view["company_id"], more, "number", LOOK_SECONDS)
         begin = page.before_number(0) if page.cursor is not None else after or 0
         if read:
 
@@ -100,81 +107,55 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         view = await app.gate(Caller(who.token), runs.show, run=done["id"])
         return reply({**view, "kept": app.kept.of(view)})
 
+    @routes.post("/runs/{id}/report")
+    async def report_run(request: Request, run: Id, body: ReportBody) -> Response:
+        """With the token of the run, and once: how it ended and what it took."""
+        report = body.model_dump(exclude={"usage"})
+        taken = body.usage.model_dump()
+        return reply(
+            await app.gate(caller(request), run_reports.submit, run=run, **report, **taken)
+        )
+
     return routes
 
 
-class _Pieces:
+def _pieces(app: App, who: Caller, run: str, seen: int) -> stream.More:
     """Source of a run's raw output."""
 
-    def __init__(self, app: App, who: Caller, run: str, seen: int) -> None:
-        self._app, self._who, self._run, self._seen = app, who, run, seen
-
-    async def more(self) -> tuple[list[View], str | None]:
-        """Return new pieces of the log, and the run's final status once nothing more comes."""
-        answer = await self._app.gate(
-            self._who, runs.log, run=self._run, after=self._seen, limit=PAGE
-        )
+    async def more() -> tuple[list[View], str | None]:
+        nonlocal seen
+        answer = await app.gate(who, runs.log, run=run, after=seen, limit=PAGE)
         pieces: list[View] = answer["pieces"]
         if pieces:
-            self._seen = pieces[-1]["number"]
+            seen = pieces[-1]["number"]
         return pieces, None if pieces or answer["live"] else answer["status"]
 
+    return more
 
-class _Entries:
+
+def _entries(app: App, who: Caller, view: View, seen: int, whole: bool) -> stream.More:
     """Source of a run's transcript. It is read from the beginning even when a client resumes,
     because the meaning of a line depends on those before it."""
+    run, reading = view["id"], transcripts.Reading(view)
+    status: str | None = None
 
-    def __init__(self, app: App, who: Caller, run: View, seen: int, whole: bool) -> None:
-        self._app, self._who, self._run = app, who, run["id"]
-        self._reading = transcripts.Reading(run)
-        self._seen, self._whole = seen, whole
-        self._status: str | None = None
-
-    async def more(self) -> tuple[list[View], str | None]:
-        if self._status is not None:
-            return [], self._status
+    async def more() -> tuple[list[View], str | None]:
+        nonlocal status
+        if status is not None:
+            return [], status
         entries: list[transcripts.Numbered] = []
-        while not any(number > self._seen for number, _ in entries[-1:]):
-            after = self._reading.seen
-            answer = await self._app.gate(
-                self._who, runs.log, run=self._run, after=after, limit=PAGE
-            )
+        while not any(number > seen for number, _ in entries[-1:]):
+            answer = await app.gate(who, runs.log, run=run, after=reading.seen, limit=PAGE)
             for piece in answer["pieces"]:
-                entries += self._reading.add(piece)
+                entries += reading.add(piece)
             if not answer["pieces"]:
                 break
         if not answer["pieces"] and not answer["live"]:
-            self._status = answer["status"]
-            ended = await self._app.gate(self._who, runs.show, run=self._run)
-            entries += self._reading.end(ended)
-        new = [(number, entry) for number, entry in entries if number > self._seen]
-        rows = [transcript.view(number, entry, whole=self._whole) for number, entry in new]
-        return rows, None if rows else self._status
+            status = answer["status"]
+            ended = await app.gate(who, runs.show, run=run)
+            entries += reading.end(ended)
+        new = [(number, entry) for number, entry in entries if number > seen]
+        rows = [transcript.view(number, entry, whole=whole) for number, entry in new]
+        return rows, None if rows else status
 
-
-async def _follow(
-    announcer: Announcer, source: _Pieces | _Entries, company: str
-) -> AsyncIterator[bytes]:
-    """Stream a source as server-sent events. Each poll is authorised like any call, so a reader who
-    lost the right gets no more."""
-    with announcer.subscribe(company) as grown:
-        yield b": connected\n\n"
-        quiet = 0.0
-        while not announcer.closing:
-            grown.clear()
-            try:
-                rows, ended = await source.more()
-            except RemitError as error:
-                yield message("end", {"error": error.sentence, "code": error.reason})
-                return
-            if rows:
-                yield b"".join(message(None, camel(row), row["number"]) for row in rows)
-                quiet = 0.0
-                continue
-            if ended is not None:
-                yield message("end", {"status": ended})
-                return
-            quiet += await waited_in_vain(grown, LOOK_SECONDS)
-            if quiet >= KEEP_ALIVE_SECONDS:
-                yield b": still here\n\n"
-                quiet = 0.0
+    return more

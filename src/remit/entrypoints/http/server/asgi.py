@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -11,42 +15,36 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from remit import __version__
+from remit import __version__, threads
+from remit.adapters import registry
 from remit.app import App
 from remit.entrypoints.http import declared_routes
 from remit.entrypoints.http.routes import (
     agents,
-    apply,
-    archive,
     channels,
     companies,
+    connections,
     events,
     files,
-    hiring,
     mail,
-    mcp_servers,
-    notify,
     org,
     outcomes,
     overview,
-    repos,
-    run_reports,
     runs,
-    secrets,
-    users,
 )
-from remit.entrypoints.http.routes.content import ContentRoutes
+from remit.entrypoints.http.routes.files import ContentRoutes
 from remit.entrypoints.http.server import health, instance
-from remit.entrypoints.http.server.door import Door
 from remit.entrypoints.http.server.guard import Guard, Hosts
-from remit.entrypoints.http.server.lazy import Endpoint, LazyEndpoint
 from remit.entrypoints.http.server.places import Places
 from remit.entrypoints.http.server.stream import Announcer
 from remit.entrypoints.http.wire import error_answers, openapi
 from remit.entrypoints.http.wire.caller import run_tokens
 from remit.entrypoints.web import routes as web
-from remit.errors import RemitError
-from remit.services.identity import Caller
+from remit.errors import RemitError, Unavailable
+from remit.ids import token_digest
+from remit.runtime.sandbox.places import outside
+from remit.services.execution import run_queue
+from remit.services.identity import as_system
 from remit.settings import DEFAULT_HOST
 
 MCP_PATHS = ("/mcp", "/mcp/")
@@ -86,15 +84,13 @@ class Instance:
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
         self._app = app
-        self._door = Door(app)
-        self._guard = Guard(self._dispatch, hosts, app.library.largest, self._check)
+        self._guard = Guard(
+            self._dispatch, hosts, app.library.largest, lambda who: app.gate.check(who)
+        )
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
-
-    async def _check(self, who: Caller) -> None:
-        await self._app.gate.check(who)
 
     def end_streams(self) -> None:
         """End all streams; an open one would delay the server's stop to the limit."""
@@ -102,7 +98,7 @@ class Instance:
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         for token in run_tokens(scope):
-            await self._door.check(token, scope)
+            await check_origin(self._app, token, scope)
         if self._mcp is not None and scope.get("path") in MCP_PATHS:
             endpoint = self._mcp.endpoint or await self._mcp.settled()
             await endpoint(scope, receive, send)
@@ -132,25 +128,23 @@ class Instance:
             health.router(app, self._guard, lambda: self.announcer.open_streams),
             instance.router(app),
             companies.router(app),
-            archive.router(app),
+            companies.archive(app),
+            companies.declaration(app),
+            companies.login_links(app),
             agents.router(app),
-            users.router(app),
+            agents.hiring_router(app),
             files.router(app),
             outcomes.router(app),
             org.router(app),
-            hiring.router(app),
             overview.router(app),
             mail.router(app),
-            notify.router(app),
-            repos.router(app),
-            apply.router(app),
             runs.router(app, self.announcer),
-            run_reports.router(app),
             events.router(app, self.announcer),
-            secrets.router(app),
-            mcp_servers.router(app),
+            connections.secret_router(app),
+            connections.mcp_server_router(app),
+            connections.repo_router(app),
+            connections.hooks(app),
             channels.router(app),
-            repos.hooks(app),
             channels.trials(app),
         ):
             api.router.routes.extend(router.routes)  # flat: `Places` sorts them
@@ -169,3 +163,76 @@ class Instance:
         self._mcp = LazyEndpoint(self._load_mcp)
         async with self._mcp.lifespan():
             yield
+
+
+async def check_origin(app: App, token: str, scope: Scope) -> None:
+    """Refuse a run's token that comes from outside its run, before any other code accepts it."""
+    place = app.places.of(token)
+    if place is not None:
+        other, own = scope.get("client"), scope.get("server")
+        if other is None or own is None:
+            raise outside(place.run)
+        await app.places.check(place, other, own)
+    elif app.places.strict:
+        # The run may belong to another worker; only those of remote adapters call from elsewhere.
+        run = await app.gate(as_system(), run_queue.bound, digest=token_digest(token))
+        if run is not None and not await threads.CHECKS.run(_is_remote, run.adapter_type):
+            raise outside(run.id)
+
+
+def _is_remote(adapter: str) -> bool:
+    try:
+        return registry.get(adapter).remote
+    except RemitError:
+        return False
+
+
+log = logging.getLogger(__name__)
+
+
+class Endpoint(Protocol):
+    """An ASGI app whose lifespan is entered before it serves."""
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+class LazyEndpoint:
+    def __init__(self, load: Callable[[], Endpoint]) -> None:
+        self._load = load
+        #: None while it does not serve.
+        self.endpoint: Endpoint | None = None
+        self._settled = asyncio.Event()
+        self._stop = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Load in the background while the rest of the instance serves already."""
+        task = asyncio.create_task(self._live())
+        try:
+            yield
+        finally:
+            self._stop.set()
+            await task
+
+    async def settled(self) -> Endpoint:
+        """Wait until the endpoint is loaded, and return it."""
+        await self._settled.wait()
+        if self.endpoint is None:
+            raise Unavailable("The MCP endpoint could not be started.", "See the instance's log.")
+        return self.endpoint
+
+    async def _live(self) -> None:
+        """Enter and leave the lifespan in one task, as the endpoint's own tasks demand."""
+        try:
+            endpoint = await asyncio.to_thread(self._load)
+            async with endpoint.lifespan():
+                self.endpoint = endpoint
+                self._settled.set()
+                await self._stop.wait()
+        except Exception:
+            log.exception("the MCP endpoint cannot serve")
+        finally:
+            self.endpoint = None
+            self._settled.set()

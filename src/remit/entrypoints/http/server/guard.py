@@ -4,6 +4,7 @@ No route receives a body before the token that came with it was looked up, since
 hands bodies out. Plain ASGI, because each request pays for it.
 """
 
+import logging
 import socket
 import time
 from collections import Counter, OrderedDict
@@ -19,13 +20,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remit.entrypoints import bodies
 from remit.entrypoints.bodies import Incoming, Room
-from remit.entrypoints.http.server.refusals import Refusals
 from remit.entrypoints.http.wire import error_answers
 from remit.entrypoints.http.wire.caller import presented
 from remit.entrypoints.http.wire.problems import Malformed, WrongHost
 from remit.errors import RemitError, Stopped
 from remit.ids import token_digest
 from remit.services.identity import Caller
+
+log = logging.getLogger(__name__)
 
 #: Room for the JSON around the largest file in a body.
 ALLOWANCE: Final = 64 * 1024
@@ -53,6 +55,10 @@ _HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+#: Least time between two log lines about refused tokens.
+EVERY_SECONDS: Final = 60.0
+_LONGEST_PATH: Final = 100
+_CARRYING: Final = (b"authorization", b"cookie")
 _CLOSE: Final = (b"connection", b"close")
 
 
@@ -200,3 +206,28 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class Refusals:
+    """Counts refused tokens, and logs the count now and then, so that nobody can flood the log."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._told = 0
+        self._at = -EVERY_SECONDS
+
+    def note(self, scope: Scope) -> None:
+        """Count a response of 401, unless its request carried no credentials."""
+        if not any(name in _CARRYING for name, _ in scope["headers"]):
+            return
+        self.count += 1
+        now = time.monotonic()
+        if now - self._at < EVERY_SECONDS:
+            return
+        who = (scope.get("client") or ("somebody",))[0]
+        before = self.count - self._told - 1
+        more = f", and {before} times before that since it was last said" if before else ""
+        path = scope["path"][:_LONGEST_PATH]
+        # Most are of runs that have just ended; guessing shows in the number.
+        log.info("a token was refused: a request from %s to %s%s", who, path, more)
+        self._at, self._told = now, self.count

@@ -7,7 +7,7 @@ Each event has its sequence number as id, so that a reader neither misses nor re
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -18,7 +18,6 @@ from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.json_document import camel, write
 from remit.errors import BadInput, RemitError
 from remit.model.organisation.user import UserRole
-from remit.services.identity import Caller
 from remit.services.people import companies
 from remit.services.record import events
 
@@ -29,6 +28,8 @@ POLL_SECONDS: Final = 1.0
 PAGE: Final = 500
 #: More digits than a sequence number can have.
 LONGEST_ID: Final = 18
+#: Returns new rows, and the final status once no more come.
+More = Callable[[], Awaitable[tuple[list[dict[str, Any]], str | None]]]
 
 
 class Announcer:
@@ -108,15 +109,43 @@ async def stream_events(
         seen = newest[0]["seq"] if newest else 0
     else:
         await app.gate(who, events.listing, company=company_id, after=seen, limit=1)
+
+    async def more() -> tuple[list[dict[str, Any]], None]:
+        nonlocal seen
+        page = await app.gate(who, events.listing, company=company_id, after=seen, limit=PAGE)
+        seen = page[-1]["seq"] if page else seen
+        return page, None
+
+    wait = announcer.poll or KEEP_ALIVE_SECONDS
+    return follow(announcer, company_id, more, "seq", wait, deciding=deciding)
+
+
+def follow(
+    announcer: Announcer,
+    company: str,
+    more: More,
+    number: str,
+    wait: float,
+    *,
+    deciding: bool = False,
+) -> Response:
+    """Stream rows as server-sent events, each with its `number` as id. `more` is called when the
+    company's record grows, or after `wait` seconds. Each call is authorised like any other, so a
+    reader who lost the right gets no more."""
     return StreamingResponse(
-        _follow(app, announcer, who, company_id, seen, deciding),
+        _follow(announcer, company, more, number, wait, deciding),
         media_type=EVENT_STREAM,
         headers={"X-Accel-Buffering": "no"},
     )
 
 
 async def _follow(
-    app: App, announcer: Announcer, who: Caller, company: str, seen: int, deciding: bool
+    announcer: Announcer,
+    company: str,
+    more: More,
+    number: str,
+    wait: float,
+    deciding: bool,
 ) -> AsyncIterator[bytes]:
     with announcer.subscribe(company) as grown, announcer.attend(company, deciding):
         yield b": connected\n\n"
@@ -124,16 +153,18 @@ async def _follow(
         while not announcer.closing:
             grown.clear()  # before the query: a later event is in its result or ends the wait
             try:
-                page = await app.gate(who, events.listing, company=company, after=seen, limit=PAGE)
+                rows, ended = await more()
             except RemitError as error:
                 yield message("end", {"error": error.sentence, "code": error.reason})
                 return
-            if page:
-                yield b"".join(message(None, camel(event), event["seq"]) for event in page)
-                seen, quiet = page[-1]["seq"], 0.0
+            if rows:
+                yield b"".join(message(None, camel(row), row[number]) for row in rows)
+                quiet = 0.0
                 continue
-            wait = min(announcer.poll or KEEP_ALIVE_SECONDS, KEEP_ALIVE_SECONDS - quiet)
-            quiet += await waited_in_vain(grown, wait)
+            if ended is not None:
+                yield message("end", {"status": ended})
+                return
+            quiet += await waited_in_vain(grown, min(wait, KEEP_ALIVE_SECONDS - quiet))
             if quiet >= KEEP_ALIVE_SECONDS:
                 yield b": still here\n\n"
                 quiet = 0.0

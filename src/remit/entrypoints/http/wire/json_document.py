@@ -48,7 +48,8 @@ def read(body: bytes) -> Any:
     try:
         value = orjson.loads(body)
     except ValueError as error:
-        raise Malformed(f"The body is not valid JSON ({_short(error)}).") from None
+        why = str(error).encode("utf-8", "backslashreplace").decode()[:120]
+        raise Malformed(f"The body is not valid JSON ({why}).") from None
     _check(value)
     return value
 
@@ -147,7 +148,3 @@ def _check(value: Any) -> None:
             return
         level = inner
     raise BadInput(f"The body is nested deeper than {DEEPEST} levels.")
-
-
-def _short(error: ValueError) -> str:
-    return str(error).encode("utf-8", "backslashreplace").decode()[:120]

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from remit.entrypoints.http.declared_routes import DeclaredRoute
-from remit.entrypoints.http.routes.content import CreateQuery, FileBody, ReadQuery
+from remit.entrypoints.http.routes.files import CreateQuery, FileBody, ReadQuery
 from remit.entrypoints.http.wire import json_document, response_types
 from remit.entrypoints.http.wire.fields import in_address
 from remit.model.organisation.decision import Effect
@@ -137,79 +137,47 @@ def _say_answers(
 
 def _plain() -> dict[str, Any]:
     """Operations of the plain routes, which FastAPI does not describe."""
+    text = {"text/plain": {"schema": {"type": "string"}}}
+    file_body = {"application/json": {"schema": {"$ref": "#/components/schemas/FileBody"}}}
+    seen = {
+        "name": "If-Match",
+        "in": "header",
+        "required": True,
+        "description": 'The ETag last read: "version:hash"',
+        "schema": {"type": "string", "maxLength": LONGEST_REFERENCE},
+    }
+    unchanged = {"description": "The version that `If-None-Match` names.", "headers": _ETAG}
     return {
         "/api/files/{id}/content": {
             "get": {
-                "tags": ["files"],
-                "summary": "Read File",
-                "operationId": "read_file",
-                "parameters": [
-                    _in_path("id"),
-                    *in_address(ReadQuery),
-                ],
-                "responses": {
-                    "200": {
-                        "description": "The bytes",
-                        "headers": _ETAG,
-                        "content": {**_BYTES, "text/plain": {"schema": {"type": "string"}}},
-                    },
-                    "304": {
-                        "description": "The version that `If-None-Match` names.",
-                        "headers": _ETAG,
-                    },
-                },
+                **_operation("Read File", [_in_path("id"), *in_address(ReadQuery)]),
+                "responses": {"200": _answer("The bytes", _BYTES | text), "304": unchanged},
             },
             "put": {
-                "tags": ["files"],
-                "summary": "Write File",
-                "operationId": "write_file",
-                "parameters": [
-                    _in_path("id"),
-                    {
-                        "name": "If-Match",
-                        "in": "header",
-                        "required": True,
-                        "description": 'The ETag last read: "version:hash"',
-                        "schema": {"type": "string", "maxLength": LONGEST_REFERENCE},
-                    },
-                ],
+                **_operation("Write File", [_in_path("id"), seen]),
                 "requestBody": {"required": True, "content": _BYTES},
-                "responses": {
-                    "200": {
-                        "description": "The new version",
-                        "headers": _ETAG,
-                        "content": _JSON_ANSWER,
-                    }
-                },
+                "responses": {"200": _answer("The new version", _JSON_ANSWER)},
             },
         },
         "/api/companies/{companyId}/files": {
             "post": {
-                "tags": ["files"],
-                "summary": "Create File",
+                **_operation("Create File", [_in_path("companyId"), *in_address(CreateQuery)]),
                 "description": "JSON for text; any other type is the content itself.",
-                "operationId": "create_file",
-                "parameters": [
-                    _in_path("companyId"),
-                    *in_address(CreateQuery),
-                ],
-                "requestBody": {
-                    "required": True,
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/FileBody"}},
-                        **_BYTES,
-                    },
-                },
-                "responses": {
-                    "201": {
-                        "description": "The new file",
-                        "headers": _ETAG,
-                        "content": _JSON_ANSWER,
-                    }
-                },
+                "requestBody": {"required": True, "content": file_body | _BYTES},
+                "responses": {"201": _answer("The new file", _JSON_ANSWER)},
             }
         },
     }
+
+
+def _operation(summary: str, parameters: list[dict[str, Any]]) -> dict[str, Any]:
+    operation = summary.lower().replace(" ", "_")
+    about = {"tags": ["files"], "summary": summary, "operationId": operation}
+    return {**about, "parameters": parameters}
+
+
+def _answer(description: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": description, "headers": _ETAG, "content": dict(content)}
 
 
 def _in_path(name: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Page:
         """Respond with the rows, and a Link with the next cursor; None if nothing follows."""
         if following is None:
             return _listed(rows)
-        following = _encode(str(following))
+        following = base64.urlsafe_b64encode(str(following).encode()).decode().rstrip("=")
         kept = [
             (name, value)
             for name, value in self._request.query_params.multi_items()
@@ -115,10 +115,6 @@ async def _pieces(rows: list[View]) -> AsyncIterator[bytes]:
 
 def by_id(row: View) -> object:
     return row["id"]
-
-
-def _encode(position: str) -> str:
-    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
 def _decode(cursor: str) -> str:

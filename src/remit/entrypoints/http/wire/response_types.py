@@ -4,7 +4,7 @@ The types are those that the services' views are checked against; a view may hav
 its type, and never fewer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
@@ -55,7 +55,6 @@ ANSWERS: Final[dict[str, Any]] = {
     "list_log": list[shapes.LogEntryShape],
     "create_key": shapes.NewKeyShape,
     "list_loose_ends": list[shapes.LooseEndShape],
-    # Approvals.
     # Outcomes.
     "list_outcomes": list[shapes.OutcomeShape],
     "delegate_outcome": shapes.DelegatedShape,
@@ -173,13 +172,10 @@ def _marked(schema: dict[str, Any], marks: tuple[Any, ...]) -> dict[str, Any]:
         if mark == shapes.MOMENT:
             schema["format"] = mark
         elif isinstance(mark, type) and issubclass(mark, Enum):
-            schema["enum"] = list(_values(mark))
+            schema["enum"] = [
+                member.word if isinstance(member, Level) else str(member.value) for member in mark
+            ]
     return schema
-
-
-def _values(kind: type[Enum]) -> Iterator[str]:
-    for member in kind:
-        yield member.word if isinstance(member, Level) else str(member.value)
 
 
 def _name(kind: Any) -> str:

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from remit.runtime.sandbox.landlock import calls, rules
 from remit.runtime.sandbox.landlock.supervisor import Policy
-from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, of_system
-from remit.runtime.sandbox.programs import Parts
+from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, Parts, of_system
 
 _SOURCE = Path(__file__).parents[4]
 #: Code of the keeper; started in isolated mode, without environment, site packages or cwd.

@@ -10,6 +10,7 @@ guard, and the guard kills all its descendants with one signal. No descendant ca
 stop keeper or guard. After SIGTERM, the keeper exits when all descendants have ended.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -23,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from types import FrameType
 
-from remit.runtime.sandbox.landlock import calls, reaper, rules
+from remit.runtime.sandbox.landlock import calls, rules
 from remit.runtime.sandbox.landlock.syscall_broker import Favours
 
 _DIE_WITH_PARENT, _ADOPT, _NO_NEW_RIGHTS, _DROP_BOUND, _AMBIENT = 1, 36, 38, 24, 47
@@ -32,6 +33,8 @@ _CAPABILITIES = 0x20080522
 _KEEPER_GONE = signal.SIGUSR1
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 _CANNOT_START = 126
+#: Exit code of the keeper if the sandbox could not be set up.
+NOT_HELD = 125
 #: Readable files of /proc that are about the machine and not about a process.
 _OF_THE_KERNEL = (
     *("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat"),
@@ -69,7 +72,7 @@ def main() -> None:
         _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if policy is not None:
             _drop_rights()
-        reaper.signal_only_below()
+        signal_only_below()
         keeper = os.getpid()
         guard = os.fork()
         if guard == 0:
@@ -77,11 +80,11 @@ def main() -> None:
     except OSError as error:
         sys.stderr.write(f"The program cannot be held: {error}\n")
         sys.stderr.flush()
-        os._exit(reaper.NOT_HELD)
+        os._exit(NOT_HELD)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(guard, _KEEPER_GONE))
     _be_silent()
-    code = reaper.wait(guard)
-    reaper.end_all()
+    code = wait(guard)
+    end_all()
     os._exit(code)
 
 
@@ -104,9 +107,9 @@ def _guard(keeper: int, policy: Policy | None, argv: list[str]) -> int:
     signal.signal(signal.SIGCHLD, hear)
     _prctl(_DIE_WITH_PARENT, _KEEPER_GONE)
     if os.getppid() != keeper:
-        return reaper.NOT_HELD
+        return NOT_HELD
     _prctl(_ADOPT, 1)
-    reaper.signal_only_below()
+    signal_only_below()
     ours, theirs = socket.socketpair()
     program = os.fork()
     if program == 0:
@@ -128,9 +131,9 @@ def _guard(keeper: int, policy: Policy | None, argv: list[str]) -> int:
         del held
     except OSError as error:
         sys.stderr.write(f"The program cannot be held: {error}\n")
-        code = reaper.NOT_HELD
-    reaper.end_all()
-    reaper.wait(None)
+        code = NOT_HELD
+    end_all()
+    wait(None)
     return code
 
 
@@ -143,14 +146,14 @@ def _program(guard: socket.socket, policy: Policy | None, argv: list[str]) -> in
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         if not guard.recv(1):
-            return reaper.NOT_HELD
+            return NOT_HELD
         if policy is not None:
             _confine(guard, policy)
         guard.close()
     except OSError as error:
         sys.stderr.write(f"The program cannot be held: {error}\n")
         sys.stderr.flush()
-        return reaper.NOT_HELD
+        return NOT_HELD
     try:
         os.environ["PWD"] = os.getcwd()
         os.execvp(argv[0], argv)  # noqa: S606  that is what it is for
@@ -197,7 +200,7 @@ def _attend(program: int, bell: int, favours: Favours | None, is_over: Callable[
                 favours.answer()
             else:
                 waiting.unregister(descriptor)  # no process with the filter is left
-        code = reaper.reap(program)
+        code = reap(program)
         if code is not None:
             return code
     return 128 + signal.SIGKILL
@@ -236,3 +239,68 @@ def _be_silent() -> None:
 def _prctl(option: int, value: int) -> None:
     if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+# ── descendants, in whichever session ─────────────────────────────────────────────────────────────
+
+
+def reap(program: int) -> int | None:
+    """Collect ended processes, orphans included; return the program's exit code, None before."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return NOT_HELD
+        if pid == 0:
+            return None
+        if pid == program and (code := _code(status)) is not None:
+            return code
+
+
+def wait(program: int | None) -> int:
+    """Wait for a program and return its exit code; None waits for all processes."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1 if program is None else program, 0)
+        except ChildProcessError:
+            return NOT_HELD
+        if pid == program and (code := _code(status)) is not None:
+            return code
+
+
+def _code(status: int) -> int | None:
+    """Return an exit code; None for a program that only stopped, as a traced one can."""
+    if os.WIFEXITED(status):
+        return os.WEXITSTATUS(status)
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+
+
+def end_all() -> None:
+    """Kill every process that may be signalled: by the rules, exactly all descendants.
+
+    The kernel signals all of them atomically, while no process can be made, so none escapes.
+    """
+    with contextlib.suppress(OSError):
+        os.kill(-1, signal.SIGKILL)
+
+
+def signal_only_below() -> None:
+    """Restrict signals to descendants, and test that: otherwise `end_all` would kill every process
+    of this user."""
+    ours, theirs = os.pipe()
+    beside = os.fork()
+    if beside == 0:
+        os.close(theirs)
+        os.read(ours, 1)
+        os._exit(0)
+    os.close(ours)
+    try:
+        rules.forbid_signals()
+        try:
+            os.kill(beside, 0)
+        except PermissionError:
+            return
+        raise OSError("Landlock does not keep signals in")
+    finally:
+        os.close(theirs)
+        os.waitpid(beside, 0)

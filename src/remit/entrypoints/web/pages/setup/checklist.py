@@ -7,7 +7,7 @@ from typing import Any
 from starlette.routing import Route
 
 from remit import threads
-from remit.adapters.setup.ability import WITH_MODEL, WITHOUT_MODEL
+from remit.adapters.registry import WITH_MODEL, WITHOUT_MODEL
 from remit.entrypoints.web.pages.setup import connections, running
 from remit.entrypoints.web.pages.setup.noun import in_company
 from remit.entrypoints.web.site import Page, Site, Visit

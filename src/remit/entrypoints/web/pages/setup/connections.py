@@ -9,7 +9,7 @@ from typing import Any
 from remit import threads
 from remit.channels import registry
 from remit.entrypoints.binding_trial import asked
-from remit.entrypoints.http.routes.mcp_servers import ServerBody
+from remit.entrypoints.http.routes.connections import ServerBody
 from remit.entrypoints.web.pages.setup.noun import (
     MOST,
     Act,

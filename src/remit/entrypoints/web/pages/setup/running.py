@@ -5,7 +5,7 @@ from typing import Any
 
 from remit import threads
 from remit.adapters import registry
-from remit.adapters.setup.ability import WITHOUT_MODEL
+from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import from_iso
 from remit.entrypoints import adapter_trial
 from remit.entrypoints.web.pages.setup.noun import (

@@ -1,1 +1,0 @@
-"""Background jobs on this machine."""
