@@ -18,10 +18,10 @@ from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, of_system
 from remit.runtime.sandbox.programs import Parts
 
 _SOURCE = Path(__file__).parents[4]
-#: Code of the keeper; started in isolated mode, without environment, site packages or cwd.
-_KEEPER = (
+#: Code of our programs; started in isolated mode, without environment, site packages or cwd.
+_MAIN = (
     f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
-    "from remit.runtime.sandbox.landlock.supervisor import main; main()"
+    "from remit.runtime.sandbox.landlock.MODULE import main; main()"
 )
 #: Start-up files of shells: without a mount namespace a shell finds them, so it may read them, too,
 #: instead of being refused.
@@ -111,8 +111,20 @@ def together() -> tuple[str, ...] | None:
     return None
 
 
+def launcher() -> list[str]:
+    """Return the beginning of the command of a launcher, before its filter and its program; empty
+    where Landlock cannot restrict connections."""
+    if rules.version() < rules.OLDEST or not sys.executable:
+        return []
+    return _python("launcher")
+
+
 def _keeper() -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", _KEEPER]
+    return _python("supervisor")
+
+
+def _python(module: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", _MAIN.replace("MODULE", module)]
 
 
 def _tried(sandbox: Landlock, root: Path) -> str | None:

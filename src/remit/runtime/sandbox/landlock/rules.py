@@ -1,4 +1,4 @@
-"""Landlock: restrictions on the files and signals of a process and its descendants.
+"""Landlock: restrictions on the files, signals and sockets of a process and its descendants.
 
 Restrictions can only be added, never removed. Rules apply to files and not to names, so links lead
 to no further files.
@@ -39,6 +39,12 @@ def version() -> int:
 def forbid_signals() -> None:
     """Restrict this process's signals to processes that it starts from now on."""
     _enforce(_ruleset(0, _SIGNALS))
+
+
+def forbid_abstract_sockets() -> None:
+    """Restrict this process's connections to abstract Unix sockets of those that it starts from now
+    on, and of itself."""
+    _enforce(_ruleset(0, _ABSTRACT_SOCKETS))
 
 
 def confine(allowed: Iterable[tuple[str | Path, int]]) -> None:
