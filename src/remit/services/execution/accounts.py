@@ -2,6 +2,8 @@
 run (`account_faults`). While one is closed no agent that depends on it is started (`admission`),
 except one run at a time as a probe."""
 
+import json
+import shlex
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,6 +13,7 @@ from remit.errors import Conflict, NotFound
 from remit.model.execution.account import Account
 from remit.model.execution.fault import Fault, Holds
 from remit.model.messaging.turn import quoted
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
@@ -147,12 +150,12 @@ def _moment(at: Micros) -> str:
     return f"{to_iso(at)[:19]}Z"
 
 
-def step(account: Account) -> str:
-    """The next step for a person about a closed account."""
+def step(account: Account, agent: Agent | None = None) -> str:
+    """The next step for a person about a closed account, on which an agent waits."""
     again = f"then `{command_for(account)}`"
     match account.fault:
         case Fault.SETUP:
-            test = f"remit adapter test {account.adapter_type}"
+            test = f"remit adapter test {_tested(account, agent)}"
             return f"`{test}` says what is missing; fix it, {again}."
         case Fault.AUTH:
             kind, _, name = account.credential.partition(":")
@@ -163,6 +166,16 @@ def step(account: Account) -> str:
             return f"See to what the provider wants to be paid, {again}."
         case _:
             return f"`{command_for(account)}` tries it at once."
+
+
+def _tested(account: Account, agent: Agent | None) -> str:
+    """Arguments that test a set-up with its own program, not with the adapter's default."""
+    if agent is not None:
+        return f"--agent {agent.name}"
+    if not account.endpoint or "#" in account.endpoint:  # with a digest of its arguments
+        return account.adapter_type
+    config = json.dumps({"command": account.endpoint}, ensure_ascii=False)
+    return f"{account.adapter_type} --config {shlex.quote(config)}"
 
 
 def command_for(account: Account) -> str:

@@ -93,7 +93,7 @@ def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
         return "no_adapter", missing
     closed = admission.holding(ctx, agent, held_by)
     if closed is not None:
-        return "held", f"{accounts.sentence(closed)} {accounts.step(closed)}"
+        return "held", f"{accounts.sentence(closed)} {accounts.step(closed, agent)}"
     return None
 
 
@@ -149,7 +149,7 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
     verb = "wait" if len(waiting) > 1 else "waits"
     return (
         f"{plural(len(waiting), 'background job')} of it {verb}. {accounts.sentence(closed)} "
-        f"{accounts.step(closed)}"
+        f"{accounts.step(closed, agent)}"
     )
 
 
