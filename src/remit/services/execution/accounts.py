@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Annotated
 
 from remit.authority import Action
-from remit.clock import Micros, to_iso
 from remit.errors import Conflict, NotFound
 from remit.model.execution.account import Account
 from remit.model.execution.fault import Fault, Holds
@@ -134,20 +133,17 @@ def sentence(account: Account) -> str:
     reason = (account.cause or "").rstrip(".")
     cause = f": {quoted(reason, _QUOTED)}" if reason else ""
     what = "The set-up" if account.kind is Holds.SETUP else "The account"
-    until = f" until {_moment(account.until)}" if account.until else ""
+    until = f" until {views.moment(account.until)}" if account.until else ""
     again = (
-        "" if account.probe_at is None else f" It is tried again at {_moment(account.probe_at)}."
+        ""
+        if account.probe_at is None
+        else f" It is tried again at {views.moment(account.probe_at)}."
     )
-    since = _moment(account.since or account.created_at)
+    since = views.moment(account.since or account.created_at)
     return (
         f"{what} {account.name} is {account.state.value} since {since}{until} "
         f"({account.fault}{cause}).{again}"
     )
-
-
-def _moment(at: Micros) -> str:
-    """A time for people, to the second."""
-    return f"{to_iso(at)[:19]}Z"
 
 
 def step(account: Account, agent: Agent | None = None) -> str:
