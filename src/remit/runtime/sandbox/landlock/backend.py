@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -61,12 +61,12 @@ class Landlock:
             readable=[
                 str(part)
                 for place in dict.fromkeys(path.resolve() for path in places)
-                for part in rules.around(place, hidden)
+                for part in around(place, hidden)
             ]
             + [
                 str(part)
                 for folder, without in access.view.read.items()
-                for part in rules.around(folder, without)
+                for part in around(folder, without)
             ],
             writable=[str(path.resolve()) for path in access.writable],
             cwd=str(access.cwd),
@@ -125,6 +125,22 @@ def _keeper() -> list[str]:
 
 def _python(module: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _MAIN.replace("MODULE", module)]
+
+
+def around(place: Path, hidden: Iterable[Path]) -> Iterator[Path]:
+    """Yield the paths to allow in place of a folder, if some of its contents are hidden.
+
+    A rule includes everything below its folder, without exceptions further down.
+    """
+    hidden = list(hidden)
+    if any(place == path or path in place.parents for path in hidden):
+        return
+    if not any(place in path.parents for path in hidden):
+        yield place
+        return
+    for child in sorted(place.iterdir()):
+        if not child.is_symlink():
+            yield from around(child, hidden)
 
 
 def _tried(sandbox: Landlock, root: Path) -> str | None:
