@@ -266,6 +266,8 @@ def attempts(host: dict[str, Any]) -> dict[str, Callable[[], bool]]:
         "inherit a variable": lambda: "canary" in os.environ.get("HOST_SECRET", ""),
         "connect to a socket of the host": lambda: connects(host["socket"]),
         "send to a socket of the host": lambda: sends(host["datagrams"]),
+        "connect to an abstract socket of the host": lambda: connects("\0" + host["abstract"]),
+        "send to an abstract socket of the host": lambda: sends("\0" + host["letters"]),
         "change the mode of a file": lambda: changes_mode(host["changed"]),
         "change a mode by descriptor": lambda: changes_mode_by_descriptor(host["changed"]),
         "change a mode through a symlink": lambda: changes_mode_by_link(host["changed"]),

@@ -31,7 +31,13 @@ def main() -> None:
     libc = ctypes.CDLL(None)
     memory = libc.shmget(os.getpid(), 4096, 0o1600)
     datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    with socket.socket(socket.AF_UNIX) as server, datagrams:
+    letters = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    abstract = socket.socket(socket.AF_UNIX)
+    with socket.socket(socket.AF_UNIX) as server, datagrams, letters, abstract:
+        # Names without files are those of the machine's network, which a run shares.
+        letters.bind(f"\0remit-letters-{os.getpid()}")
+        abstract.bind(f"\0remit-abstract-{os.getpid()}")
+        abstract.listen()
         try:
             print(json.dumps(_compare(root, stand_in.pid, server, datagrams)))
         finally:
@@ -59,6 +65,8 @@ def _compare(
         "changed": str(home / "changed"),
         "socket": str(root / "socket"),
         "datagrams": str(root / "datagrams"),
+        "abstract": f"remit-abstract-{os.getpid()}",
+        "letters": f"remit-letters-{os.getpid()}",
         "memory": os.getpid(),
         "pid": pid,
         "worker": os.getpid(),

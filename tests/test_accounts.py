@@ -9,7 +9,7 @@ import pytest
 from remit.adapters.running import RunResult
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, from_iso
 from remit.errors import Conflict, NotFound, Refused
-from remit.model.execution.account import LONGEST_BELIEVED, PROBES, account_for, setup_for
+from remit.model.execution.account import LONGEST_BELIEVED, PROBES, RAMP, account_for, setup_for
 from remit.model.execution.fault import Fault
 from remit.runtime.runs import worker as workers
 from remit.runtime.runs.execution import Claimed
@@ -397,6 +397,44 @@ def test_a_set_up_whose_check_passes_and_that_does_not_work_is_tried_less_and_le
         small.call(as_system(), account_faults.checked, account=found[0].id, usable=True)
     assert pauses == list(PROBES[:4])
     assert len(told(small)) == 1
+
+
+def test_settings_that_fail_on_a_set_up_that_works_for_others_hold_nobody_else(
+    small: Company, clock: VirtualClock
+) -> None:
+    """As a setting that its program refuses at the start, whenever it is told."""
+    odd, other = worker(small, "odd"), worker(small, "other")
+    fails(small, claim(small, odd), Fault.SETUP)
+    assert start_all(small) == []
+    clock.advance(PROBES[0])
+    (setup,) = small.call(as_system(), account_faults.to_check, worker="w")
+    small.call(as_system(), account_faults.checked, account=setup.id, usable=True)
+    # Nobody has shown yet that it works.
+    fails(small, claim(small, odd), Fault.SETUP)
+    assert start_all(small) == []
+    clock.advance(PROBES[1])
+    small.call(as_system(), account_faults.checked, account=setup.id, usable=True)
+    end(small, claim(small, other))
+    send(small, small.board, "agent:other", "again")
+    clock.advance(RAMP)
+    fails(small, claim(small, odd), Fault.SETUP)
+    assert why_idle(small, odd) == "backoff"
+    assert other.id in ready(small)
+    assert not [row for row in listed(small) if row["state"] != "open"]
+    # A set-up that breaks later holds everybody, whoever meets it first.
+    clock.advance(HOUR)
+    fails(small, claim(small, other), Fault.SETUP)
+    assert not {run.agent_id for run in start_all(small)} & {odd.id, other.id}
+    assert why_idle(small, odd) == "held"
+
+
+def test_a_set_up_is_tested_as_it_is_and_not_as_the_adapter_comes(small: Company) -> None:
+    mine = worker(small, "mine", adapter_config={"command": "/opt/my claude"})
+    fails(small, claim(small, mine), Fault.SETUP)
+    told_why = small.call(small.board, idleness.why_idle, agent="mine")["sentence"]
+    assert "`remit adapter test --agent mine`" in told_why
+    (row,) = [row for row in listed(small) if row["kind"] == "setup"]
+    assert """claude --config '{"command": "/opt/my claude"}'`""" in row["step"]
 
 
 def test_a_set_up_that_nobody_needs_any_more_is_forgiven(

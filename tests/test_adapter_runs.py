@@ -134,6 +134,22 @@ def test_the_shared_login_is_used_and_no_variable_leads_elsewhere(
             assert "/elsewhere" not in started["env"].values()
 
 
+def test_codex_gets_no_settings_for_a_provider_that_it_brings_along(tmp_path: Path) -> None:
+    def settings(name: str, **config: str) -> list[str]:
+        (tmp_path / name).mkdir()
+        argv = codex_cli.command_line(Paper("codex", tmp_path / name, **config), "codex", None)
+        return [word for word in argv if word.startswith("model_provider")]
+
+    for name in codex_cli.BUILT_IN:
+        assert settings(f"{name}-1", provider=name) == [f'model_provider="{name}"']
+        elsewhere = settings(f"{name}-2", provider=name, baseUrl="https://gate.example/v1")
+        assert f'model_provider="{name}-custom"' in elsewhere
+        assert f'model_providers.{name}-custom.base_url="https://gate.example/v1"' in elsewhere
+        assert not [word for word in elsewhere if word.startswith(f"model_providers.{name}.")]
+    azure = settings("azure", provider="azure", baseUrl="https://gate.example/v1")
+    assert 'model_provider="azure"' in azure
+
+
 def test_no_token_and_no_key_is_in_a_command_line(tmp_path: Path) -> None:
     for number, (kind, cli) in enumerate((("claude", claude_cli), ("codex", codex_cli))):
         (tmp_path / str(number)).mkdir()

@@ -3,12 +3,19 @@
 Some of it another layer repeats, or needs a terminal or a kernel to show; so it is read here.
 """
 
+import os
+import signal
+import socket
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from remit.runtime.sandbox import bubblewrap
+from remit.runtime.sandbox import bubblewrap, sandbox_policy
 from remit.runtime.sandbox.bubblewrap import Bubblewrap
+from remit.runtime.sandbox.landlock import backend as landlock
+from remit.runtime.sandbox.landlock import rules
 from remit.runtime.sandbox.mounts import Given, Parts
 
 
@@ -68,3 +75,77 @@ def test_only_its_own_folders_can_be_written_and_what_is_hidden_stays_so(tmp_pat
     # The filter is opened by the shell that becomes bubblewrap.
     assert command[:4] == [*bubblewrap._WITH_FILTER, "/filter"]
     assert command[2].endswith('9<"$0"')
+
+
+# ── abstract sockets ────────────────────────────────────────────────────────────────────────────
+
+CONNECT = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as own, socket.socket(socket.AF_UNIX) as client:
+    own.bind(chr(0) + "own")
+    own.listen()
+    client.connect(chr(0) + "own")
+with socket.socket(socket.AF_UNIX) as client:
+    client.connect(chr(0) + sys.argv[1])
+"""
+
+
+def launched(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as the launcher starts bubblewrap."""
+    if not landlock.launcher():
+        pytest.skip(f"ABSTRACT SOCKETS ARE NOT TESTED: this kernel's Landlock is {rules.version()}")
+    return subprocess.run(
+        [*landlock.launcher(), "", *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"ONE": "1"},
+    )
+
+
+def test_abstract_sockets_are_those_of_the_program_alone() -> None:
+    name = f"remit-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("\0" + name)
+        server.listen()
+        python = ["/usr/bin/python3", "-c", CONNECT, name]
+        assert subprocess.run(python, check=False, timeout=60).returncode == 0, "the control fails"
+        inside = launched(*python)
+    assert "PermissionError" in inside.stderr
+    assert "line 8" in inside.stderr, "its own socket is refused, too"
+
+
+def test_the_launcher_leaves_signals_and_environment_as_they_are() -> None:
+    status = launched("/bin/cat", "/proc/self/status").stdout
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn"))
+    assert int(ignored.split()[1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+    assert launched("/usr/bin/env").stdout == "ONE=1\n"
+
+
+def test_the_launcher_opens_the_filter_for_bubblewrap() -> None:
+    program = Bubblewrap("/usr/bin/bwrap", (), "/filter", scoped=True)
+    start = landlock.launcher()
+    assert program.beginning()[: len(start) + 2] == [*start, "/filter", "/usr/bin/bwrap"]
+    assert has(program.beginning(), "--seccomp", "9")
+    without = replace(program, filter=None).beginning()
+    assert without[: len(start) + 2] == [*start, "", "/usr/bin/bwrap"]
+    assert "--seccomp" not in without
+
+
+def test_a_kernel_that_cannot_hold_abstract_sockets_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "version", lambda: 5)
+    sandbox = bubblewrap.look()
+    if isinstance(sandbox, str):
+        pytest.skip(f"BUBBLEWRAP IS NOT TESTED: {sandbox}")
+    assert not sandbox.scoped
+    assert any("abstract" in gap for gap in sandbox_policy.Found(sandbox).not_enforced)
+    assert not any("abstract" in gap for gap in sandbox_policy.Found(sandbox).enforced)
+
+
+def test_it_says_that_abstract_sockets_are_held() -> None:
+    scoped = sandbox_policy.Found(Bubblewrap("/usr/bin/bwrap", scoped=True))
+    assert any("abstract" in held for held in scoped.enforced)
+    assert not any("abstract" in gap for gap in scoped.not_enforced)

@@ -226,7 +226,7 @@ def test_why_somebody_is_idle_says_that_its_adapter_cannot_be_used(
     assert why_idle(company, dev) == "held"
     told = company.call(company.board, idleness.why_idle, agent="dev")["sentence"]
     assert "setup" in told, told
-    assert "`remit adapter test claude` says what is missing" in told, told
+    assert "`remit adapter test --agent dev` says what is missing" in told, told
     # Another adapter is another story, and so is a run that ended otherwise.
     company.call(
         company.board,

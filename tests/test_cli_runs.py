@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from remit.ids import short
 from remit.runtime.sandbox import sandbox_policy
 from tests import postgres
 from tests.test_cli import Home, only, refused, remit
@@ -164,6 +165,15 @@ def test_a_run_reads_as_calls_results_and_denials_and_lists_say_what_was_denied(
     assert "1 denied: outcome_close" in quiet("run", "list", "--agent", "judge").out
     assert re.search(r"^denied +outcome_close$", quiet("run", "show", run["id"]).out, re.MULTILINE)
     quiet("agent", "stop", "judge")
+
+
+def test_runs_of_an_agent_that_is_gone_have_its_name(quiet: Home) -> None:
+    quiet.json("agent", "create", "gone", "--purpose", "Be gone", "--adapter", "scripted")
+    quiet.json("send", "gone", "Go on.")
+    run = settled(quiet, "gone")[0]
+    quiet("agent", "terminate", "gone")
+    listed = quiet("run", "list").out
+    assert re.search(rf"^{short(run['id'])} +gone ", listed, re.MULTILINE), listed
 
 
 def test_what_a_failed_run_left_is_shown_where_it_is_kept(quiet: Home) -> None:

@@ -48,6 +48,16 @@ def operator(remit: Home) -> Home:
     return Home(remit.folder, {"REMIT_COMPANY": "My company"})
 
 
+def test_a_grant_of_what_is_not_there_yet_says_so(operator: Home, tmp_path: Path) -> None:
+    given = operator("grant", "give", "ceo", "repo:sight", "read").out
+    assert given.endswith("There is no repo:sight yet; `remit repo add sight …` adds it.\n")
+    operator.json("repo", "add", "seen", Remote(tmp_path / "seen").url)
+    assert "There is no" not in operator("grant", "give", "ceo", "repo:seen", "read").out
+    operator.json("repo", "remove", "seen")
+    tools = operator("grant", "give", "ceo", "mcp_server:tools", "use").out
+    assert "`remit mcp add tools …` adds it" in tools
+
+
 def test_a_repository_is_added_synced_listed_and_removed(
     operator: Home, only: Home, tmp_path: Path
 ) -> None:
@@ -94,7 +104,7 @@ def test_a_file_is_planned_applied_and_applied_again(only: Home, tmp_path: Path)
     for more in (["--dry-run"], []):
         warned = only("apply", "-", *more, stdin=document.encode())
         assert warned.code == 0
-        said = "warning: coder cannot work yet: The program codex is not installed"
+        said = "warning: coder cannot work yet: The program /nowhere/codex is not installed"
         assert warned.err.startswith(said)
         assert warned.err.splitlines()[1].startswith("  next: Install Codex")
         assert "writer" not in warned.err

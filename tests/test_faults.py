@@ -397,7 +397,7 @@ def test_what_a_person_must_mend_ends_in_error_and_ends_by_itself(
     assert "There is no such" in row["title"]
     assert why_idle(company, dev) == "stopped"
     sentence = company.call(company.board, idleness.why_idle, agent="dev")["sentence"]
-    assert "remit adapter test scripted" in sentence
+    assert "remit adapter test --agent dev" in sentence
     assert "remit agent resume dev" in sentence
     assert company.call(as_system(), error_recovery.to_check) == []
     clock.advance(MINUTE)

@@ -19,7 +19,7 @@ from remit.runtime.runs.processes import descendants
 from remit.runtime.sandbox import sandbox_policy
 from remit.runtime.sandbox.bubblewrap import Bubblewrap
 from remit.runtime.sandbox.bubblewrap import look as look_for_bubblewrap
-from remit.runtime.sandbox.landlock import backend, rules
+from remit.runtime.sandbox.landlock import backend
 from tests.agent_stage import stage
 
 FOUND = backend.look()
@@ -269,10 +269,10 @@ def test_what_is_hidden_is_cut_out_of_what_is_allowed(tmp_path: Path) -> None:
     for folder in ("a/hidden/deep", "a/b", "c"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "a" / "link").symlink_to("hidden")
-    found = set(rules.around(tmp_path, [tmp_path / "a" / "hidden"]))
+    found = set(backend.around(tmp_path, [tmp_path / "a" / "hidden"]))
     assert found == {tmp_path / "a" / "b", tmp_path / "c"}
-    assert list(rules.around(tmp_path / "c", [tmp_path / "a"])) == [tmp_path / "c"]
-    assert list(rules.around(tmp_path / "a" / "hidden" / "deep", [tmp_path / "a"])) == []
+    assert list(backend.around(tmp_path / "c", [tmp_path / "a"])) == [tmp_path / "c"]
+    assert list(backend.around(tmp_path / "a" / "hidden" / "deep", [tmp_path / "a"])) == []
 
 
 # ── a worker without bubblewrap ─────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from remit.adapters.codex import codex_cli
 from remit.clock import SECOND, from_iso
 from remit.model.execution import account
 from remit.model.execution.account import PROBES
@@ -242,6 +243,28 @@ def test_a_lost_conversation_is_begun_anew(kind: str, tmp_path: Path) -> None:
                 again = await worked(at, 2)
                 assert again["final_response"] == "first"
                 assert again["session_id"].split("/")[0] != run["session_id"].split("/")[0]
+
+    asyncio.run(story())
+
+
+OTHER_PROVIDERS = pytest.mark.campaign("other names of the same kind")
+PROVIDERS = [
+    pytest.param(name, marks=() if name == "openai" else OTHER_PROVIDERS)
+    for name in sorted(codex_cli.BUILT_IN)
+]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_codex_reaches_an_address_in_the_name_of_a_provider_of_its_own(
+    provider: str, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        with model("codex", [Say("Here I am.")]) as fake:
+            async with stage(tmp_path) as at:
+                await at.cast("codex", config("codex", fake, provider=provider))
+                await at.send("Are you there?")
+                run = await worked(at, 1)
+                assert (run["status"], run["final_response"]) == ("completed", "Here I am.")
 
     asyncio.run(story())
 

@@ -562,6 +562,15 @@ def test_a_start_gives_up_the_runs_of_this_instance_only_when_others_work_too(
     assert (seen["status"], seen["error"]) == ("lost", "the instance stopped while it was running")
 
 
+def test_a_boss_does_not_wait_for_mandates_of_reports_that_never_end(small: Company) -> None:
+    small.agent("dev", perpetual=True)
+    assert why_idle(small, small.ceo) == "no_work"
+    small.agent("once", perpetual=False)
+    assert why_idle(small, small.ceo) == "blocked"
+    said = small.call(small.board, idleness.why_idle, agent="ceo")["sentence"]
+    assert said.endswith("waits for 1 other outcome.")
+
+
 @pytest.mark.requirement("BX-17")
 def test_why_an_agent_does_not_run_has_one_reason_each(small: Company, clock: VirtualClock) -> None:
     dev = worker(small, "dev")

@@ -8,7 +8,7 @@ from remit.services.messaging import schedules
 from remit.services.organisation import agents, halts
 from remit.services.people import companies
 from remit.services.rights import grants
-from remit.services.screens import overview
+from remit.services.screens import needs_you, overview
 from remit.services.work import outcomes
 from tests import mailing
 from tests.company import Answer, Company, Member
@@ -39,6 +39,15 @@ def end(company: Company, who: Member, by: Caller | None = None) -> Answer:
 
 
 @pytest.mark.requirement("HH-41")
+def test_a_letter_to_somebody_gone_can_only_be_dismissed(small: Company) -> None:
+    dev = small.agent("dev", perpetual=True)
+    letter = mailing.send(small, small.board, "agent:dev", "Work.")
+    small.call(small.board, agents.terminate, agent=dev.id)
+    rows = small.call(small.board, needs_you.listing, company=small.id)
+    (row,) = [row for row in rows if row["kind"] == "dead_letter"]
+    assert row["next"] == f"remit read {letter['id']} --discard"
+
+
 def test_a_subtree_ends_in_one_step_and_what_goes_on_is_above_it(company: Company) -> None:
     ceo, team = company.ceo, Team(company)
     goal = work(company, ceo.caller, ceo.id, "Goal")

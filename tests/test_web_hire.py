@@ -277,7 +277,7 @@ def test_hiring_is_accessible(
     page.get_by_text("More settings").click()
     page.get_by_label("Command").fill("/nowhere/claude")
     page.get_by_role("button", name="Preview", exact=True).last.click()
-    missing = "It cannot work here yet: The program claude is not installed"
+    missing = "It cannot work here yet: The program /nowhere/claude is not installed"
     expect(page.get_by_role("region", name="Preview")).to_contain_text(missing)
     page.get_by_text("More settings").click()
     page.get_by_label("Max turns").fill("0")

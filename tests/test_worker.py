@@ -153,6 +153,26 @@ def test_a_program_that_fails_is_a_failed_run(company: Company, script: str, err
     assert [one["subject"] for one in look(company, company.ceo)] == ["A run of dev failed"]
 
 
+def test_a_complaint_of_several_lines_is_heard_whole(
+    company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-fake-0123456789abcdef")
+    codex = tmp_path / "codex"
+    # In two pieces: what is read at once follows from when it comes.
+    codex.write_text(
+        "#!/bin/sh\necho Error loading config.toml: no >&2; sleep 0.5\n"
+        "echo in model_providers >&2; exit 1\n"
+    )
+    codex.chmod(0o755)
+    settings = {"command": str(codex)}
+    dev = company.agent("dev", adapter_type="codex", adapter_config=settings, perpetual=True)
+    send(company, company.board, "agent:dev")
+    at_work(company, over(company, dev))
+    run = listed(company, dev)[-1]
+    assert run["error"] == "Error loading config.toml: no\nin model_providers"
+    assert run["fault"] == "setup"
+
+
 def test_garbage_is_a_log_like_any_other(company: Company) -> None:
     script = (
         "head -c 300000 /dev/urandom; printf '\\000\\377\\376'; head -c 3000000 /dev/zero;"

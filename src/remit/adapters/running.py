@@ -117,7 +117,7 @@ class RunContext(ABC):
     spent: Usage = Usage()
     #: The agent's money left, in millionths of a dollar; None without a limit.
     money_left: int | None = None
-    #: The end of what its programs printed on standard error.
+    #: The end of what the program started last printed on standard error.
     complaint: str = ""
     #: How many turns of the model a run may take; None without a limit.
     most_turns: int | None = None

@@ -33,6 +33,8 @@ _NO_AGENTS = {
     f"features.{_AGENTS}.root_agent_usage_hint_text": "",
     f"features.{_AGENTS}.multi_agent_mode_hint_text": "",
 }
+#: Providers that Codex brings along; it does not start where a setting changes one of them.
+BUILT_IN = frozenset({"openai", "ollama", "lmstudio", "amazon-bedrock"})
 #: Variable of the worker with the address; Codex gets the address as a setting.
 ADDRESS = "OPENAI_BASE_URL"
 #: Options without which `codex exec` cannot be used.
@@ -89,6 +91,8 @@ def command_line(context: RunContext, program: str, session: Session | None) -> 
     }
     address = config.base_url or context.beside.get(ADDRESS)
     provider = config.provider or ("custom" if address else None)
+    if provider in BUILT_IN and address:
+        provider = f"{provider}-custom"
     if provider:
         settings["model_provider"] = provider
     if provider and address:

@@ -185,7 +185,7 @@ class CommandLineAgent:
         if program is None:
             return Check(
                 False,
-                f"The program {self.command} is not installed, or is not on the PATH.",
+                f"The program {settings.command} is not installed, or is not on the PATH.",
                 self.install,
                 {"program": None},
             )
@@ -233,7 +233,7 @@ class CommandLineAgent:
         program = find_program(settings.command, os.environ)
         if program is None:
             raise Unsupported(
-                f"The program {self.command} is not installed here.",
+                f"The program {settings.command} is not installed here.",
                 f"Install {self.name} on this worker.",
             )
         if not context.background:

@@ -169,6 +169,13 @@ class Session:
             known |= {agent["id"]: agent["name"] for agent in self.agents}
         return known | {user["id"]: user["name"] for user in self.visible("users")}
 
+    def known(self, id_: str) -> str:
+        """Name of a user, or of an agent, also a terminated one; the id if neither is known."""
+        if id_ not in self.names:
+            with suppress(RemitError):
+                self.names.update({agent["id"]: agent["name"] for agent in self.agents_ever})
+        return self.names.setdefault(id_, id_)
+
     def visible(self, *segments: str) -> list[dict[str, Any]]:
         """Return things of the company; none if the caller may not see them, or if the instance
         cannot be asked."""

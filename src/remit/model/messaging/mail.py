@@ -139,7 +139,7 @@ def parse_address(text: object) -> Address:
     if not isinstance(text, str) or len(text) > 200:
         raise BadInput("to must be an address.", "Write it like agent:writer or board.")
     text = text.strip()
-    if text in ("board", "human"):
+    if text.casefold() in ("board", "human"):
         return Address(AddressKind.BOARD)
     if text.removeprefix("agent:").casefold() == AddressKind.BACKGROUND:
         return Address(AddressKind.BACKGROUND)

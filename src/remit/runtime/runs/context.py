@@ -102,6 +102,7 @@ class Context(RunContext):
             )
             env = sandbox_policy.outer(env)
         child: ChildProcess | None = None
+        self.complaint = ""
         bounded = self._bounded(command)
         self.place.begin()
         try:
@@ -216,8 +217,9 @@ class Context(RunContext):
 
     def _heard(self, text: str, stream: str) -> None:
         self.signs.note(self.run_id)
-        if stream == "stderr" and text.strip():
-            self.complaint = text.strip()[-500:]
+        if stream == "stderr":
+            # A message of several lines may come in pieces.
+            self.complaint = f"{self.complaint}\n{text}".strip()[-500:]
         self.journal.add(text, stream)
 
     def log(self, text: str, stream: str = "remit") -> None:

@@ -1,5 +1,6 @@
 """Bubblewrap: a view of the machine for one program, with namespaces of its own."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from remit.runtime.sandbox import seccomp
+from remit.runtime.sandbox.landlock import backend as landlock
+from remit.runtime.sandbox.landlock.launcher import FILTER_FD
 from remit.runtime.sandbox.mounts import (
     SYSTEM,
     SYSTEM_FILES,
@@ -25,9 +28,8 @@ _NAMESPACES = (
 )
 #: The first set of options that works here is used. Only root can do without a user namespace.
 _USER_NAMESPACES = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
-_FILTER_FD = "9"
-#: Bubblewrap reads the filter from a descriptor, which a shell opens for it.
-_WITH_FILTER = ("/bin/sh", "-c", f'exec "$@" {_FILTER_FD}<"$0"')
+#: Bubblewrap reads the filter from a descriptor, which the launcher or a shell opens for it.
+_WITH_FILTER = ("/bin/sh", "-c", f'exec "$@" {FILTER_FD}<"$0"')
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Bubblewrap:
     program: str
     user_namespace: tuple[str, ...] = ()
     filter: str | None = None
+    #: Whether Landlock keeps programs from abstract Unix sockets, which belong to the network.
+    scoped: bool = False
 
     def wrap(self, argv: Sequence[str], shown: Parts, access: Given) -> list[str]:
         """Return the command that runs `argv` in the sandbox."""
@@ -61,9 +65,11 @@ class Bubblewrap:
 
     def beginning(self) -> list[str]:
         command = [self.program, *self.user_namespace, *_NAMESPACES]
-        if self.filter is None:
-            return command
-        return [*_WITH_FILTER, self.filter, *command, "--seccomp", _FILTER_FD]
+        if self.filter is not None:
+            command += ["--seccomp", str(FILTER_FD)]
+        if self.scoped:
+            return [*landlock.launcher(), self.filter or "", *command]
+        return command if self.filter is None else [*_WITH_FILTER, self.filter, *command]
 
 
 def look() -> Bubblewrap | str:
@@ -73,19 +79,19 @@ def look() -> Bubblewrap | str:
         return "bubblewrap (bwrap) is not installed"
     reason = "no reason"
     filters = [seccomp.file(), None] if seccomp.file() else [None]
-    for user in _USER_NAMESPACES:
-        for filter_ in filters:
-            sandbox = Bubblewrap(program, user, filter_)
-            command = [*sandbox.beginning(), *_system(), "--", "/usr/bin/true"]
-            try:
-                tried = subprocess.run(
-                    command, capture_output=True, timeout=10, check=False, env={}, cwd="/"
-                )
-            except (OSError, subprocess.TimeoutExpired) as error:
-                return f"bubblewrap does not start ({type(error).__name__})"
-            if tried.returncode == 0:
-                return sandbox
-            reason = (tried.stderr.decode(errors="replace").strip().splitlines() or [reason])[-1]
+    scopes = [True, False] if landlock.launcher() else [False]
+    for user, filter_, scoped in itertools.product(_USER_NAMESPACES, filters, scopes):
+        sandbox = Bubblewrap(program, user, filter_, scoped)
+        command = [*sandbox.beginning(), *_system(), "--", "/usr/bin/true"]
+        try:
+            tried = subprocess.run(
+                command, capture_output=True, timeout=10, check=False, env={}, cwd="/"
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap does not start ({type(error).__name__})"
+        if tried.returncode == 0:
+            return sandbox
+        reason = (tried.stderr.decode(errors="replace").strip().splitlines() or [reason])[-1]
     return f"bubblewrap does not work here ({reason})"
 
 

@@ -73,7 +73,9 @@ class Found:
         ]
         if isinstance(self.sandbox, Landlock):
             held[1] = "processes: it signals only its own, reads of itself, and they end with it"
-            held.append("sockets: it cannot connect to Unix sockets in the file system")
+            held.append("sockets: it cannot connect to Unix sockets of others")
+        elif self.sandbox.scoped:
+            held.append("sockets: it cannot connect to Unix sockets of others, nor abstract ones")
         if isinstance(self.sandbox, Landlock) or "--disable-userns" in self.sandbox.user_namespace:
             held.append("namespaces: it cannot make new ones")
         if isinstance(self.sandbox, Landlock) or self.sandbox.filter:
@@ -112,6 +114,8 @@ class Found:
             ]
         if cgroups.MEMORY not in cgroups.look().bound:
             free.append("memory of all its processes together: there is no cgroup for it")
+        if isinstance(self.sandbox, Bubblewrap) and not self.sandbox.scoped:
+            free.append("sockets: it can connect to abstract Unix sockets of this machine")
         if isinstance(self.sandbox, Bubblewrap) and not self.sandbox.filter:
             free.append("kernel: system calls that need no privileges are not filtered")
         if not self._has_limits:
@@ -162,7 +166,9 @@ def wrap(
     access = Given((workspace, home), cwd, hidden, lent or {}, view)
     if isinstance(trial.sandbox, Landlock):
         return trial.sandbox.wrap(argv, shown, access, limits=_LIMITS)
-    return trial.sandbox.wrap(limits(argv), shown, access)
+    command = trial.sandbox.wrap(limits(argv), shown, access)
+    # The launcher is bound to its parent only after Python has started.
+    return tie_to_parent(command) if trial.sandbox.scoped else command
 
 
 def outer(env: Mapping[str, str]) -> dict[str, str]:

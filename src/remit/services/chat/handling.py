@@ -288,7 +288,7 @@ def _refuse_flood(ctx: Context, incoming: Said) -> None:
         raise Unavailable("The agent has more unread mail than it can take.", code="inbox_full")
     until = limits.strangers_wait(ctx, agent, incoming.address)
     if until is not None:
-        sentence = f"Strangers have used up their runs of this hour, until {views.time(until)}."
+        sentence = f"Strangers have used up their runs of this hour, until {views.moment(until)}."
         raise Unavailable(sentence, code=limits.REACHED)
 
 

@@ -22,14 +22,17 @@ from remit.model.execution.job import Job
 from remit.model.execution.run import Run, RunStatus
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
-from remit.services import shapes, views
+from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.execution import accounts, admission
 from remit.services.execution.error_recovery import Broken
 from remit.services.execution.running import entered
 from remit.services.governance import approval_engine
 from remit.store.execution import accounts as statements
-from remit.store.execution import jobs, leases
+from remit.store.execution import jobs, leases, runs
+
+#: Most good runs that are looked at for an agent with the same set-up.
+_OTHERS = 50
 
 
 def run_ended(
@@ -131,11 +134,38 @@ def _found_closed(
         ctx.tx.add(before)
     if fault in NEEDS_PROOF and not before.is_held and (before.answered_at or 0) > used.started_at:
         return None  # others were answered while this one ran
+    if before.kind is Holds.SETUP and not before.is_held and _is_of_its_settings(ctx, before, user):
+        return None  # its check passed, and others worked with it
     cause = (used.error or fault.value).removesuffix(".")
     # A finding counts if this was the probe, or if the account was not closed yet.
     after = closed(before, fault, used.until, cause, ctx.now, probed=probed is not None)
     _tell_once(ctx, before, after)
     return after
+
+
+def _is_of_its_settings(ctx: Context, setup: Account, user: Agent | Job) -> bool:
+    """Return whether a set-up, open when a run failed because of it, worked for another agent since
+    the one before failed in the same way. Then it is the agent's settings that do not work."""
+    if not isinstance(user, Agent):
+        return False
+    assert setup.worker is not None
+    newest = ctx.tx.all(runs.NEWEST_OF_AGENT, agent=user.id, limit=2)
+    if len(newest) < 2 or newest[1].fault != Fault.SETUP:
+        return False
+    others = ctx.tx.all(
+        runs.GOOD_ON_WORKER,
+        company=user.company_id,
+        worker=setup.worker,
+        adapter=setup.adapter_type,
+        since=newest[1].id,
+        limit=_OTHERS,
+    )
+    agents = (lookup.agent_row(ctx, agent) for agent in {run.agent_id for run in others})
+    return any(
+        agent is not None and admission.of(ctx, agent, setup.worker)[1].id == setup.id
+        for agent in agents
+        if agent is None or agent.id != user.id
+    )
 
 
 def _tell_once(ctx: Context, before: Account, after: Account) -> None:

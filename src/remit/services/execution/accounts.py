@@ -2,15 +2,17 @@
 run (`account_faults`). While one is closed no agent that depends on it is started (`admission`),
 except one run at a time as a probe."""
 
+import json
+import shlex
 from dataclasses import replace
 from typing import Annotated
 
 from remit.authority import Action
-from remit.clock import Micros, to_iso
 from remit.errors import Conflict, NotFound
 from remit.model.execution.account import Account
 from remit.model.execution.fault import Fault, Holds
 from remit.model.messaging.turn import quoted
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
@@ -131,28 +133,25 @@ def sentence(account: Account) -> str:
     reason = (account.cause or "").rstrip(".")
     cause = f": {quoted(reason, _QUOTED)}" if reason else ""
     what = "The set-up" if account.kind is Holds.SETUP else "The account"
-    until = f" until {_moment(account.until)}" if account.until else ""
+    until = f" until {views.moment(account.until)}" if account.until else ""
     again = (
-        "" if account.probe_at is None else f" It is tried again at {_moment(account.probe_at)}."
+        ""
+        if account.probe_at is None
+        else f" It is tried again at {views.moment(account.probe_at)}."
     )
-    since = _moment(account.since or account.created_at)
+    since = views.moment(account.since or account.created_at)
     return (
         f"{what} {account.name} is {account.state.value} since {since}{until} "
         f"({account.fault}{cause}).{again}"
     )
 
 
-def _moment(at: Micros) -> str:
-    """A time for people, to the second."""
-    return f"{to_iso(at)[:19]}Z"
-
-
-def step(account: Account) -> str:
-    """The next step for a person about a closed account."""
+def step(account: Account, agent: Agent | None = None) -> str:
+    """The next step for a person about a closed account, on which an agent waits."""
     again = f"then `{command_for(account)}`"
     match account.fault:
         case Fault.SETUP:
-            test = f"remit adapter test {account.adapter_type}"
+            test = f"remit adapter test {_tested(account, agent)}"
             return f"`{test}` says what is missing; fix it, {again}."
         case Fault.AUTH:
             kind, _, name = account.credential.partition(":")
@@ -163,6 +162,16 @@ def step(account: Account) -> str:
             return f"See to what the provider wants to be paid, {again}."
         case _:
             return f"`{command_for(account)}` tries it at once."
+
+
+def _tested(account: Account, agent: Agent | None) -> str:
+    """Arguments that test a set-up with its own program, not with the adapter's default."""
+    if agent is not None:
+        return f"--agent {agent.name}"
+    if not account.endpoint or "#" in account.endpoint:  # with a digest of its arguments
+        return account.adapter_type
+    config = json.dumps({"command": account.endpoint}, ensure_ascii=False)
+    return f"{account.adapter_type} --config {shlex.quote(config)}"
 
 
 def command_for(account: Account) -> str:

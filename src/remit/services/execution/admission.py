@@ -63,8 +63,8 @@ def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
                 raise Conflict(accounts.sentence(row), accounts.step(row), code=HELD)
         elif not may_start(row, ctx.now):
             raise Conflict(
-                f"{row.name} works again since {views.time(row.opened_at)}; agents are started one "
-                "after the other.",
+                f"{row.name} works again since {views.moment(row.opened_at or ctx.now)}; "
+                "agents are started one after the other.",
                 code=OPENING,
             )
         elif ramping(row, ctx.now):

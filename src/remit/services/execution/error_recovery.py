@@ -68,7 +68,7 @@ def checked(ctx: Context, *, agent: str, usable: bool, cause: str = "") -> shape
 def step(agent: Agent) -> str:
     """The next step for a person about an agent in `error`."""
     return (
-        f"`remit adapter test {agent.adapter_type}` says what is missing; fix it, or choose "
+        f"`remit adapter test --agent {agent.name}` says what is missing; fix it, or choose "
         f"another with `remit agent set {agent.name} adapterType=…`. `remit agent resume "
         f"{agent.name}` tries it at once."
     )

@@ -4,7 +4,7 @@ from remit.adapters import registry
 from remit.model.execution.run import Lease
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.text import plural
-from remit.model.work.outcome import Look, Outcome
+from remit.model.work.outcome import Look, Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import accounts, admission, error_recovery
@@ -76,7 +76,10 @@ def reason(ctx: Context, agent: Agent) -> Reason:
     if lease is None or not lease.awake:
         return "waking", "Has work, and starts within the minute."
     if lease.due_at > ctx.now:
-        return "backoff", f"{_why_backoff(lease)} It is tried again at {views.time(lease.due_at)}."
+        return (
+            "backoff",
+            f"{_why_backoff(lease)} It is tried again at {views.moment(lease.due_at)}.",
+        )
     return "no_slot", "Ready, and waits for a free slot of a worker."
 
 
@@ -93,7 +96,7 @@ def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
         return "no_adapter", missing
     closed = admission.holding(ctx, agent, held_by)
     if closed is not None:
-        return "held", f"{accounts.sentence(closed)} {accounts.step(closed)}"
+        return "held", f"{accounts.sentence(closed)} {accounts.step(closed, agent)}"
     return None
 
 
@@ -121,7 +124,7 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
     later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id)
     if later is not None:
         outcome = _later(ctx, agent, later)
-        at = views.time(later)
+        at = views.moment(later)
         if outcome.look_for == Look.DEFERRAL:
             return "deferred", f"“{outcome.title}” was put off until {at}."
         return "reviewing_at", f"Nothing new; next review of “{outcome.title}” at {at}."
@@ -130,11 +133,18 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
             "Nothing new since it last looked. Mail, a change or a decision starts it."
         )
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
-        if outcome.open_prereqs and outcome.status.value == "open":
-            others = "one other" if outcome.open_prereqs == 1 else f"{outcome.open_prereqs} other"
-            plural = "outcome" if outcome.open_prereqs == 1 else "outcomes"
-            return "blocked", f"“{outcome.title}” waits for {others} {plural}."
+        if outcome.status is OutcomeStatus.OPEN and (awaited := _awaited(ctx, outcome)):
+            others = plural(awaited, "other outcome")
+            return "blocked", f"“{outcome.title}” waits for {others}."
     return "no_work", "Nothing to do: no mail, and no outcome that is ready."
+
+
+def _awaited(ctx: Context, outcome: Outcome) -> int:
+    """Number of open outcomes that one waits for. A perpetual one does not wait for perpetual
+    parts, such as mandates of reports: none of them is ever to end."""
+    if not outcome.perpetual or not outcome.open_prereqs:
+        return outcome.open_prereqs
+    return int(ctx.tx.existing(outcome_statements.COUNT_ENDING_PREREQS, outcome=outcome.id))
 
 
 def _held_jobs(ctx: Context, agent: Agent) -> str | None:
@@ -149,7 +159,7 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
     verb = "wait" if len(waiting) > 1 else "waits"
     return (
         f"{plural(len(waiting), 'background job')} of it {verb}. {accounts.sentence(closed)} "
-        f"{accounts.step(closed)}"
+        f"{accounts.step(closed, agent)}"
     )
 
 

@@ -22,7 +22,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import accounts, runaway, running
 from remit.services.governance import approval_engine
-from remit.services.messaging import dead_letters, letter_trace, mail, wishes
+from remit.services.messaging import dead_letters, inbox, letter_trace, mail, wishes
 from remit.services.screens import standing
 from remit.services.spending import budgets, limits
 from remit.store.execution import jobs as job_statements
@@ -221,7 +221,7 @@ def _dead_item(ctx: Context, delivery: Delivery) -> shapes.AwaitingShape:
     error = letter_trace.last_error(ctx, delivery)
     why = delivery.ended_why or "it was tried too often"
     cause = _sentence(f"{why}; last: {error}" if error else why)
-    return dead_letters.item(
+    item = dead_letters.item(
         ctx,
         "dead_letter",
         delivery.message_id,
@@ -229,6 +229,9 @@ def _dead_item(ctx: Context, delivery: Delivery) -> shapes.AwaitingShape:
         delivery,
         cause,
     )
+    if delivery.ended_why == inbox.GONE:
+        item["next"] = f"remit read {delivery.message_id} --discard"
+    return item
 
 
 def _failed_runs(

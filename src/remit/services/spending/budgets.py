@@ -107,8 +107,8 @@ def _tell(ctx: Context, stopped: Agent, over: Means) -> None:
         to,
         f"The budget of {holder.name} is used up",
         f"{holder.name} has no {over.kind.value} left to spend, so {stopped.name} was stopped. It "
-        f"goes on with the next month, on {views.time(next_month(ctx.now))}, or when its budget is "
-        "raised.",
+        f"goes on with the next month, on {views.moment(next_month(ctx.now))}, or when its budget "
+        "is raised.",
     )
 
 

@@ -218,7 +218,7 @@ def sentence(ctx: Context, reached: Reached) -> str:
         Limit.AGENT_TOKENS_PER_DAY: f"used its {amount} tokens of today",
         Limit.COMPANY_CENTS_PER_DAY: f"spent its {amount} of today",
     }[reached.name]
-    return f"{who} has {predicate}. It goes on at {views.time(reached.until)}."
+    return f"{who} has {predicate}. It goes on at {views.moment(reached.until)}."
 
 
 def next_step(ctx: Context, reached: Reached) -> str:

@@ -151,6 +151,18 @@ GOOD_RUN_SINCE = Statement(
     .limit(1),
     scalar,
 )
+#: The newest runs of an agent, newest first.
+NEWEST_OF_AGENT = _RUNS.find(agent_id="agent", order=[runs.c.id.desc()], limit=bind("limit"))
+#: Runs of a worker with an adapter that were completed, begun after the given run; newest first.
+GOOD_ON_WORKER = _RUNS.find(
+    runs.c.id > bind("since"),
+    runs.c.status == sa.literal("completed"),
+    company_id="company",
+    worker="worker",
+    adapter_type="adapter",
+    order=[runs.c.id.desc()],
+    limit=bind("limit"),
+)
 #: Stores the model usage of a run so far.
 COUNT_USAGE = _RUNS.update(_one, **new(*METERS, "cost_estimated"))
 

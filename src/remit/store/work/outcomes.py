@@ -171,6 +171,21 @@ BLOCKERS = _OUTCOMES.find(
     outcome_blockers.c.outcome_id == bind("outcome"),
     join=(outcome_blockers, outcome_blockers.c.blocker_id == outcomes.c.id),
 )
+#: How many open outcomes that are to end an outcome has as parts or blockers.
+COUNT_ENDING_PREREQS = _OUTCOMES.count(
+    outcomes.c.status == sa.literal("open"),
+    outcomes.c.perpetual == sa.false(),
+    sa.or_(
+        outcomes.c.id.in_(
+            sa.select(outcome_edges.c.child_id).where(outcome_edges.c.parent_id == bind("outcome"))
+        ),
+        outcomes.c.id.in_(
+            sa.select(outcome_blockers.c.blocker_id).where(
+                outcome_blockers.c.outcome_id == bind("outcome")
+            )
+        ),
+    ),
+)
 # Walks
 
 

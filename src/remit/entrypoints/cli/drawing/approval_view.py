@@ -30,7 +30,7 @@ _OF_A_HIRE = frozenset(
 def who(session: Session, view: Mapping[str, Any], role: str) -> str:
     """The agent or the person in a pair of fields such as requestedByAgentId and …UserId."""
     id_ = view.get(f"{role}AgentId") or view.get(f"{role}UserId")
-    return session.names.get(id_, id_) if id_ else ""
+    return session.known(id_) if id_ else ""
 
 
 def status(_: Session, request: Mapping[str, Any]) -> str:

@@ -27,10 +27,10 @@ _SHOWN: dict[str, Callable[[Session, Any], object]] = {
     "yes": lambda _, value: "yes" if value else "no",
     #: A text with its UUIDs as short ids.
     "ids": lambda _, value: output.shortened(value),
-    #: The name of any agent, with a request for each; and that of a user or a current agent, from
-    #: lists that are fetched once.
+    #: The name of any agent, with a request for each; and that of a user or any agent, from lists
+    #: that are fetched once.
     "name": lambda session, value: session.agent_name(value),
-    "known": lambda session, value: session.names.get(value, value),
+    "known": lambda session, value: session.known(value),
 }
 
 

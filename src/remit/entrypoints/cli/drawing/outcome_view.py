@@ -152,7 +152,7 @@ def draw_whole(session: Session, outcome: Outcome) -> None:
             allowed = "" if event["allowed"] else " (refused)"
             why = f": {event['why']}" if event["why"] else ""
             kind, _, id_ = event["by"].partition(":")
-            by = session.names.get(id_, id_) if id_ else kind
+            by = session.known(id_) if id_ else kind
             output.say(f"  {output.when(event['at'])}  {event['action']}{allowed} by {by}{why}")
 
 

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,10 +17,10 @@ from remit.runtime.sandbox.landlock.supervisor import Policy
 from remit.runtime.sandbox.mounts import SYSTEM, SYSTEM_FILES, Given, Parts, of_system
 
 _SOURCE = Path(__file__).parents[4]
-#: Code of the keeper; started in isolated mode, without environment, site packages or cwd.
-_KEEPER = (
+#: Code of our programs; started in isolated mode, without environment, site packages or cwd.
+_MAIN = (
     f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
-    "from remit.runtime.sandbox.landlock.supervisor import main; main()"
+    "from remit.runtime.sandbox.landlock.MODULE import main; main()"
 )
 #: Start-up files of shells: without a mount namespace a shell finds them, so it may read them, too,
 #: instead of being refused.
@@ -60,12 +60,12 @@ class Landlock:
             readable=[
                 str(part)
                 for place in dict.fromkeys(path.resolve() for path in places)
-                for part in rules.around(place, hidden)
+                for part in around(place, hidden)
             ]
             + [
                 str(part)
                 for folder, without in access.view.read.items()
-                for part in rules.around(folder, without)
+                for part in around(folder, without)
             ],
             writable=[str(path.resolve()) for path in access.writable],
             cwd=str(access.cwd),
@@ -110,8 +110,36 @@ def together() -> tuple[str, ...] | None:
     return None
 
 
+def launcher() -> list[str]:
+    """Return the beginning of the command of a launcher, before its filter and its program; empty
+    where Landlock cannot restrict connections."""
+    if rules.version() < rules.OLDEST or not sys.executable:
+        return []
+    return _python("launcher")
+
+
 def _keeper() -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", _KEEPER]
+    return _python("supervisor")
+
+
+def _python(module: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", _MAIN.replace("MODULE", module)]
+
+
+def around(place: Path, hidden: Iterable[Path]) -> Iterator[Path]:
+    """Yield the paths to allow in place of a folder, if some of its contents are hidden.
+
+    A rule includes everything below its folder, without exceptions further down.
+    """
+    hidden = list(hidden)
+    if any(place == path or path in place.parents for path in hidden):
+        return
+    if not any(place in path.parents for path in hidden):
+        yield place
+        return
+    for child in sorted(place.iterdir()):
+        if not child.is_symlink():
+            yield from around(child, hidden)
 
 
 def _tried(sandbox: Landlock, root: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""Landlock: restrictions on the files and signals of a process and its descendants.
+"""Landlock: restrictions on the files, signals and sockets of a process and its descendants.
 
 Restrictions can only be added, never removed. Rules apply to files and not to names, so links lead
 to no further files.
@@ -8,8 +8,7 @@ import ctypes
 import os
 import stat
 import struct
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
 #: The first version that restricts signals; with an older one, a program could kill the worker.
 OLDEST = 6
@@ -41,7 +40,13 @@ def forbid_signals() -> None:
     _enforce(_ruleset(0, _SIGNALS))
 
 
-def confine(allowed: Iterable[tuple[str | Path, int]]) -> None:
+def forbid_abstract_sockets() -> None:
+    """Restrict this process's connections to abstract Unix sockets of those that it starts from now
+    on, and of itself."""
+    _enforce(_ruleset(0, _ABSTRACT_SOCKETS))
+
+
+def confine(allowed: Iterable[tuple[str | os.PathLike[str], int]]) -> None:
     """Restrict this process to these files, and its signals to processes it starts from now on."""
     ruleset = _ruleset(_EVERYTHING, _SIGNALS | _ABSTRACT_SOCKETS)
     for path, rights in allowed:
@@ -49,28 +54,12 @@ def confine(allowed: Iterable[tuple[str | Path, int]]) -> None:
     _enforce(ruleset)
 
 
-def around(place: Path, hidden: Iterable[Path]) -> Iterator[Path]:
-    """Yield the paths to allow in place of a folder, if some of its contents are hidden.
-
-    A rule includes everything below its folder, without exceptions further down.
-    """
-    hidden = list(hidden)
-    if any(place == path or path in place.parents for path in hidden):
-        return
-    if not any(place in path.parents for path in hidden):
-        yield place
-        return
-    for child in sorted(place.iterdir()):
-        if not child.is_symlink():
-            yield from around(child, hidden)
-
-
 def _ruleset(files: int, scopes: int) -> int:
     wanted = struct.pack("=QQQ", files, 0, scopes)
     return checked(_libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0))
 
 
-def _allow(ruleset: int, path: str | Path, rights: int) -> None:
+def _allow(ruleset: int, path: str | os.PathLike[str], rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,6 +1,7 @@
 """`remit grant`: list, give and revoke capabilities of agents, and find unused ones."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -18,9 +19,13 @@ from remit.entrypoints.cli.options import (
     option,
     stated,
 )
+from remit.errors import RemitError
 from remit.ids import normalise, short
 
 holder_option = option("--agent AGENT", "Only what this agent holds.")
+
+#: Things that a right may name before they are there: their list, and the command that adds one.
+_ADDED_BY = {"repo": ("repos", "remit repo add"), "mcp_server": ("mcp-servers", "remit mcp add")}
 
 grant = Group("grant", help="Capabilities that agents hold.")
 
@@ -82,6 +87,19 @@ def _given(session: Session, view: dict[str, Any]) -> Iterator[str]:
     asks = ", and asks before each use" if view["mode"] == "ask" else ""
     yield f"{name} {has} {view['level']} on {what}{until}{asks}."
     yield f"  remit grant revoke {short(view['id'])}   takes it back"
+    yield from _not_there_yet(session, view["resource"])
+
+
+def _not_there_yet(session: Session, resource: str) -> Iterator[str]:
+    """A line if a right is to a thing that nobody has added, which a wrong name looks like."""
+    kind, _, name = resource.partition(":")
+    if kind not in _ADDED_BY:
+        return
+    things, command = _ADDED_BY[kind]
+    with suppress(RemitError):
+        names = {thing["name"] for thing in session.client.each(session.under_company(things))}
+        if name not in names:
+            yield f"There is no {resource} yet; `{command} {name} …` adds it."
 
 
 def _called(session: Session, resource: str) -> str:

@@ -76,7 +76,7 @@ def _draw_link(session: Session, invitation: dict[str, Any]) -> None:
 
 def _over(session: Session, row: dict[str, Any]) -> str:
     scope = row.get("scopeAgentId")
-    return session.names.get(scope, scope) if scope else "whole company"
+    return session.known(scope) if scope else "whole company"
 
 
 user.rows(

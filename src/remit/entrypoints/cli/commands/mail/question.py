@@ -12,7 +12,7 @@ question = Group("question", help="Questions of agents, and your answers.")
 
 def _asked(session: Session, row: dict[str, Any]) -> str:
     _, _, agent = row["to"].partition(":")
-    return session.names.get(agent, agent) if agent else str(row["to"])
+    return session.known(agent) if agent else str(row["to"])
 
 
 question.rows(

@@ -181,7 +181,7 @@ def file_id(session: Session, text: str) -> str:
 def _author(session: Session, row: dict[str, Any]) -> str:
     kind = "agent" if row.get("agentId") else "user"
     id_ = row.get("agentId") or row.get("userId")
-    return f"{kind}:{session.names.get(id_, id_)}" if id_ else "remit"
+    return f"{kind}:{session.known(id_)}" if id_ else "remit"
 
 
 kb.rows(
