@@ -9,6 +9,7 @@ from typing import Any, Final
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from remit.adapters.setup.ability import WITHOUT_MODEL
 from remit.clock import DAY, Micros, to_iso
 from remit.entrypoints.approval_text import asks_for, asks_to, difference
 from remit.entrypoints.web.pages.company import entered
@@ -123,6 +124,8 @@ def _company(visit: Visit) -> dict[str, Any]:
         ],
         "roots": roots,
         "ready": ready,
+        "without_model": [agent for agent in ready if _is_without_model(visit, agent)],
+        "finds_model": visit.site.app.gate.usable_adapter != WITHOUT_MODEL,
         "choices": [
             (agent["id"], f"{agent['name']} ({agent['title'] or agent['role']})") for agent in ready
         ],
@@ -131,6 +134,14 @@ def _company(visit: Visit) -> dict[str, Any]:
         "sent": sent if is_id(sent) else "",
         "looks": standing.WORDS,
     }
+
+
+def _is_without_model(visit: Visit, agent: dict[str, Any]) -> bool:
+    """Whether an agent only acknowledges its mail, as one without model and script does."""
+    if agent["adapter_type"] != WITHOUT_MODEL:
+        return False
+    described = visit.ask(configuration.show, agent=agent["id"])
+    return not described["adapter_config"].get("script")
 
 
 def _charts(trend: dict[str, Any]) -> dict[str, Any]:
