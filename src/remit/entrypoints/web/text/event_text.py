@@ -306,6 +306,9 @@ class _Teller:
         event, details = self.event, self.details
         noun, _, verb = event["action"].partition(".")
         match noun, verb:
+            case "account", _:
+                event["thing"] = str(details.get("title") or event["thing"])
+                event["more"] = str(details.get("cause") or "")
             case "approval", _:
                 event["thing"] = self._asked_for()
             case "log", _:
