@@ -96,7 +96,7 @@ def test_the_command_line_says_what_is_closed_and_brings_letters_back(only: Home
         " 'closed', 'rate', 'usage limit reached', 1, 2000000000000000, 2000000000000000, 1, 0, 1"
         " FROM companies",
     )
-    assert "claude:key" in only("account", "list").out
+    assert " 2033-05-18T03:33:20Z" in only("account", "list").out
     assert "usage limit reached" in only("account", "show", "claude:key").out
     (listed,) = only.json("account", "list")
     assert only.json("account", "show", listed["id"][:8])["state"] == "closed"

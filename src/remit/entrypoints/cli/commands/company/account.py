@@ -14,7 +14,7 @@ account = Group("account", help="Accounts of providers and set-ups of workers.")
 account.rows(
     *("list", "name", "state", "fault"),
     ("since", lambda _, row: letters.age(row["since"])),
-    ("until", lambda _, row: row["until"] or row["triedAt"]),
+    ("until", lambda _, row: output.when(row["until"] or row["triedAt"])),
     ("waiting", lambda _, row: row["waiting"] or ""),
     empty="No agent has used an account of a provider yet.",
 )
