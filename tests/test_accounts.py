@@ -9,7 +9,14 @@ import pytest
 from remit.adapters.running import RunResult
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros, from_iso
 from remit.errors import Conflict, NotFound, Refused
-from remit.model.execution.account import LONGEST_BELIEVED, PROBES, RAMP, account_for, setup_for
+from remit.model.execution.account import (
+    LONGEST_BELIEVED,
+    PROBES,
+    RAMP,
+    account_for,
+    closed,
+    setup_for,
+)
 from remit.model.execution.fault import Fault
 from remit.runtime.runs import worker as workers
 from remit.runtime.runs.execution import Claimed
@@ -379,7 +386,7 @@ def test_a_set_up_is_closed_on_one_worker_until_its_check_passes(
     assert ready(company, "broken") == [two.id]
     with pytest.raises(Conflict):
         company.call(as_system(), account_faults.checked, **answer, usable=True)
-    assert told(company) == ["setup:claude@broken cannot be used: setup"]
+    assert told(company) == ["claude on worker broken cannot be used: setup"]
 
 
 def test_a_set_up_whose_check_passes_and_that_does_not_work_is_tried_less_and_less(
@@ -474,6 +481,20 @@ def test_what_a_run_depends_on_is_told_apart_by_address_and_credential() -> None
         for config in ({"command": "sh", "args": ["a"]}, {"command": "sh", "args": ["b"]})
     }
     assert len(places) == 4
+
+
+def test_a_set_up_is_told_by_its_program_and_its_worker() -> None:
+    usual = setup_for("c", "claude", {}, "desk", 0)  # type: ignore[arg-type]
+    own = setup_for("c", "process", {"command": "/opt/try"}, "desk", 0)  # type: ignore[arg-type]
+    failed = closed(own, Fault.SETUP, None, "It is not installed.", SECOND, probed=False)
+    assert (usual.title, own.title) == (
+        "claude on worker desk",
+        "process (/opt/try) on worker desk",
+    )
+    assert accounts.sentence(failed) == (
+        "process (/opt/try) on worker desk has not worked since 1970-01-01T00:00:01Z: "
+        '"It is not installed". It is tried again at 1970-01-01T00:00:06Z.'
+    )
 
 
 @pytest.mark.requirement("FX-10")

@@ -482,6 +482,13 @@ def test_who_has_nothing_left_stands_still_until_the_month_is_over(
     assert lead.id not in ready(company)
     assert letters(company, company.ceo) == []
     let_sleep(company, company.ceo)
+    # The rounds of a worker leave it alone; a clock that was set back does not.
+    assert company.call(as_system(), run_queue.misdated) == []
+    company.call(as_system(), run_queue.redate, agent=lead.id)
+    assert lead.id not in ready(company)
+    company.clock.advance(-40 * DAY)  # type: ignore[attr-defined]
+    assert company.call(as_system(), run_queue.misdated) == [lead.id]
+    company.clock.advance(40 * DAY)  # type: ignore[attr-defined]
     # The clock brings the next month.
     following = company.call(as_system(), run_queue.next_ready).ready
     assert following == next_month(company.clock.now())

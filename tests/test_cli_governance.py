@@ -191,6 +191,11 @@ def test_an_agent_is_woken_but_not_from_limbo(firm: Firm) -> None:
     assert firm.home("agent", "wake", "worker", "Look").out == (
         "worker has mail and will look at it.\n"
     )
+    firm.home("stop", "worker", "--note", "Audit")
+    woken = firm.home("agent", "wake", "worker").out
+    assert woken.startswith("worker has mail. worker does not start for it now: ")
+    assert "Audit" in woken
+    firm.home("go", "worker")
     firm.hire("limbo")
     refused(firm.home("agent", "wake", "limbo"), 4, "pending approval")
     refused(firm.home("agent", "token", "limbo"), 4, "pending approval")

@@ -322,6 +322,9 @@ def test_questions_are_listed_answered_and_cancelled(staffed: Home, boss: Home) 
     waiting = staffed("needs-you").out
     assert "Red or blue?" in waiting
     assert f"remit question answer {short}" in waiting
+    waits = re.compile(r"answer a question since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\.")
+    assert waits.search(staffed("agent", "why-idle", "boss").out)
+    assert waits.search(staffed("top").out)
     refused(staffed("question", "answer", short, "green"), 1, "one of")
     done = staffed("question", "answer", short, "red")
     assert done.out == "Answered; boss gets it as mail.\n"

@@ -1066,6 +1066,7 @@ def test_unknown_addresses_and_methods_have_the_shape_of_every_error(world: Worl
         "method_not_allowed",
         "GET, HEAD, POST",
     )
+    assert wrong.json["error"] == "PUT is not possible here, only GET, HEAD, POST."
     assert world.board("DELETE", f"/api/files/{world.file}/content").status == 405
 
 

@@ -17,6 +17,8 @@ from tests.browsing import LOOKED_AT_ELSEWHERE, PHONE, Office, Visitor, check_ac
 from tests.company import run_sql
 from tests.page_stage import Proposals
 
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 
 def plan(office: Office, description: str = "Plan") -> dict[str, Any]:
     made: dict[str, Any] = office.as_agent(office.root).must(
@@ -240,3 +242,29 @@ def test_what_happens_to_a_change_is_told_by_its_title(
     told = page.locator(".record > li").filter(has_text="commented on Add, do not subtract")
     expect(told.get_by_role("link", name="Add, do not subtract")).to_be_visible()
     assert change not in page.locator(".record").inner_text()
+
+
+def test_what_is_set_up_is_told_by_its_name_and_whose_it_is(
+    office: Office, visitor: Visitor, tmp_path: Path
+) -> None:
+    board, path = office.board, office.path
+    agent = office.agent("Reporter")
+    board.must("POST", path("bindings"), {"agent": agent["id"], "adapterType": "webhook"})
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    board.must("POST", path("mounts"), {"path": str(tools)})
+    daily = {"agent": agent["id"], "body": "Report.", "cron": "0 9 * * 1-5"}
+    board.must("POST", path("schedules"), {**daily, "timezone": "Europe/Berlin"})
+    for cents in (2500, 4000, None):
+        board.must("PATCH", f"/api/agents/{agent['id']}", {"budgetMonthlyCents": cents})
+    record = visitor.goto("/events?every=1").locator(".record")
+    for sentence in (
+        "board connected the webhook channel of Reporter",
+        f"board connected the folder {tools}",
+        "board created a schedule of Reporter: weekdays at 09:00 (Europe/Berlin)",
+        "board reserved a budget for Reporter $25.00",
+        "board raised the budget of Reporter from $25.00 to $40.00",
+        "board took back unspent budget from Reporter from $40.00 to no limit",
+    ):
+        expect(record.get_by_role("listitem").filter(has_text=sentence)).to_be_visible()
+    assert not UUID.search(record.inner_text())

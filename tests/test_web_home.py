@@ -43,6 +43,25 @@ def test_the_set_up_is_offered_until_somebody_has_worked(office: Office, visitor
     expect(visitor.goto(f"/?company={office.company}").get_by_text(offered)).to_have_count(0)
 
 
+def test_an_agent_without_a_model_says_so_before_a_wish_is_sent(
+    office: Office, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = office.root["name"]
+    page = visitor.goto("/")
+    note = page.get_by_text(f"{name} has no model: it acknowledges mail and does nothing else.")
+    monkeypatch.setattr(office.running.app.gate, "usable_adapter", "claude")
+    note.locator("..").get_by_role("link", name="Set up a program or model").click()
+    expect(page.get_by_role("heading", name="Programs and models")).to_be_visible()
+    page.goto(f"{office.running.url}/")
+    page.get_by_role("link", name="Choose its adapter").click()
+    expect(page.get_by_role("heading", name="Edit")).to_be_visible()
+    script = {"adapterConfig": {"script": [{"tool": "mail_inbox"}]}}
+    office.board.must("PATCH", f"/api/agents/{office.root['id']}", script)
+    page.goto(f"{office.running.url}/")
+    expect(page.get_by_label("What do you want?")).to_be_visible()
+    expect(note).to_have_count(0)
+
+
 def test_counts_and_lists_change_without_reloading(office: Office, visitor: Visitor) -> None:
     page = visitor.live(visitor.goto("/"))
     page.evaluate("window.unbroken = true")

@@ -70,6 +70,27 @@ def test_a_hire_is_approved_by_one_click_with_what_is_approved_in_view(
     assert office.board.must("GET", path)["status"] == "approved"
 
 
+def test_a_change_of_an_agent_is_approved_with_what_it_was_and_will_be_in_view(
+    office: Office, visitor: Visitor
+) -> None:
+    agent = office.agent("Steady", title="Tester")
+    limits = {"timeoutSeconds": 30}
+    changes = {"title": "Lead tester", "prompt": "Try twice.", "adapterConfig": limits}
+    path = f"/api/agents/{agent['id']}/config-proposals"
+    office.as_agent(office.root).must("POST", path, changes)
+    page = visitor.goto("/")
+    row = page.get_by_role("listitem").filter(has_text="of Steady")
+    expect(row).to_contain_text("Tester → Lead tester")
+    expect(row).to_contain_text("empty → Try twice.")
+    expect(row).to_contain_text("→ 30")
+    many = {f"key{number}": "on" for number in range(9)}
+    office.as_agent(office.root).must(
+        "POST", f"/api/agents/{agent['id']}/config-proposals", {"metadata": many}
+    )
+    row = visitor.goto("/").get_by_role("listitem").filter(has_text="key0")
+    expect(row).to_contain_text("Changed: key5, key6, key7, key8")
+
+
 @pytest.mark.requirement("FX-47")
 def test_an_approval_by_the_button_is_of_the_revision_that_was_in_view(
     office: Office, visitor: Visitor

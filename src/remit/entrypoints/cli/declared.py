@@ -48,7 +48,8 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
             if session.verbose or not entry["said"]:
                 (group.draw or _draw)(session, view)
             else:
-                output.say(output.shortened(cells.filled(session, view, entry["said"])))
+                line = cells.filled(session, view, entry["said"])
+                output.say(output.shortened(output.timed(line)))
             if group.more is not None:
                 output.say(*group.more(view))
 

@@ -90,6 +90,14 @@ class Account:
     def is_held(self) -> bool:
         return self.state is not AccountState.OPEN
 
+    @property
+    def title(self) -> str:
+        """Name for sentences; that of a set-up says what is set up, and on which worker."""
+        if self.kind is not Holds.SETUP:
+            return self.name
+        program = f" ({self.endpoint})" if self.endpoint else ""
+        return f"{self.adapter_type}{program} on worker {self.worker}"
+
 
 def account_for(
     company: CompanyId, adapter_type: str, config: Mapping[str, Any], now: Micros

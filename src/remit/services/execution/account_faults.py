@@ -179,7 +179,7 @@ def _tell_once(ctx: Context, before: Account, after: Account) -> None:
             "account.close",
             f"account:{after.id}",
             {
-                "name": after.name,
+                **accounts.names(after),
                 "kind": after.kind.value,
                 "fault": after.fault,
                 "cause": after.cause,
@@ -190,7 +190,7 @@ def _tell_once(ctx: Context, before: Account, after: Account) -> None:
         approval_engine.tell(
             ctx,
             "board",
-            f"{after.name} cannot be used: {after.fault}",
+            f"{after.title} cannot be used: {after.fault}",
             f"{accounts.sentence(after)} Nobody who needs it is started until it works again; "
             "that is tried at growing intervals, and whoever waits goes on by itself. "
             f"{accounts.step(after)}",
@@ -206,7 +206,11 @@ def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
         ctx.record(
             "account.open",
             f"account:{account.id}",
-            {"name": account.name, "kind": account.kind.value, "fault": account.fault},
+            {
+                **accounts.names(account),
+                "kind": account.kind.value,
+                "fault": account.fault,
+            },
         )
 
 
@@ -266,5 +270,9 @@ def checked(
         return {"id": setup.id, "state": "open"}
     after = closed(setup, Fault.SETUP, None, cause or setup.cause or "", ctx.now, probed=True)
     _tell_once(ctx, setup, after)
-    ctx.record("account.check", f"account:{setup.id}", {"usable": False, "cause": after.cause})
+    ctx.record(
+        "account.check",
+        f"account:{setup.id}",
+        {**accounts.names(after), "usable": False, "cause": after.cause},
+    )
     return {"id": setup.id, "state": after.state.value}

@@ -66,10 +66,10 @@ def retry(
     ctx.require(Action.CONFIG_CHANGE, on="accounts")
     account_row = _named(ctx, account)
     if not account_row.is_held:
-        raise Conflict(f"{account_row.name} is open.", "There is nothing to try.")
+        raise Conflict(f"{account_row.title} is open.", "There is nothing to try.")
     after = replace(account_row, probe_at=ctx.now)
     change(ctx, after)
-    ctx.record("account.retry", f"account:{account_row.id}", {"name": account_row.name})
+    ctx.record("account.retry", f"account:{account_row.id}", names(account_row))
     return view(ctx, after)
 
 
@@ -118,7 +118,7 @@ _view = views.view_of(
     tried_by_run="probe_run_id",
     waiting=lambda _: 0,
     jobs_waiting=lambda _: 0,
-    sentence=lambda it: sentence(it) if it.is_held else f"{it.name} is open.",
+    sentence=lambda it: sentence(it) if it.is_held else f"{it.title} is open.",
     step=lambda it: step(it) if it.is_held else None,
 )
 
@@ -132,7 +132,6 @@ def sentence(account: Account) -> str:
     """A sentence about a closed account: since when, why, and when it is tried again."""
     reason = (account.cause or "").rstrip(".")
     cause = f": {quoted(reason, _QUOTED)}" if reason else ""
-    what = "The set-up" if account.kind is Holds.SETUP else "The account"
     until = f" until {views.moment(account.until)}" if account.until else ""
     again = (
         ""
@@ -140,10 +139,17 @@ def sentence(account: Account) -> str:
         else f" It is tried again at {views.moment(account.probe_at)}."
     )
     since = views.moment(account.since or account.created_at)
+    if account.kind is Holds.SETUP:
+        return f"{account.title} has not worked since {since}{cause}.{again}"
     return (
-        f"{what} {account.name} is {account.state.value} since {since}{until} "
+        f"The account {account.name} is {account.state.value} since {since}{until} "
         f"({account.fault}{cause}).{again}"
     )
+
+
+def names(account: Account) -> dict[str, object]:
+    """Return the names of an account for the details of its events."""
+    return {"name": account.name, "title": account.title}
 
 
 def step(account: Account, agent: Agent | None = None) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from remit.authority import Action, holding
-from remit.clock import SECOND, Micros
+from remit.clock import SECOND, Micros, next_month
 from remit.errors import Conflict
 from remit.ids import RunId
-from remit.model.execution.run import Run, RunStatus, longest_pause
+from remit.model.execution.run import Lease, Run, RunStatus, longest_pause
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.services import lookup, shapes
@@ -26,6 +26,7 @@ from remit.services.spending import budgets, ledger, limits
 from remit.services.verbs import Added
 from remit.store.engine.statement import row
 from remit.store.execution import accounts as account_statements
+from remit.store.execution import budgets as budget_statements
 from remit.store.execution import due, leases
 from remit.store.execution import runs as statements
 from remit.store.execution.leases import Ready
@@ -189,12 +190,20 @@ def forgotten(ctx: Context) -> list[str]:
 
 @query("claiming.misdated", FOR_REMIT)
 def misdated(ctx: Context) -> list[str]:
-    """Return the agents whose wait is longer than any pause: the clock was set back meanwhile."""
+    """Return the agents whose wait is longer than any pause: the clock was set back meanwhile.
+    Those that a budget stops wait for the next month."""
+    late = [lease for lease in ctx.tx.all(leases.WAITING) if lease.due_at > _pause_end(ctx, lease)]
+    stopped = set(ctx.tx.all(budget_statements.STOPPED)) if late else ()
     return [
         lease.agent_id
-        for lease in ctx.tx.all(leases.WAITING)
-        if lease.due_at > ctx.now + longest_pause(lease)
+        for lease in late
+        if lease.agent_id not in stopped or lease.due_at > next_month(ctx.now)
     ]
+
+
+def _pause_end(ctx: Context, lease: Lease) -> Micros:
+    """Return the end of the longest pause that begins now."""
+    return ctx.now + longest_pause(lease)
 
 
 @logged("claiming.redate", FOR_REMIT)
@@ -203,9 +212,11 @@ def redate(ctx: Context, *, agent: str) -> None:
     lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()
     lease = ctx.tx.one(leases.LEASE, agent=agent)
-    if lease is not None and not lease.held:
-        at_last = ctx.now + longest_pause(lease)
-        ctx.tx.run(leases.REDATE, agent=agent, due=min(at_last, lease.due_at))
+    if lease is None or lease.held:
+        return
+    is_stopped = ctx.tx.one(budget_statements.STOP_OF, agent=agent) is not None
+    if not is_stopped or lease.due_at > next_month(ctx.now):
+        ctx.tx.run(leases.REDATE, agent=agent, due=min(_pause_end(ctx, lease), lease.due_at))
 
 
 @query("claiming.over", FOR_REMIT)

@@ -79,7 +79,13 @@ def add(
     ctx.record(
         "schedule.add",
         f"schedule:{schedule.id}",
-        {"agent": whose.id, "cron": cron, "next_at": views.time(due), "to": schedule.address},
+        {
+            "agent": whose.id,
+            "cron": cron,
+            "timezone": timezone,
+            "next_at": views.time(due),
+            "to": schedule.address,
+        },
     )
     return views.schedule(schedule)
 

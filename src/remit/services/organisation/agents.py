@@ -168,7 +168,8 @@ def wake(ctx: Context, *, agent: AgentRef, reason: Remark | None = "") -> shapes
     message = mail.post(
         ctx, to=f"agent:{agent_row.id}", subject="Wake up", text=reason or "Wake up."
     )
-    return {**views.agent(agent_row), "message_id": message.id}
+    why_not = mail.not_started(ctx, message)
+    return {**views.agent(agent_row), "message_id": message.id, "not_started": why_not}
 
 
 @command("agents.stop")

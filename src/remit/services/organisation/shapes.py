@@ -84,6 +84,8 @@ class TerminatedAgentShape(AgentShape, TerminationShape):
 
 class WokenAgentShape(AgentShape):
     message_id: str
+    #: Why it will not read the message soon; None if it will.
+    not_started: str | None
 
 
 class PurgedShape(TypedDict):

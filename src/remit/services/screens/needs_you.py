@@ -190,7 +190,7 @@ def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:
         if waiting:
             verb = "wait" if agents + jobs > 1 else "waits"
             cause += f" {' and '.join(waiting)} {verb} for it."
-        title = f"{account.name} cannot be used"
+        title = f"{account.title} cannot be used"
         item = views.awaiting(ctx.company, "held", account.id, title, "", account.since, cause)
         items.append({**item, "agent_id": None})
     return items

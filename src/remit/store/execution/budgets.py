@@ -195,6 +195,8 @@ STOP_OF = _BUDGET_STOPS.one(agent_id="agent")
 STOPS = _BUDGET_STOPS.find(
     company_id="company", order=[budget_stops.c.since, budget_stops.c.agent_id]
 )
+#: Agents of all companies that are stopped by a budget.
+STOPPED = Statement(select(budget_stops.c.agent_id), scalar)
 #: Ends an agent's stop for its budget.
 DELETE_STOP = _BUDGET_STOPS.delete(agent_id="agent")
 #: Postpones an agent's next start to a time; a wake brings it forward.

@@ -159,7 +159,7 @@ def draw_sent(entries: Sequence[Entry]) -> None:
             *(short(entry["id"]), _receiver(entry), age(entry["createdAt"])),
             entry["state"].replace("_", " "),
             entry["subject"] or preview(entry),
-            entry["sentence"],
+            output.timed(entry["sentence"]),
         )
         for entry in entries
     ]
@@ -169,7 +169,7 @@ def draw_sent(entries: Sequence[Entry]) -> None:
 
 def draw_trace(trace: Entry) -> None:
     """The trace of a letter, below it."""
-    lines = [("", trace["sentence"])]
+    lines = [("", output.timed(trace["sentence"]))]
     lines += [("run", f"{run['agent']}, {run['status']}  {run['id']}") for run in trace["runs"]]
     lines += [
         ("outcome", f"{outcome['title']}, {outcome['status']}, {outcome['owner']}  {outcome['id']}")

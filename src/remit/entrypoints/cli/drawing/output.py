@@ -17,6 +17,7 @@ OPAQUE = frozenset(
         *("env", "secretEnv", "headers", "secretHeaders"),
     }
 )
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z][a-z])")
 #: Invisible or steering: controls, format characters such as bidi marks, separators, surrogates.
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -53,11 +54,11 @@ def say(*lines: object) -> None:
 
 def note(line: str) -> None:
     """Print a remark on standard error, apart from the result."""
-    print(clean(line), file=sys.stderr)
+    print(clean(timed(line)), file=sys.stderr)
 
 
 def error(sentence: str, step: str) -> None:
-    print(f"error: {clean(sentence)}\n  next: {clean(step)}", file=sys.stderr)
+    print(f"error: {clean(timed(sentence))}\n  next: {clean(step)}", file=sys.stderr)
 
 
 def when(time: str | None) -> str:
@@ -67,6 +68,11 @@ def when(time: str | None) -> str:
     if time.endswith("+00:00"):
         return time[:19] + "Z"
     return time
+
+
+def timed(sentence: str) -> str:
+    """A sentence of an instance, with its times to the second."""
+    return _MOMENT.sub(lambda moment: when(moment[0]), sentence)
 
 
 def snake(value: Any) -> Any:

@@ -87,7 +87,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = _methods(request)
-        sentence = f"{request.method[:20]} is not possible here; {', '.join(allowed)} is."
+        sentence = f"{request.method[:20]} is not possible here, only {', '.join(allowed)}."
         return answer(NoSuchMethod(sentence), {"Allow": ", ".join(allowed)})
     if error.status_code == 404:
         return answer(NotFound("There is no such address.", "See /openapi.json for those we have."))

@@ -13,7 +13,7 @@ def told(cron: str, timezone: str) -> str:
     """Return a schedule in words; unusual ones as cron."""
     parts = cron.split()
     words = _told(*parts) if len(parts) == 5 else None
-    return f"{words or cron} ({timezone})"
+    return f"{words or cron} ({timezone})" if timezone else words or cron
 
 
 def _told(minute: str, hour: str, day: str, month: str, weekday: str) -> str | None:

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from remit.entrypoints.web.site import Visit
-from remit.entrypoints.web.text import common_queries
+from remit.entrypoints.web.text import common_queries, cron_words
+from remit.entrypoints.web.text.words import micros
+from remit.ids import is_id
+from remit.model.execution.budget import Kind
 from remit.model.text import plural
 from remit.services.screens import name_lookup
 
@@ -108,6 +111,9 @@ _WORDS: Final[_Words] = {
     "file.describe": "rename",
     "file.read": ("read", "read"),
     "file.see": "view",
+    "folder.bind": ("connect", "connected"),
+    "folder.mount": ("connect", "connected"),
+    "folder.remove": ("disconnect", "disconnected"),
     "grant.give": "grant",
     "halt.go": "resume",
     "job.cancel": ("cancel", "cancelled"),
@@ -165,6 +171,9 @@ _KINDS: Final = {
     "notice": "a notice",
     "post": "a post",
     "account": "an account",
+    "binding": "a channel",
+    "folder": "a folder",
+    "linked_account": "a chat account",
     "grant": "a permission",
     "job": "a background job",
     "question": "a question",
@@ -253,7 +262,7 @@ def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
         event["actor_kind"], _, event["actor_id"] = event["actor"].partition(":")
         event["actor_name"] = names[event["actor_id"]] if event["actor_id"] else "Remit"
         kind, own = _thing(event)
-        plain, page = _KINDS.get(kind, _called(kind, own)), _PAGES.get(kind, "")
+        plain, page = _called(kind, own), _PAGES.get(kind, "")
         name = titles.get(f"{kind}:{own}") or names.get(own, "")
         if kind == "kb_file" and name == event["actor_name"]:
             name = "its notes"
@@ -297,12 +306,28 @@ class _Teller:
         event, details = self.event, self.details
         noun, _, verb = event["action"].partition(".")
         match noun, verb:
+            case "account", _:
+                event["thing"] = str(details.get("title") or event["thing"])
+                event["more"] = str(details.get("cause") or "")
             case "approval", _:
                 event["thing"] = self._asked_for()
             case "log", _:
                 event["thing"] = f"“{details.get('summary') or ''}”"
             case "budget", _:
-                event["more"] = str(details.get("kind") or "")
+                event["more"] = _amounts(details)
+            case (("binding" | "chat"), _):
+                adapter = details.get("adapter_type")
+                event["thing"] = f"the {adapter} channel" if adapter else event["thing"]
+                event["more"] = self._of_agent(details.get("why") or details.get("who"))
+            case "check", _:
+                event["thing"] = f"the check {details.get('check')}"
+            case "folder", _:
+                event["thing"] = f"the folder {details.get('path') or 'of a repository'}"
+                event["more"] = self._of_agent()
+            case "job", _:
+                event["more"] = self._of_agent(details.get("error") or details.get("why"))
+            case "schedule", _:
+                event["more"] = self._of_agent(details.get("why") or _times(details))
             case "token", "create":
                 event["said"], event["thing"] = self._token()
             case "file", "write":
@@ -328,6 +353,10 @@ class _Teller:
                 words = details.get("note") or details.get("reason") or details.get("summary")
                 event["more"] = words if isinstance(words, str) else ""
 
+    def _of_agent(self, more: object = None) -> str:
+        name = self.name("agent_id") or self.name("agent")
+        return ": ".join(filter(None, (f"of {name}" if name else "", str(more or ""))))
+
     def _asked_for(self) -> str:
         who = self.name("agent") or "somebody"
         return {
@@ -346,11 +375,41 @@ class _Teller:
         ) or "somebody"
 
 
+def _amounts(details: Mapping[str, Any]) -> str:
+    """The budget that an event is about: an amount, or what it was and is."""
+    kind = str(details.get("kind") or "")
+    if "now" in details:
+        was, now = (_amount(kind, details.get(key)) for key in ("was", "now"))
+        return f"from {was} to {now or 'no limit'}" if was else now
+    return _amount(kind, details.get("returned", details.get("amount"))) or kind
+
+
+def _amount(kind: str, amount: int | None) -> str:
+    if amount is None:
+        return ""
+    return micros(amount) if kind == Kind.MONEY.value else plural(amount, "token")
+
+
+def _times(details: Mapping[str, Any]) -> str:
+    """When a schedule is due, for events that say so."""
+    if details.get("cron"):
+        return cron_words.told(details["cron"], details.get("timezone") or "")
+    return f"{details['next_at'][:16].replace('T', ' ')} UTC" if details.get("next_at") else ""
+
+
 #: Kinds that have a name and no page.
-_NAMED: Final = {"mcp_server": "the MCP server", "repo": "the repository", "secret": "the secret"}
+_NAMED: Final = {
+    "backup": "the backup",
+    "folder": "the folder",
+    "mcp_server": "the MCP server",
+    "repo": "the repository",
+    "secret": "the secret",
+}
 
 
 def _called(kind: str, own: str) -> str:
+    if kind in _KINDS and (is_id(own) or kind not in _NAMED):
+        return _KINDS[kind]
     return f"{_NAMED.get(kind, kind.replace('_', ' '))} {own}".rstrip()
 
 

@@ -53,4 +53,4 @@ def held(session: Session) -> list[dict[str, Any]]:
 def line(account: dict[str, Any]) -> str:
     """Return one line about an account, for views of something else."""
     waiting = f" {account['waiting']} waiting." if account["waiting"] else ""
-    return f"{account['sentence']}{waiting}"
+    return f"{output.timed(account['sentence'])}{waiting}"

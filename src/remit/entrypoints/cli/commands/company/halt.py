@@ -31,7 +31,9 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
     def draw(halt: dict[str, Any]) -> None:
         what = _what(session, halt)
         if halt["already"]:
-            output.say(f"{what} stopped already, by {halt['byName']} at {halt['since']}.")
+            output.say(
+                f"{what} stopped already, by {halt['byName']} at {output.when(halt['since'])}."
+            )
         else:
             ended = plural(halt["runsEnded"], "run")
             output.say(f"{what} stopped; {ended} ended. Mail is kept, and the instance runs on.")
@@ -72,7 +74,7 @@ def line(halt: dict[str, Any]) -> str:
     what = "The company is" if halt["agentId"] is None else f"{halt['agent']} and below are"
     because = f" ({halt['note']})" if halt["note"] else ""
     return (
-        f"{what} stopped by {halt['byName']} since {halt['since']}{because}; "
+        f"{what} stopped by {halt['byName']} since {output.when(halt['since'])}{because}; "
         f"`{go_command(halt)}` lets it go on."
     )
 

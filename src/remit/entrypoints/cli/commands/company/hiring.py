@@ -176,7 +176,16 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
 def wake(session: Session, name: str, reason: str) -> None:
     """Send an agent mail that says why, so that it is started."""
     answer = session.client.send("POST", path("agents", name, "wakeup"), {"reason": reason})
-    session.show(answer, lambda view: output.say(f"{view['name']} has mail and will look at it."))
+
+    def draw(view: dict[str, Any]) -> None:
+        why_not = view.get("notStarted")
+        output.say(
+            f"{view['name']} has mail. {output.timed(why_not)}"
+            if why_not
+            else f"{view['name']} has mail and will look at it."
+        )
+
+    session.show(answer, draw)
 
 
 COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)

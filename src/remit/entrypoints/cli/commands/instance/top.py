@@ -181,17 +181,20 @@ def _running_rows(view: dict[str, Any]) -> list[tuple[str, ...]]:
     ]
 
 
+def _idle_rows(view: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (agent["agent"], agent["reason"].replace("_", " "), output.timed(agent["sentence"]))
+        for agent in view["idle"]
+    ]
+
+
 def _print(view: dict[str, Any]) -> None:
     output.say(_summary(view), *_notices(view), "")
     columns = ("running", "for", "tokens", "doing", "why")
     output.table(columns, _running_rows(view), empty="Nobody is running.")
     if view["idle"]:
         output.say("")
-        rows = [
-            (agent["agent"], agent["reason"].replace("_", " "), agent["sentence"])
-            for agent in view["idle"]
-        ]
-        output.table(("idle", "reason", "why"), rows, empty="")
+        output.table(("idle", "reason", "why"), _idle_rows(view), empty="")
     if view["idleNotShown"]:
         output.say(f"and {view['idleNotShown']} more")
 
@@ -237,10 +240,8 @@ def _drawn(view: dict[str, Any], height: int) -> Any:
     idle = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("idle", "reason", "why"):
         idle.add_column(column)
-    for agent in view["idle"][: max(1, height - 6 - len(view["running"]))]:
-        idle.add_row(
-            text(agent["agent"]), text(agent["reason"].replace("_", " ")), text(agent["sentence"])
-        )
+    for row in _idle_rows(view)[: max(1, height - 6 - len(view["running"]))]:
+        idle.add_row(*map(text, row))
     return Group(
         Text(output.clean(_summary(view)), style="bold"),
         *(Text(output.clean(notice), style="bold") for notice in _notices(view)),

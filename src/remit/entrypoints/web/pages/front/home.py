@@ -9,6 +9,7 @@ from typing import Any, Final
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import DAY, Micros, to_iso
 from remit.entrypoints.approval_text import asks_for, asks_to, difference
 from remit.entrypoints.web.pages.company import entered
@@ -38,9 +39,13 @@ MOST_SHOWN: Final = 30
 MOST_MAIL: Final = 500
 MOST_WISHES: Final = 3
 MOST_RIGHTS: Final = 8
+MOST_CHANGES: Final = 5
 #: Most items handled by one click.
 MOST_AT_ONCE: Final = 100
 LONGEST_SUBJECT: Final = 80
+#: Longest excerpts of a value before and after a change; together they are what a row shows.
+LONGEST_BEFORE: Final = 120
+LONGEST_AFTER: Final = 270
 #: Name, icon and urgency of each kind: 0 for a standstill of many, 1 for a wait on a person, 2 for
 #: a failure, 3 for what can wait.
 KINDS: Final = {
@@ -123,6 +128,8 @@ def _company(visit: Visit) -> dict[str, Any]:
         ],
         "roots": roots,
         "ready": ready,
+        "without_model": [agent for agent in ready if _is_without_model(visit, agent)],
+        "finds_model": visit.site.app.gate.usable_adapter != WITHOUT_MODEL,
         "choices": [
             (agent["id"], f"{agent['name']} ({agent['title'] or agent['role']})") for agent in ready
         ],
@@ -131,6 +138,14 @@ def _company(visit: Visit) -> dict[str, Any]:
         "sent": sent if is_id(sent) else "",
         "looks": standing.WORDS,
     }
+
+
+def _is_without_model(visit: Visit, agent: dict[str, Any]) -> bool:
+    """Whether an agent only acknowledges its mail, as one without model and script does."""
+    if agent["adapter_type"] != WITHOUT_MODEL:
+        return False
+    described = visit.ask(configuration.show, agent=agent["id"])
+    return not described["adapter_config"].get("script")
 
 
 def _charts(trend: dict[str, Any]) -> dict[str, Any]:
@@ -243,6 +258,9 @@ def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
             ("can do", snapshot.get("capabilities")),
             *((name, value) for name, value in facts if name == "monthly budget"),
         ]
+    elif approval["type"] == "config_change":
+        shown, changed = changed[:MOST_CHANGES], changed[MOST_CHANGES:]
+        facts = [*((change["path"], _step(change)) for change in shown), *facts]
     rights = approval_words.rights(payload)
     return {
         "facts": [(name, str(value)) for name, value in facts if value and value != "None"][:6],
@@ -250,6 +268,18 @@ def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
         "more_rights": len(rights) - MOST_RIGHTS,
         "changed": sorted({_last(change["path"]) for change in changed if change.get("path")}),
     }
+
+
+def _step(change: dict[str, Any]) -> str:
+    """A changed value before and after, each cut so that both are seen."""
+    before = _shown(change.get("was"), LONGEST_BEFORE)
+    return f"{before} → {_shown(change.get('now'), LONGEST_AFTER)}"
+
+
+def _shown(value: object, longest: int) -> str:
+    if value in (None, "", [], {}):
+        return "empty"
+    return words.gist(value if isinstance(value, str) else words.pretty(value), longest)
 
 
 def _last(path: str) -> str:
