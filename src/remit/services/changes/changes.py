@@ -1,27 +1,35 @@
-"""Changes that agents proposed: look-up, lists, views, and the decision who may see which."""
+"""Changes that agents proposed: look-up, lists, views, who may see which, and mail to authors."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
 from remit.authority import Action
-from remit.model.connections.change import Change, ChangeComment, ChangeStatus
+from remit.model.connections.change import LONGEST_TITLE, Change, ChangeComment, ChangeStatus
 from remit.model.connections.repo import Repo
 from remit.model.messaging.turn import barred
 from remit.model.organisation.decision import Decision
-from remit.model.work.file import File
+from remit.model.organisation.grant import Level
+from remit.model.work.file import File, FileKind
+from remit.model.work.outcome import OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.changes import checks
 from remit.services.command import Context, query
 from remit.services.connections import repos
 from remit.services.context import Matter
+from remit.services.execution import waking
 from remit.services.fields import ChangeRef, CompanyRef, Help, OnlyAgent, Text
+from remit.services.governance import approval_engine
+from remit.services.knowledge import documents
+from remit.services.rights import grants
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
+from remit.store.organisation import people
 from remit.store.paging import each
 from remit.store.work import files as file_statements
+from remit.store.work import outcomes as outcome_statements
 
 MOST_COMMENTS = 200
 #: Sorts after every id.
@@ -125,6 +133,12 @@ def bundle_of(ctx: Context, change: Change) -> File:
     return ctx.tx.existing(file_statements.FILE, company=change.company_id, file=change.bundle_id)
 
 
+def source(ctx: Context, change: Change) -> shapes.ChangeSourceShape:
+    """Return the repository and the bundle that have the commits of a change."""
+    bundle = bundle_of(ctx, change)
+    return {"repo": repo_of(ctx, change), "bundle": {"id": bundle.id, "sha256": bundle.sha256}}
+
+
 def existing(ctx: Context, change: str) -> Change:
     return ctx.tx.existing(statements.CHANGE, change=change)
 
@@ -224,3 +238,46 @@ view_comment = views.view_of(
     outside=_view_outside,
     at="created_at",
 )
+
+
+# ── their authors ───────────────────────────────────────────────────────────────────────────────
+
+
+def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
+    """Identity of an agent's commits: the agent, for a person."""
+    agent_row = lookup.agent_row(ctx, agent)
+    company = ctx.tx.one(people.COMPANY)
+    assert agent_row is not None
+    assert company is not None
+    chain = ctx.boss_chain(agent)
+    top = lookup.agent_row(ctx, chain[-1]) if chain else None
+    person = ctx.tx.one(people.USER, user=top.boss_user_id) if top and top.boss_user_id else None
+    return {
+        "agent": agent_row.name,
+        "company": company.name,
+        "person": person.name if person is not None else None,
+        "committer": company.commit_committer,
+        "co_authors": company.commit_co_authors,
+        "signing": company.commit_signing,
+    }
+
+
+def evidence(ctx: Context, change: Change, title: str, text: str) -> File:
+    """A file of the author's that says what became of its change."""
+    file = documents.create(ctx, FileKind.FILE, title[:LONGEST_TITLE], text, home=change.agent_id)
+    grants.give_by_rule(ctx, change.agent_id, file.id, Level.READ)
+    return file
+
+
+def tell(
+    ctx: Context, change: Change, subject: str, text: str, attachments: Sequence[str] = ()
+) -> None:
+    """Mail the author of a change from Remit, and wake the owner of the outcome that it is for."""
+    repo = repo_of(ctx, change).name
+    about = f"About change {change.id} ({repo}, branch {change.branch})."
+    letter = f"{about}\n\n{text}\n"
+    approval_engine.tell(ctx, f"agent:{change.agent_id}", subject, letter, attachments)
+    if change.outcome_id is not None:
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=change.outcome_id)
+        if outcome is not None and outcome.status is OutcomeStatus.OPEN:
+            waking.news(ctx, outcome, "something happened to a change for it")

@@ -105,18 +105,15 @@ def at_forge(change: Change) -> list[shapes.ChangeCheckShape]:
     ]
 
 
-def view(value: ChangeCheck) -> shapes.ChangeCheckShape:
-    return {
-        "id": value.id,
-        "name": value.name,
-        "source": CheckSource.REMIT.value,
-        "state": value.state,
-        "command": json.loads(value.details).get("command"),
-        "required": bool(json.loads(value.details).get("required")),
-        "head": value.head_commit,
-        "log": value.log,
-        "why": value.ended_why,
-        "url": None,
-        "evidence_id": value.evidence_id,
-        "at": views.time(value.ended_at or value.created_at),
-    }
+view = views.view_of(
+    ChangeCheck,
+    shapes.ChangeCheckShape,
+    source=lambda _: CheckSource.REMIT,
+    state="state",
+    command=lambda check: json.loads(check.details).get("command"),
+    required=lambda check: bool(json.loads(check.details).get("required")),
+    head="head_commit",
+    why="ended_why",
+    url=lambda _: None,
+    at=lambda check: check.ended_at or check.created_at,
+)

@@ -24,7 +24,7 @@ from remit.model.organisation.decision import Effect, allow
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome
 from remit.services import lookup, shapes
-from remit.services.changes import authors, changes, checks, errands
+from remit.services.changes import changes, checks, errands
 from remit.services.command import Arguments, Context, command, logged, query
 from remit.services.connections import repos
 from remit.services.execution import waking
@@ -72,7 +72,7 @@ def prepare(
         "remote_branch": remote_branch(agent.name, branch_name(branch)),
         "before": None if before is None else before.head_commit,
         "target": target or (before.target if before is not None else repo.ref),
-        "identity": authors.identity(ctx, agent.id),
+        "identity": changes.identity(ctx, agent.id),
     }
 
 
@@ -91,10 +91,10 @@ def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> shapes.Clon
         repo = repos.named(ctx, name)
         change = ctx.tx.one(statements.OF_BRANCH, repo=repo.id, branch=place)
     if change is None or change.agent_id != me.id:
-        return {"identity": authors.identity(ctx, me.id), "change": None}
+        return {"identity": changes.identity(ctx, me.id), "change": None}
     bundle = changes.bundle_of(ctx, change)
     return {
-        "identity": authors.identity(ctx, me.id),
+        "identity": changes.identity(ctx, me.id),
         "change": {
             "ref": change.ref,
             "branch": change.branch,

@@ -26,7 +26,7 @@ from remit.model.organisation.decision import BY_REMIT, Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
 from remit.services import lookup, shapes, views
-from remit.services.chat import accounts, buttons, commands, intake, items, posts, receivers
+from remit.services.chat import accounts, commands, intake, items, posts, receivers
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approvals
 from remit.services.knowledge import documents
@@ -162,7 +162,7 @@ def _by_person(
     ctx: Context, incoming: Said, account: LinkedAccount, files: Sequence[Mapping[str, Any]]
 ) -> str:
     if incoming.document["tapped"]:
-        done = buttons.tap(
+        done = commands.tap(
             ctx, incoming.binding, incoming.conversation, str(incoming.document["tapped"])
         )
         if done.say:
