@@ -1,5 +1,9 @@
 """Planning of notices: which item is told to whom, in which ways, alone, in a digest, or as an
-escalation because another person did not decide in time."""
+escalation because another person did not decide in time.
+
+A notice in a chat is shown once, in the person's own direct conversation, and marked when its items
+were dealt with elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -116,10 +120,10 @@ def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
     for user in dict.fromkeys(map(UserId, named)):
         ways = [Way.WEBHOOK.value] if user in hooked else []
         ways += [Way.COMMAND.value] if user in commands else []
-        usual, possible = chats_of(ctx, user)
+        chats = chats_of(ctx, user)
         rules = Rules.read(ruled[user].rules) if user in ruled else Rules()
         needs = needs_of(ctx, user)
-        persons[user] = Person(user, rules, (*ways, *usual), (*ways, *possible), needs)
+        persons[user] = Person(user, rules, (*ways, *chats[:1]), (*ways, *chats), needs)
     return persons
 
 
@@ -177,7 +181,7 @@ def _mark(ctx: Context, person: Person) -> int:
     """Mark posts in chats as settled once their items are dealt with."""
     about = {"company": ctx.company, "user": person.user, "limit": _MOST_SHOWN}
     shown = ctx.tx.all(statements.CHANGEABLE, **about)
-    return sum(mark(ctx, notice, person.needs) for notice in shown)
+    return sum(_settle(ctx, notice, person.needs) for notice in shown)
 
 
 def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
@@ -199,33 +203,29 @@ def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
     return new
 
 
-def _deputies(ctx: Context, person: Person) -> list[str]:
+def _deputies(ctx: Context, person: Person) -> Sequence[str]:
     """Deputies of a person: the one they named, or the other board members, next in line first."""
     if person.rules.escalate_to:
         return [person.rules.escalate_to]
     members = ctx.tx.all(people.MEMBERS, after="", limit=_MOST_PEOPLE)
     board = [member for member in members if member.role is UserRole.BOARD]
-    order = [
-        member.user_id
-        for member in sorted(board, key=lambda member: (member.created_at, member.user_id))
-    ]
+    board.sort(key=lambda member: (member.created_at, member.user_id))
+    order = [member.user_id for member in board]
     if person.user not in order:
-        return [*order]
+        return order
     at = order.index(person.user)
     return [*order[at + 1 :], *order[:at]]
 
 
-_DEALT_WITH = "✓ Dealt with."
-#: The default way is the channel that the person used last, e-mail after chats: it is read later.
-_LATER = ("email",)
+# ── in chats ────────────────────────────────────────────────────────────────────────────────────
 
 
-def chats_of(ctx: Context, user: str) -> tuple[list[str], list[str]]:
-    """Return the default channel of a person, and all channels that they can be told by."""
+def chats_of(ctx: Context, user: str) -> list[str]:
+    """Return the channels that a person can be told by, the default one first: that which the
+    person used last, e-mail after chats, because it is read later."""
     linked = [account for account in _linked(ctx, user) if _binding(ctx, account) is not None]
-    linked.sort(key=lambda account: (account.kind in _LATER, -account.used_at))
-    possible = list(dict.fromkeys(account.kind for account in linked))
-    return possible[:1], possible
+    linked.sort(key=lambda account: (account.kind == "email", -account.used_at))
+    return list(dict.fromkeys(account.kind for account in linked))
 
 
 def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | None:
@@ -241,7 +241,7 @@ def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | No
     return None
 
 
-def mark(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) -> int:
+def _settle(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) -> int:
     """Mark the settled items of a shown notice; returns 1 if its post changed."""
     content: JsonObject = json.loads(notice.told or "{}")
     told = content.get("items", [content])
@@ -280,7 +280,7 @@ def text_of(document: Mapping[str, Any]) -> str:
     if document.get("agent"):
         lines.append(f"{document['kind'].replace('_', ' ')}, from {document['agent']}")
     lines += [str(document[key]) for key in ("cause", "next") if document.get(key)]
-    return "\n".join([*lines, *([_DEALT_WITH] if document.get("settled") else [])])
+    return "\n".join([*lines, *(["✓ Dealt with."] if document.get("settled") else [])])
 
 
 def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[str, Any]) -> Post:
