@@ -5,14 +5,13 @@ gone, or is no longer the asker's boss, the next above is awaited, at last the b
 it in their list all the time, and is reminded once, after a day.
 """
 
-import json
 from contextlib import suppress
 
 from remit.clock import DAY, Micros
 from remit.errors import Conflict, NotFound
 from remit.ids import AgentId, ApprovalId, MessageId, QuestionId, UserId
 from remit.model.messaging.mail import heading
-from remit.model.messaging.question import Question, QuestionStatus
+from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
 from remit.model.organisation.principal import SYSTEM
@@ -83,14 +82,11 @@ def receiver_gone(ctx: Context, agent: AgentId) -> None:
     gone = lookup.known_agent(ctx, agent)
     for wait in ctx.tx.all(wait_statements.AWAITED_OF, agent=agent):
         if wait.kind is WaitKind.REPLY:
-            waits.end_one(ctx, wait, _no_reply(wait, f"{gone.name} works here no more"))
+            no_reply = f"Nobody will reply to your message (message:{wait.subject_id})"
+            waits.end_one(ctx, wait, f"{no_reply}: {gone.name} works here no more. Go on without.")
         elif wait.kind is not WaitKind.APPROVAL:  # approvals are routed again by their own module
             why = f"{gone.name}, who was to decide, works here no more."
             pass_on(ctx, wait, _living_above(ctx, wait, gone), why)
-
-
-def _no_reply(wait: Wait, why: str) -> str:
-    return f"Nobody will reply to your message (message:{wait.subject_id}): {why}. Go on without."
 
 
 def boss_changed(ctx: Context, agent: str, before: AgentId | None) -> None:
@@ -126,26 +122,19 @@ def _pass_question(ctx: Context, question_id: QuestionId, to: AgentId | None, wh
     first = answering.letter_of(ctx, question)
     answering.settle_letters(ctx, question, "it was passed on")
     ctx.tx.run(statements.PASS_ON, question=question.id, new_agent=to)
+    asker = lookup.known_agent(ctx, question.agent_id).name
+    how = f"{why} Answer by replying to this message, to agent:{asker}."
     with ctx.acting_as(SYSTEM):
         with suppress(NotFound, Conflict):
             mail.post(
                 ctx,
                 to=f"agent:{to}" if to else "board",
                 subject=heading("Question", question.text),
-                text=_as_letter(ctx, question, why),
+                text=f"{asker} asks:\n\n{answering.as_letter(question, how)}",
                 question=question.id,
                 origin=first.origin_id if first is not None else None,
             )
         ctx.record("question.pass_on", f"question:{question.id}", {"to": to or "board", "why": why})
-
-
-def _as_letter(ctx: Context, question: Question, why: str) -> str:
-    asker = lookup.known_agent(ctx, question.agent_id)
-    lines = [f"{asker.name} asks:", "", question.text, ""]
-    if options := json.loads(question.options):
-        lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
-    lines.append(f"{why} Answer by replying to this message, to agent:{asker.name}.")
-    return "\n".join(lines)
 
 
 def _hand_on(ctx: Context, request: MessageId, to: AgentId) -> None:
