@@ -7,8 +7,8 @@ through the knowledge base. Daily notes are files of an agent's own, found by th
 
 import json
 import re
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, cast
 
 from remit.authority import Action
 from remit.clock import to_iso
@@ -46,12 +46,7 @@ def store(ctx: Context, file_id: str, text: str) -> Stored:
 
 
 def stored_as(content: Content) -> Stored:
-    return {
-        "sha256": content.sha256,
-        "size": content.size,
-        "is_text": content.is_text,
-        "links": content.links,
-    }
+    return cast(Stored, asdict(content))
 
 
 def create(
@@ -115,14 +110,8 @@ def _new(
 def rewrite(ctx: Context, file: File, text: str) -> File:
     """Write the next version of a document that only Remit writes."""
     stored = store(ctx, file.id, text)
-    new = replace(
-        file,
-        version=file.version + 1,
-        sha256=stored["sha256"],
-        size=stored["size"],
-        is_text=stored["is_text"],
-        links=len(stored["links"]),
-    )
+    content: Any = {**stored, "links": len(stored["links"])}
+    new = replace(file, version=file.version + 1, **content)
     advance(ctx, file, new)
     written = ctx.tx.existing(statements.FILE, file=file.id)
     add_version(ctx, written, stored["links"])
