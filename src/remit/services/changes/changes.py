@@ -1,7 +1,7 @@
 """Changes that agents proposed: look-up, lists, views, who may see which, and mail to authors."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -57,10 +57,8 @@ def listing(
     within = repos.named(ctx, repo).id if repo is not None else None
     filters: Any = {"agent": author, "repo": within, "status": status, "before": before or _NEWEST}
     every = each(ctx.tx, statements.CHANGES, page=limit, **filters)
-    return [
-        view(ctx, change)
-        for change in islice((change for change in every if sees(ctx, change)), limit)
-    ]
+    seen = (change for change in every if sees(ctx, change))
+    return [view(ctx, change) for change in islice(seen, limit)]
 
 
 @query("changes.show", AsRoute("GET /changes/{id}", "show_change"))
@@ -114,12 +112,12 @@ def sees(ctx: Context, change: Change) -> bool:
     return decide(ctx, Action.CHANGE_READ, change).allowed
 
 
-def _reader(ctx: Context) -> Callable[[Change], bool]:
-    return lambda change: sees(ctx, change)
-
-
 CHANGE = lookup.Noun(
-    "change", statements.CHANGE, statements.CHANGES_BY_PREFIX, _reader, marks=("change:",)
+    "change",
+    statements.CHANGE,
+    statements.CHANGES_BY_PREFIX,
+    lambda ctx: lambda change: sees(ctx, change),
+    marks=("change:",),
 )
 
 
@@ -143,10 +141,6 @@ def existing(ctx: Context, change: str) -> Change:
     return ctx.tx.existing(statements.CHANGE, change=change)
 
 
-def comments_of(ctx: Context, change: Change) -> list[ChangeComment]:
-    return ctx.tx.all(statements.COMMENTS, change=change.id, after="", limit=MOST_COMMENTS)
-
-
 # ── as it is shown ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -155,11 +149,12 @@ def view(ctx: Context, value: Change) -> shapes.ChangeShape:
 
 
 def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
+    comments = ctx.tx.all(statements.COMMENTS, change=value.id, after="", limit=MOST_COMMENTS)
     return {
         **view(ctx, value),
         "paths": list(value.touched),
         "checks": [checks.view(check) for check in checks.of_change(ctx, value)],
-        "comments": [view_comment(comment) for comment in comments_of(ctx, value)],
+        "comments": [view_comment(comment) for comment in comments],
         "waiting": [
             errand.kind.value for errand in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)
         ],
@@ -179,10 +174,6 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
     if value.request_number is None:
         return None
     seen = json.loads(value.request_seen or "{}")
-    checks: list[shapes.ForgeCheckShape] = [
-        {"name": check["name"], "state": check["state"], "url": check["url"]}
-        for check in seen.get("checks", ())
-    ]
     return {
         "number": value.request_number,
         "url": value.request_url or "",
@@ -190,7 +181,10 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
         #: Head and base that the forge would merge, where they differ from the proposed ones.
         "head": seen.get("head"),
         "mergeable": seen.get("mergeable"),
-        "checks": checks,
+        "checks": [
+            {"name": check["name"], "state": check["state"], "url": check["url"]}
+            for check in seen.get("checks", ())
+        ],
         "reviews": [
             {"by": by, "verdict": verdict} for by, verdict in seen.get("reviews", {}).items()
         ],
@@ -245,15 +239,12 @@ view_comment = views.view_of(
 
 def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
     """Identity of an agent's commits: the agent, for a person."""
-    agent_row = lookup.agent_row(ctx, agent)
-    company = ctx.tx.one(people.COMPANY)
-    assert agent_row is not None
-    assert company is not None
+    company = ctx.tx.existing(people.COMPANY)
     chain = ctx.boss_chain(agent)
     top = lookup.agent_row(ctx, chain[-1]) if chain else None
     person = ctx.tx.one(people.USER, user=top.boss_user_id) if top and top.boss_user_id else None
     return {
-        "agent": agent_row.name,
+        "agent": lookup.known_agent(ctx, agent).name,
         "company": company.name,
         "person": person.name if person is not None else None,
         "committer": company.commit_committer,

@@ -63,17 +63,14 @@ def refuse_unchecked(
     for wanted in model.read(repo.checks):
         latest = states.get(wanted.name)
         # A result of a command that the board has replaced since does not count.
-        if latest is not None and not wanted.tries_the_same(
-            model.read_one(json.loads(latest.details))
-        ):
+        tried = None if latest is None else model.read_one(json.loads(latest.details))
+        if tried is not None and not wanted.tries_the_same(tried):
             latest = None
         if not wanted.required or (latest and latest.result is CheckResult.PASSED):
             continue
         state = "not run as it is now" if latest is None else latest.state
-        waits = latest is not None and latest.status in (
-            DeliveryStatus.QUEUED,
-            DeliveryStatus.LEASED,
-        )
+        unfinished = (DeliveryStatus.QUEUED, DeliveryStatus.LEASED)
+        waits = latest is not None and latest.status in unfinished
         if waits and still_running:
             continue
         raise Conflict(

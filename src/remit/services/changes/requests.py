@@ -50,11 +50,9 @@ def opened(ctx: Context, *, errand: str, epoch: int, number: int, url: str) -> s
     """Record the request of a change at the forge."""
     _, change = errands.held(ctx, errand, epoch)
     if change.request_number != number:
-        seen = {"state": RequestState.OPEN.value}
-        keep = {"new_request_number": number, "new_request_url": url}
-        ctx.tx.run(
-            statements.SET_REQUEST, change=change.id, new_request_seen=json.dumps(seen), **keep
-        )
+        seen = json.dumps({"state": RequestState.OPEN.value})
+        new = {"new_request_number": number, "new_request_url": url, "new_request_seen": seen}
+        ctx.tx.run(statements.SET_REQUEST, change=change.id, **new)
     ctx.record("change.request", f"change:{change.id}", {"number": number, "url": url})
     watches.ring_for(ctx, change.repo_id)
     return {"change": change.id}
@@ -184,13 +182,11 @@ def _failed_checks(
     if not new:
         return []
     parts = []
-    for place, failed_check in enumerate(new):
-        output = (failed_check["tail"] or failed_check["summary"]) if place < MOST_TAILS else ""
+    for place, check in enumerate(new):
+        output = (check["tail"] or check["summary"]) if place < MOST_TAILS else ""
         tail = _tail(output, LONGEST_TAIL)
         end = f". The end of what it said:\n\n{barred(tail)}" if tail else "."
-        parts.append(
-            f"{_line(failed_check['name'], 200)} failed{end}\n{failed_check['url']}".strip()
-        )
+        parts.append(f"{_line(check['name'], 200)} failed{end}\n{check['url']}".strip())
     return [("Check failed", "\n\n".join(parts) + "\n\nMend it and propose that again.")]
 
 

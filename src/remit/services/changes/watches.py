@@ -8,7 +8,6 @@ import json
 
 from remit.authority import Action
 from remit.clock import MINUTE, SECOND, Micros
-from remit.model.connections.change import Change
 from remit.model.connections.forge import ForgeWatch
 from remit.model.connections.repo import Repo
 from remit.model.work.outcome import Outcome, OutcomeStatus
@@ -64,7 +63,10 @@ def claim(
         "epoch": watch.epoch,
         "repo": repo_row,
         "cursor": watch.cursor,
-        "requests": [_watched(ctx, change) for change in ctx.tx.all(statements.REQUESTED, **some)],
+        "requests": [
+            {"change": change, "known": list(ctx.tx.all(statements.KNOWN_OF, change=change.id))}
+            for change in ctx.tx.all(statements.REQUESTED, **some)
+        ],
         "to_close": [
             {"change": change.id, "number": change.request_number}
             for change in ctx.tx.all(statements.TO_CLOSE, **some)
@@ -85,11 +87,6 @@ def claim(
             for issue in ctx.tx.all(statements.ISSUES_TO_TELL, **some)
         ],
     }
-
-
-def _watched(ctx: Context, change: Change) -> shapes.WatchedRequestShape:
-    known = ctx.tx.all(statements.KNOWN_OF, change=change.id)
-    return {"change": change, "known": list(known)}
 
 
 def _told_of(ctx: Context, issue: str, number: int, outcome: str) -> shapes.IssueToTellShape:
