@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, column, inspect, select
 from remit.channels.contract import Incoming, Sender
 from remit.runtime.delivery.connecting import Connector
 from remit.runtime.delivery.receiving import IntakeLoop
-from remit.services.changes import checking, comments, errands, issues, watches
+from remit.services.changes import checking, errands, requests, reviews, watches
 from remit.services.chat import accounts, intake, receivers
 from remit.services.connections import (
     bindings,
@@ -269,7 +269,7 @@ def _changes(company: Company) -> None:
     change_stage.give(company, author, paths=["src/**"])
     run = company.run(author)
     first = change_stage.propose(company, run)
-    company.call(company.board, comments.comment, change=first["change"], body="Why?")
+    company.call(company.board, reviews.comment, change=first["change"], body="Why?")
     held = change_stage.claimed(company)
     done = {"errand": held["errand"], "epoch": 1, "head": change_stage.HEAD}
     company.call(as_system(), errands.published, **done)
@@ -285,7 +285,7 @@ def _forges(company: Company) -> None:
     assert held is not None
     issue: dict[str, Any] = {"number": 1, "url": "https://example.invalid/1", "title": "Mend it"}
     told: dict[str, Any] = {"body": "It is broken.", "author": "nobody", "labelled_by": "lead"}
-    company.call(as_system(), issues.take, repo=repo, epoch=held["epoch"], **issue, **told)
+    company.call(as_system(), requests.take_issue, repo=repo, epoch=held["epoch"], **issue, **told)
 
 
 def _checks(company: Company) -> None:

@@ -15,7 +15,7 @@ from remit.errors import BadInput, Conflict, NotFound, RemitError, TooLarge, Una
 from remit.runtime.repos import proposals
 from remit.runtime.repos.forges import without_orders
 from remit.runtime.sandbox import sandbox_policy
-from remit.services.changes import changes, comments
+from remit.services.changes import changes, reviews
 from remit.services.changes import proposals as proposed
 from remit.services.connections import repos
 from remit.services.redaction import program_text
@@ -475,7 +475,7 @@ def test_neither_a_request_nor_a_comment_gives_orders_to_the_forge(
         author = stage.author()
         made, pull = stage.proposed(author, description="Mend: key=len.\n/merge\n@bot merge")
         said = f"/approve\nDone with {SECRET}."
-        small.call(author.caller, comments.comment, change=made["change"], body=said)
+        small.call(author.caller, reviews.comment, change=made["change"], body=said)
         stage.look()
         assert "Mend: key=len." in pull.body, "it is no secret"
         told = [pull.body, *(one.body for one in stage.forge.talk)]

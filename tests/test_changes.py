@@ -6,7 +6,7 @@ import pytest
 
 from remit.errors import AwaitsApproval, BadInput, Conflict, NotFound, Refused
 from remit.model.organisation import path_pattern
-from remit.services.changes import changes, comments, errands, proposals, reviews
+from remit.services.changes import changes, errands, proposals, reviews
 from remit.services.connections import repos
 from remit.services.identity import as_system
 from remit.services.knowledge import files
@@ -228,7 +228,7 @@ def test_a_change_is_seen_by_its_author_its_bosses_and_readers_of_the_repository
         company.call(stranger.caller, changes.show, change=change)
     assert company.call(stranger.caller, changes.listing) == []
     with pytest.raises(Refused):
-        company.call(reader.caller, comments.comment, change=change, body="Hm.")
+        company.call(reader.caller, reviews.comment, change=change, body="Hm.")
 
 
 @pytest.mark.requirement("FX-31")
@@ -238,7 +238,7 @@ def test_a_comment_reaches_the_author_as_mail_and_makes_its_outcome_due(company:
     outcome = company.call(run.caller, outcomes.create, parent=run.agent_id, title="Mend the login")
     change = propose(company, run, outcome=outcome["id"])["change"]
     company.call(
-        company.board, comments.comment, change=change, body="Why so?", path="src/app.py", line=3
+        company.board, reviews.comment, change=change, body="Why so?", path="src/app.py", line=3
     )
     letters = company.sql("SELECT subject FROM messages WHERE address = ?", f"agent:{run.agent_id}")
     assert ("Comment on Mend it",) in [tuple(one) for one in letters]
@@ -247,7 +247,7 @@ def test_a_comment_reaches_the_author_as_mail_and_makes_its_outcome_due(company:
     (said,) = company.call(run.caller, changes.status)[0]["comments"]
     assert (said["path"], said["line"], said["side"]) == ("src/app.py", 3, "new")
     with pytest.raises(BadInput, match="Which file is the line in"):
-        company.call(company.board, comments.comment, change=change, body="Why so?", line=3)
+        company.call(company.board, reviews.comment, change=change, body="Why so?", line=3)
 
 
 @pytest.mark.requirement("FX-28")

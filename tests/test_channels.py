@@ -24,7 +24,7 @@ from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_HOPS
 from remit.services.connections import bindings, channels, outbox, secrets
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
-from remit.services.messaging import dead_letters, inbox, pending_items, schedules, threads
+from remit.services.messaging import inbox, pending_items, schedules, threads
 from remit.services.organisation import agents, purging
 from remit.services.people import users
 from remit.services.record import events
@@ -360,8 +360,8 @@ def test_what_is_not_taken_is_tried_three_times_and_then_awaits_a_person(
     assert row["cause"] == f"It did not get to {ROOM}: it was answered with 404."
     ends = company.call(company.ceo.caller, pending_items.loose_ends)["loose_ends"]
     assert [one["id"] for one in ends if one["kind"] == "dead_letter"] == [sent["id"]]
-    assert refusal(company, company.ceo.caller, dead_letters.revive, message=sent["id"]) != ""
-    company.call(company.board, dead_letters.revive, message=sent["id"])
+    assert refusal(company, company.ceo.caller, pending_items.revive, message=sent["id"]) != ""
+    company.call(company.board, pending_items.revive, message=sent["id"])
     assert deliver(company) == 1
     assert status(company, sent)[0] == "done"
     assert needs(company) == []
@@ -376,10 +376,10 @@ def test_a_dead_letter_is_discarded_or_waits_for_a_new_binding(
     company.call(company.board, bindings.remove, company=company.id, binding=made["id"])
     assert deliver(company) == 0
     assert {found[1] for found in needs(company)} == {one["id"], other["id"]}
-    assert refusal(company, company.board, dead_letters.revive, message=one["id"]) == "conflict"
-    company.call(company.board, dead_letters.discard, message=other["id"])
+    assert refusal(company, company.board, pending_items.revive, message=one["id"]) == "conflict"
+    company.call(company.board, pending_items.discard, message=other["id"])
     bind(company, company.ceo, outside.url)
-    company.call(company.board, dead_letters.revive, message=one["id"])
+    company.call(company.board, pending_items.revive, message=one["id"])
     deliver(company)
     assert outside.bodies == ["one"]
     assert needs(company) == []
@@ -612,7 +612,7 @@ def test_private_networks_are_the_operators_to_allow(small: Company, outside: Re
     assert (state, attempt) == ("dead", 1)
     assert "lies in a private network" in str(why)
     assert outside.got == []
-    small.call(small.board, dead_letters.revive, message=sent["id"])
+    small.call(small.board, pending_items.revive, message=sent["id"])
     assert deliver(small, private=True) == 1
     assert len(outside.got) == 1
 

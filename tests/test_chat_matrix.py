@@ -14,7 +14,7 @@ from remit.channels.slack import SlackConfig
 from remit.errors import RemitError
 from remit.runtime.delivery.connecting import Connector
 from remit.runtime.delivery.receiving import IntakeLoop, Taken
-from remit.services.chat import accounts, buttons, commands, intake, receivers
+from remit.services.chat import accounts, commands, intake, receivers
 from remit.services.chat.shapes import ClaimedIntakeShape
 from remit.services.connections import bindings, secrets
 from remit.services.governance import approvals
@@ -331,8 +331,8 @@ def is_refused(asked: Callable[[], object]) -> bool:
 
 
 def test_there_is_nothing_to_try_that_is_not_tried(stage: Stage) -> None:
-    assert set(BUTTONS.values()) == set(buttons.ACTS)
-    named = {f"/{one}" for one in commands.COMMANDS} | set(buttons.ACTS)
+    assert set(BUTTONS.values()) == set(commands.ACTS)
+    named = {f"/{one}" for one in commands.COMMANDS} | set(commands.ACTS)
     assert set(web(stage, stage.c.board)) == named
 
 

@@ -22,7 +22,7 @@ from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER
 from remit.services.execution import error_recovery, run_queue, run_reports, run_start, runs
 from remit.services.hiring import configuration
 from remit.services.identity import as_system
-from remit.services.messaging import dead_letters, inbox, threads
+from remit.services.messaging import inbox, pending_items, threads
 from remit.services.organisation import agents, idleness
 from remit.services.screens import needs_you, record_page
 from remit.services.work import outcomes
@@ -287,17 +287,17 @@ def test_letters_that_died_of_others_faults_come_back_with_one_command(
     numbers = [one for (one,) in company.sql(_IDS, dev.id)]
     for number, why in zip(numbers, ("failed 3 times", inbox.BROKE), strict=False):
         company.sql(died, why, number)
-    listed = company.call(company.board, dead_letters.revivable, company=company.id)
+    listed = company.call(company.board, pending_items.revivable, company=company.id)
     assert [(one["agent_id"], one["why"]) for one in listed] == [(dev.id, "failed 3 times")]
-    answer = company.call(company.board, dead_letters.revive_all, company=company.id)
+    answer = company.call(company.board, pending_items.revive_all, company=company.id)
     assert answer["revived"] == [listed[0]["id"]]
     assert [one[0] for one in deliveries(company, dev)] == ["queued", "dead", "queued"]
-    assert company.call(company.board, dead_letters.revive_all, company=company.id) == {
+    assert company.call(company.board, pending_items.revive_all, company=company.id) == {
         "revived": []
     }
     # An agent brings back what is for itself and those below it, and nobody else's.
     company.sql(died, "failed 3 times", numbers[0])
-    assert company.call(gone_sibling(company), dead_letters.revive_all) == {"revived": []}
+    assert company.call(gone_sibling(company), pending_items.revive_all) == {"revived": []}
     run = claim(company, dev)
     assert bodies(take(company, run)) == ["mine"]
 

@@ -23,7 +23,7 @@ from remit.model.connections.forge import ForgeKind
 from remit.runtime import diagnosis
 from remit.runtime.repos.forges import is_signed
 from remit.runtime.repos.watching import ForgeWatcher
-from remit.services.changes import comments, issues, requests, reviews, watches
+from remit.services.changes import requests, reviews, watches
 from remit.services.command import Gate
 from remit.services.connections import repo_checks, repos, secrets
 from remit.services.identity import as_system
@@ -104,7 +104,7 @@ def test_a_change_goes_from_its_proposal_over_a_review_to_its_merge(
         ]
 
         # The author answers, once, and does not hear itself.
-        small.call(author.caller, comments.comment, change=made["change"], body="It is symmetric.")
+        small.call(author.caller, reviews.comment, change=made["change"], body="It is symmetric.")
         stage.look()
         stage.look()
         answers = [one for one in stage.forge.talk if "symmetric" in one.body]
@@ -636,7 +636,7 @@ def test_an_issue_becomes_an_outcome_by_a_listed_person_and_is_answered_once(
         assert held is not None
         told_by: dict[str, Any] = {"epoch": held["epoch"], "labelled_by": "mallory", "number": 9}
         said = {"repo": repo, "url": "", "title": "Keys", "body": "", "author": "mallory"}
-        assert small.call(as_system(), issues.take, **said, **told_by) == {"outcome": None}
+        assert small.call(as_system(), requests.take_issue, **said, **told_by) == {"outcome": None}
         ((told_at,),) = small.sql("SELECT told_at FROM forge_issues")
         assert told_at is not None
 

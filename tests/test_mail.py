@@ -16,7 +16,7 @@ from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_HOPS
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
-from remit.services.messaging import dead_letters, inbox, threads
+from remit.services.messaging import inbox, pending_items, threads
 from remit.services.organisation import agents, reorganise
 from remit.services.people import companies, users
 from remit.services.rights import capability_requests, grants
@@ -443,12 +443,12 @@ def test_after_three_faults_of_a_letter_a_person_must_look(company: Company) -> 
     ]
     # It is not the agent's any more, whatever it says.
     assert ack(company, company.ceo.caller, sent) == []
-    company.call(company.board, dead_letters.revive, message=sent["id"])
+    company.call(company.board, pending_items.revive, message=sent["id"])
     run = company.run(company.ceo)
     (again,) = take(company, run)
     assert (again["body"], again["attempt"]) == ("poison", 1)
     end(company, run)
-    assert refusal(company, company.board, dead_letters.revive, message=sent["id"]) == "conflict"
+    assert refusal(company, company.board, pending_items.revive, message=sent["id"]) == "conflict"
 
 
 @pytest.mark.requirement("HB-34")
@@ -693,7 +693,7 @@ def test_a_removed_layer_leaves_its_inbox_to_the_dead_letters(company: Company) 
     assert owners == [(lead.id, "completed"), (company.ceo.id, "open")]
     assert company.sql("SELECT owner_id FROM outcomes WHERE id = ?", task) == [(company.ceo.id,)]
     company.call(company.board, reorganise.undo, company=company.id, event=done["event_id"])
-    company.call(company.board, dead_letters.revive, message=sent["id"])
+    company.call(company.board, pending_items.revive, message=sent["id"])
     back = with_key(company, company.call(company.board, agents.show, agent="lead"))
     assert bodies(look(company, back)) == ["to the layer"]
 
@@ -910,8 +910,8 @@ def test_mail_to_somebody_who_is_gone_awaits_a_person(
     assert statuses(company, taken) == [("done", 1)]
     dead = company.call(company.board, needs_you.listing)
     assert {one["id"] for one in dead if one["kind"] == "dead_letter"} == {waits["id"], held["id"]}
-    assert refusal(company, company.board, dead_letters.revive, message=waits["id"]) == "conflict"
-    company.call(company.board, dead_letters.discard, message=waits["id"])
+    assert refusal(company, company.board, pending_items.revive, message=waits["id"]) == "conflict"
+    company.call(company.board, pending_items.discard, message=waits["id"])
     dead = company.call(company.board, needs_you.listing)
     assert {one["id"] for one in dead if one["kind"] == "dead_letter"} == {held["id"]}
     for to in ("agent:worker", f"agent:{worker.id}"):

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from remit.services.messaging import dead_letters
+from remit.services.messaging import pending_items
 from remit.services.record import events
 from remit.services.screens import needs_you
 from tests.company import Company, opened
@@ -110,7 +110,7 @@ def revive_dead(company: Company) -> set[str]:
     found = company.call(company.board, needs_you.listing)
     dead = [one for one in found if one["kind"] == "dead_letter"]
     for one in dead:
-        company.call(company.board, dead_letters.revive, message=one["id"])
+        company.call(company.board, pending_items.revive, message=one["id"])
     return {one["title"].partition(" ")[0] for one in dead}
 
 

@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 
 from remit.clock import HOUR, MINUTE, Micros, to_iso
 from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER, MOST_PER_TURN
-from remit.services.messaging import dead_letters
+from remit.services.messaging import pending_items
 from remit.testing.clock import VirtualClock
 from tests.company import Company, Run
 from tests.mailing import ack, end, send, take, tick, to_do
@@ -251,7 +251,7 @@ class Delivery(RuleBasedStateMachine):
     @rule()
     def revive(self) -> None:
         dead = next(one for one in self.model.messages if one.end == "dead")
-        self.company.call(self.company.board, dead_letters.revive, message=dead.id)
+        self.company.call(self.company.board, pending_items.revive, message=dead.id)
         dead.end, dead.attempt, dead.faults, dead.alone = "", 1, 0, None
         self.model.arrive(dead)
 

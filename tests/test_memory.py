@@ -19,7 +19,7 @@ from remit.runtime.runs.prompt import MOST_NOTE
 from remit.services.execution import runs
 from remit.services.hiring import configuration
 from remit.services.identity import as_system
-from remit.services.knowledge import notes
+from remit.services.knowledge import documents
 from remit.services.messaging import pending_items
 from remit.services.organisation import agents
 from remit.services.organisation.overload import LONG_CONTEXT, MANY_OUTCOMES, MUCH_MAIL
@@ -168,7 +168,7 @@ def test_daily_notes_are_shown_to_who_wants_them_cut_and_the_latest_first(
     assert turn.count("two ") < MOST_NOTE / 4
     assert "memories/YYYY-MM-DD.md" in told["instructions"]
     with pytest.raises(RemitError):
-        company.call(company.board, notes.recent, days=3)
+        company.call(company.board, documents.recent, days=3)
 
 
 def _wants(company: Company, days: Any) -> None:

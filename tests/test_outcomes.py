@@ -15,7 +15,7 @@ from remit.services.governance import approvals
 from remit.services.hiring import hiring
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
-from remit.services.messaging import dead_letters, questions, schedules
+from remit.services.messaging import pending_items, questions, schedules
 from remit.services.organisation import agents, purging, reorganise
 from remit.services.people import companies, users
 from remit.services.record import events
@@ -526,7 +526,7 @@ def test_what_ended_with_an_agent_comes_back_with_it_exactly_once(
 
     before = kept()
     company.call(ceo.caller, outcomes.complete, outcome=goal)
-    company.call(company.board, dead_letters.discard, message=ignored["id"])
+    company.call(company.board, pending_items.discard, message=ignored["id"])
     clock.advance(2 * HOUR)
     undone = company.call(ceo.caller, outcomes.reopen, outcome=goal)
     assert undone["things_restored"] == {

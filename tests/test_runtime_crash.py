@@ -19,7 +19,7 @@ from remit.errors import Unauthenticated
 from remit.runtime.runs import lifecycle as local_runs
 from remit.services.execution import run_queue, runs
 from remit.services.identity import Caller, as_system
-from remit.services.messaging import dead_letters
+from remit.services.messaging import pending_items
 from remit.services.people import users
 from remit.services.screens import needs_you
 from tests import runtime_stage
@@ -221,7 +221,7 @@ def test_several_workers_share_a_database_while_some_of_them_are_killed(
         def settled() -> bool:
             for one in company.call(company.board, needs_you.listing):
                 if one["kind"] == "dead_letter":
-                    company.call(company.board, dead_letters.revive, message=one["id"])
+                    company.call(company.board, pending_items.revive, message=one["id"])
             left = [status for status in letters_to(url, team) if status != "done"]
             running = run_sql(url, "SELECT count(*) FROM runs WHERE status = 'running'")
             return not left and running == [(0,)]

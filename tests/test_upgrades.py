@@ -16,7 +16,7 @@ from remit.errors import BadInput
 from remit.ids import Ids, TokenKind, new_token, token_digest
 from remit.services.identity import Caller
 from remit.services.knowledge import files
-from remit.services.messaging import dead_letters
+from remit.services.messaging import pending_items
 from remit.services.organisation import agents
 from remit.services.people import own_tokens
 from remit.services.work import outcomes
@@ -120,11 +120,11 @@ def test_letters_that_died_before_an_upgrade_stay_dead_until_one_command_revives
         " WHERE agent_id IS NOT NULL AND status = 'queued'",
     )
     with opened(empty_database_url, ages.home) as company:
-        listed = company.call(company.board, dead_letters.revivable, company=company.id)
+        listed = company.call(company.board, pending_items.revivable, company=company.id)
         assert listed
-        answer = company.call(company.board, dead_letters.revive_all, company=company.id)
+        answer = company.call(company.board, pending_items.revive_all, company=company.id)
         assert answer["revived"] == [one["id"] for one in listed]
-        assert company.call(company.board, dead_letters.revivable, company=company.id) == []
+        assert company.call(company.board, pending_items.revivable, company=company.id) == []
         check_whole(company)
 
 

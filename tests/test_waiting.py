@@ -6,7 +6,7 @@ import pytest
 
 from remit.clock import HOUR, MINUTE, to_iso
 from remit.services.identity import Caller
-from remit.services.messaging import dead_letters, pending_items, questions, schedules
+from remit.services.messaging import pending_items, questions, schedules
 from remit.services.organisation import agents
 from remit.services.people import users
 from remit.services.record import events, history
@@ -77,7 +77,7 @@ def test_everything_that_awaits_a_person_is_in_one_list_oldest_first(
     # Each goes when it is dealt with.
     company.call(company.board, questions.answer, question=ids["May I?"]["id"], answer="Yes.")
     ack(company, company.board, *unread(company, company.board))
-    company.call(company.board, dead_letters.discard, message=ids["Poison"]["id"])
+    company.call(company.board, pending_items.discard, message=ids["Poison"]["id"])
     reject(company, wish)
     set_budget(company, spender, tokens=None)
     run = company.run(spender)
@@ -189,13 +189,13 @@ def test_a_dead_letter_is_revived_from_above_and_not_by_its_receiver(company: Co
     sent = send(company, company.board, "agent:worker", "poison")
     fail(company, worker, 3)
     assert (
-        refusal(company, worker.caller, dead_letters.revive, message=sent["id"]) == "not_below_you"
+        refusal(company, worker.caller, pending_items.revive, message=sent["id"]) == "not_below_you"
     )
-    assert refusal(company, peer.caller, dead_letters.revive, message=sent["id"]) == "not_found"
-    company.call(company.ceo.caller, dead_letters.revive, message=sent["id"])
+    assert refusal(company, peer.caller, pending_items.revive, message=sent["id"]) == "not_found"
+    company.call(company.ceo.caller, pending_items.revive, message=sent["id"])
     assert [one["attempt"] for one in look(company, worker)] == [1]
     fine = send(company, company.board, "agent:worker", "fine")
-    assert refusal(company, company.board, dead_letters.discard, message=fine["id"]) == "conflict"
+    assert refusal(company, company.board, pending_items.discard, message=fine["id"]) == "conflict"
 
 
 def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: VirtualClock) -> None:

@@ -7,7 +7,7 @@ import pytest
 from remit.clock import DAY, HOUR, to_iso
 from remit.model.work.wait import REMINDERS_TO_AGENT
 from remit.services.identity import as_system
-from remit.services.messaging import pending_items, questions, reminders
+from remit.services.messaging import escalation, pending_items, questions
 from remit.services.organisation import agents, halts, idleness, reorganise
 from remit.services.people import companies
 from remit.services.rights import capability_requests, grants
@@ -363,7 +363,7 @@ def test_a_reply_to_a_reminder_of_a_question_answers_it(
     dev, run = begun(company)
     company.call(run.caller, questions.ask, question="Which colour?")
     clock.advance(REMINDERS_TO_AGENT[0])
-    company.call(as_system(), reminders.remind, company=company.id)
+    company.call(as_system(), escalation.remind, company=company.id)
     asked, reminder = look(company, company.ceo)
     send(company, company.ceo.caller, "agent:dev", "Red", reply_to=reminder["id"])
     assert waits(company) == 0
@@ -382,7 +382,7 @@ def test_a_seat_is_reminded_once_and_a_day_later_the_next_above_is_asked(
     end(company, run)
     for letters in (2, 0):
         clock.advance(DAY)
-        company.call(as_system(), reminders.remind, company=company.id)
+        company.call(as_system(), escalation.remind, company=company.id)
         assert len(look(company, seat)) == letters
     (letter,) = look(company, company.ceo)
     assert "seat was reminded of it and did not decide" in letter["body"]

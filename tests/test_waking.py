@@ -11,7 +11,7 @@ from remit.errors import RemitError
 from remit.services.execution import run_queue, runs
 from remit.services.hiring import configuration
 from remit.services.identity import as_system
-from remit.services.messaging import dead_letters, questions
+from remit.services.messaging import pending_items, questions
 from remit.services.organisation import agents, reorganise
 from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
@@ -241,7 +241,7 @@ def a_dead_letter_put_back(
         run = company.run(dev)
         take(company, run)
         end(company, run, "failed", fault="message")
-    return dev, lambda: company.call(company.board, dead_letters.revive, message=sent["id"])
+    return dev, lambda: company.call(company.board, pending_items.revive, message=sent["id"])
 
 
 def a_program_in_a_persons_seat(

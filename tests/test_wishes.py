@@ -8,7 +8,7 @@ from remit.clock import HOUR, MINUTE
 from remit.model.messaging.mail import MARKS, MOST_HOPS, Mark
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
-from remit.services.messaging import dead_letters, questions, threads, wish_withdrawal
+from remit.services.messaging import pending_items, questions, threads, wish_withdrawal
 from remit.services.organisation import agents
 from remit.services.people import companies
 from remit.services.record import events
@@ -484,7 +484,7 @@ def test_a_dead_letter_is_one_row_with_its_cause(company: Company) -> None:
     )
     assert row["cause"] == "it could not be read 3 times; last: The model said no."
     assert trace(company, letter)["state"] == "dead"
-    company.call(company.board, dead_letters.discard, message=letter["id"])
+    company.call(company.board, pending_items.discard, message=letter["id"])
     assert [one for one in needs(company) if one["kind"] != "mail"] == []
     assert states(company)[letter["id"]] == ("ended", "discarded")
 

@@ -14,7 +14,7 @@ from remit.runtime.jobs import Jobs
 from remit.runtime.runs.worker import Worker
 from remit.services.execution import run_queue, runs
 from remit.services.identity import Caller, as_system
-from remit.services.messaging import reminders
+from remit.services.messaging import escalation
 from remit.services.organisation import idleness
 from remit.services.rights import grants
 from remit.testing.clock import VirtualClock
@@ -111,8 +111,8 @@ def ignored(
         end(company, ignoring)
     for pause in REMINDERS_TO_AGENT[:-1]:
         clock.advance(pause)
-        assert company.call(as_system(), reminders.companies) == [company.id]
-        company.call(as_system(), reminders.remind, company=company.id)
+        assert company.call(as_system(), escalation.companies) == [company.id]
+        company.call(as_system(), escalation.remind, company=company.id)
         assert awaited.id in ready(company)
         ignoring = claim(company, awaited)
         assert [letter["subject"] for letter in take(company, ignoring)] == [
@@ -120,7 +120,7 @@ def ignored(
         ]
         end(company, ignoring)
     clock.advance(DAY)
-    company.call(as_system(), reminders.remind, company=company.id)
+    company.call(as_system(), escalation.remind, company=company.id)
 
 
 def log_of(company: Company, run: Answer | Run) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remit.services.changes import comments, errands, issues, proposals, requests, watches
+from remit.services.changes import errands, proposals, requests, reviews, watches
 from remit.services.identity import as_system
 from tests.change_stage import HEAD, add_repo, give, proposal
 from tests.company import Run
@@ -92,7 +92,7 @@ def _(s: Scene) -> Call:
 @situation("requests.said")
 def _(s: Scene) -> Call:
     run, repo, change = _requested(s)
-    made = s.c.call(run.caller, comments.comment, change=change, body="It is symmetric.")
+    made = s.c.call(run.caller, reviews.comment, change=change, body="It is symmetric.")
     return s.by_remit(repo=repo, epoch=1, comment=made["id"], outside="comment-3")
 
 
@@ -138,6 +138,6 @@ def _(s: Scene) -> Call:
 @situation("issues.told")
 def _(s: Scene) -> Call:
     looked = _looked(s)
-    s.c.call(as_system(), issues.take, **_issue(s, looked))
+    s.c.call(as_system(), requests.take_issue, **_issue(s, looked))
     ((issue,),) = s.c.sql("SELECT id FROM forge_issues WHERE repo_id = ?", looked["repo"])
     return s.by_remit(**looked, issue=issue, outside="comment-4")

@@ -9,7 +9,7 @@ from remit.errors import Conflict
 from remit.runtime.loop import Loop
 from remit.services.command import Ask, Gate
 from remit.services.governance import approvals
-from remit.services.messaging import reminders, schedules, wishes
+from remit.services.messaging import escalation, schedules, wishes
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Clockwork(Loop[None]):
         if done:
             due = await self._ask(_due)  # some of the rest may have been settled by this
         for company in due.reminders:
-            await self._do(reminders.remind, company=company)
+            await self._do(escalation.remind, company=company)
             done += 1
         for company in due.wishes:
             done += await self._do(wishes.look, company=company)
@@ -74,7 +74,7 @@ def _due(ask: Ask) -> Due:
     return Due(
         ask(schedules.companies_due),
         ask(approvals.due),
-        ask(reminders.companies),
+        ask(escalation.companies),
         ask(wishes.companies),
         ask(schedules.next_due),
     )

@@ -16,7 +16,7 @@ from remit.services.command import Verb
 from remit.services.connections import bindings, outbox
 from remit.services.governance import approvals
 from remit.services.identity import Caller, as_system
-from remit.services.messaging import dead_letters, questions
+from remit.services.messaging import pending_items, questions
 from remit.services.organisation import agents, reorganise
 from remit.services.people import companies
 from remit.services.rights import grants
@@ -344,7 +344,7 @@ class World:
         ends = self.sim.ask(needs_you.listing, company=self.sim.company)
         dead = [end for end in ends if end["kind"] == "dead_letter"]
         if dead:
-            verb = (dead_letters.revive, dead_letters.discard)[op.b % 2]
+            verb = (pending_items.revive, pending_items.discard)[op.b % 2]
             self.sim.do(verb, message=dead[op.a % len(dead)]["id"])
 
     def op_setting(self, op: Op) -> None:

@@ -145,6 +145,13 @@ class ChangeComment:
     outside_author: str | None = None
     heard: bool | None = None
 
+    @property
+    def place(self) -> str:
+        """Return the file and line as the end of a clause; empty if it is about the change."""
+        if self.path is None:
+            return ""
+        return f" about {self.path}" + (f", line {self.line}" if self.line else "")
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeErrand(Queued):

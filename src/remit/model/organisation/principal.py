@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, RunId, TokenId, TokenKind, UserId
-from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.agent import Agent, AgentStatus
 
 ActorKind = StrEnum("ActorKind", "USER AGENT SYSTEM")
 
@@ -51,6 +51,12 @@ class Principal:
     @property
     def user_id(self) -> UserId | None:
         return UserId(self.id) if self.kind is ActorKind.USER else None
+
+
+def in_name_of(agent: Agent, run: RunId | None = None) -> Principal:
+    """An agent as the caller of what Remit does in its name."""
+    company, status = agent.company_id, agent.status
+    return Principal(ActorKind.AGENT, agent.id, agent.name, company, run, agent_status=status)
 
 
 SYSTEM = Principal(ActorKind.SYSTEM, "", "remit")

@@ -33,7 +33,7 @@ from remit.runtime.repos.cache import Repos
 from remit.runtime.repos.forges import Forges, without_orders
 from remit.runtime.repos.merging import has
 from remit.services import shapes
-from remit.services.changes import issues, requests, watches
+from remit.services.changes import requests, watches
 from remit.services.command import Gate
 from remit.services.queues import Held
 from remit.services.redaction import program_text
@@ -276,7 +276,7 @@ class Look:
                 self._refused[str(issue.number)] = issue.updated
                 continue
             await self._do(
-                issues.take,
+                requests.take_issue,
                 **self._held,
                 number=issue.number,
                 url=issue.url,
@@ -292,7 +292,7 @@ class Look:
         outside = await self._said_once(
             forge, issue["number"], issue["issue"], became + links, issue=True
         )
-        await self._do(issues.told, **self._held, issue=issue["issue"], outside=outside)
+        await self._do(requests.issue_told, **self._held, issue=issue["issue"], outside=outside)
 
 
 def _plain(request: Request) -> dict[str, Any]:

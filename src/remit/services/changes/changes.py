@@ -1,27 +1,35 @@
-"""Changes that agents proposed: look-up, lists, views, and the decision who may see which."""
+"""Changes that agents proposed: look-up, lists, views, who may see which, and mail to authors."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any
 
 from remit.authority import Action
-from remit.model.connections.change import Change, ChangeComment, ChangeStatus
+from remit.model.connections.change import LONGEST_TITLE, Change, ChangeComment, ChangeStatus
 from remit.model.connections.repo import Repo
 from remit.model.messaging.turn import barred
 from remit.model.organisation.decision import Decision
-from remit.model.work.file import File
+from remit.model.organisation.grant import Level
+from remit.model.work.file import File, FileKind
+from remit.model.work.outcome import OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.changes import checks
 from remit.services.command import Context, query
 from remit.services.connections import repos
 from remit.services.context import Matter
+from remit.services.execution import waking
 from remit.services.fields import ChangeRef, CompanyRef, Help, OnlyAgent, Text
+from remit.services.governance import approval_engine
+from remit.services.knowledge import documents
+from remit.services.rights import grants
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.connections import changes as statements
 from remit.store.connections import repos as repo_statements
+from remit.store.organisation import people
 from remit.store.paging import each
 from remit.store.work import files as file_statements
+from remit.store.work import outcomes as outcome_statements
 
 MOST_COMMENTS = 200
 #: Sorts after every id.
@@ -49,10 +57,8 @@ def listing(
     within = repos.named(ctx, repo).id if repo is not None else None
     filters: Any = {"agent": author, "repo": within, "status": status, "before": before or _NEWEST}
     every = each(ctx.tx, statements.CHANGES, page=limit, **filters)
-    return [
-        view(ctx, change)
-        for change in islice((change for change in every if sees(ctx, change)), limit)
-    ]
+    seen = (change for change in every if sees(ctx, change))
+    return [view(ctx, change) for change in islice(seen, limit)]
 
 
 @query("changes.show", AsRoute("GET /changes/{id}", "show_change"))
@@ -106,12 +112,12 @@ def sees(ctx: Context, change: Change) -> bool:
     return decide(ctx, Action.CHANGE_READ, change).allowed
 
 
-def _reader(ctx: Context) -> Callable[[Change], bool]:
-    return lambda change: sees(ctx, change)
-
-
 CHANGE = lookup.Noun(
-    "change", statements.CHANGE, statements.CHANGES_BY_PREFIX, _reader, marks=("change:",)
+    "change",
+    statements.CHANGE,
+    statements.CHANGES_BY_PREFIX,
+    lambda ctx: lambda change: sees(ctx, change),
+    marks=("change:",),
 )
 
 
@@ -125,12 +131,14 @@ def bundle_of(ctx: Context, change: Change) -> File:
     return ctx.tx.existing(file_statements.FILE, company=change.company_id, file=change.bundle_id)
 
 
+def source(ctx: Context, change: Change) -> shapes.ChangeSourceShape:
+    """Return the repository and the bundle that have the commits of a change."""
+    bundle = bundle_of(ctx, change)
+    return {"repo": repo_of(ctx, change), "bundle": {"id": bundle.id, "sha256": bundle.sha256}}
+
+
 def existing(ctx: Context, change: str) -> Change:
     return ctx.tx.existing(statements.CHANGE, change=change)
-
-
-def comments_of(ctx: Context, change: Change) -> list[ChangeComment]:
-    return ctx.tx.all(statements.COMMENTS, change=change.id, after="", limit=MOST_COMMENTS)
 
 
 # ── as it is shown ──────────────────────────────────────────────────────────────────────────────
@@ -141,11 +149,12 @@ def view(ctx: Context, value: Change) -> shapes.ChangeShape:
 
 
 def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
+    comments = ctx.tx.all(statements.COMMENTS, change=value.id, after="", limit=MOST_COMMENTS)
     return {
         **view(ctx, value),
         "paths": list(value.touched),
         "checks": [checks.view(check) for check in checks.of_change(ctx, value)],
-        "comments": [view_comment(comment) for comment in comments_of(ctx, value)],
+        "comments": [view_comment(comment) for comment in comments],
         "waiting": [
             errand.kind.value for errand in ctx.tx.all(statements.UNFINISHED_OF, change=value.id)
         ],
@@ -165,10 +174,6 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
     if value.request_number is None:
         return None
     seen = json.loads(value.request_seen or "{}")
-    checks: list[shapes.ForgeCheckShape] = [
-        {"name": check["name"], "state": check["state"], "url": check["url"]}
-        for check in seen.get("checks", ())
-    ]
     return {
         "number": value.request_number,
         "url": value.request_url or "",
@@ -176,7 +181,10 @@ def _view_request(value: Change) -> shapes.RequestShape | None:
         #: Head and base that the forge would merge, where they differ from the proposed ones.
         "head": seen.get("head"),
         "mergeable": seen.get("mergeable"),
-        "checks": checks,
+        "checks": [
+            {"name": check["name"], "state": check["state"], "url": check["url"]}
+            for check in seen.get("checks", ())
+        ],
         "reviews": [
             {"by": by, "verdict": verdict} for by, verdict in seen.get("reviews", {}).items()
         ],
@@ -224,3 +232,43 @@ view_comment = views.view_of(
     outside=_view_outside,
     at="created_at",
 )
+
+
+# ── their authors ───────────────────────────────────────────────────────────────────────────────
+
+
+def identity(ctx: Context, agent: str) -> shapes.CommitterShape:
+    """Identity of an agent's commits: the agent, for a person."""
+    company = ctx.tx.existing(people.COMPANY)
+    chain = ctx.boss_chain(agent)
+    top = lookup.agent_row(ctx, chain[-1]) if chain else None
+    person = ctx.tx.one(people.USER, user=top.boss_user_id) if top and top.boss_user_id else None
+    return {
+        "agent": lookup.known_agent(ctx, agent).name,
+        "company": company.name,
+        "person": person.name if person is not None else None,
+        "committer": company.commit_committer,
+        "co_authors": company.commit_co_authors,
+        "signing": company.commit_signing,
+    }
+
+
+def evidence(ctx: Context, change: Change, title: str, text: str) -> File:
+    """A file of the author's that says what became of its change."""
+    file = documents.create(ctx, FileKind.FILE, title[:LONGEST_TITLE], text, home=change.agent_id)
+    grants.give_by_rule(ctx, change.agent_id, file.id, Level.READ)
+    return file
+
+
+def tell(
+    ctx: Context, change: Change, subject: str, text: str, attachments: Sequence[str] = ()
+) -> None:
+    """Mail the author of a change from Remit, and wake the owner of the outcome that it is for."""
+    repo = repo_of(ctx, change).name
+    about = f"About change {change.id} ({repo}, branch {change.branch})."
+    letter = f"{about}\n\n{text}\n"
+    approval_engine.tell(ctx, f"agent:{change.agent_id}", subject, letter, attachments)
+    if change.outcome_id is not None:
+        outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=change.outcome_id)
+        if outcome is not None and outcome.status is OutcomeStatus.OPEN:
+            waking.news(ctx, outcome, "something happened to a change for it")

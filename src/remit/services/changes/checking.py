@@ -1,7 +1,7 @@
 """Execution of checks: leased, retried after a crash, with one result each.
 
 A result is evidence that belongs to the author of the change. A failure is mailed to the author
-with the tail of its output, and wakes the owner of the outcome; success is told once, by `passing`.
+with the tail of its output, and wakes the owner of the outcome; success is told once.
 """
 
 import json
@@ -11,19 +11,21 @@ from remit.authority import Action
 from remit.clock import MINUTE, Micros
 from remit.errors import Conflict
 from remit.model.connections import check as model
-from remit.model.connections.change import ChangeStatus
+from remit.model.connections.change import Change, ChangeStatus
 from remit.model.connections.check import ChangeCheck, CheckResult
 from remit.model.connections.folder import FolderKind
+from remit.model.connections.forge import CheckState
 from remit.services import shapes
-from remit.services.changes import authors, changes, checks, errands, passing
+from remit.services.changes import changes, checks, errands
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.fields import ChangeRef
 from remit.services.queues import Deliveries, Held
 from remit.services.redaction import program_text
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
+from remit.services.work import waits
 from remit.store.connections import checks as statements
 from remit.store.connections import folders as folder_statements
-from remit.store.connections import repos as repo_statements
+from remit.store.connections import forges as forge_statements
 
 #: Renewed while the check runs.
 LEASE: Micros = MINUTE
@@ -87,16 +89,14 @@ next_due, expired, under_way = _QUEUE.looks("checks")
 
 def _brief(ctx: Context, check: ChangeCheck) -> shapes.ClaimedCheckShape:
     change = changes.existing(ctx, check.change_id)
-    bundle = changes.bundle_of(ctx, change)
     owner = {"company": change.company_id, "agent": change.agent_id}
     shown = ctx.tx.all(folder_statements.FOLDERS_OF, **owner)
     return {
         "epoch": check.epoch,
         "check": check.id,
         "wanted": model.read_one(json.loads(check.details)),
-        "repo": ctx.tx.existing(repo_statements.REPO_EVER, repo=check.repo_id),
         "change": change,
-        "bundle": {"id": bundle.id, "sha256": bundle.sha256},
+        **changes.source(ctx, change),
         "tools": [folder for folder in shown if folder.kind is FolderKind.TOOLS],
     }
 
@@ -133,7 +133,7 @@ def delivered(
         how = f"ended with {code}"
     # Colour codes could split a secret and hide it from redaction.
     log = program_text.without(model.printed(log))[-model.LONGEST_LOG :]
-    evidence = authors.evidence(
+    evidence = changes.evidence(
         ctx,
         change,
         f"Check {check_row.name} {result.value}: {change.title}",
@@ -159,7 +159,7 @@ def delivered(
     ctx.record("change.checked", f"change:{change.id}", {**about, "evidence": evidence.id})
     if result is CheckResult.FAILED:
         kept = ", ".join(wanted.protected) or "nothing"
-        authors.tell(
+        changes.tell(
             ctx,
             change,
             f"Check {check_row.name} failed: {change.title}",
@@ -169,7 +169,7 @@ def delivered(
             [evidence.id],
         )
     else:
-        passing.tell(ctx, change)
+        tell_passed(ctx, change)
     return answer
 
 
@@ -209,7 +209,7 @@ put_back = _QUEUE.puts_back("checks", "check.put_back")
 
 def _tell_broken(ctx: Context, check: ChangeCheck, why: str) -> None:
     change = changes.existing(ctx, check.change_id)
-    authors.tell(
+    changes.tell(
         ctx,
         change,
         f"Check {check.name} could not be run: {change.title}",
@@ -222,3 +222,48 @@ def _tell_lost(ctx: Context, check: ChangeCheck, _: str) -> None:
 
 
 failed = _QUEUE.fails("checks", gave_up=_tell_broken)
+
+
+# ── success ─────────────────────────────────────────────────────────────────────────────────────
+
+_KEY = "passed"
+
+
+def tell_passed(ctx: Context, change: Change) -> None:
+    """Tell the author that all checks passed, at most once for each head.
+
+    A mail starts a run, so none is sent where it would change nothing: where these commits are
+    decided already, or the outcome waits for an answer, which starts its author anyway. The
+    evidence of the merge names the checks in any case.
+    """
+    seen = json.loads(change.request_seen or "{}")
+    if seen.get(_KEY) == change.head_commit or _is_seen_to(ctx, change):
+        return
+    own = checks.of_change(ctx, change)
+    there = [check for check in seen.get("checks", ()) if check.get("commit") == change.head_commit]
+    if not there and changes.repo_of(ctx, change).forge is not None:
+        return  # the forge's checks have not begun, or it has none
+    good = [check.result is CheckResult.PASSED for check in own]
+    good += [check["state"] == CheckState.PASSED for check in there]
+    if not good or not all(good):
+        return
+    told = json.dumps({**seen, _KEY: change.head_commit})
+    ctx.tx.run(forge_statements.SET_SEEN, change=change.id, new_request_seen=told)
+    names = [f"{check.name} (kb_file:{check.evidence_id})" for check in own]
+    names += [f"{check['name']} (at the forge)" for check in there]
+    changes.tell(
+        ctx,
+        change,
+        f"All checks passed: {change.title}",
+        f"On {change.head_commit[:12]}: {', '.join(names)}. Nobody has decided about it yet: ask "
+        "somebody who may merge it, unless you did. There is nothing else to do.",
+        [check.evidence_id for check in own if check.evidence_id is not None],
+    )
+
+
+def _is_seen_to(ctx: Context, change: Change) -> bool:
+    if change.status is not ChangeStatus.OPEN or change.is_decided:
+        return True
+    if errands.is_merging(ctx, change):
+        return True
+    return change.outcome_id is not None and bool(waits.of_outcome(ctx, change.outcome_id))

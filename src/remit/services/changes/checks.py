@@ -63,17 +63,14 @@ def refuse_unchecked(
     for wanted in model.read(repo.checks):
         latest = states.get(wanted.name)
         # A result of a command that the board has replaced since does not count.
-        if latest is not None and not wanted.tries_the_same(
-            model.read_one(json.loads(latest.details))
-        ):
+        tried = None if latest is None else model.read_one(json.loads(latest.details))
+        if tried is not None and not wanted.tries_the_same(tried):
             latest = None
         if not wanted.required or (latest and latest.result is CheckResult.PASSED):
             continue
         state = "not run as it is now" if latest is None else latest.state
-        waits = latest is not None and latest.status in (
-            DeliveryStatus.QUEUED,
-            DeliveryStatus.LEASED,
-        )
+        unfinished = (DeliveryStatus.QUEUED, DeliveryStatus.LEASED)
+        waits = latest is not None and latest.status in unfinished
         if waits and still_running:
             continue
         raise Conflict(
@@ -105,18 +102,15 @@ def at_forge(change: Change) -> list[shapes.ChangeCheckShape]:
     ]
 
 
-def view(value: ChangeCheck) -> shapes.ChangeCheckShape:
-    return {
-        "id": value.id,
-        "name": value.name,
-        "source": CheckSource.REMIT.value,
-        "state": value.state,
-        "command": json.loads(value.details).get("command"),
-        "required": bool(json.loads(value.details).get("required")),
-        "head": value.head_commit,
-        "log": value.log,
-        "why": value.ended_why,
-        "url": None,
-        "evidence_id": value.evidence_id,
-        "at": views.time(value.ended_at or value.created_at),
-    }
+view = views.view_of(
+    ChangeCheck,
+    shapes.ChangeCheckShape,
+    source=lambda _: CheckSource.REMIT,
+    state="state",
+    command=lambda check: json.loads(check.details).get("command"),
+    required=lambda check: bool(json.loads(check.details).get("required")),
+    head="head_commit",
+    why="ended_why",
+    url=lambda _: None,
+    at=lambda check: check.ended_at or check.created_at,
+)

@@ -3,7 +3,7 @@
 from remit.errors import Conflict
 from remit.model.connections.change import Change, ChangeStatus
 from remit.model.connections.repo import Repo
-from remit.services.changes import authors, changes, checks, errands
+from remit.services.changes import changes, checks, errands
 from remit.services.command import Context
 from remit.store.connections import changes as statements
 from remit.store.connections import forges as forge_statements
@@ -23,13 +23,13 @@ def merged(ctx: Context, change: Change, commit: str, by: str) -> Change:
             if check.evidence_id is not None
         )
     )
-    evidence = authors.evidence(ctx, change, f"Merged: {change.title}", text)
+    evidence = changes.evidence(ctx, change, f"Merged: {change.title}", text)
     ctx.record(
         "change.merged",
         f"change:{change.id}",
         {"commit": commit, "head": change.head_commit, "by": by, "evidence": evidence.id},
     )
-    authors.tell(
+    changes.tell(
         ctx,
         ended,
         f"Merged: {change.title}",
@@ -47,7 +47,7 @@ def closed(ctx: Context, change: Change, by: str, why: str = "", *, how: str = "
     ctx.tx.run(forge_statements.RING, repo=change.repo_id, due=ctx.now)
     if change.agent_id != ctx.actor.agent_id:
         text = f"{by} {how} it without taking it in. {why}"
-        authors.tell(ctx, ended, f"{how.capitalize()}: {change.title}", text)
+        changes.tell(ctx, ended, f"{how.capitalize()}: {change.title}", text)
     return ended
 
 

@@ -13,13 +13,12 @@ from remit.errors import Conflict
 from remit.model.connections.change import Change, ChangeErrand, Errand
 from remit.model.messaging.mail import DeliveryStatus
 from remit.services import shapes
-from remit.services.changes import authors, changes
+from remit.services.changes import changes
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approval_engine
 from remit.services.new_rows import new_in_line
 from remit.services.queues import Deliveries
 from remit.store.connections import changes as statements
-from remit.store.connections import repos as repo_statements
 
 #: Longer than a fetch and a push of a large repository may take.
 LEASE: Micros = 30 * MINUTE
@@ -43,17 +42,14 @@ next_due, expired, under_way = _QUEUE.looks("errands")
 
 
 def _brief(ctx: Context, errand: ChangeErrand) -> shapes.ClaimedErrandShape:
-    repo = ctx.tx.existing(repo_statements.REPO_EVER, repo=errand.repo_id)
     change = changes.existing(ctx, errand.change_id)
-    bundle = changes.bundle_of(ctx, change)
     return {
         "epoch": errand.epoch,
         "errand": errand.id,
         "details": errand.details,
-        "repo": repo,
         "change": change,
-        "bundle": {"id": bundle.id, "sha256": bundle.sha256},
-        "identity": authors.identity(ctx, change.agent_id),
+        **changes.source(ctx, change),
+        "identity": changes.identity(ctx, change.agent_id),
     }
 
 
@@ -93,7 +89,7 @@ def _tell(ctx: Context, errand: ChangeErrand, why: str) -> None:
     change = changes.existing(ctx, errand.change_id)
     subject = f"Could not {errand.kind.value}: {change.title}"
     sentence = f"It could not be done at the remote: {why}."
-    authors.tell(ctx, change, subject, f"{sentence} Propose it again when that is fixed.")
+    changes.tell(ctx, change, subject, f"{sentence} Propose it again when that is fixed.")
     if errand.kind is Errand.MERGE and (decider := change.decided_by) is not None:
         about = f"About change {change.id}, which you decided to merge."
         text = f"{about}\n\n{sentence} Its author knows; decide again when it proposes anew.\n"
@@ -123,10 +119,14 @@ def put(ctx: Context, change: Change, kind: Errand, **details: Any) -> None:
     ctx.tx.add(errand)
 
 
+def is_merging(ctx: Context, change: Change) -> bool:
+    waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
+    return any(errand.kind is Errand.MERGE for errand in waiting)
+
+
 def refuse_merging(ctx: Context, change: Change) -> None:
     """Refuse to alter a change that is being merged: it stays as it was when that was decided."""
-    waiting = ctx.tx.all(statements.UNFINISHED_OF, change=change.id)
-    if any(errand.kind is Errand.MERGE for errand in waiting):
+    if is_merging(ctx, change):
         raise Conflict(
             "It is being merged already.",
             "Wait: its author has mail when it is in or could not be taken in.",
@@ -135,12 +135,7 @@ def refuse_merging(ctx: Context, change: Change) -> None:
 
 def cancel(ctx: Context, waiting: Sequence[ChangeErrand], why: str) -> None:
     for errand in waiting:
-        ctx.tx.run(
-            statements.ERRANDS.close,
-            errand=errand.id,
-            new_status=DeliveryStatus.CANCELLED.value,
-            why=why,
-        )
+        _QUEUE.close(ctx, errand.id, DeliveryStatus.CANCELLED, why)
 
 
 def held(ctx: Context, errand: str, epoch: int) -> tuple[ChangeErrand, Change]:

@@ -24,7 +24,7 @@ from remit.model.organisation.decision import Effect, allow
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome
 from remit.services import lookup, shapes
-from remit.services.changes import authors, changes, checks, errands
+from remit.services.changes import changes, checks, errands
 from remit.services.command import Arguments, Context, command, logged, query
 from remit.services.connections import repos
 from remit.services.execution import waking
@@ -60,19 +60,18 @@ def prepare(
     _outcome(ctx, outcome)
     agent = lookup.agent_row(ctx, ctx.actor.agent_id)
     assert agent is not None
-    before = ctx.tx.one(
-        statements.OF_BRANCH, repo=repo.id, branch=remote_branch(agent.name, branch_name(branch))
-    )
+    place = remote_branch(agent.name, branch_name(branch))
+    before = ctx.tx.one(statements.OF_BRANCH, repo=repo.id, branch=place)
     if before is not None:
         errands.refuse_merging(ctx, before)
     ctx.record("change.prepare", str(resource), {"branch": branch})
     return {
         "repo": repo,
         "workspace": ctx.actor.workspace,
-        "remote_branch": remote_branch(agent.name, branch_name(branch)),
+        "remote_branch": place,
         "before": None if before is None else before.head_commit,
         "target": target or (before.target if before is not None else repo.ref),
-        "identity": authors.identity(ctx, agent.id),
+        "identity": changes.identity(ctx, agent.id),
     }
 
 
@@ -91,18 +90,16 @@ def for_clone(ctx: Context, *, name: str, ref: str | None = None) -> shapes.Clon
         repo = repos.named(ctx, name)
         change = ctx.tx.one(statements.OF_BRANCH, repo=repo.id, branch=place)
     if change is None or change.agent_id != me.id:
-        return {"identity": authors.identity(ctx, me.id), "change": None}
+        return {"identity": changes.identity(ctx, me.id), "change": None}
     bundle = changes.bundle_of(ctx, change)
-    return {
-        "identity": authors.identity(ctx, me.id),
-        "change": {
-            "ref": change.ref,
-            "branch": change.branch,
-            "head": change.head_commit,
-            "bundle_id": bundle.id,
-            "sha256": bundle.sha256,
-        },
+    own: shapes.ProposedBranchShape = {
+        "ref": change.ref,
+        "branch": change.branch,
+        "head": change.head_commit,
+        "bundle_id": bundle.id,
+        "sha256": bundle.sha256,
     }
+    return {"identity": changes.identity(ctx, me.id), "change": own}
 
 
 @command("changes.propose")
@@ -137,7 +134,12 @@ def propose(
         raise Conflict(f"{place} is a change of somebody else.", "Choose another branch.")
     if before is not None:
         errands.refuse_merging(ctx, before)
-        _refuse_another_target(before, target)
+        if before.target != target:
+            # A decision names commits, and was made for the target that was shown.
+            raise Conflict(
+                f"{place} is proposed for {before.target} already.",
+                f"Propose it for {before.target}, take it back first, or choose another branch.",
+            )
         _refuse_other_words(ctx, before, (head, base), (title, description))
     about = _outcome(ctx, outcome)
     if before is not None and (before.head_commit, before.base_commit) == (head, base):
@@ -214,16 +216,6 @@ def _outcome(ctx: Context, named: str | None) -> Outcome | None:
         return waits.own(lookup.find(ctx, OUTCOME, named), author)[0]
     concerned = waits.concerned(ctx, author)
     return concerned[0] if len(concerned) == 1 else None
-
-
-def _refuse_another_target(change: Change, target: str) -> None:
-    """Refuse another target: a decision names commits, and was made for the target that was
-    shown."""
-    if change.target != target:
-        raise Conflict(
-            f"{change.remote_branch} is proposed for {change.target} already.",
-            f"Propose it for {change.target}, take it back first, or choose another branch.",
-        )
 
 
 def _refuse_other_words(

@@ -1,4 +1,4 @@
-"""Requests at forges: one for each change, and their state there.
+"""Requests at forges, one for each change, with their state there; and issues of forges.
 
 The forge is polled by the process that has the watch of the repository (`watches`). All news about
 one change is observed in one transaction, so that an interrupted poll is repeated and tells nobody
@@ -6,7 +6,7 @@ anything twice.
 
 People whom the company does not know write at forges. Comments of those who may push there, or are
 listed, are mail for the author. Comments of others are stored, shown as from outside, and start
-nothing.
+nothing. An issue becomes an outcome through a label that a listed person set.
 """
 
 import json
@@ -14,33 +14,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remit.errors import Conflict
+from remit.ids import OutcomeId
 from remit.model.connections.change import (
     LONGEST_COMMENT,
     LONGEST_PATH,
     Change,
     ChangeComment,
     ChangeStatus,
-    Errand,
     Side,
 )
-from remit.model.connections.forge import CheckState, RequestState, Verdict
+from remit.model.connections.forge import CheckState, ForgeIssue, RequestState, Verdict
 from remit.model.messaging.turn import barred
+from remit.model.work.outcome import LONGEST_TITLE
 from remit.services import shapes
-from remit.services.changes import (
-    authors,
-    changes,
-    comments,
-    endings,
-    errands,
-    passing,
-    texts,
-    watches,
-)
+from remit.services.changes import changes, checking, endings, errands, watches
 from remit.services.command import FOR_REMIT, Context, command, logged
+from remit.services.execution import waking
 from remit.services.new_rows import new_row
+from remit.services.redaction import program_text
 from remit.services.shape_basics import JsonObject
+from remit.services.work.outcome_creation import add_to_mandate, open_outcome, write_document
 from remit.store.connections import changes as change_statements
 from remit.store.connections import forges as statements
+from remit.store.organisation import agents as agent_statements
 
 MOST_SAID = 100
 MOST_CHECKS = 200
@@ -54,11 +50,9 @@ def opened(ctx: Context, *, errand: str, epoch: int, number: int, url: str) -> s
     """Record the request of a change at the forge."""
     _, change = errands.held(ctx, errand, epoch)
     if change.request_number != number:
-        seen = {"state": RequestState.OPEN.value}
-        keep = {"new_request_number": number, "new_request_url": url}
-        ctx.tx.run(
-            statements.SET_REQUEST, change=change.id, new_request_seen=json.dumps(seen), **keep
-        )
+        seen = json.dumps({"state": RequestState.OPEN.value})
+        new = {"new_request_number": number, "new_request_url": url, "new_request_seen": seen}
+        ctx.tx.run(statements.SET_REQUEST, change=change.id, **new)
     ctx.record("change.request", f"change:{change.id}", {"number": number, "url": url})
     watches.ring_for(ctx, change.repo_id)
     return {"change": change.id}
@@ -93,11 +87,11 @@ def observe(
         about = {"number": change_row.request_number, "news": [subject for subject, _ in told]}
         ctx.record("change.observe", f"change:{change}", about)
     for subject, text in told:
-        authors.tell(ctx, change_row, f"{subject}: {change_row.title}", text)
+        changes.tell(ctx, change_row, f"{subject}: {change_row.title}", text)
     if request is not None:
         _ended(ctx, change_row, request)
     if checks is not None:
-        passing.tell(ctx, changes.existing(ctx, change))
+        checking.tell_passed(ctx, changes.existing(ctx, change))
     return {"change": change}
 
 
@@ -113,10 +107,7 @@ def _kept(
     if checks is not None:
         tails = {check["id"]: check.get("tail") for check in was.get("checks", ())}
         kept["checks"] = [
-            {
-                **check,
-                "tail": texts.tail(check["tail"], LONGEST_TAIL) or tails.get(check["id"]) or "",
-            }
+            {**check, "tail": _tail(check["tail"], LONGEST_TAIL) or tails.get(check["id"]) or ""}
             for check in checks[:MOST_CHECKS]
         ]
     return kept
@@ -152,7 +143,7 @@ def _hear(
 
 
 def _comment(ctx: Context, change: Change, remark: Mapping[str, Any]) -> ChangeComment:
-    path = texts.line(remark["path"] or "", LONGEST_PATH) or None
+    path = _line(remark["path"] or "", LONGEST_PATH) or None
     line = remark["line"] if path is not None else None
     return ChangeComment(
         **new_row(ctx),
@@ -161,18 +152,18 @@ def _comment(ctx: Context, change: Change, remark: Mapping[str, Any]) -> ChangeC
         path=path,
         line=line,
         side=None if line is None else Side.OLD if remark["old"] else Side.NEW,
-        body=texts.plain(remark["body"])[:LONGEST_COMMENT] or remark["verdict"],
+        body=_plain(remark["body"])[:LONGEST_COMMENT] or remark["verdict"],
         agent_id=None,
         user_id=None,
         outside_id=remark["id"],
-        outside_author=texts.line(remark["by"], 100),
+        outside_author=_line(remark["by"], 100),
         heard=bool(remark["heard"]),
     )
 
 
 def _words(comment: ChangeComment, verdict: Verdict) -> str:
     does = {Verdict.APPROVED: "approves it", Verdict.CHANGES: "wants it changed"}
-    verb = f"{does.get(verdict, 'says')}{comments.at(comment)}"
+    verb = f"{does.get(verdict, 'says')}{comment.place}"
     return f"{comment.outside_author} (at the forge) {verb}:\n\n{barred(comment.body)}"
 
 
@@ -191,13 +182,11 @@ def _failed_checks(
     if not new:
         return []
     parts = []
-    for place, failed_check in enumerate(new):
-        output = (failed_check["tail"] or failed_check["summary"]) if place < MOST_TAILS else ""
-        tail = texts.tail(output, LONGEST_TAIL)
+    for place, check in enumerate(new):
+        output = (check["tail"] or check["summary"]) if place < MOST_TAILS else ""
+        tail = _tail(output, LONGEST_TAIL)
         end = f". The end of what it said:\n\n{barred(tail)}" if tail else "."
-        parts.append(
-            f"{texts.line(failed_check['name'], 200)} failed{end}\n{failed_check['url']}".strip()
-        )
+        parts.append(f"{_line(check['name'], 200)} failed{end}\n{check['url']}".strip())
     return [("Check failed", "\n\n".join(parts) + "\n\nMend it and propose that again.")]
 
 
@@ -220,13 +209,10 @@ def _conflicts(
 
 
 def _ended(ctx: Context, change: Change, request: Mapping[str, Any]) -> None:
-    if any(
-        errand.kind is Errand.MERGE
-        for errand in ctx.tx.all(change_statements.UNFINISHED_OF, change=change.id)
-    ):
+    if errands.is_merging(ctx, change):
         return  # the worker of the merge reports its result
     if request["state"] == RequestState.MERGED:
-        by = texts.line(request["merged_by"], 100) or "somebody"
+        by = _line(request["merged_by"], 100) or "somebody"
         note = "" if request["head"] == change.head_commit else f" as {request['head']}"
         endings.merged(ctx, change, request["merged_commit"], f"{by} at the forge{note}")
     elif request["state"] == RequestState.CLOSED:
@@ -257,3 +243,86 @@ def closed(ctx: Context, *, repo: str, epoch: int, change: str) -> shapes.OfChan
     ctx.tx.run(statements.SET_SEEN, change=change, new_request_seen=json.dumps(seen))
     ctx.record("change.close_request", f"change:{change}", {})
     return {"change": change}
+
+
+# ── issues ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@logged("issues.take", FOR_REMIT)
+def take_issue(
+    ctx: Context,
+    *,
+    repo: str,
+    epoch: int,
+    number: int,
+    url: str,
+    title: str,
+    body: str,
+    author: str,
+    labelled_by: str,
+) -> shapes.TakenIssueShape:
+    """Create an outcome of the root agent for an issue, at most once; only listed people may
+    ask."""
+    repo_row = watches.held(ctx, repo, epoch)
+    before = ctx.tx.one(statements.ISSUE, repo=repo, number=number)
+    heard = labelled_by.lower() in watches.people_of(repo_row)
+    if before is not None or not heard or repo_row.label is None:
+        return {"outcome": None if before is None else before.outcome_id}
+    root = ctx.tx.one(agent_statements.WORKING_ROOT)
+    if root is None:
+        return {"outcome": None}
+    called = _line(title, LONGEST_TITLE) or f"Issue {number}"
+    outcome = open_outcome(ctx, title=called, owner=root)
+    write_document(
+        ctx,
+        outcome,
+        f"Issue {number} of repo:{repo_row.name} ({url}). {labelled_by}, who is listed, wants it "
+        f"worked on. {_line(author, 100)} wrote it, from outside this company:\n\n"
+        f"{barred(_plain(body))}\n"
+        "Remit says there what becomes of this outcome.\n",
+    )
+    agent = ctx.tx.existing(agent_statements.AGENT, agent=root)
+    add_to_mandate(ctx, agent, outcome)
+    issue = ForgeIssue(
+        **new_row(ctx),
+        repo_id=repo_row.id,
+        number=number,
+        url=url,
+        labelled_by=labelled_by,
+        outcome_id=OutcomeId(outcome.id),
+    )
+    ctx.tx.add(issue)
+    waking.news(ctx, outcome, "an issue of a forge became an outcome")
+    details = {"title": called, "owner": root, "parents": [root], "issue": url}
+    ctx.record("outcome.create", f"outcome:{outcome.id}", details)
+    about: dict[str, object] = {"number": number, "outcome": outcome.id, "by": labelled_by}
+    ctx.record("issue.take", f"repo:{repo_row.name}", about)
+    return {"outcome": outcome.id}
+
+
+@command("issues.told", FOR_REMIT)
+def issue_told(
+    ctx: Context, *, repo: str, epoch: int, issue: str, outside: str
+) -> shapes.ToldIssueShape:
+    """Record that the forge was told what became of an issue."""
+    repo_row = watches.held(ctx, repo, epoch)
+    ctx.tx.run(statements.ISSUE_TOLD, issue=issue, outside=outside)
+    ctx.record("issue.tell", f"repo:{repo_row.name}", {"issue": issue, "as": outside})
+    return {"issue": issue}
+
+
+# ── texts of people at forges, safe to store and to show ────────────────────────────────────────
+
+
+def _plain(text: str) -> str:
+    """Return the text without control characters and other unprintable ones."""
+    return "".join(char for char in text if char in "\n\t" or char.isprintable()).strip()
+
+
+def _line(text: str, longest: int) -> str:
+    return " ".join(_plain(text).split())[:longest]
+
+
+def _tail(text: str, longest: int) -> str:
+    """Return the end of a log, without what looks like a secret."""
+    return program_text.without(_plain(text))[-longest:]

@@ -1,4 +1,4 @@
-"""Decisions about changes: approve, return, decline, withdraw, merge, each for exact commits.
+"""Comments on changes, and decisions: approve, return, decline, withdraw, merge.
 
 A decision names the two commits that were looked at, and is refused if the author proposed others
 since. The merge is an errand: it is pinned to the same two commits, and its commit is recorded
@@ -11,18 +11,30 @@ from typing import Annotated, cast
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict
-from remit.model.connections.change import Change, ChangeDecision, ChangeStatus, Errand, MergeMethod
+from remit.model.connections.change import (
+    LONGEST_COMMENT,
+    LONGEST_PATH,
+    Change,
+    ChangeComment,
+    ChangeDecision,
+    ChangeStatus,
+    Errand,
+    MergeMethod,
+    Side,
+)
 from remit.model.connections.forge import merge_methods
 from remit.model.organisation.decision import Effect, allow, deny
 from remit.services import lookup, shapes
-from remit.services.changes import authors, changes, checks, endings, errands
+from remit.services.changes import changes, checks, endings, errands
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.fields import ChangeRef, Help, Reason, Remark, Text
+from remit.services.fields import ChangeRef, Help, Range, Reason, Remark, Text
+from remit.services.new_rows import new_row
 from remit.services.organisation import halts
 from remit.services.queues import MOST_AT_ONCE
 from remit.services.shape_basics import JsonObject
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.connections import changes as statements
+from remit.store.connections import forges as forge_statements
 
 Commit = Annotated[str, Text(64, one_line=True)]
 Head = Annotated[Commit, Help("The commit that was looked at", model=True)]
@@ -44,7 +56,7 @@ def approve(
     change_row = _judged(ctx, change, head, base)
     now = _decide(ctx, change_row, ChangeDecision.APPROVED, note)
     remark = f" and says:\n\n{note}" if note else "."
-    authors.tell(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{remark}")
+    changes.tell(ctx, now, f"Approved: {now.title}", f"{ctx.actor.name} approved it{remark}")
     return changes.view(ctx, now)
 
 
@@ -65,7 +77,7 @@ def return_(
     """Have the author change something first; what the change is for is due again."""
     change_row = _judged(ctx, change, head, base)
     now = _decide(ctx, change_row, ChangeDecision.RETURNED, note)
-    authors.tell(
+    changes.tell(
         ctx,
         now,
         f"Returned: {now.title}",
@@ -208,15 +220,8 @@ def material(ctx: Context, *, change: str) -> shapes.ReviewMaterialShape:
         "change": change_row,
         "detail": changes.detail(ctx, change_row),
         "judges": changes.decide(ctx, Action.CHANGE_MERGE, change_row).effect is not Effect.DENY,
-        **source(ctx, change_row),
+        **changes.source(ctx, change_row),
     }
-
-
-def source(ctx: Context, change: Change) -> shapes.ChangeSourceShape:
-    """Return the repository and the bundle that have the commits of a change."""
-    bundle = changes.bundle_of(ctx, change)
-    repo = changes.repo_of(ctx, change)
-    return {"repo": repo, "bundle": {"id": bundle.id, "sha256": bundle.sha256}}
 
 
 # ── for the worker that runs the errand ─────────────────────────────────────────────────────────
@@ -263,3 +268,58 @@ def refused(
         ctx.tx.run(statements.SET_CONFLICTS, change=change.id, new_conflicts=True)
     ended = errands.failed.body(ctx, errand=errand, epoch=epoch, why=why, for_good=True)
     return cast(shapes.EndedShape, ended)
+
+
+# ── comments ────────────────────────────────────────────────────────────────────────────────────
+
+Line = Annotated[int, Range(1, 10_000_000), Help("The line of it.")]
+
+
+@command(
+    "changes.comment",
+    AsTool("repo_comment", "Say something about a change, or about a line of it.", offer="changes"),
+    AsRoute("POST /changes/{id}/comments", "comment_change", 201),
+    AsCommand("change comment", said="Its author has it as mail."),
+)
+def comment(
+    ctx: Context,
+    *,
+    change: ChangeRef,
+    body: Annotated[str, Text(LONGEST_COMMENT)],
+    path: Annotated[str, Text(LONGEST_PATH, one_line=True), Help("The file that it is about.")]
+    | None = None,
+    line: Line | None = None,
+    side: Annotated[str, Side, Help("Of the line: as it is now, or as it was.")] | None = None,
+    head: Annotated[str, Text(64, one_line=True), Help("The commit that it is about.")]
+    | None = None,
+) -> shapes.ChangeCommentShape:
+    """Say something about a change; its author reads it as mail."""
+    change_row = changes.required(ctx, change, Action.CHANGE_COMMENT)
+    if line is not None and path is None:
+        raise BadInput("Which file is the line in?", "Name its path, too.")
+    if ctx.actor.agent_id == change_row.agent_id:
+        # Comments by the author of a change are copied to its request at the forge.
+        ctx.tx.run(forge_statements.RING, repo=change_row.repo_id, due=ctx.now)
+    comment_row = ChangeComment(
+        **new_row(ctx),
+        change_id=change_row.id,
+        head_commit=head or change_row.head_commit,
+        path=path,
+        line=line,
+        side=Side(side or Side.NEW) if line is not None else None,
+        body=body,
+        agent_id=ctx.actor.agent_id,
+        user_id=ctx.actor.user_id,
+    )
+    ctx.tx.add(comment_row)
+    ctx.record(
+        "change.comment", f"change:{change_row.id}", {"comment": comment_row.id, "path": path}
+    )
+    if change_row.agent_id != ctx.actor.agent_id:
+        changes.tell(
+            ctx,
+            change_row,
+            f"Comment on {change_row.title}",
+            f"{ctx.actor.name} says{comment_row.place}:\n\n{body}",
+        )
+    return changes.view_comment(comment_row)

@@ -8,12 +8,10 @@ import json
 
 from remit.authority import Action
 from remit.clock import MINUTE, SECOND, Micros
-from remit.model.connections.change import Change
 from remit.model.connections.forge import ForgeWatch
 from remit.model.connections.repo import Repo
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
-from remit.services.changes import comments
 from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.fields import CompanyRef
 from remit.services.queues import MOST_AT_ONCE, Leases
@@ -65,7 +63,10 @@ def claim(
         "epoch": watch.epoch,
         "repo": repo_row,
         "cursor": watch.cursor,
-        "requests": [_watched(ctx, change) for change in ctx.tx.all(statements.REQUESTED, **some)],
+        "requests": [
+            {"change": change, "known": list(ctx.tx.all(statements.KNOWN_OF, change=change.id))}
+            for change in ctx.tx.all(statements.REQUESTED, **some)
+        ],
         "to_close": [
             {"change": change.id, "number": change.request_number}
             for change in ctx.tx.all(statements.TO_CLOSE, **some)
@@ -76,7 +77,7 @@ def claim(
                 "comment": comment.id,
                 "change": comment.change_id,
                 "body": comment.body,
-                "place": comments.at(comment),
+                "place": comment.place,
             }
             for comment in ctx.tx.all(statements.TO_TELL, **some)
         ],
@@ -86,11 +87,6 @@ def claim(
             for issue in ctx.tx.all(statements.ISSUES_TO_TELL, **some)
         ],
     }
-
-
-def _watched(ctx: Context, change: Change) -> shapes.WatchedRequestShape:
-    known = ctx.tx.all(statements.KNOWN_OF, change=change.id)
-    return {"change": change, "known": list(known)}
 
 
 def _told_of(ctx: Context, issue: str, number: int, outcome: str) -> shapes.IssueToTellShape:
@@ -208,15 +204,13 @@ def listing(ctx: Context, *, company: CompanyRef | None) -> list[shapes.ForgeWat
     """The state of the forge of each repository: whether it answers, or its problem."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_READ, on="repos")
-    return [_view(ctx, watch) for watch in ctx.tx.all(statements.WATCHES_OF)]
+    watches = ctx.tx.all(statements.WATCHES_OF)
+    return [_view(watch, repo=name_of(ctx, watch.repo_id)) for watch in watches]
 
 
-def _view(ctx: Context, watch: ForgeWatch) -> shapes.ForgeWatchShape:
-    return {
-        "repo_id": watch.repo_id,
-        "repo": name_of(ctx, watch.repo_id),
-        "state": "failing" if watch.problem else "watched" if watch.looked_at else "waiting",
-        "problem": watch.problem,
-        "looked_at": views.time(watch.looked_at),
-        "next_at": views.time(watch.next_at),
-    }
+_view = views.view_of(
+    ForgeWatch,
+    shapes.ForgeWatchShape,
+    supplied={"repo"},
+    state=lambda it: "failing" if it.problem else "watched" if it.looked_at else "waiting",
+)

@@ -26,7 +26,7 @@ from remit.model.organisation.decision import BY_REMIT, Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
 from remit.services import lookup, shapes, views
-from remit.services.chat import accounts, buttons, commands, intake, items, posts, receivers
+from remit.services.chat import accounts, commands, intake, items, posts, receivers
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approvals
 from remit.services.knowledge import documents
@@ -92,9 +92,8 @@ def handle(
     ctx.allow_by_rule(_OWN)
     ctx.tx.run(statements.USE_ACCOUNT, id_=account.id, new_label=incoming.sender["name"])
     why = _by_person(ctx, incoming, account, files)
-    ctx.record(
-        "chat.use", f"linked_account:{account.id}", {"via": account.called, "what": why}, _OWN
-    )
+    about = {"via": account.called, "what": why}
+    ctx.record("chat.use", f"linked_account:{account.id}", about, _OWN)
     intake.end(ctx, incoming.id, epoch, why)
     return {"handled": why}
 
@@ -107,6 +106,7 @@ def handle_outside(
     incoming = _said(ctx, intake_id, epoch)
     ctx.enter(incoming.binding.company_id)
     ctx.allow_by_rule(BY_REMIT)
+    on = f"binding:{incoming.binding.id}"
     code = accounts.code_in(incoming.text)
     if code is not None and incoming.document["direct"] and incoming.document["sender"]["sure"]:
         name = accounts.link(ctx, incoming.binding, code, incoming.sender, incoming.conversation)
@@ -116,17 +116,13 @@ def handle_outside(
         why = "linked"
     elif not incoming.document["heard"]:
         # Not answered either, so that the sender cannot find out that the address is read.
-        ctx.record(
-            "chat.unheard", f"binding:{incoming.binding.id}", {"who": incoming.sender["name"]}
-        )
+        ctx.record("chat.unheard", on, {"who": incoming.sender["name"]})
         why = "not heard"
     elif incoming.document["tapped"] or commands.parse(incoming.text):
         here = {"binding": incoming.binding.id, "conversation": incoming.conversation}
         if (ctx.tx.one(statements.SHOWING_HERE, **here) or 0) < MOST_TOLD:  # not a whole room
             _reply(ctx, incoming, _NOT_LINKED.format(kind=incoming.binding.adapter_type))
-        ctx.record(
-            "chat.unlinked", f"binding:{incoming.binding.id}", {"who": incoming.sender["name"]}
-        )
+        ctx.record("chat.unlinked", on, {"who": incoming.sender["name"]})
         why = "not linked"
     else:
         _refuse_flood(ctx, incoming)
@@ -162,7 +158,7 @@ def _by_person(
     ctx: Context, incoming: Said, account: LinkedAccount, files: Sequence[Mapping[str, Any]]
 ) -> str:
     if incoming.document["tapped"]:
-        done = buttons.tap(
+        done = commands.tap(
             ctx, incoming.binding, incoming.conversation, str(incoming.document["tapped"])
         )
         if done.say:
@@ -171,9 +167,8 @@ def _by_person(
     named = commands.parse(incoming.text)
     if named is not None:
         return _command(ctx, incoming, account, *named)
-    post = _answered_post(ctx, incoming)
-    if post is not None and _reply_to_post(ctx, incoming, post.subject):
-        return f"reply to {post.subject}"
+    if (subject := _reply_to_post(ctx, incoming)) is not None:
+        return f"reply to {subject}"
     if incoming.text.strip().startswith("/"):
         _reply(ctx, incoming, "There is no such command here. /help lists them.")
         return "unknown command"
@@ -200,27 +195,25 @@ def _command(ctx: Context, incoming: Said, account: LinkedAccount, name: str, wo
     return f"/{name}"
 
 
-def _answered_post(ctx: Context, incoming: Said) -> Any:
-    outside = incoming.document["reply_to"]
+def _reply_to_post(ctx: Context, incoming: Said) -> str | None:
+    """Handle a reply to a post: an answer to a question, or a comment on an approval; returns the
+    subject of the post."""
+    outside, text = incoming.document["reply_to"], incoming.text.strip()
     if outside is None:
         return None
     post = ctx.tx.one(statements.POST_BY_OUTSIDE, binding=incoming.binding.id, outside=outside)
-    here = post is not None and post.conversation == incoming.conversation
-    return post if here else None
-
-
-def _reply_to_post(ctx: Context, incoming: Said, subject: str) -> bool:
-    """Handle a reply to a post: an answer to a question, or a comment on an approval."""
-    kind, _, item = subject.partition(":")
-    if kind == "question" and incoming.text.strip():
-        questions.answer.body(ctx, question=item, answer=incoming.text.strip())
-        items.refresh(ctx, subject, ctx.actor.id)
-        return True
-    if kind == "approval" and incoming.text.strip():
-        approvals.comment.body(ctx, approval=item, body=incoming.text.strip())
+    if post is None or post.conversation != incoming.conversation or not text:
+        return None
+    kind, _, item = post.subject.partition(":")
+    if kind == "question":
+        questions.answer.body(ctx, question=item, answer=text)
+        items.refresh(ctx, post.subject, ctx.actor.id)
+        return post.subject
+    if kind == "approval":
+        approvals.comment.body(ctx, approval=item, body=text)
         _reply(ctx, incoming, "Your comment is with the approval.")
-        return True
-    return False
+        return post.subject
+    return None
 
 
 def _as_mail(ctx: Context, incoming: Said, files: Sequence[Mapping[str, Any]]) -> Message:

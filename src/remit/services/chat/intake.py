@@ -96,8 +96,7 @@ def store(
     if bound is None:  # it was removed while this waited for the lock
         raise receivers.lost()
     epoch = receiver.epoch if epoch is None else epoch
-    stored = 0
-    dropped = 0
+    stored = dropped = 0
     counts: dict[str, int] = {}
     known: dict[str, bool] = {}
     for document in said:
@@ -133,12 +132,9 @@ def store(
 def _lane(document: Mapping[str, Any], known: bool) -> str:
     """Lane of a message: sender and place; all unknown senders in a place share one. The first
     letter sorts lanes of linked people before others."""
-    named = (
-        f"{document['conversation']} {document['sender']['id']}"
-        if known
-        else document["conversation"]
-    )
-    return ("k" if known else "u") + hashlib.sha256(named.encode()).hexdigest()[:32]
+    sender = f" {document['sender']['id']}" if known else ""
+    digest = hashlib.sha256(f"{document['conversation']}{sender}".encode()).hexdigest()
+    return ("k" if known else "u") + digest[:32]
 
 
 # ── for the process that handles them ───────────────────────────────────────────────────────────
@@ -151,12 +147,11 @@ held, renew = _QUEUE.holds("intake"), _QUEUE.renews("intake")
 
 def _brief(ctx: Context, intake: Intake) -> shapes.ClaimedIntakeShape:
     binding, document = receivers.source_of(ctx, intake)
-    account = account_of(ctx, binding, document)
     return {
         "id": intake.id,
         "epoch": intake.epoch,
         "document": cast(shapes.IncomingShape, document),
-        "account": account,
+        "account": account_of(ctx, binding, document),
         **receivers.about(binding),
     }
 

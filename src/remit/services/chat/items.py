@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import LONGEST_POST, Post
@@ -43,14 +42,8 @@ _HIDDEN = frozenset(
 def show_approval(ctx: Context, binding: Binding, conversation: str, approval: Approval) -> Post:
     """Post an approval for somebody who may read it, with buttons for its revision."""
     text, whole = approval_text(ctx, approval)
-    return posts.put(
-        ctx,
-        binding,
-        conversation,
-        text,
-        subject=f"approval:{approval.id}",
-        buttons=approval_buttons(approval, whole=whole),
-    )
+    subject, buttons = f"approval:{approval.id}", approval_buttons(approval, whole=whole)
+    return posts.put(ctx, binding, conversation, text, subject=subject, buttons=buttons)
 
 
 def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
@@ -60,7 +53,11 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
     lines = [
         f"Approval: {approval_engine.summary(approval)}",
         f"Asked by {asked_by}{_revision(approval)}",
-        *(_fact(name, value) for name, value in seen["payload"].items() if name not in _HIDDEN),
+        *(
+            f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for name, value in seen["payload"].items()
+            if name not in _HIDDEN
+        ),
     ]
     text = "\n".join(lines)
     whole = len(text) <= _MOST_SHOWN
@@ -91,14 +88,9 @@ def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[po
 
 def show_question(ctx: Context, binding: Binding, conversation: str, question: Question) -> Post:
     """Post a question for somebody who may read it; each option is a button."""
-    return posts.put(
-        ctx,
-        binding,
-        conversation,
-        question_text(ctx, question),
-        subject=f"question:{question.id}",
-        buttons=question_buttons(question),
-    )
+    subject, buttons = f"question:{question.id}", question_buttons(question)
+    text = question_text(ctx, question)
+    return posts.put(ctx, binding, conversation, text, subject=subject, buttons=buttons)
 
 
 def question_text(ctx: Context, question: Question) -> str:
@@ -161,11 +153,6 @@ def _marked(ctx: Context, shown: str, approval: Approval) -> str:
 
 def _revision(approval: Approval) -> str:
     return f", revision {approval.revision}\n"
-
-
-def _fact(name: str, value: Any) -> str:
-    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"{name}: {shown}"
 
 
 def _name(ctx: Context, agent: str | None, user: str | None, nobody: str = "remit") -> str:

@@ -50,8 +50,7 @@ def try_secret(ctx: Context, name: str) -> None:
 @query("receivers.ready", FOR_REMIT)
 def ready(ctx: Context) -> list[str]:
     """Return the bindings that should be listened to and are not."""
-    receivers = ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)
-    return [receiver.binding_id for receiver in receivers]
+    return [row.binding_id for row in ctx.tx.all(statements.UNHEARD, limit=MOST_AT_ONCE)]
 
 
 @query("receivers.next_due", FOR_REMIT)

@@ -256,12 +256,8 @@ def _refuse_overlap(ctx: Context, path: str, kind: FolderKind) -> None:
 
 
 def view(ctx: Context, folder: Folder) -> shapes.FolderShape:
-    agent = None if folder.agent_id is None else lookup.agent_row(ctx, folder.agent_id)
-    repo = (
-        None
-        if folder.repo_id is None
-        else ctx.tx.one(repo_statements.REPO_BY_ID, repo=folder.repo_id)
-    )
+    agent = lookup.agent_row(ctx, folder.agent_id) if folder.agent_id else None
+    repo = ctx.tx.one(repo_statements.REPO_BY_ID, repo=folder.repo_id) if folder.repo_id else None
     return _view(
         folder,
         agent_name=agent and agent.name,

@@ -88,17 +88,9 @@ def _store(ctx: Context, name: str, wanted: Definition, before: McpServer | None
     if before is not None:
         ctx.tx.run(statements.REPLACE_SERVER, server=before.id, **renewed(wanted))
         return _named(ctx, name)
-    server = _made(ctx, name, wanted)
+    server = McpServer(**first_version(ctx), name=name, **asdict(wanted))
     ctx.tx.add(server)
     return server
-
-
-def _made(ctx: Context, name: str, wanted: Definition) -> McpServer:
-    return McpServer(
-        **first_version(ctx),
-        name=name,
-        **asdict(wanted),
-    )
 
 
 @query(
@@ -141,7 +133,7 @@ def remove(
     server = _named(ctx, called)
     ctx.tx.run(statements.REMOVE_SERVER, server=server.id)
     revoked: list[str] = []
-    for grant in _held(ctx, called):
+    for grant in ctx.tx.all(statements.HELD_ON_SERVER, name=called):
         if grant.mode is not Mode.DENY:
             revoked += ctx.tx.all(grant_statements.REVOKE_WITH_DERIVED, grant=grant.id)
     revoked.sort()
@@ -172,7 +164,7 @@ def try_new(
     ctx.require(Action.MCP_SERVER_CHANGE, on=f"mcp_server:{called}")
     secrets.require_all(ctx, named_in(json.loads(wanted.secret).values()))
     ctx.record("mcp_server.test", f"mcp_server:{called}", {"version": None})
-    return _made(ctx, called, wanted)
+    return McpServer(**first_version(ctx), name=called, **asdict(wanted))
 
 
 def _named(ctx: Context, name: str) -> McpServer:
@@ -182,13 +174,10 @@ def _named(ctx: Context, name: str) -> McpServer:
     return server
 
 
-def _held(ctx: Context, name: str) -> list[Any]:
-    return ctx.tx.all(statements.HELD_ON_SERVER, name=name)
-
-
 def view(ctx: Context, server: McpServer) -> shapes.McpServerShape:
     """A server as its board sees it, without anything that may be a secret."""
     shown, _ = without_secrets({"env": server.settings, "command": server.argv})
+    grants = ctx.tx.all(statements.HELD_ON_SERVER, name=server.name)
     stdio = server.transport is Transport.STDIO
     return _view(
         server,
@@ -197,7 +186,7 @@ def view(ctx: Context, server: McpServer) -> shapes.McpServerShape:
         secret_env=server.templates if stdio else {},
         headers={} if stdio else shown["env"],
         secret_headers={} if stdio else server.templates,
-        holders=sorted({grant.holder_id for grant in _held(ctx, server.name)}),
+        holders=sorted({grant.holder_id for grant in grants}),
     )
 
 

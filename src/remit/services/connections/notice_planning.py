@@ -1,24 +1,34 @@
 """Planning of notices: which item is told to whom, in which ways, alone, in a digest, or as an
-escalation because another person did not decide in time."""
+escalation because another person did not decide in time.
+
+A notice in a chat is shown once, in the person's own direct conversation, and marked when its items
+were dealt with elsewhere.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from remit.channels import registry
+from remit.channels.contract import Channel
 from remit.clock import Micros, from_iso
 from remit.ids import UserId
+from remit.model.messaging.channel import Binding
+from remit.model.messaging.chat import LinkedAccount, Post
 from remit.model.messaging.mail import DeliveryStatus
-from remit.model.messaging.notice import DIGEST, ESCALATED, Notice, Rules, Way
+from remit.model.messaging.notice import DIGEST, ESCALATED, TRIAL, Notice, Rules, Way
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.organisation.user import UserRole
 from remit.services import shapes
-from remit.services.chat import items
+from remit.services.chat import items, posts
 from remit.services.command import FOR_REMIT, Context, logged, query
-from remit.services.connections import notice_posts
 from remit.services.new_rows import new_in_line
 from remit.services.screens import needs_you
+from remit.services.shape_basics import JsonObject
+from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as chat_statements
 from remit.store.messaging import notices as statements
 from remit.store.organisation import people
@@ -110,10 +120,10 @@ def _people(ctx: Context, commands: Sequence[str]) -> dict[str, Person]:
     for user in dict.fromkeys(map(UserId, named)):
         ways = [Way.WEBHOOK.value] if user in hooked else []
         ways += [Way.COMMAND.value] if user in commands else []
-        usual, possible = notice_posts.ways(ctx, user)
+        chats = chats_of(ctx, user)
         rules = Rules.read(ruled[user].rules) if user in ruled else Rules()
         needs = needs_of(ctx, user)
-        persons[user] = Person(user, rules, (*ways, *usual), (*ways, *possible), needs)
+        persons[user] = Person(user, rules, (*ways, *chats[:1]), (*ways, *chats), needs)
     return persons
 
 
@@ -171,7 +181,7 @@ def _mark(ctx: Context, person: Person) -> int:
     """Mark posts in chats as settled once their items are dealt with."""
     about = {"company": ctx.company, "user": person.user, "limit": _MOST_SHOWN}
     shown = ctx.tx.all(statements.CHANGEABLE, **about)
-    return sum(notice_posts.mark(ctx, notice, person.needs) for notice in shown)
+    return sum(_settle(ctx, notice, person.needs) for notice in shown)
 
 
 def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
@@ -193,17 +203,112 @@ def _escalate(ctx: Context, person: Person, told: Mapping[str, Person]) -> int:
     return new
 
 
-def _deputies(ctx: Context, person: Person) -> list[str]:
+def _deputies(ctx: Context, person: Person) -> Sequence[str]:
     """Deputies of a person: the one they named, or the other board members, next in line first."""
     if person.rules.escalate_to:
         return [person.rules.escalate_to]
     members = ctx.tx.all(people.MEMBERS, after="", limit=_MOST_PEOPLE)
     board = [member for member in members if member.role is UserRole.BOARD]
-    order = [
-        member.user_id
-        for member in sorted(board, key=lambda member: (member.created_at, member.user_id))
-    ]
+    board.sort(key=lambda member: (member.created_at, member.user_id))
+    order = [member.user_id for member in board]
     if person.user not in order:
-        return [*order]
+        return order
     at = order.index(person.user)
     return [*order[at + 1 :], *order[:at]]
+
+
+# ── in chats ────────────────────────────────────────────────────────────────────────────────────
+
+
+def chats_of(ctx: Context, user: str) -> list[str]:
+    """Return the channels that a person can be told by, the default one first: that which the
+    person used last, e-mail after chats, because it is read later."""
+    linked = [account for account in _linked(ctx, user) if _binding(ctx, account) is not None]
+    linked.sort(key=lambda account: (account.kind == "email", -account.used_at))
+    return list(dict.fromkeys(account.kind for account in linked))
+
+
+def show(ctx: Context, notice: Notice, document: Mapping[str, Any]) -> Post | None:
+    """Post a notice in the person's own conversation; None if they are not linked there any
+    more."""
+    for account in _linked(ctx, notice.user_id):
+        binding = _binding(ctx, account) if account.kind == notice.way else None
+        if binding is not None:
+            user = ctx.tx.existing(people.USER, user=notice.user_id)
+            # The notice is rendered with its receiver's rights.
+            with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
+                return _post(ctx, binding, account.conversation, document)
+    return None
+
+
+def _settle(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object]) -> int:
+    """Mark the settled items of a shown notice; returns 1 if its post changed."""
+    content: JsonObject = json.loads(notice.told or "{}")
+    told = content.get("items", [content])
+    over = [entry for entry in told if (entry["kind"], entry["subject"]) not in needs]
+    post = ctx.tx.one(chat_statements.POSTS.row, post=notice.post_id)
+    if post is None or notice.kind == TRIAL or len(over) <= notice.settled:
+        return 0
+    ctx.tx.run(statements.SETTLE, notice=notice.id, number=len(over))
+    if not _can_edit(notice.way):
+        return 0
+    user = ctx.tx.existing(people.USER, user=notice.user_id)
+    with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
+        if post.subject:
+            items.refresh(ctx, post.subject)
+        else:
+            for item in over:
+                item["settled"] = True
+            posts.revise(ctx, post, text_of(content))
+    return 1
+
+
+def state(ctx: Context, notice: Notice) -> tuple[DeliveryStatus, str | None]:
+    """State of a notice, or of its post, if it is shown in a chat."""
+    post = ctx.tx.one(chat_statements.POSTS.row, post=notice.post_id) if notice.post_id else None
+    return (notice.status, notice.ended_why) if post is None else (post.status, post.ended_why)
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """Text of a notice in a chat."""
+    lines = [f"{document['company']}: {document['title']}" if document["company"] else ""]
+    if document.get("escalatedFrom"):
+        lines.append(f"{document['escalatedFrom']} did not decide it in time.")
+    for item in document.get("items", ()):
+        done = " ✓" if item.get("settled") else ""
+        lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}{done}")
+    if document.get("agent"):
+        lines.append(f"{document['kind'].replace('_', ' ')}, from {document['agent']}")
+    lines += [str(document[key]) for key in ("cause", "next") if document.get(key)]
+    return "\n".join([*lines, *(["✓ Dealt with."] if document.get("settled") else [])])
+
+
+def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[str, Any]) -> Post:
+    kind, subject = document["kind"], document["subject"]
+    if kind == "question" and (question := items.question_of(ctx, subject)) is not None:
+        return items.show_question(ctx, binding, conversation, question)
+    if kind == "approval":
+        approval = items.approval_of(ctx, subject)
+        if registry.get(binding.adapter_type).taps:
+            return items.show_approval(ctx, binding, conversation, approval)
+        text = f"{items.approval_text(ctx, approval)[0]}\n\n{document['next']}"
+        return posts.put(ctx, binding, conversation, text, subject=f"approval:{subject}")
+    return posts.put(ctx, binding, conversation, text_of(document))
+
+
+def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
+    """Return the accounts that are linked through bindings of this company. The operator of another
+    company's bot could read what is sent through it."""
+    accounts = ctx.tx.all(chat_statements.ACCOUNTS_OF_USER, user=user)
+    return [account for account in accounts if account.company_id == ctx.company]
+
+
+def _binding(ctx: Context, account: LinkedAccount) -> Binding | None:
+    binding = ctx.tx.one(channel_statements.BINDING_EVER, binding=account.binding_id)
+    return binding if binding is not None and binding.removed_at is None else None
+
+
+def _can_edit(kind: str) -> bool:
+    return kind in registry.installed.types() and (
+        type(registry.get(kind)).edit is not Channel.edit
+    )

@@ -12,15 +12,6 @@ from remit.clock import from_iso
 from remit.errors import BadInput
 from remit.ids import CompanyId, UserId
 from remit.model.messaging import notice as model
-from remit.model.messaging.notice import (
-    ALL,
-    ESCALATED,
-    KINDS,
-    LONGEST_MINUTES,
-    Rules,
-    StoredRules,
-    Way,
-)
 from remit.model.messaging.schedule import zone
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
@@ -33,8 +24,8 @@ from remit.services.surfaces import AsRoute
 from remit.store.messaging import notices as statements
 from remit.store.organisation import people
 
-Kinds = Annotated[Sequence[Annotated[str, Words(KINDS)]], Most(len(KINDS))]
-Minutes = Annotated[int, Range(0, LONGEST_MINUTES)]
+Kinds = Annotated[Sequence[Annotated[str, Words(model.KINDS)]], Most(len(model.KINDS))]
+Minutes = Annotated[int, Range(0, model.LONGEST_MINUTES)]
 
 
 @command(
@@ -89,7 +80,7 @@ def change(
     if escalate_to is not None:
         rules = replace(rules, escalate_to=_deputy(ctx, me, escalate_to))
     ctx.tx.run(statements.DELETE_RULES, user=me)
-    stored = StoredRules(CompanyId(ctx.company or ""), me, rules.written(), ctx.now)
+    stored = model.StoredRules(CompanyId(ctx.company or ""), me, rules.written(), ctx.now)
     ctx.tx.add(stored)
     ctx.tx.run(statements.RETIME, user=me)
     ctx.record("notice.set", f"user:{me}", {"rules": model.shown(rules)})
@@ -100,14 +91,14 @@ def change(
 def news(ctx: Context) -> list[shapes.NewsShape]:
     """Items that await the calling person, and whether their browser is to notify of each now."""
     items = needs_you.listing.body(ctx)
-    known: dict[str, Rules] = {}
+    known: dict[str, model.Rules] = {}
     entries: list[shapes.NewsShape] = []
     for item in items:
         company = item["company_id"] or ""
         rules = known.setdefault(company, of(ctx, ctx.actor.id, company))
         ways = rules.ways(item["kind"])
         told = (
-            (ways is None or Way.BROWSER in ways)
+            (ways is None or model.Way.BROWSER in ways)
             and not rules.is_gathered(item["kind"])
             and (item["since"] is None or rules.is_told(from_iso(item["since"]), ctx.now))
             and rules.not_before(item["kind"], ctx.now) <= ctx.now
@@ -118,10 +109,10 @@ def news(ctx: Context) -> list[shapes.NewsShape]:
     return entries
 
 
-def of(ctx: Context, user: str, company: str | None = None) -> Rules:
+def of(ctx: Context, user: str, company: str | None = None) -> model.Rules:
     """Return a person's rules; the default tells everything at once."""
     stored = ctx.tx.one(statements.RULES, company=company or ctx.company, user=user)
-    return Rules() if stored is None else Rules.read(stored.rules)
+    return model.Rules() if stored is None else model.Rules.read(stored.rules)
 
 
 def allow_own(ctx: Context, company: str | None) -> UserId:
@@ -132,7 +123,7 @@ def allow_own(ctx: Context, company: str | None) -> UserId:
     return UserId(ctx.actor.id)
 
 
-def view(ctx: Context, rules: Rules) -> shapes.NoticeRulesShape:
+def view(ctx: Context, rules: model.Rules) -> shapes.NoticeRulesShape:
     shown = model.shown(rules)
     deputy = ctx.tx.one(people.USER, user=rules.escalate_to) if rules.escalate_to else None
     return {**shown, "escalate_to": deputy.name if deputy else None}  # type: ignore[typeddict-item]
@@ -142,11 +133,12 @@ def _routes(
     was: Mapping[str, tuple[str, ...]], changes: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:
     routes = dict(was)
-    ways = {*Way, *registry.installed.types()}
+    ways = {*model.Way, *registry.installed.types()}
     for kind, named in changes.items():
-        if kind not in (*KINDS, ALL, ESCALATED):
+        if kind not in (*model.KINDS, model.ALL, model.ESCALATED):
             raise BadInput(
-                f"{kind[:40]!r} is no kind of notice.", f"Kinds: {', '.join((*KINDS, ALL))}."
+                f"{kind[:40]!r} is no kind of notice.",
+                f"Kinds: {', '.join((*model.KINDS, model.ALL))}.",
             )
         if named is None:
             routes.pop(kind, None)

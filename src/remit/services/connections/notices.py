@@ -20,8 +20,7 @@ from remit.model.messaging.notice import DIGEST, TRIAL, Hook, Notice, Way
 from remit.model.text import plural
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, logged, query
-from remit.services.connections import notice_posts, notice_rules
-from remit.services.connections.notice_planning import Needs, needs_of, new_notice
+from remit.services.connections import notice_planning, notice_rules
 from remit.services.fields import Cleared, CompanyRef, Help, Text
 from remit.services.queues import DELIVERY_LEASE, MOST_AT_ONCE, Deliveries
 from remit.services.surfaces import AsRoute
@@ -57,7 +56,7 @@ def show(ctx: Context, *, company: str | None = None) -> shapes.NotifiedShape:
         "user_id": me,
         "company_id": ctx.company,
         "webhook": None if hook is None else hook.url,
-        "chats": notice_posts.ways(ctx, me)[1],
+        "chats": notice_planning.chats_of(ctx, me),
         "rules": notice_rules.view(ctx, notice_rules.of(ctx, me)),
         "latest": [_view(ctx, notice) for notice in latest if notice.company_id == ctx.company],
     }
@@ -105,7 +104,7 @@ def try_out(
     ways = [Way.COMMAND.value] if by_command else []
     if ctx.tx.one(statements.HOOK, user=me) is not None:
         ways.append(Way.WEBHOOK.value)
-    ways += notice_posts.ways(ctx, me)[1]
+    ways += notice_planning.chats_of(ctx, me)
     if not ways:
         raise Conflict(
             "You are told nowhere outside.", "Name a webhook, or link a chat account, first."
@@ -115,13 +114,13 @@ def try_out(
         raise Conflict("That was tried just now.", "Wait a few seconds.")
     trial = {"kind": TRIAL, "id": ctx.ids.new()}
     for way in ways:
-        new_notice(ctx, me, way, trial, ctx.now)
+        notice_planning.new_notice(ctx, me, way, trial, ctx.now)
     ctx.record("notice.try", f"user:{me}", {"ways": ways})
     return {"user_id": me, "company_id": ctx.company, "ways": ways}
 
 
 def _view(ctx: Context, notice: Notice) -> shapes.NoticeShape:
-    status, why = notice_posts.state(ctx, notice)
+    status, why = notice_planning.state(ctx, notice)
     return _shown(notice, status=status.value, why=why)
 
 
@@ -150,7 +149,7 @@ def claim(
     wait, it was posted in a chat, or its item does not need the person any more."""
     notice_row = _QUEUE.entered(ctx, notice)
     ctx.lock_company()
-    needs = needs_of(ctx, notice_row.user_id)
+    needs = notice_planning.needs_of(ctx, notice_row.user_id)
     hook = ctx.tx.one(statements.HOOK, user=notice_row.user_id)
     document = _document(ctx, notice_row, needs)
     if document is None or (notice_row.way == Way.WEBHOOK and hook is None):
@@ -178,7 +177,7 @@ def claim(
 
 def _show(ctx: Context, notice: Notice, document: shapes.NoticeDocumentShape) -> None:
     """Post a notice in a chat, which has a queue of its own, and end it in this one."""
-    post = notice_posts.show(ctx, notice, document)
+    post = notice_planning.show(ctx, notice, document)
     if post is None:
         _QUEUE.close(ctx, notice.id, DeliveryStatus.CANCELLED, "you are not linked there any more")
         return
@@ -186,7 +185,9 @@ def _show(ctx: Context, notice: Notice, document: shapes.NoticeDocumentShape) ->
     _QUEUE.close(ctx, notice.id, DeliveryStatus.DONE, "shown")
 
 
-def _document(ctx: Context, notice: Notice, needs: Needs) -> shapes.NoticeDocumentShape | None:
+def _document(
+    ctx: Context, notice: Notice, needs: notice_planning.Needs
+) -> shapes.NoticeDocumentShape | None:
     """Content of a notice; None if its item does not need the person any more."""
     company = ctx.tx.one(people.COMPANY)
     name = company.name if company else None

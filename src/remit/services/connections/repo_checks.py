@@ -8,15 +8,6 @@ from typing import Annotated
 from remit.authority import Action
 from remit.errors import Conflict, NotFound
 from remit.model.connections import check as checks
-from remit.model.connections.check import (
-    DEFAULT_PROTECTED,
-    DEFAULT_SECONDS,
-    LEAST_SECONDS,
-    LONGEST_COMMAND,
-    MOST_CHECKS,
-    MOST_SECONDS,
-    RepoCheck,
-)
 from remit.model.connections.repo import Repo, repo_name
 from remit.model.organisation.path_pattern import LONGEST_PATTERN, MOST_PATTERNS
 from remit.services import lookup, shapes
@@ -47,12 +38,12 @@ def set_check(
     check: _CheckName,
     command: Annotated[
         str,
-        Text(LONGEST_COMMAND, one_line=True),
+        Text(checks.LONGEST_COMMAND, one_line=True),
         Help("A line for the shell, such as 'make test'."),
     ],
     seconds: Annotated[
-        int, Range(LEAST_SECONDS, MOST_SECONDS), Help("How long it may take.")
-    ] = DEFAULT_SECONDS,
+        int, Range(checks.LEAST_SECONDS, checks.MOST_SECONDS), Help("How long it may take.")
+    ] = checks.DEFAULT_SECONDS,
     network: Annotated[bool, Help("Whether it reaches the network.")] = False,
     required: Annotated[bool, Help("Whether nothing is merged that it did not pass.")] = False,
     protected: Annotated[
@@ -67,13 +58,13 @@ def set_check(
     # This machine runs the command: as delicate as adding a repository, which it fetches.
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(repo)}")
     repo_row = repos.named(ctx, repo)
-    kept = DEFAULT_PROTECTED if protected is None else protected
+    kept = checks.DEFAULT_PROTECTED if protected is None else protected
     new_check = checks.repo_check(
         check, command, kept, seconds=seconds, network=network, required=required
     )
     others = [other for other in checks.read(repo_row.checks) if other.name != new_check.name]
-    if len(others) >= MOST_CHECKS:
-        raise Conflict(f"It has {MOST_CHECKS} checks.", "Remove some of them first.")
+    if len(others) >= checks.MOST_CHECKS:
+        raise Conflict(f"It has {checks.MOST_CHECKS} checks.", "Remove some of them first.")
     save(ctx, repo_row, [*others, new_check])
     return repos.view_check(new_check)
 
@@ -121,7 +112,7 @@ def listing(
     return [repos.view_check(check) for check in checks.read(repos.named(ctx, repo).checks)]
 
 
-def save(ctx: Context, repo: Repo, wanted: Sequence[RepoCheck]) -> None:
+def save(ctx: Context, repo: Repo, wanted: Sequence[checks.RepoCheck]) -> None:
     stored = checks.stored(sorted(wanted, key=lambda check: check.name))
     seen = {"repo": repo.id, "seen_version": repo.version}
     if not ctx.tx.run(statements.SET_CHECKS, **seen, new_checks=stored):

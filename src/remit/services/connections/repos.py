@@ -106,9 +106,7 @@ _READ: Mapping[str, Callable[[object], Any]] = {
 
 def _about(new: RepoSpec) -> Arguments:
     """Fields of a description besides the name."""
-    return {
-        field.name: getattr(new, field.name) for field in fields(RepoSpec) if field.name != "name"
-    }
+    return {key: value for key, value in asdict(new).items() if key != "name"}
 
 
 def _check_forge(spec: RepoSpec) -> None:
@@ -238,15 +236,10 @@ def listing(
 ) -> list[shapes.RepoShape | shapes.UsableRepoShape]:
     """All repositories for people; for an agent those that it may have, some only on approval."""
     lookup.company_of_caller(ctx, company)
-    agent = ctx.actor.kind is ActorKind.AGENT
-    if agent and ctx.decide(Action.REPO_READ, CONFIGURING).allowed:
-        agent = False  # it may list all, like a person
-    if not agent:
+    if ctx.actor.kind is not ActorKind.AGENT or ctx.decide(Action.REPO_READ, CONFIGURING).allowed:
         ctx.require(Action.REPO_READ, CONFIGURING, on="repos")
-    most = MOST_REPOS if agent else limit
-    rows = ctx.tx.all(statements.REPOS, after=after, limit=most)
-    if not agent:
-        return [view(repo) for repo in rows]
+        return [view(repo) for repo in ctx.tx.all(statements.REPOS, after=after, limit=limit)]
+    rows = ctx.tx.all(statements.REPOS, after=after, limit=MOST_REPOS)
     decided = [(repo, ctx.decide(Action.REPO_USE, resource(repo.name)).effect) for repo in rows]
     usable: list[shapes.RepoShape | shapes.UsableRepoShape] = [
         _usable(repo, mode="ask" if effect is Effect.ASK else "allow")
@@ -333,13 +326,9 @@ def named(ctx: Context, name: str) -> Repo:
 
 
 def insert(ctx: Context, new: RepoSpec) -> Repo:
-    if len(ctx.tx.all(statements.REPOS, after="", limit=MOST_REPOS)) >= (MOST_REPOS):
+    if len(ctx.tx.all(statements.REPOS, after="", limit=MOST_REPOS)) >= MOST_REPOS:
         raise Conflict(f"The company has {MOST_REPOS} repositories.", "Remove some of them first.")
-    repo = Repo(
-        **first_version(ctx),
-        name=new.name,
-        **_about(new),
-    )
+    repo = Repo(**first_version(ctx), **asdict(new))
     ctx.tx.add(repo)
     ctx.record("repo.add", f"repo:{repo.name}", _about(new))
     _watch(ctx, repo)

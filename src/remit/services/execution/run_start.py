@@ -15,14 +15,14 @@ from remit.model.execution.limit import stored
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
-from remit.services.changes import authors
+from remit.services.changes import changes
 from remit.services.command import FOR_REMIT, Answer, Context, logged
 from remit.services.connections import folders, mcp_servers
 from remit.services.execution import situation
 from remit.services.execution.run_queue import has_full_access
 from remit.services.execution.running import entered
 from remit.services.identity import Caller, identify
-from remit.services.knowledge import files, notes
+from remit.services.knowledge import documents, files
 from remit.services.messaging import inbox
 from remit.services.screens import overview
 from remit.services.spending import ledger, limits
@@ -125,7 +125,7 @@ def shown_folders(ctx: Context, me: Principal, agent: Agent) -> folders.Shown:
     with ctx.acting_as(me):
         shown = folders.shown_to(ctx, agent)
     if shown.repo is not None:
-        shown = shown._replace(who=CommitIdentity.of(**authors.identity(ctx, agent.id)))
+        shown = shown._replace(who=CommitIdentity.of(**changes.identity(ctx, agent.id)))
     return shown
 
 
@@ -136,7 +136,8 @@ def _memory(ctx: Context, agent: Agent) -> list[Memory]:
     days = json.loads(agent.runtime_config).get(DAILY_NOTES)
     if isinstance(days, int) and not isinstance(days, bool) and days > 0:
         wanted += [
-            (f"your notes of {day}", True, file) for day, file in notes.recent.body(ctx, days=days)
+            (f"your notes of {day}", True, file)
+            for day, file in documents.recent.body(ctx, days=days)
         ]
     memories = []
     for title, is_note, file in wanted:

@@ -38,7 +38,7 @@ from remit.model.organisation.grant import (
     ResourceKind,
 )
 from remit.model.organisation.permission import PermissionLevel, Reach
-from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
+from remit.model.organisation.principal import SYSTEM, ActorKind, Principal, in_name_of
 from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup
@@ -380,9 +380,7 @@ def principal(ctx: Context, approval: Approval) -> Principal:
         return Principal(ActorKind.USER, user.id, user.name)
     agent = lookup.agent_row(ctx, approval.requested_by_agent_id)
     assert agent is not None, "only who never acted is deleted"
-    return Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
-    )
+    return in_name_of(agent)
 
 
 def summary(approval: Approval) -> str:

@@ -2,23 +2,26 @@
 
 An outcome's document shows its current status, reasons and parts above the prose that people and
 agents wrote. An activity log shows the summaries that runs submitted. Neither can be overwritten
-through the knowledge base.
+through the knowledge base. Daily notes are files of an agent's own, found by their descriptions.
 """
 
 import json
-from dataclasses import replace
-from typing import Any
+import re
+from dataclasses import asdict, replace
+from typing import Any, cast
 
+from remit.authority import Action
 from remit.clock import to_iso
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, FileId
 from remit.model.work.file import File, FileKind, Version
 from remit.model.work.outcome import Outcome, OutcomeStatus
-from remit.services import shapes
-from remit.services.command import Context
+from remit.services import lookup, shapes
+from remit.services.command import Context, query
 from remit.store.blob_store.blobs import EMPTY
 from remit.store.blob_store.spool import Content
 from remit.store.engine.statement import renewed, row
+from remit.store.organisation import workload
 from remit.store.record import events as event_log
 from remit.store.work import files as statements
 from remit.store.work import outcomes as outcome_statements
@@ -43,12 +46,7 @@ def store(ctx: Context, file_id: str, text: str) -> Stored:
 
 
 def stored_as(content: Content) -> Stored:
-    return {
-        "sha256": content.sha256,
-        "size": content.size,
-        "is_text": content.is_text,
-        "links": content.links,
-    }
+    return cast(Stored, asdict(content))
 
 
 def create(
@@ -112,14 +110,8 @@ def _new(
 def rewrite(ctx: Context, file: File, text: str) -> File:
     """Write the next version of a document that only Remit writes."""
     stored = store(ctx, file.id, text)
-    new = replace(
-        file,
-        version=file.version + 1,
-        sha256=stored["sha256"],
-        size=stored["size"],
-        is_text=stored["is_text"],
-        links=len(stored["links"]),
-    )
+    content: Any = {**stored, "links": len(stored["links"])}
+    new = replace(file, version=file.version + 1, **content)
     advance(ctx, file, new)
     written = ctx.tx.existing(statements.FILE, file=file.id)
     add_version(ctx, written, stored["links"])
@@ -238,3 +230,25 @@ def refuse_direct_writing(file: File) -> None:
             "Submit a summary with log_submit.",
             code="activity_log",
         )
+
+
+# ── daily notes ─────────────────────────────────────────────────────────────────────────────────
+
+MOST_DAYS = 30
+#: The description of the file of a day's notes.
+_NAME = re.compile(r"memories/(\d{4}-\d\d-\d\d)\.md")
+
+
+@query("notes.recent")
+def recent(ctx: Context, *, days: int) -> list[tuple[str, str]]:
+    """Return the caller's notes of the latest days that have any: day and file, latest first."""
+    lookup.company_of_caller(ctx, None)
+    me = ctx.actor.agent_id
+    if me is None:
+        raise BadInput("Only agents have notes.", "Look into the knowledge base.")
+    ctx.require(Action.MESSAGE_READ, on="notes", place=(me,))
+    files: dict[str, str] = {}
+    for file, description in ctx.tx.all(workload.NOTES, agent=me, limit=4 * MOST_DAYS):
+        if name := _NAME.fullmatch(description):
+            files.setdefault(name[1], file)
+    return list(files.items())[: min(max(days, 0), MOST_DAYS)]

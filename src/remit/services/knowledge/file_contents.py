@@ -59,12 +59,10 @@ class Library:
         if not _is_small(source):
             await self.gate(caller, files.may_create, company=company)
         new_id = self._ids.new()
-        arguments: Arguments = {
-            "company": company,
-            "description": description,
-            "unlisted": unlisted,
-        }
-        commit = partial(self._commit, caller, files.create, new_id=new_id, **arguments)
+        about: Arguments = {"description": description, "unlisted": unlisted}
+        commit = partial(
+            self._commit, caller, files.create, company=company, new_id=new_id, **about
+        )
         return await self._store(new_id, source, commit)
 
     async def write(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from remit.authority import Action, GivenFacts
 from remit.errors import BadInput, Conflict, NotFound, RemitError
@@ -27,7 +27,8 @@ from remit.services.rights import grants
 from remit.services.subjects import decide_file, require_file
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added
-from remit.store.engine.statement import SQLITE, row
+from remit.store.blob_store.spool import Content
+from remit.store.engine.statement import SQLITE, renewed
 from remit.store.messaging import mail as mail_statements
 from remit.store.work import files as statements
 
@@ -58,24 +59,10 @@ def create(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FILE_CREATE, on=f"kb_file:{new_id}", home=_home(ctx))
     assert is_id(new_id)
-    assert ctx.company is not None
-    new = File(
-        id=FileId(new_id),
-        company_id=ctx.company,
-        kind=FileKind.FILE,
-        description=description,
-        unlisted=unlisted,
-        home_agent_id=_home(ctx),
-        version=1,
-        sha256=sha256,
-        size=size,
-        is_text=is_text,
-        links=len(links),
-        created_at=ctx.now,
-        updated_at=ctx.now,
-    )
-    ctx.tx.run(statements.INSERT_FILE, **row(new))
-    _add_version(ctx, new, links)
+    stored = documents.stored_as(Content(sha256, size, tuple(links), is_text))
+    place: Any = {"home": _home(ctx), "unlisted": unlisted, "file_id": new_id}
+    new = documents.create(ctx, FileKind.FILE, description, "", stored=stored, **place)
+    _note_access(ctx, new.id, Access.WRITE, new.version)
     index(ctx, new.id, description)
     details: dict[str, object] = {"description": description, "version": 1, "hash": sha256}
     if ctx.actor.agent_id is not None:
@@ -119,18 +106,12 @@ def write(
     require_file(ctx, Action.FILE_WRITE, file_row)
     _check_seen(file_row, seen_version, seen_hash)
     documents.refuse_direct_writing(file_row)
-    new = replace(
-        file_row,
-        version=file_row.version + 1,
-        sha256=sha256,
-        size=size,
-        is_text=is_text,
-        links=len(links),
-        updated_at=ctx.now,
-    )
+    content: Any = {"sha256": sha256, "size": size, "is_text": is_text, "links": len(links)}
+    new = replace(file_row, version=file_row.version + 1, updated_at=ctx.now, **content)
     if not documents.advance(ctx, file_row, new):
         raise _stale(file_row)
-    _add_version(ctx, new, links)
+    documents.add_version(ctx, new, links)
+    _note_access(ctx, new.id, Access.WRITE, new.version)
     ctx.record(
         "file.write", f"kb_file:{new.id}", {"version": new.version, "hash": sha256, "size": size}
     )
@@ -149,21 +130,16 @@ def describe(
     file_row = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_WRITE, file_row)
     documents.refuse_direct_writing(file_row)
-    new_description = file_row.description if description is None else description
-    hidden = file_row.unlisted if unlisted is None else unlisted
-    ctx.tx.run(
-        statements.DESCRIBE_FILE,
-        file=file_row.id,
-        new_description=new_description,
-        new_unlisted=hidden,
+    new = replace(
+        file_row,
+        description=file_row.description if description is None else description,
+        unlisted=file_row.unlisted if unlisted is None else unlisted,
     )
-    index(ctx, file_row.id, new_description)
-    ctx.record(
-        "file.describe",
-        f"kb_file:{file_row.id}",
-        {"description": new_description, "unlisted": hidden},
-    )
-    return {**views.file(file_row), "description": new_description, "unlisted": hidden}
+    ctx.tx.run(statements.DESCRIBE_FILE, file=new.id, **renewed(new))
+    index(ctx, new.id, new.description)
+    about = {"description": new.description, "unlisted": new.unlisted}
+    ctx.record("file.describe", f"kb_file:{new.id}", about)
+    return views.file(new)
 
 
 @logged("files.read")
@@ -220,12 +196,9 @@ def history(
     """Versions of a file, newest first."""
     file_row = lookup.file(ctx, file)
     require_file(ctx, Action.FILE_READ, file_row)
-    return [
-        views.version(version)
-        for version in ctx.tx.all(
-            statements.VERSIONS, file=file_row.id, before=min(before, 2**31 - 1), limit=limit
-        )
-    ]
+    page: Any = {"before": min(before, 2**31 - 1), "limit": limit}
+    rows = ctx.tx.all(statements.VERSIONS, file=file_row.id, **page)
+    return [views.version(version) for version in rows]
 
 
 @query(
@@ -394,17 +367,8 @@ def _home(ctx: Context) -> AgentId | None:
 
 def _version(ctx: Context, file: File, number: object) -> Version:
     if number is None:
-        return Version(
-            file.id,
-            file.version,
-            file.sha256,
-            file.size,
-            file.is_text,
-            file.updated_at,
-            None,
-            None,
-            None,
-        )
+        content = (file.sha256, file.size, file.is_text)
+        return Version(file.id, file.version, *content, file.updated_at, None, None, None)
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 2**31:
         raise BadInput("version must be a positive whole number.", "See the file's history.")
     version = ctx.tx.one(statements.VERSION, file=file.id, number=number)
@@ -432,11 +396,6 @@ def _stale(file: File) -> Conflict:
         "Read it again, merge your change, and write with the current version and hash.",
         details={"version": file.version, "hash": file.sha256},
     )
-
-
-def _add_version(ctx: Context, file: File, links: Sequence[str]) -> None:
-    documents.add_version(ctx, file, links)
-    _note_access(ctx, file.id, Access.WRITE, file.version)
 
 
 def _note_access(ctx: Context, file: FileId, access: Access, version: int) -> None:

@@ -21,13 +21,8 @@ def answered_by_mail(ctx: Context, reply: Message, question_id: QuestionId) -> N
 
     A reply that names none of the question's options is an ordinary message.
     """
-    question = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question_id)
-    if (
-        question is None
-        or question.status is not QuestionStatus.OPEN
-        or reply.address != f"agent:{question.agent_id}"
-        or not ctx.decide(Action.QUESTION_ANSWER, **who_answers(ctx, question)).allowed
-    ):
+    question = _answerable(ctx, question_id, reply.address.removeprefix("agent:"))
+    if question is None:
         return
     text = letters.body_of(ctx, reply)[0].strip()[:LONGEST_QUESTION]
     options = json.loads(question.options)
@@ -51,13 +46,20 @@ def is_awaited(ctx: Context, answered: Message | None, asker: AgentId) -> bool:
     """Return whether a reply to this letter may answer an open question of the agent."""
     if answered is None or answered.question_id is None:
         return False
-    question = ctx.tx.one(statements.QUESTION_ANYWHERE, question=answered.question_id)
-    return (
-        question is not None
-        and question.agent_id == asker
-        and question.status is QuestionStatus.OPEN
-        and ctx.decide(Action.QUESTION_ANSWER, **who_answers(ctx, question)).allowed
-    )
+    return _answerable(ctx, answered.question_id, asker) is not None
+
+
+def _answerable(ctx: Context, question_id: QuestionId, asker: str) -> Question | None:
+    """Return a question of this agent if it is open and the caller may answer it."""
+    question = ctx.tx.one(statements.QUESTION_ANYWHERE, question=question_id)
+    if (
+        question is None
+        or question.agent_id != asker
+        or question.status is not QuestionStatus.OPEN
+        or not ctx.decide(Action.QUESTION_ANSWER, **who_answers(ctx, question)).allowed
+    ):
+        return None
+    return question
 
 
 def end(ctx: Context, question: Question, text: str) -> Question:
@@ -105,6 +107,14 @@ def settle_letters(ctx: Context, question: Question, why: str) -> None:
     """Settle the unread letters of a question."""
     for letter in ctx.tx.all(statements.LETTERS_OF_QUESTION, question=question.id):
         inbox.settle(ctx, letter, why)
+
+
+def as_letter(question: Question, how: str) -> str:
+    """The text of a question's letter; `how` says how it is answered."""
+    lines = [question.text, ""]
+    if options := json.loads(question.options):
+        lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
+    return "\n".join([*lines, how])
 
 
 def letter_of(ctx: Context, question: Question) -> Message | None:

@@ -1,21 +1,27 @@
-"""Escalation of waits: if the awaited agent does not decide, is gone, or is no longer the asker's
-boss, the next above is awaited, and at last the board."""
+"""Reminders of waits, and escalation where these do not help.
 
-import json
+An awaited agent that does not decide is reminded at growing intervals. If it still does not, is
+gone, or is no longer the asker's boss, the next above is awaited, at last the board. A person has
+it in their list all the time, and is reminded once, after a day.
+"""
+
 from contextlib import suppress
 
+from remit.clock import DAY, Micros
 from remit.errors import Conflict, NotFound
 from remit.ids import AgentId, ApprovalId, MessageId, QuestionId, UserId
 from remit.model.messaging.mail import heading
-from remit.model.messaging.question import Question, QuestionStatus
+from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import Agent
+from remit.model.organisation.decision import BY_REMIT
 from remit.model.organisation.principal import SYSTEM
 from remit.model.work.wait import Wait, WaitKind
-from remit.services import lookup
-from remit.services.context import Context
+from remit.services import lookup, shapes
+from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approval_engine
 from remit.services.messaging import answering, inbox, mail
 from remit.services.organisation import tree
+from remit.services.queues import companies_due, due_here
 from remit.services.work import waits
 from remit.store.messaging import mail as statements
 from remit.store.organisation import governance
@@ -57,7 +63,7 @@ def pass_on(
     )
 
 
-def remind(ctx: Context, wait: Wait, address: str) -> None:
+def _remind(ctx: Context, wait: Wait, address: str) -> None:
     """Remind the awaited one. An agent answers a question by a reply to this letter; a person finds
     the question in their list."""
     is_question = wait.kind is WaitKind.QUESTION and address.startswith("agent:")
@@ -76,14 +82,11 @@ def receiver_gone(ctx: Context, agent: AgentId) -> None:
     gone = lookup.known_agent(ctx, agent)
     for wait in ctx.tx.all(wait_statements.AWAITED_OF, agent=agent):
         if wait.kind is WaitKind.REPLY:
-            waits.end_one(ctx, wait, _no_reply(wait, f"{gone.name} works here no more"))
+            no_reply = f"Nobody will reply to your message (message:{wait.subject_id})"
+            waits.end_one(ctx, wait, f"{no_reply}: {gone.name} works here no more. Go on without.")
         elif wait.kind is not WaitKind.APPROVAL:  # approvals are routed again by their own module
             why = f"{gone.name}, who was to decide, works here no more."
             pass_on(ctx, wait, _living_above(ctx, wait, gone), why)
-
-
-def _no_reply(wait: Wait, why: str) -> str:
-    return f"Nobody will reply to your message (message:{wait.subject_id}): {why}. Go on without."
 
 
 def boss_changed(ctx: Context, agent: str, before: AgentId | None) -> None:
@@ -119,26 +122,19 @@ def _pass_question(ctx: Context, question_id: QuestionId, to: AgentId | None, wh
     first = answering.letter_of(ctx, question)
     answering.settle_letters(ctx, question, "it was passed on")
     ctx.tx.run(statements.PASS_ON, question=question.id, new_agent=to)
+    asker = lookup.known_agent(ctx, question.agent_id).name
+    how = f"{why} Answer by replying to this message, to agent:{asker}."
     with ctx.acting_as(SYSTEM):
         with suppress(NotFound, Conflict):
             mail.post(
                 ctx,
                 to=f"agent:{to}" if to else "board",
                 subject=heading("Question", question.text),
-                text=_as_letter(ctx, question, why),
+                text=f"{asker} asks:\n\n{answering.as_letter(question, how)}",
                 question=question.id,
                 origin=first.origin_id if first is not None else None,
             )
         ctx.record("question.pass_on", f"question:{question.id}", {"to": to or "board", "why": why})
-
-
-def _as_letter(ctx: Context, question: Question, why: str) -> str:
-    asker = lookup.known_agent(ctx, question.agent_id)
-    lines = [f"{asker.name} asks:", "", question.text, ""]
-    if options := json.loads(question.options):
-        lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
-    lines.append(f"{why} Answer by replying to this message, to agent:{asker.name}.")
-    return "\n".join(lines)
 
 
 def _hand_on(ctx: Context, request: MessageId, to: AgentId) -> None:
@@ -149,3 +145,56 @@ def _hand_on(ctx: Context, request: MessageId, to: AgentId) -> None:
     # The body of a message is never deleted.
     body = ctx.tx.existing(file_statements.FILE, file=message.body_file_id)
     inbox.deliver(ctx, message, ctx.now, agent=to, files=(body,))
+
+
+# ── reminders ───────────────────────────────────────────────────────────────────────────────────
+
+companies = companies_due("reminding.companies", wait_statements.TO_REMIND)
+
+
+@command("reminding.remind", FOR_REMIT)
+def remind(ctx: Context, *, company: str) -> shapes.RemindedShape:
+    """Remind the awaited agents and people of a company whose interval has passed, once each."""
+    ctx.enter(company)
+    ctx.allow_by_rule(BY_REMIT)
+    due = due_here(ctx, wait_statements.TO_REMIND)
+    for wait in due:
+        if wait.awaited_agent_id is None:
+            _remind_person(ctx, wait)
+        elif wait.reminders + 1 < len(pauses := waits.reminders(ctx, wait.awaited_agent_id)):
+            _remind_agent(ctx, wait, pauses)
+        else:
+            _turn_to_next_above(ctx, wait)
+    ctx.record("wait.remind", f"company:{company}", {"waits": [wait.id for wait in due]}, BY_REMIT)
+    return {"reminded": len(due)}
+
+
+def _remind_agent(ctx: Context, wait: Wait, pauses: tuple[Micros, ...]) -> None:
+    number = wait.reminders + 1
+    _note(ctx, wait, number, ctx.now + pauses[number])
+    _remind(ctx, wait, f"agent:{wait.awaited_agent_id}")
+
+
+def _remind_person(ctx: Context, wait: Wait) -> None:
+    """Remind a person once; after another interval, the whole board."""
+    to = f"user:{wait.awaited_user_id}" if wait.awaited_user_id else "board"
+    if wait.reminders == 0:
+        _note(ctx, wait, 1, ctx.now + DAY if wait.awaited_user_id else None)
+    else:
+        to = "board"
+        waits.redirect(ctx, wait.kind, wait.subject_id, None)
+        _note(ctx, wait, 1, None)
+    _remind(ctx, wait, to)
+
+
+def _turn_to_next_above(ctx: Context, wait: Wait) -> None:
+    """Pass a wait on to the next above, at last the board."""
+    above = next_above(ctx, wait)
+    why = f"{waits.awaited(ctx, wait)} was reminded of it and did not decide."
+    pass_on(ctx, wait, above, why)
+    if above is None:
+        _note(ctx, wait, 1, None)
+
+
+def _note(ctx: Context, wait: Wait, reminders: int, at: int | None) -> None:
+    ctx.tx.run(wait_statements.REMINDED, wait=wait.id, new_reminders=reminders, at=at)

@@ -7,16 +7,15 @@ thread ends endless exchanges.
 
 import json
 import re
-from typing import Any
 
 from remit.errors import RemitError
 from remit.model.execution.run import Run
+from remit.model.messaging.mail import Message
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import Decision, Effect
-from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.principal import in_name_of
 from remit.services.command import Context
-from remit.services.messaging import mail
-from remit.store.messaging import mail as mail_statements
+from remit.services.messaging import mail, origins
 
 _MENTION = re.compile(r"\A\s*@([A-Za-z0-9][A-Za-z0-9-]{0,63})[ \t]*[:,]?[ \t]*\n?")
 _FINAL_WORDS = Decision(Effect.ALLOW, "self", "The run's own last words.", "rule:self")
@@ -30,7 +29,7 @@ def deliver(ctx: Context, agent: Agent, run: Run, text: str) -> None:
     body = text[mention.end() :].strip() if mention else text.strip()
     if not body:
         return
-    taken = _messages(ctx, run)
+    taken = origins.taken_up(ctx, run)
     if mention is not None:
         name = mention[1]
         to = "board" if name.casefold() == HUMAN else f"agent:{name}"
@@ -40,31 +39,20 @@ def deliver(ctx: Context, agent: Agent, run: Run, text: str) -> None:
             _send(ctx, agent, run, _sender(message), body, message)
 
 
-def _messages(ctx: Context, run: Run) -> list[Any]:
-    messages = [
-        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
-        for message_id in json.loads(run.message_ids)
-    ]
-    return [message for message in messages if message is not None]
-
-
-def _sender(message: Any) -> str | None:
+def _sender(message: Message) -> str | None:
     if message.channel is not None:
-        return str(message.channel)
+        return message.channel
     if message.sender_agent_id is not None:
         return f"agent:{message.sender_agent_id}"
     return None if message.sender_user_id is None else f"user:{message.sender_user_id}"
 
 
 def _send(
-    ctx: Context, agent: Agent, run: Run, to: str | None, body: str, answered: Any | None
+    ctx: Context, agent: Agent, run: Run, to: str | None, body: str, answered: Message | None
 ) -> None:
     if to is None:
         return  # Remit itself wrote it and reads no answers
-    me = Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, run.id, agent_status=agent.status
-    )
-    with ctx.acting_as(me):
+    with ctx.acting_as(in_name_of(agent, run.id)):
         try:
             mail.post(ctx, to=to, text=body, reply_to=answered.id if answered else None)
         except RemitError as error:

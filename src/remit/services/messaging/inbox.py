@@ -274,11 +274,8 @@ def unbury(ctx: Context, agent: AgentId, message: MessageId) -> bool:
     """Revive a letter that was buried with its receiver, who is restored; returns whether it was
     still dead."""
     for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message):
-        if (
-            delivery.agent_id == agent
-            and delivery.status is DeliveryStatus.DEAD
-            and delivery.ended_why == GONE
-        ):
+        dead = (delivery.agent_id, delivery.status, delivery.ended_why)
+        if dead == (agent, DeliveryStatus.DEAD, GONE):
             revive(ctx, delivery)
             return True
     return False
@@ -389,8 +386,7 @@ def _end(ctx: Context, delivery: Delivery, status: DeliveryStatus, why: str) -> 
 
 
 def _next_position(ctx: Context) -> int:
-    position = ctx.tx.existing(statements.NEXT_POSITION)
-    return int(position)
+    return int(ctx.tx.existing(statements.NEXT_POSITION))
 
 
 def _require_inbox(ctx: Context) -> AgentId:

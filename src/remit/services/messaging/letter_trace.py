@@ -84,24 +84,17 @@ def _said(word: str, sentence: str) -> shapes.LetterStateShape:
 def _in_work(ctx: Context, message: Message) -> str:
     """Sentence with the number of open outcomes, and what holds the first of them up."""
     outcomes = [part for part in _parts(ctx, message.id) if part.status is OutcomeStatus.OPEN]
+    count = f"{plural(len(outcomes), 'outcome')} of it open."
     for outcome in outcomes:
-        held_up = waits.of_outcome(ctx, outcome.id)
-        if held_up:
+        if held_up := waits.of_outcome(ctx, outcome.id):
             who = _name(ctx, outcome.owner_id)
             sentence = waits.sentence(ctx, held_up).removeprefix("It ")
-            return (
-                f"{plural(len(outcomes), 'outcome')} of it open. "
-                f"{outcome.title!r}: {who} {sentence}"
-            )
+            return f"{count} {outcome.title!r}: {who} {sentence}"
     unread = ctx.tx.all(statements.UNREAD_OF, message=message.id)
-    leaves = [part for part in outcomes if not part.open_prereqs]
-    if leaves:
-        first = leaves[0]
-        who = _name(ctx, first.owner_id)
-        return (
-            f"{plural(len(outcomes), 'outcome')} of it open. {first.title!r} is with {who}. "
-            f"{_why(ctx, first.owner_id)}"
-        )
+    first = next((part for part in outcomes if not part.open_prereqs), None)
+    if first is not None:
+        who, why = _name(ctx, first.owner_id), _why(ctx, first.owner_id)
+        return f"{count} {first.title!r} is with {who}. {why}"
     if unread:
         who = _name(ctx, unread[0].agent_id)
         return f"{who} has mail because of it. {_why(ctx, unread[0].agent_id)}"
@@ -123,9 +116,7 @@ def _cause(ctx: Context, delivery: Delivery) -> str:
 
 def last_error(ctx: Context, delivery: Delivery) -> str:
     """The error of the last ended run that had taken a letter up; empty if it had none."""
-    if delivery.agent_id is None:
-        return ""
-    tried = tried_by(ctx, delivery)
+    tried = tried_by(ctx, delivery) if delivery.agent_id is not None else []
     return (tried[0].error or "").strip() if tried else ""
 
 

@@ -1,6 +1,6 @@
 """Messages for readers: who may read one, and its text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from remit.authority import Action
 from remit.model.messaging.mail import AddressKind, Message
@@ -39,9 +39,8 @@ def _reading(ctx: Context, message: Message) -> Decision:
         for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id)
         if delivery.position is not None
     ]
-    if me in (message.sender_agent_id, message.sender_user_id):
-        return views.OWN
-    if any(me in (delivery.agent_id, delivery.user_id) for delivery in reached):
+    parties = [(delivery.agent_id, delivery.user_id) for delivery in reached]
+    if any(me in party for party in [(message.sender_agent_id, message.sender_user_id), *parties]):
         return views.OWN
     receivers = [delivery.agent_id for delivery in reached]
     among = any(_both_report_here(ctx, message.sender_agent_id, agent) for agent in receivers)
@@ -94,17 +93,10 @@ def look_ahead(ctx: Context, listed: Sequence[Message]) -> None:
     receivers = [
         to for message_id in ids for to in ctx.tx.all(statements.DELIVERIES_OF, message=message_id)
     ]
-    for statement, parties in (
-        (
-            agents.AGENT_ANYWHERE,
-            [*(letter.sender_agent_id for letter in listed), *(to.agent_id for to in receivers)],
-        ),
-        (
-            people.USER,
-            [*(letter.sender_user_id for letter in listed), *(to.user_id for to in receivers)],
-        ),
-    ):
-        ctx.tx.look_ahead(statement, filter(None, parties))
+    parties = [(letter.sender_agent_id, letter.sender_user_id) for letter in listed]
+    parties += [(to.agent_id, to.user_id) for to in receivers]
+    ctx.tx.look_ahead(agents.AGENT_ANYWHERE, [agent for agent, _ in parties if agent])
+    ctx.tx.look_ahead(people.USER, [user for _, user in parties if user])
 
 
 def body_of(ctx: Context, message: Message) -> tuple[str, bool]:
@@ -126,16 +118,11 @@ def _sender_name(ctx: Context, message: Message) -> str:
     if message.channel is not None and message.sender_user_id is None:
         return message.channel.partition(":")[2]
     if message.sender_agent_id is not None:
-        sender = lookup.agent_row(ctx, message.sender_agent_id)
-        return sender.name if sender else message.sender_agent_id
+        return lookup.name_of(ctx, message.sender_agent_id)
     if message.sender_user_id is not None:
         user = ctx.tx.one(people.USER, user=message.sender_user_id)
         return user.name if user else message.sender_user_id
     return "remit"
-
-
-def _seen_messages(ctx: Context) -> Callable[[Message], bool]:
-    return lambda message: sees(ctx, message)
 
 
 def _parties(ctx: Context) -> dict[str, object]:
@@ -147,6 +134,6 @@ MESSAGE = lookup.Noun(
     "message",
     statements.MESSAGE_ANYWHERE,
     statements.MESSAGES_BY_PREFIX,
-    _seen_messages,
+    lambda ctx: lambda message: sees(ctx, message),
     parameters=_parties,
 )

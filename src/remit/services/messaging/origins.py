@@ -16,9 +16,9 @@ from remit.model.organisation.agent import HUMAN, Agent
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.outcome import Outcome
 from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
-from remit.services.context import Context
+from remit.services import lookup
+from remit.services.command import Context
 from remit.store.execution import runs as run_statements
-from remit.store.messaging import mail as mail_statements
 from remit.store.work import wishes as statements
 
 
@@ -37,39 +37,32 @@ def of_outcome(ctx: Context, outcome: str) -> MessageId | None:
 def of_run(ctx: Context, run: Run) -> MessageId | None:
     """Return the letter behind what a run makes: the first letter of a person that it took up, or
     else the only one behind its mail, or else behind its outcomes; None if there are several."""
-    letters = from_people(ctx, run)
-    if letters:
+    if letters := from_people(ctx, run):
         return letters[0]
-    taken = of_letters(ctx, run)
-    if taken:
-        return _only(taken)
-    behind = [of_outcome(ctx, outcome) for outcome in json.loads(run.outcome_ids)]
-    return _only(behind)
+    if behind_mail := of_letters(ctx, run):
+        return _only(behind_mail)
+    return _only([of_outcome(ctx, outcome) for outcome in json.loads(run.outcome_ids)])
 
 
 def from_people(ctx: Context, run: Run) -> list[MessageId]:
     """Return the letters of people that a run took up itself."""
-    messages = [
-        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
-        for message_id in json.loads(run.message_ids)
-    ]
     return [
         message.id
-        for message in messages
-        if message is not None
-        and message.sender_kind is ActorKind.USER
-        and message.origin_id is None
+        for message in taken_up(ctx, run)
+        if message.sender_kind is ActorKind.USER and message.origin_id is None
     ]
 
 
 def of_letters(ctx: Context, run: Run) -> list[MessageId]:
     """Return the letters of people behind the mail that a run took up."""
-    messages = [
-        ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
-        for message_id in json.loads(run.message_ids)
-    ]
-    behind = [of_message(message) for message in messages if message is not None]
+    behind = [of_message(message) for message in taken_up(ctx, run)]
     return list(dict.fromkeys(letter for letter in behind if letter is not None))
+
+
+def taken_up(ctx: Context, run: Run) -> list[Message]:
+    """Return the messages that a run took up."""
+    rows = [lookup.message_row(ctx, message) for message in json.loads(run.message_ids)]
+    return [row for row in rows if row is not None]
 
 
 def of_caller(ctx: Context) -> MessageId | None:

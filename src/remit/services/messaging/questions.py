@@ -8,7 +8,6 @@ from remit.authority import Action
 from remit.errors import BadInput
 from remit.model.messaging.mail import heading
 from remit.model.messaging.question import LONGEST_QUESTION, MOST_OPTIONS, Question, QuestionStatus
-from remit.model.organisation.decision import Decision
 from remit.model.work.wait import WaitKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command
@@ -65,7 +64,7 @@ def ask(
     mail.post(
         ctx,
         to=f"agent:{boss}" if boss else "board",
-        text=_as_letter(question_row, options),
+        text=answering.as_letter(question_row, "Answer by replying to this message."),
         subject=heading("Question", question),
         question=question_row.id,
     )
@@ -85,9 +84,8 @@ def answer(
     if company is not None:
         lookup.company_of_caller(ctx, company)
     question_row = lookup.find(ctx, visible_pages.QUESTION, question)
-    ctx.accept(
-        Action.QUESTION_ANSWER, f"question:{question_row.id}", _may_answer(ctx, question_row)
-    )
+    who = answering.who_answers(ctx, question_row)
+    ctx.require(Action.QUESTION_ANSWER, on=f"question:{question_row.id}", **who)
     ended = answering.end(ctx, question_row, answer)
     mail.post(
         ctx,
@@ -115,15 +113,3 @@ def cancel(ctx: Context, question: Question) -> shapes.EndedShape:
     ctx.require(Action.THREAD_CANCEL, on=f"question:{question.id}", over=question.agent_id)
     answering.close(ctx, question, QuestionStatus.CANCELLED, None)
     return {"id": question.id, "status": "cancelled"}
-
-
-def _may_answer(ctx: Context, question: Question) -> Decision:
-    return ctx.decide(Action.QUESTION_ANSWER, **answering.who_answers(ctx, question))
-
-
-def _as_letter(question: Question, options: Sequence[str]) -> str:
-    lines = [question.text, ""]
-    if options:
-        lines += ["Choose one of:", *(f"- {option}" for option in options), ""]
-    lines.append("Answer by replying to this message.")
-    return "\n".join(lines)

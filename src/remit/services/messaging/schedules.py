@@ -8,12 +8,11 @@ from typing import Annotated, TypeVar
 from remit.authority import Action
 from remit.clock import Micros, given_time
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
-from remit.ids import CompanyId
 from remit.model.messaging.mail import heading, parse_address
 from remit.model.messaging.schedule import Schedule, ScheduleStatus, next_time, zone
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import Decision, Effect
-from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.principal import ActorKind, in_name_of
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.fields import Address, AgentRef, CompanyRef, Help, Moment, Subject, Text
@@ -124,8 +123,7 @@ def cancel(ctx: Context, schedule: Schedule) -> shapes.EndedShape:
 def next_due(ctx: Context) -> Micros | None:
     """Return the time of the next deferred message or schedule; None if there is none."""
     times = [ctx.tx.one(statements.NEXT_DUE), ctx.tx.one(statements.NEXT_SCHEDULE)]
-    known = [int(time) for time in times if time is not None]
-    return min(known) if known else None
+    return min((int(time) for time in times if time is not None), default=None)
 
 
 @query("schedules.companies_due", FOR_REMIT)
@@ -191,21 +189,11 @@ def _give_up(ctx: Context, schedule: Schedule, owner: Agent, error: RemitError) 
 
 def _as(ctx: Context, agent: Agent, act: Callable[[], T]) -> T:
     """Call a function in an agent's name."""
-    caller, ctx.actor = ctx.actor, _acting(agent)
+    caller, ctx.actor = ctx.actor, in_name_of(agent)
     try:
         return act()
     finally:
         ctx.actor = caller
-
-
-def _acting(agent: Agent) -> Principal:
-    return Principal(
-        ActorKind.AGENT,
-        agent.id,
-        agent.name,
-        CompanyId(agent.company_id),
-        agent_status=agent.status,
-    )
 
 
 def _move(

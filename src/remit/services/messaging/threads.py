@@ -1,6 +1,7 @@
 """Reading mail: an inbox, a thread, sent mail. Reading takes nothing up."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Annotated
 
 from remit.authority import Action
@@ -128,13 +129,8 @@ def listing(
         )
         letters.look_ahead(ctx, messages)
         return [_sent(ctx, message) for message in messages]
-    shown: list[shapes.ListedMessageShape | shapes.FollowedMessageShape] = []
-    for message in _all_messages(ctx, before):
-        if letters.sees(ctx, message):
-            shown.append(_sent(ctx, message))
-        if len(shown) == limit:
-            break
-    return shown
+    seen = (message for message in _all_messages(ctx, before) if letters.sees(ctx, message))
+    return [_sent(ctx, message) for message in islice(seen, limit)]
 
 
 @logged("threads.show", AsRoute("GET /messages/{id}", "show_message"))
@@ -208,21 +204,15 @@ def _received(ctx: Context, inbox: Sequence[Delivery]) -> list[shapes.ReceivedMe
 
 
 def _in_inbox(ctx: Context, delivery: Delivery, message: Message) -> shapes.ReceivedMessageShape:
-    body, whole = letters.body_of(ctx, message)
     return {
         **_named(ctx, message),
         "status": delivery.status.value,
         "attempt": delivery.attempt,
         "may_have_been_handled": delivery.may_have_been_handled,
         "position": delivery.position,
-        "delivered_at": _delivered(delivery, message),
-        "body": body[:LONGEST_LISTED],
-        "body_cut": not whole or len(body) > LONGEST_LISTED,
+        "delivered_at": views.time(max(delivery.deliver_at, message.created_at)),
+        **_preview(ctx, message),
     }
-
-
-def _delivered(delivery: Delivery, message: Message) -> str:
-    return views.time(max(delivery.deliver_at, message.created_at))
 
 
 def _sent(ctx: Context, message: Message) -> shapes.ListedMessageShape:

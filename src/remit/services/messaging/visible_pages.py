@@ -23,25 +23,6 @@ T = TypeVar("T", Question, Schedule)
 S = TypeVar("S", bound=Mapping[str, object])
 
 
-def _listed(
-    ctx: Context,
-    statement: Statement[T],
-    agent: str | None,
-    ended_too: bool,
-    after: str,
-    limit: int,
-) -> list[T]:
-    """Return a page of questions or schedules of one agent; for a person, of every agent in their
-    part of the company."""
-    whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
-    if whose is not None:
-        require_look(ctx, whose)
-    sees = _reader(ctx)
-    filters: Any = {"agent": whose, "ended_too": ended_too, "after": after}
-    every = each(ctx.tx, statement, page=limit, **filters)
-    return list(islice((row for row in every if whose is not None or sees(row)), limit))
-
-
 def lists(
     noun: str,
     statement: Statement[T],
@@ -50,7 +31,8 @@ def lists(
     which: str,
     about: str,
 ) -> Verb[..., list[Answer]]:
-    """Declare the verb that lists questions or schedules."""
+    """Declare the verb that lists questions or schedules of one agent; for a person, of every agent
+    in their part of the company."""
 
     def listing(
         ctx: Context,
@@ -62,8 +44,14 @@ def lists(
         limit: int = 100,
     ) -> list[S]:
         lookup.company_of_caller(ctx, company)
-        rows = _listed(ctx, statement, agent, ended_too=ended_too, after=after, limit=limit)
-        return [shown(row) for row in rows]
+        whose = lookup.agent(ctx, agent).id if agent else ctx.actor.agent_id
+        if whose is not None:
+            require_look(ctx, whose)
+        sees = _reader(ctx)
+        filters: Any = {"agent": whose, "ended_too": ended_too, "after": after}
+        every = each(ctx.tx, statement, page=limit, **filters)
+        seen = (row for row in every if whose is not None or sees(row))
+        return [shown(row) for row in islice(seen, limit)]
 
     listing.__doc__ = about
     listing.__annotations__["return"] = GenericAlias(list, (shape,))
@@ -85,20 +73,15 @@ def require_look(ctx: Context, agent: str) -> None:
     ctx.require(_looking(ctx), over=agent)
 
 
-def may_look(ctx: Context, agent: str) -> bool:
-    return ctx.decide(_looking(ctx), over=agent).allowed
-
-
 def _reader(ctx: Context) -> Callable[[Question | Schedule], bool]:
-    in_reach = cache(lambda agent: may_look(ctx, agent))
+    in_reach = cache(lambda agent: ctx.decide(_looking(ctx), over=agent).allowed)
     return lambda row: in_reach(row.agent_id)
 
 
 def _looking(ctx: Context) -> Action:
     """Agents see what they could cancel; people may see without control."""
-    if ctx.actor.kind is ActorKind.AGENT:
-        return Action.THREAD_CANCEL
-    return Action.MESSAGE_READ
+    agent = ctx.actor.kind is ActorKind.AGENT
+    return Action.THREAD_CANCEL if agent else Action.MESSAGE_READ
 
 
 QUESTION = lookup.Noun(

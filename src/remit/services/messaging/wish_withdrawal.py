@@ -131,13 +131,12 @@ def _what_ends(ctx: Context, letter: Message) -> tuple[list[Outcome], list[tuple
 def _newly_kept(
     ctx: Context, letter: Message, candidates: dict[str, Outcome], why: dict[str, str]
 ) -> dict[str, str]:
-    new: dict[str, str] = {}
-    for outcome in candidates.values():
-        if outcome.id not in why:
-            reason = _other_reason(ctx, letter, outcome, candidates, why)
-            if reason is not None:
-                new[outcome.id] = reason
-    return new
+    reasons = {
+        outcome_id: _other_reason(ctx, letter, outcome, candidates, why)
+        for outcome_id, outcome in candidates.items()
+        if outcome_id not in why
+    }
+    return {outcome_id: reason for outcome_id, reason in reasons.items() if reason is not None}
 
 
 def _other_reason(
@@ -175,13 +174,9 @@ def _other_work(ctx: Context, agent: Agent, ending: Iterable[str]) -> str | None
     for member in ctx.tx.all(agent_statements.SUBTREE_OF_AGENT, agent=agent.id):
         if member.status is AgentStatus.TERMINATED:
             continue
-        owned = ctx.tx.all(
-            outcome_statements.OWNED_BY,
-            owner=member.id,
-            after="",
-            limit=outcome_ending.MOST_AT_ONCE,
-        )
-        for outcome in owned:
+        most = outcome_ending.MOST_AT_ONCE
+        page: Any = {"owner": member.id, "after": "", "limit": most}
+        for outcome in ctx.tx.all(outcome_statements.OWNED_BY, **page):
             is_own_mandate = str(outcome.id) == member.id and member.id != agent.id
             if (
                 outcome.status is OutcomeStatus.OPEN
@@ -257,9 +252,8 @@ def _end_approvals(
     over: set[str] = {outcome.id for outcome in closing}
     for run in ctx.tx.all(statements.RUNS_OF, message=letter.id):
         for resource in ctx.tx.all(statements.RAISED_BY_RUN, run=run.id, action="approval.request"):
-            approval = ctx.tx.one(
-                governance.APPROVAL_ANYWHERE, approval=ApprovalId(resource.partition(":")[2])
-            )
+            approval_id = ApprovalId(resource.partition(":")[2])
+            approval = ctx.tx.one(governance.APPROVAL_ANYWHERE, approval=approval_id)
             if approval is None or approval.status not in OPEN:
                 continue
             hire = approval.type is ApprovalType.HIRE_AGENT

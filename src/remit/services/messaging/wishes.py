@@ -6,6 +6,8 @@ sends the result. A wish that cannot be answered like that stays open, where its
 """
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from remit.clock import Micros, to_iso
 from remit.errors import RemitError
@@ -21,7 +23,7 @@ from remit.model.messaging.mail import (
 )
 from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import Agent
-from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
+from remit.model.organisation.principal import SYSTEM, in_name_of
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
 from remit.services import lookup, shapes
@@ -129,7 +131,8 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return end(ctx, letter.id, "answered")
     if last is None:
         return _last_words(ctx, wish, letter)
-    if _judged_by(last) == f"user:{wish.user_id}":
+    verdict = _verdict(last)
+    if verdict is not None and verdict["by"] == f"user:{wish.user_id}":
         return end(ctx, letter.id, "judged")
     if _may_still_write(ctx, last):
         return _later(ctx, wish, GRACE)
@@ -170,11 +173,6 @@ def _may_still_write(ctx: Context, last: Outcome) -> bool:
 
 def _verdict(outcome: Outcome) -> shapes.VerdictShape | None:
     return json.loads(outcome.verdict) if outcome.verdict else None
-
-
-def _judged_by(outcome: Outcome) -> str:
-    verdict = _verdict(outcome)
-    return "" if verdict is None else verdict["by"]
 
 
 def _ended_by(ctx: Context, outcome: Outcome) -> Run | None:
@@ -228,20 +226,9 @@ def _say_as(
     ctx: Context, agent: Agent, run: Run, wish: Wish, letter: Message, text: str, mark: Mark
 ) -> bool:
     """Send an answer in the agent's name; returns whether that was allowed."""
-    me = Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, run.id, agent_status=agent.status
-    )
-    with ctx.acting_as(me):
+    with ctx.acting_as(in_name_of(agent, run.id)):
         try:
-            mail.post(
-                ctx,
-                to=letter.channel or f"user:{wish.user_id}",
-                subject=_answering(letter),
-                text=text,
-                reply_to=letter,
-                origin=letter.id,
-                mark=mark,
-            )
+            _post(ctx, letter, letter.channel or f"user:{wish.user_id}", text, mark)
         except RemitError:
             return False
     return True
@@ -253,25 +240,20 @@ def _say(
     letter: Message,
     text: str,
     mark: Mark,
-    attachments: list[str] | None = None,
+    attachments: Sequence[str] = (),
 ) -> None:
     if ctx.tx.one(people.MEMBERSHIP, user=wish.user_id) is None:
         return  # the person is no member of the company any more
     with ctx.acting_as(SYSTEM):
-        mail.post(
-            ctx,
-            to=f"user:{wish.user_id}",
-            subject=_answering(letter),
-            text=text,
-            attachments=attachments or (),
-            reply_to=letter,
-            origin=letter.id,
-            mark=mark,
-        )
+        _post(ctx, letter, f"user:{wish.user_id}", text, mark, attachments)
 
 
-def _answering(letter: Message) -> str:
-    return f"Re: {letter.subject}"[:LONGEST_SUBJECT] if letter.subject else ""
+def _post(
+    ctx: Context, letter: Message, to: str, text: str, mark: Mark, attachments: Sequence[str] = ()
+) -> None:
+    subject = f"Re: {letter.subject}"[:LONGEST_SUBJECT] if letter.subject else ""
+    content: Any = {"subject": subject, "text": text, "attachments": attachments, "mark": mark}
+    mail.post(ctx, to=to, reply_to=letter, origin=letter.id, **content)
 
 
 def _send_result(ctx: Context, wish: Wish, letter: Message, outcomes: list[Outcome]) -> None:

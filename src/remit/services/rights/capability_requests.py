@@ -76,13 +76,8 @@ def grant_request(ctx: Context, *, request: MessageRef) -> shapes.GrantShape:
     waits.end(ctx, WaitKind.CAPABILITY, message.id)
     grant = grants.give_to(ctx, receiver, wish)
     _settle(ctx, message, {**wish, "grant": grant.id}, "granted")
-    _tell(
-        ctx,
-        message,
-        wish,
-        "Granted",
-        f"You may now {wish['level']} {wish['resource']}, as you asked.",
-    )
+    told = f"You may now {wish['level']} {wish['resource']}, as you asked."
+    _tell(ctx, message, wish, "Granted", told)
     return views.grant(grant)
 
 
@@ -123,15 +118,11 @@ def _open_request(ctx: Context, text: str) -> tuple[Message, shapes.CapabilityRe
     if message.request is None:
         raise BadInput("That message asks for nothing.", "Name a capability request.")
     wish: shapes.CapabilityRequestShape = json.loads(message.request)
-    _check_undecided(wish)
-    return message, wish
-
-
-def _check_undecided(wish: shapes.CapabilityRequestShape) -> None:
     if "grant" in wish:
         raise Conflict("It was granted already.", "Look at the agent's capabilities.")
     if "refused" in wish:
         raise Conflict("It was refused already.", "Grant the capability directly.")
+    return message, wish
 
 
 def _settle(

@@ -54,6 +54,8 @@ from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as statements
 from remit.store.work import outcomes as outcome_statements
 
+#: An agent with this is not confined, so people alone give it and take it back.
+_WHOLE_MACHINE = Resource(ResourceKind.ACTION, FULL_ACCESS)
 #: Patterns of files of a repository, or of its target branches.
 Patterns = Annotated[
     Sequence[Annotated[str, Text(LONGEST_PATTERN, one_line=True)]], Most(MOST_PATTERNS)
@@ -115,7 +117,7 @@ def weigh(ctx: Context, receiver: Agent, wish: Mapping[str, Any]) -> tuple[Grant
         on=str(resource),
         home=receiver.id,
         target_boss=receiver.boss_id,
-        for_people=_is_whole_machine(resource),
+        for_people=resource == _WHOLE_MACHINE,
     )
     parent: Grant | None = None
     if ctx.actor.kind is ActorKind.AGENT:
@@ -195,10 +197,6 @@ def _resting_on_mail(service: str) -> ModuleType:
     return import_module(f"remit.services.{service}")
 
 
-def _is_whole_machine(resource: Resource) -> bool:
-    return resource == Resource(ResourceKind.ACTION, FULL_ACCESS)
-
-
 def revoke_actions(ctx: Context, holder: Agent) -> None:
     """Revoke an agent's grants of actions, before those of another level are given."""
     for grant in ctx.tx.all(statements.HELD_BY, holder=holder.id, after="", limit=1000):
@@ -208,11 +206,8 @@ def revoke_actions(ctx: Context, holder: Agent) -> None:
 
 def revoke_mode(ctx: Context, holder: Agent, resource: Resource, mode: Mode) -> bool:
     """Revoke an agent's live grants on a resource in one mode; returns whether there were any."""
-    grants = [
-        held_grant
-        for held_grant in ctx.held(holder.id, resource)
-        if held_grant.mode is mode and held_grant.live(ctx.now)
-    ]
+    held = ctx.held(holder.id, resource)
+    grants = [grant for grant in held if grant.mode is mode and grant.live(ctx.now)]
     for grant in grants:
         _take_back(ctx, grant)
     return bool(grants)
@@ -251,8 +246,7 @@ def share(
             return None
     if file.kind is not FileKind.FILE and receiver in ctx.boss_chain(file.home_agent_id):
         return None
-    parent = None
-    expires_at = None
+    parent = expires_at = None
     if ctx.actor.agent_id is not None and file.kind is FileKind.FILE:
         source = attenuate(ctx.held(ctx.actor.agent_id, resource), Wish(Level.READ), ctx.now)
         if not still_held and not (source.decision.allowed and source.mode is Mode.ALLOW):
@@ -285,7 +279,9 @@ def revoke(
     ctx: Context, *, grant: GrantRef, company: CompanyRef | None = None
 ) -> shapes.RevokedGrantShape:
     """Take a grant back, with everything that was passed on from it."""
-    row = _grant(ctx, grant, company)
+    if company is not None:
+        lookup.company_of_caller(ctx, company)
+    row = lookup.find(ctx, _GRANT, grant)
     ctx.require(Action.GRANT_REVOKE, on=f"grant:{row.id}", **_about(row))
     if row.revoked_at is not None:
         raise Conflict("The grant was revoked already.")
@@ -330,10 +326,8 @@ def listing(
     else:
         who = ctx.tx.existing(agent_statements.AGENT, agent=holder)
         ctx.require(Action.GRANT_READ, over=holder, target_boss=who.boss_id)
-        if unused:
-            grants = ctx.tx.all(statements.UNUSED_BY, holder=holder, **paging)
-        else:
-            grants = ctx.tx.all(statements.HELD_BY, holder=holder, **paging)
+        statement = statements.UNUSED_BY if unused else statements.HELD_BY
+        grants = ctx.tx.all(statement, holder=holder, **paging)
         if derived and not after:
             held = [views.grant(grant, reason(grant)) for grant in grants]
             return [*rights_by_rule(ctx, who), *held]
@@ -486,17 +480,10 @@ def _check_reach(ctx: Context, resource: Resource) -> None:
     ctx.require(Action.GRANT_GIVE, resource, home=home)
 
 
-def _grant(ctx: Context, text: str, company: str | None) -> Grant:
-    """Find a grant by its id, in the named company if there is one."""
-    if company is not None:
-        lookup.company_of_caller(ctx, company)
-    return lookup.find(ctx, _GRANT, text)
-
-
 def _about(grant: Grant) -> Matter:
     """The facts about a grant. One that people made to restrain an agent is not for an agent to
     lift."""
-    for_people = grant.mode is not Mode.ALLOW or _is_whole_machine(grant.resource)
+    for_people = grant.mode is not Mode.ALLOW or grant.resource == _WHOLE_MACHINE
     return {"home": grant.holder_id, "grant": grant, "for_people": for_people}
 
 

@@ -1,5 +1,7 @@
 """Rights that follow from the tree and from ownership, listed beside those that were granted."""
 
+from typing import Any
+
 from remit.ids import OutcomeId
 from remit.model.organisation.agent import Agent
 from remit.services import shapes
@@ -14,6 +16,7 @@ MOST_OUTCOMES = 200
 
 def rights(ctx: Context, agent: Agent) -> list[shapes.DerivedGrantShape]:
     """Return the rights of an agent without a grant, each with its reason."""
+    page: Any = {"company": agent.company_id, "after": "", "limit": MOST_OUTCOMES}
     derived_rights = [
         _right(agent, "outcome", agent.id, "read", "the mandate; the work is below it"),
         _right(agent, "kb_file", agent.state_file_id, "write", "its memory"),
@@ -27,21 +30,13 @@ def rights(ctx: Context, agent: Agent) -> list[shapes.DerivedGrantShape]:
     ]
     derived_rights += [
         _right(agent, "channel", bound.adapter_type, "use", "is bound to it")
-        for bound in ctx.tx.all(
-            channel_statements.BINDINGS,
-            company=agent.company_id,
-            agent=agent.id,
-            after="",
-            limit=MOST_OUTCOMES,
-        )
+        for bound in ctx.tx.all(channel_statements.BINDINGS, agent=agent.id, **page)
     ]
     derived_rights += [
         _right(agent, "outcome", outcome.id, "write", "delegated it, and will judge it")
         for outcome in ctx.tx.all(outcome_statements.DELEGATED_BY, agent=agent.id)
     ]
-    for outcome in ctx.tx.all(
-        outcome_statements.OWNED_BY, owner=agent.id, after="", limit=MOST_OUTCOMES
-    ):
+    for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, **page):
         if outcome.id != OutcomeId(agent.id):
             level, reason = (
                 ("read", "it was delegated here; the work is below it")

@@ -22,7 +22,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import accounts, runaway, running
 from remit.services.governance import approval_engine
-from remit.services.messaging import dead_letters, inbox, letter_trace, mail, wishes
+from remit.services.messaging import inbox, letter_trace, mail, pending_items, wishes
 from remit.services.screens import standing
 from remit.services.spending import budgets, limits
 from remit.store.execution import jobs as job_statements
@@ -159,9 +159,9 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
     for unsent in ctx.tx.all(channel_statements.DEAD, limit=MOST):
         if _in_reach(ctx, unsent.agent_id):
             cause = _sentence(f"It did not get to {unsent.address}: {unsent.ended_why}")
-            title = dead_letters.subject(ctx, unsent)
+            title = pending_items.subject(ctx, unsent)
             items.append(
-                dead_letters.item(ctx, "dead_letter", unsent.message_id, title, unsent, cause)
+                pending_items.item(ctx, "dead_letter", unsent.message_id, title, unsent, cause)
             )
     by_remit = {letter.deliver_at for letter in letters if letter.sender_name is None}
     items += _failed_runs(ctx, held, dead, by_remit)
@@ -221,11 +221,11 @@ def _dead_item(ctx: Context, delivery: Delivery) -> shapes.AwaitingShape:
     error = letter_trace.last_error(ctx, delivery)
     why = delivery.ended_why or "it was tried too often"
     cause = _sentence(f"{why}; last: {error}" if error else why)
-    item = dead_letters.item(
+    item = pending_items.item(
         ctx,
         "dead_letter",
         delivery.message_id,
-        dead_letters.subject(ctx, delivery),
+        pending_items.subject(ctx, delivery),
         delivery,
         cause,
     )
@@ -380,8 +380,8 @@ def _budget_stops(ctx: Context, stops: list[Stop]) -> list[shapes.AwaitingShape]
 def _mail_of_seats(ctx: Context, seats: Sequence[AgentId]) -> list[shapes.AwaitingShape]:
     """Mail of the person's seats, for which no program is started."""
     return [
-        dead_letters.item(
-            ctx, "mail", delivery.message_id, dead_letters.subject(ctx, delivery), delivery
+        pending_items.item(
+            ctx, "mail", delivery.message_id, pending_items.subject(ctx, delivery), delivery
         )
         for seat in seats
         for delivery in ctx.tx.all(statements.WAITING_FOR_AGENT, agent=seat, run=None, limit=MOST)
@@ -397,9 +397,9 @@ def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
         copies = ctx.tx.all(statements.DELIVERIES_OF, message=delivery.message_id)
         if all(copy.user_id != ctx.actor.id for copy in copies):
             seat = lookup.known_agent(ctx, delivery.agent_id or "")
-            subject = dead_letters.subject(ctx, delivery)
+            subject = pending_items.subject(ctx, delivery)
             title = f"{subject} (for {seat.name}, a seat that nobody holds)"
-            items.append(dead_letters.item(ctx, "mail", delivery.message_id, title, delivery))
+            items.append(pending_items.item(ctx, "mail", delivery.message_id, title, delivery))
     return items
 
 

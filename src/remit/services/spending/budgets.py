@@ -93,18 +93,15 @@ def release(ctx: Context, agent: str) -> None:
 
 
 def sentence(ctx: Context, over: Means) -> str:
-    holder = lookup.agent_row(ctx, over.holder_id)
-    name = holder.name if holder else over.holder_id
-    return f"The budget of {name} is used up ({over.kind.value})."
+    return f"The budget of {lookup.name_of(ctx, over.holder_id)} is used up ({over.kind.value})."
 
 
 def _tell(ctx: Context, stopped: Agent, over: Means) -> None:
     """Tell the boss of the agent whose budget it is that it is used up."""
     holder = lookup.known_agent(ctx, over.holder_id)
-    to = f"agent:{holder.boss_id}" if holder.boss_id else f"user:{holder.boss_user_id}"
     approval_engine.tell(
         ctx,
-        to,
+        approval_engine.boss_address(holder),
         f"The budget of {holder.name} is used up",
         f"{holder.name} has no {over.kind.value} left to spend, so {stopped.name} was stopped. It "
         f"goes on with the next month, on {views.moment(next_month(ctx.now))}, or when its budget "
@@ -123,16 +120,18 @@ def _details(over: Means) -> dict[str, object]:
 def show(ctx: Context, *, agent: AgentRef) -> shapes.BudgetShape:
     """An agent's budget of this month: the limit, what is reserved, spent and left. Money is in
     millionths of a dollar. An agent without its own spends from the one that `paidBy` names."""
-    agent_row = lookup.agent_anywhere(ctx, agent)
-    require_look(ctx, agent_row.id, f"agent:{agent_row.id}")
-    return overview(ctx, agent_row)
+    return _shown(ctx, agent)
 
 
 @query("budgets.mine")
 def mine(ctx: Context) -> shapes.BudgetShape:
     """The budget of the calling agent."""
     lookup.company_of_caller(ctx, None)
-    agent = lookup.agent_anywhere(ctx, ctx.actor.agent_id or "")
+    return _shown(ctx, ctx.actor.agent_id or "")
+
+
+def _shown(ctx: Context, named: str) -> shapes.BudgetShape:
+    agent = lookup.agent_anywhere(ctx, named)
     require_look(ctx, agent.id, f"agent:{agent.id}")
     return overview(ctx, agent)
 
@@ -173,9 +172,7 @@ def _side(
         "left": payer.left(month) if payer else None,
         "left_shown": shown(kind, payer.left(month)) if payer else "no limit",
         "paid_by": {"agent_id": holder.id, "name": holder.name} if holder else None,
-        "reservations": [
-            _reservation(reservation) for reservation in (own.reservations if own else ())
-        ],
+        "reservations": [_reservation(kept) for kept in (own.reservations if own else ())],
     }
 
 
@@ -211,12 +208,8 @@ def listing(
     else:
         ctx.require(Action.COMPANY_READ, on="budgets")
     month = month_of(ctx.now)
-    spent = {
-        usage.agent_id: usage
-        for usage in ctx.tx.all(
-            statements.SPENT_IN_COMPANY, month=month, following=next_month(ctx.now)
-        )
-    }
+    usages = ctx.tx.all(statements.SPENT_IN_COMPANY, month=month, following=next_month(ctx.now))
+    spent = {usage.agent_id: usage for usage in usages}
     accounts: dict[tuple[str, Kind], Account] = {
         (account.agent_id, account.kind): account
         for account in ctx.tx.all(statements.ACCOUNTS, month=month)
@@ -261,12 +254,10 @@ def _below(nodes: Mapping[Any, statements.Node], agent: str, top: str | None) ->
         return True
     seen: set[str] = set()
     above: str | None = agent
-    while above is not None and above not in seen:
-        if above == top:
-            return True
+    while above is not None and above != top and above not in seen:
         seen.add(above)
         above = nodes[above].boss_id if above in nodes else None
-    return False
+    return above == top
 
 
 def stopped(ctx: Context) -> list[Stop]:

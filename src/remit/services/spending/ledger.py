@@ -125,7 +125,8 @@ def _pay(ctx: Context, chain: list[Payer], amount: int, month: Micros) -> None:
             last = topmost and payer.account is None and number == len(payer.reservations) - 1
             part = amount if last else min(amount, reservation.left)
             if part:
-                keep(ctx, spend_of(reservation, part, month))
+                spent, before = reservation.spent + part, reservation.before(month)
+                keep(ctx, replace(reservation, spent=spent, month=month, spent_before=before))
             amount -= part
         if payer.account is not None:
             part = amount if topmost else min(amount, max(payer.account.left(month), 0))
@@ -148,7 +149,8 @@ def took(ctx: Context, run: Run, total: Mapping[str, Any]) -> Run:
         new_cost_estimated=later.cost_estimated,
         **{f"new_{name}": getattr(later, name) for name in METERS},
     )
-    charge(ctx, run.agent_id, _More(now, later))
+    more = {name: getattr(later, name) - getattr(now, name) for name in METERS}
+    charge(ctx, run.agent_id, replace(later, **more))
     return later
 
 
@@ -180,24 +182,6 @@ def estimated(ctx: Context, run: Run) -> int:
     return cost * tokens // of_tokens if of_tokens else 0
 
 
-class _More:
-    """The usage of a run between two readings."""
-
-    def __init__(self, before: Run, now: Run) -> None:
-        self.tokens_in = now.tokens_in - before.tokens_in
-        self.tokens_out = now.tokens_out - before.tokens_out
-        self.cost_micros = now.cost_micros - before.cost_micros
-
-
-def spend_of(reservation: Reservation, part: int, month: Micros) -> Reservation:
-    return replace(
-        reservation,
-        spent=reservation.spent + part,
-        month=month,
-        spent_before=reservation.before(month),
-    )
-
-
 def keep(ctx: Context, reservation: Reservation) -> None:
     ctx.tx.run(statements.KEEP_RESERVATION, reservation=reservation.id, **renewed(reservation))
 
@@ -206,10 +190,14 @@ def pay_back(ctx: Context, account: AgentId | None, kind: Kind, spent: int) -> N
     """Charge an account for what a closed reservation had spent in this month."""
     if account is None or not spent:
         return
-    month = month_of(ctx.now)
-    row = ctx.tx.one(statements.ACCOUNT, agent=account, kind=kind.value, month=month)
+    row = _account(ctx, account, kind)
     if row is not None:
-        _keep(ctx, _charged(row, spent, month))
+        _keep(ctx, _charged(row, spent, month_of(ctx.now)))
+
+
+def _account(ctx: Context, agent: AgentId, kind: Kind) -> Account | None:
+    month = month_of(ctx.now)
+    return ctx.tx.one(statements.ACCOUNT, agent=agent, kind=kind.value, month=month)
 
 
 def _charged(account: Account, more: int, month: Micros) -> Account:
@@ -264,9 +252,8 @@ def change_limits(ctx: Context, before: Agent, now: Agent) -> None:
 def _take_over_spending(ctx: Context, agent: Agent, kind: Kind, above: Account | None) -> None:
     """Move this month's spending of everybody who spends from a new account onto it, off the
     account above if there is one."""
-    month = month_of(ctx.now)
-    # It was opened just now.
-    account = ctx.tx.existing(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
+    month, account = month_of(ctx.now), _account(ctx, agent.id, kind)
+    assert account is not None, "it was opened just now"
     spent = _spent_by_those_on(ctx, agent.id, kind)
     if above is not None:
         spent = min(spent, above.charged_in(month), max(account.left(month), 0))
@@ -316,9 +303,8 @@ def dissolve(ctx: Context, agent: Agent) -> None:
 
 
 def _resize(ctx: Context, agent: Agent, kind: Kind, amount: int) -> None:
-    month = month_of(ctx.now)
-    # An agent with a budget has an account.
-    account = ctx.tx.existing(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
+    month, account = month_of(ctx.now), _account(ctx, agent.id, kind)
+    assert account is not None, "an agent with a budget has an account"
     below = account.reserved + account.set_aside
     if amount < min(below, account.amount):
         raise Conflict(
@@ -337,8 +323,7 @@ def _resize(ctx: Context, agent: Agent, kind: Kind, amount: int) -> None:
 
 
 def _dissolve(ctx: Context, agent: Agent, kind: Kind) -> int | None:
-    month = month_of(ctx.now)
-    account = ctx.tx.one(statements.ACCOUNT, agent=agent.id, kind=kind.value, month=month)
+    month, account = month_of(ctx.now), _account(ctx, agent.id, kind)
     if account is None:
         return None
     above = _above(ctx, agent, kind)
@@ -383,9 +368,7 @@ def require(ctx: Context, account: Account, wanted: int) -> None:
 
 
 def _exceeded(ctx: Context, account: Account, wanted: int, left: int) -> Conflict:
-    kind, holder = account.kind, lookup.agent_row(ctx, account.agent_id)
-    name = holder.name if holder else account.agent_id
-    month = month_of(ctx.now)
+    kind, name = account.kind, lookup.name_of(ctx, account.agent_id)
     return Conflict(
         f"{shown(kind, wanted)} more is wanted out of {name}'s budget of "
         f"{shown(kind, account.amount)} a month, of which {shown(kind, left)} is left.",
@@ -396,7 +379,7 @@ def _exceeded(ctx: Context, account: Account, wanted: int, left: int) -> Conflic
             "agent_id": account.agent_id,
             "amount": account.amount,
             "reserved": account.reserved + account.set_aside,
-            "spent": account.charged_in(month),
+            "spent": account.charged_in(month_of(ctx.now)),
             "left": left,
             "asked": wanted,
         },

@@ -48,10 +48,15 @@ def keeping(ctx: Context, agent: Agent) -> Reached | None:
     """Return the reached limit that keeps an agent from being started, if any: the one that lasts
     longest."""
     limits = of_company(ctx)
+    of_agent, here = limits.agent_runs_per_hour, limits.company_runs_per_hour
+    runs = _an_hour_after(ctx, of_agent, statements.NTH_RUN_OF_AGENT, agent=agent.id)
+    tokens = limits.agent_tokens_per_day
+    spent = tokens is not None and tokens_today(ctx, agent.id) >= tokens
+    runs_here = _an_hour_after(ctx, here, statements.NTH_RUN_OF_COMPANY, company=ctx.company)
     candidates = [
-        _reached(ctx, Limit.AGENT_RUNS_PER_HOUR, _runs_of(ctx, agent, limits), agent.id),
-        _reached(ctx, Limit.AGENT_TOKENS_PER_DAY, _tokens_of(ctx, agent, limits), agent.id),
-        _reached(ctx, Limit.COMPANY_RUNS_PER_HOUR, _runs_here(ctx, limits)),
+        _reached(ctx, Limit.AGENT_RUNS_PER_HOUR, runs, agent.id),
+        _reached(ctx, Limit.AGENT_TOKENS_PER_DAY, next_day(ctx.now) if spent else None, agent.id),
+        _reached(ctx, Limit.COMPANY_RUNS_PER_HOUR, runs_here),
         money_reached(ctx, limits),
     ]
     return max(
@@ -68,18 +73,6 @@ def _reached(
         return None
     assert ctx.company is not None
     return Reached("", ctx.company, agent, name, ctx.now, until)
-
-
-def _runs_of(ctx: Context, agent: Agent, limits: Limits) -> Micros | None:
-    return _an_hour_after(
-        ctx, limits.agent_runs_per_hour, statements.NTH_RUN_OF_AGENT, agent=agent.id
-    )
-
-
-def _runs_here(ctx: Context, limits: Limits) -> Micros | None:
-    return _an_hour_after(
-        ctx, limits.company_runs_per_hour, statements.NTH_RUN_OF_COMPANY, company=ctx.company
-    )
 
 
 def strangers_wait(ctx: Context, agent: AgentId, channel: str) -> Micros | None:
@@ -113,13 +106,6 @@ def _an_hour_after(
     if began is None or began + HOUR <= ctx.now:
         return None
     return min(began, ctx.now) + HOUR  # the clock may have been set back since
-
-
-def _tokens_of(ctx: Context, agent: Agent, limits: Limits) -> Micros | None:
-    if limits.agent_tokens_per_day is None:
-        return None
-    used = tokens_today(ctx, agent.id)
-    return next_day(ctx.now) if used >= limits.agent_tokens_per_day else None
 
 
 def tokens_today(ctx: Context, agent: str) -> int:

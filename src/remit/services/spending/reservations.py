@@ -50,8 +50,7 @@ def weigh(ctx: Context, giver: Agent, amounts: Mapping[Kind, int]) -> dict[Kind,
     for kind, amount in amounts.items():
         payer = next(iter(chains[kind]), None)
         if payer is not None and payer.account is None:
-            held = lookup.agent_row(ctx, payer.agent_id)
-            name = held.name if held else payer.agent_id
+            name = lookup.name_of(ctx, payer.agent_id)
             deny(
                 ledger.EXCEEDED,
                 f"{name} has only what was set aside for an outcome, and that is not divided "

@@ -11,7 +11,7 @@ from remit.entrypoints.web.text import common_queries
 from remit.errors import NotFound
 from remit.model.connections.change import ChangeStatus, MergeMethod
 from remit.model.connections.forge import merge_methods
-from remit.services.changes import changes, checking, comments, reviews
+from remit.services.changes import changes, checking, reviews
 from remit.services.command import Verb
 
 PAGE: Final = 50
@@ -100,7 +100,7 @@ async def comment(visit: Visit) -> Done:
     change, line = visit.argument("change"), visit.form.maybe("line")
     path = visit.form.maybe("path")
     await visit.do(
-        comments.comment,
+        reviews.comment,
         change=change,
         body=visit.form.text("body"),
         path=path,

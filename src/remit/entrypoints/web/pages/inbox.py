@@ -8,14 +8,7 @@ from starlette.routing import Route
 
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.errors import NotFound
-from remit.services.messaging import (
-    dead_letters,
-    inbox,
-    mail,
-    pending_items,
-    threads,
-    wish_withdrawal,
-)
+from remit.services.messaging import inbox, mail, pending_items, threads, wish_withdrawal
 from remit.services.organisation import agents
 from remit.services.rights import capability_requests
 
@@ -194,10 +187,10 @@ async def deal(visit: Visit) -> Done:
             await visit.do(capability_requests.refuse_request, request=about, why=why)
             return Done(f"/inbox/{message}", "Refused; the requester gets your reason.")
         case "revive":
-            await visit.do(dead_letters.revive, message=about)
+            await visit.do(pending_items.revive, message=about)
             return Done(f"/inbox/{message}", "Requeued.")
         case "discard":
-            await visit.do(dead_letters.discard, message=about)
+            await visit.do(pending_items.discard, message=about)
             return Done(f"/inbox/{message}", "Dismissed.")
         case "cancel":
             await visit.do(pending_items.cancel_message, message=about)

@@ -26,7 +26,7 @@ from remit.services.connections import notice_rules
 from remit.services.execution import accounts, runs
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
-from remit.services.messaging import dead_letters, inbox, mail, questions, threads
+from remit.services.messaging import inbox, mail, pending_items, questions, threads
 from remit.services.organisation import agents
 from remit.services.people import companies
 from remit.services.rights import capability_requests
@@ -417,10 +417,10 @@ async def deal_with(visit: Visit) -> Done:
             await visit.do(inbox.acknowledge, ids=[message])
             return Done("/", "Marked as read.")
         case "revive":
-            await visit.do(dead_letters.revive, message=message)
+            await visit.do(pending_items.revive, message=message)
             return Done("/", "Queued again.")
         case "discard":
-            await visit.do(dead_letters.discard, message=message)
+            await visit.do(pending_items.discard, message=message)
             return Done("/", "Dismissed.")
         case "grant":
             await visit.do(capability_requests.grant_request, request=message)
