@@ -1,7 +1,5 @@
 """Routes of all pages, one module for each page."""
 
-from __future__ import annotations
-
 from starlette.routing import Route
 
 from remit.app import App

@@ -14,7 +14,7 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -136,7 +136,7 @@ class Visit:
             if not self.me:
                 self.me = ask(users.me)
                 self.companies = ask(companies.listing, limit=MOST_COMPANIES)
-                self.company = _chosen(self.request, self.companies)
+                self.company = self._chosen()
             answer = work(self)
             if isinstance(answer, Page):
                 self.awaits()
@@ -159,6 +159,19 @@ class Visit:
         """Run a verb in its own transaction; repeated forms have no second effect, by their key."""
         return await self.site.app.gate(self.caller, verb, *args, **arguments)
 
+    def _chosen(self) -> dict[str, Any] | None:
+        """Return the company that the address is about, else the chosen one, the last, or the
+        first."""
+        request, own = self.request, self.companies
+        if here := request.path_params.get("company_id"):
+            known = next((company for company in own if company["id"] == here), None)
+            return known or self.ask(companies.show, company=here)
+        for wanted in (request.query_params.get("company"), request.cookies.get(COMPANY_COOKIE)):
+            for company in own:
+                if wanted and wanted in (company["id"], company["name"]):
+                    return company
+        return own[0] if own else None
+
     def enter(self, company_id: str) -> None:
         """Make a company of the visitor the current one."""
         for company in self.companies:
@@ -171,6 +184,20 @@ class Visit:
         if len(self.companies) > 1 and self.company is not None:
             parameters["company"] = self.company["id"]
         return f"{path}?{urlencode(parameters)}" if parameters else path
+
+    def more(
+        self,
+        path: str,
+        rows: Sequence[Mapping[str, Any]],
+        most: int,
+        *,
+        key: str = "id",
+        place: str = "before",
+        **query: object,
+    ) -> str:
+        """Return the address of the page after `rows`, empty if these are fewer than `most`; `key`
+        of the last row is its parameter `place`."""
+        return self.link(path, **query, **{place: rows[-1][key]}) if len(rows) == most else ""
 
     def awaits(self) -> list[dict[str, Any]]:
         """Return all items that await the visitor; queried once."""
@@ -242,6 +269,7 @@ def _flash(request: Request) -> dict[str, Any] | None:
         return None
 
 
+Routes = list[Route]
 Shown = Page | Response
 #: A page with more than queries is a coroutine, and calls `look` itself.
 Show = Callable[[Visit], Shown] | Callable[[Visit], Coroutine[Any, Any, Shown]]
@@ -312,27 +340,31 @@ class Site:
 
         return Route(path, answer, methods=["GET"])
 
-    def form(self, path: str, show: Show, act: Act) -> list[Route]:
+    def form(self, path: str, show: Show, act: Act) -> Routes:
         """Routes of a page with one form, which is sent to the page's own address."""
         return [self.page(path, show), self.action(path, act, show)]
 
-    def forms(self, path: str, show: Show, **acts: Act) -> list[Route]:
+    def forms(self, path: str, show: Show, **acts: Act) -> Routes:
         """Routes of several forms on a page; each is sent to its name below the page's address."""
         return [
             self.action(f"{path}/{name.replace('_', '-')}", act, show) for name, act in acts.items()
         ]
 
-    def answered(self, path: str, act: Act, again: Show, back: Show) -> list[Route]:
-        """Routes of a form that answers with a page; a later GET of its address is redirected by
-        `back`."""
-        return [self.page(path, back), self.action(path, act, again)]
+    def answered(self, path: str, act: Act, again: Show, back: str) -> Routes:
+        """Routes of a form that answers with a page, once; a later GET of its address is redirected
+        to `back`."""
+
+        def leave(visit: Visit) -> Response:
+            return RedirectResponse(visit.link(back.format_map(visit.request.path_params)), 303)
+
+        return [self.page(path, leave), self.action(path, act, again)]
 
     def action(self, path: str, act: Act, again: Show) -> Route:
         """Route of a form; `again` shows the form's page if it fails."""
 
         async def done(visit: Visit) -> Response:
-            await visit.look(lambda _: None)  # identify the visitor
             try:
+                await visit.look(lambda _: None)  # identify the visitor
                 visit.form = await read_form(visit.request)
                 done = await act(visit)
                 if not isinstance(done, Done):
@@ -359,6 +391,22 @@ class Site:
             return await self._serve(request, done, 401)
 
         return Route(path, answer, methods=["POST"])
+
+    def does(
+        self, path: str, verb: Verb[..., Any], again: Show, back: str, message: str, *fields: str
+    ) -> Route:
+        """Route of a form that calls a verb with the parameters of its address and those `fields`.
+
+        `back` and `message` are filled in with keys of the answer and parameters of the address.
+        """
+
+        async def act(visit: Visit) -> Done:
+            place = visit.request.path_params
+            answer = await visit.do(verb, **place, **visit.form.arguments(verb, fields))
+            known = {**answer, **place}
+            return Done(back.format_map(known), message.format_map(known))
+
+        return self.action(path, act, again)
 
     def static(self) -> Route:
         types = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -457,12 +505,3 @@ class Site:
     def _trouble(self, error: Exception) -> Response:
         problem = unexpected(error)
         return self.render("trouble.html", problem.status, problem=problem)
-
-
-def _chosen(request: Request, choices: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the company in the address, or the last one, or the first."""
-    for wanted in (request.query_params.get("company"), request.cookies.get(COMPANY_COOKIE)):
-        for company in choices:
-            if wanted and wanted in (company["id"], company["name"]):
-                return company
-    return choices[0] if choices else None

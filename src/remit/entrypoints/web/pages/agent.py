@@ -1,17 +1,16 @@
 """One agent: its status, work, mail, rights, configuration and runs, each on a tab."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from starlette.responses import Response
-from starlette.routing import Route
 
 from remit.entrypoints import budget_text
 from remit.entrypoints.http.wire.json_document import camel
 from remit.entrypoints.web.pages import agent_changes, agent_forms
 from remit.entrypoints.web.pages.outcomes import STATES, standing_of
 from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
-from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.entrypoints.web.text import charts, common_queries, pickers, run_text
 from remit.errors import NotFound
 from remit.model.organisation.agent_spec import FORM
@@ -35,10 +34,11 @@ MOST_BY_RULE: Final = 100
 _NEWEST: Final = 2**30
 
 Values = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
 Load = Callable[[Visit, Mapping[str, Any]], Values]
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     pages = [site.page("/agents/{agent}", show), site.page("/agents/{agent}/state", state)]
     return pages + agent_forms.routes(site, show) + agent_changes.routes(site)
 
@@ -146,14 +146,13 @@ def _work(visit: Visit, agent: Mapping[str, Any]) -> Values:
         after=visit.argument("after"),
         limit=PAGE,
     )
-    last = owned[-1]["id"] if len(owned) == PAGE else None
     return {
         "outcomes": owned,
         "status": status,
         "statuses": known,
         "states": STATES,
         "standing_of": standing_of(visit, owned),
-        "more": _more(visit, agent, "work", status=status, after=last),
+        "more": _more(visit, agent, "work", owned, place="after", status=status),
     }
 
 
@@ -163,7 +162,6 @@ def _mail(visit: Visit, agent: Mapping[str, Any]) -> Values:
     cursor = {"before": before} if before else {}
     sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=PAGE, **cursor)
     parties = {who for message in sent for who in (message["sender"], message["to"])}
-    last = sent[-1]["id"] if len(sent) == PAGE else None
     return {
         "waiting": waiting,
         "sent": sent,
@@ -172,7 +170,7 @@ def _mail(visit: Visit, agent: Mapping[str, Any]) -> Values:
             bindings.listing, company=agent["company_id"], agent=agent["id"], limit=PAGE
         ),
         "states": BINDING_STATES,
-        "more": _more(visit, agent, "mail", before=last),
+        "more": _more(visit, agent, "mail", sent),
     }
 
 
@@ -188,7 +186,6 @@ def _rights(visit: Visit, agent: Mapping[str, Any]) -> Values:
     granted, by_rule = rights["given"], rights["by_rule"]
     shown = by_rule[:MOST_BY_RULE]
     scopes = {f"outcome:{grant['scope']}" for grant in granted if grant["scope"]}
-    last = granted[-1]["id"] if len(granted) == PAGE else None
     return {
         "given": granted,
         "by_rule": shown,
@@ -206,7 +203,7 @@ def _rights(visit: Visit, agent: Mapping[str, Any]) -> Values:
         "levels": [(level.value, level.value) for level in PermissionLevel],
         "resources": common_queries.grantable(visit, agent["company_id"]),
         "outcomes": common_queries.open_outcomes(visit, agent["company_id"], agent["id"]),
-        "more": _more(visit, agent, "rights", mail="1" if by_mail else "", after=last),
+        "more": _more(visit, agent, "rights", granted, place="after", mail="1" if by_mail else ""),
     }
 
 
@@ -222,7 +219,6 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
     compared = None
     if older is not None and newer is not None:
         compared = visit.ask(configuration.compare, agent=agent["id"], older=older, newer=newer)
-    last = revisions[-1]["number"] if len(revisions) == PAGE else None
     people = (
         revision["created_by_user_id"] or revision["created_by_agent_id"] for revision in revisions
     )
@@ -242,7 +238,7 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
         **agent_forms.settings(visit, now),
         "picks": pickers.of(visit, "secret", "repo"),
         "proposals": company["require_approval_for_config_changes"],
-        "more": _more(visit, agent, "configuration", before=last),
+        "more": _more(visit, agent, "configuration", revisions, key="number"),
     }
 
 
@@ -254,13 +250,12 @@ def _runs(visit: Visit, agent: Mapping[str, Any]) -> Values:
         before=visit.before_id,
         limit=PAGE,
     )
-    last = rows[-1]["id"] if len(rows) == PAGE else None
     return {
         "runs": rows,
         "reasons": run_text.reasons(visit, rows),
         "totals": visit.ask(agent_page.run_totals, agent=agent["id"]),
         "budget": budget_text.lines(camel(visit.ask(budgets.show, agent=agent["id"]))),
-        "more": _more(visit, agent, "runs", before=last),
+        "more": _more(visit, agent, "runs", rows),
     }
 
 
@@ -275,8 +270,6 @@ TABS: Final[dict[str, tuple[str, Load]]] = {
 }
 
 
-def _more(visit: Visit, agent: Mapping[str, Any], tab: str, **where: object) -> str:
+def _more(visit: Visit, agent: Mapping[str, Any], tab: str, rows: Rows, **how: Any) -> str:
     """Address of a list's next page, empty if there is none."""
-    if list(where.values())[-1] is None:
-        return ""
-    return visit.link(f"/agents/{agent['id']}", tab=tab, **where)
+    return visit.more(f"/agents/{agent['id']}", rows, PAGE, tab=tab, **how)

@@ -1,17 +1,13 @@
 """Previews before an agent is updated, or terminated with everybody below it."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.services.hiring import agent_update
 from remit.services.organisation import agents
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [
         *site.form("/agents/{agent}/update", show_update, update),
         *site.form("/agents/{agent}/terminate", show_ending, end),

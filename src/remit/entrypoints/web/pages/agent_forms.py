@@ -4,12 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.routing import Route
-
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.binding_trial import asked
-from remit.entrypoints.web.site import Done, Show, Site, Undo, Visit
+from remit.entrypoints.web.site import Done, Routes, Show, Site, Undo, Visit
 from remit.entrypoints.web.text import settings_form, words
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import is_id
@@ -46,7 +44,7 @@ _TEXTS: Final = {**{field.key: field.name for field in FORM}, "adapterType": "ad
 _DOCUMENTS: Final = {"adapterConfig": "adapter_config", "runtimeConfig": "runtime_config"}
 
 
-def routes(site: Site, show: Show) -> list[Route]:
+def routes(site: Site, show: Show) -> Routes:
     here = "/agents/{agent}"
     return [
         *site.forms(here, show, control=control, messages=write, channels=channel),
@@ -254,13 +252,12 @@ def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
         and not (visit.argument("json") or visit.form.text("json"))
         and "adapterConfig" not in kept
     )
-    wrong = settings_form.problems(visit.problem.details) if visit.problem is not None else {}
-    typed = {name: visit.form.text(name) for name in kept if name.startswith(settings_form.PREFIX)}
+    typed = settings_form.typed(visit.form) if visit.problem is not None else {}
     return {
         "as_json": not in_fields,
         "settings": settings_form.settings(adapter) if in_fields else [],
         "typed_settings": typed or shown or {},
-        "wrong": wrong,
+        "wrong": settings_form.problems(visit.problem),
     }
 
 

@@ -4,8 +4,6 @@ A hire and a configuration change have the fields of an agent's declaration, a b
 amounts, and a call is repeated unchanged. Only a request of an undeclared form is edited as JSON.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

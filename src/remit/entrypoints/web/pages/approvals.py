@@ -1,24 +1,20 @@
 """Approvals: the list, and the page on which a person decides one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from starlette.routing import Route
-
 from remit.entrypoints.approval_text import asks_to, difference
 from remit.entrypoints.web.pages import approval_forms
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import approval_words, common_queries
 from remit.errors import NotFound, RemitError
 from remit.model.organisation.approval import ApprovalStatus
-from remit.services.command import Verb
 from remit.services.governance import approvals
 from remit.services.screens import agent_page, overview
 
 PAGE: Final = 50
+DELETED: Final = "The agent was deleted; the approval stays."
 _PENDING: Final = ApprovalStatus.PENDING.value
 _DECISIONS: Final = {
     "approve": (approvals.approve, "Approved."),
@@ -27,17 +23,15 @@ _DECISIONS: Final = {
 }
 
 
-def routes(site: Site) -> list[Route]:
-    acts = {
-        "decide": decide,
-        "comment": comment,
-        "resubmit": approval_forms.resubmit,
-        "cancel": cancel,
-    }
+def routes(site: Site) -> Routes:
+    here, comment, delete = "/approvals/{approval}", approvals.comment, approvals.delete_agent
     return [
         site.page("/approvals", listing),
-        site.page("/approvals/{approval}", show),
-        *site.forms("/approvals/{approval}", show, delete_agent=delete_agent, **acts),
+        site.page(here, show),
+        *site.forms(here, show, decide=decide, resubmit=approval_forms.resubmit),
+        site.does(f"{here}/comment", comment, show, here, "Comment added.", "body", "reply_to"),
+        site.does(f"{here}/cancel", approvals.cancel, show, here, "Withdrawn."),
+        site.does(f"{here}/delete-agent", delete, show, here, DELETED),
     ]
 
 
@@ -50,7 +44,7 @@ def listing(visit: Visit) -> Page:
         before=visit.before_id,
         limit=PAGE,
     )
-    last = rows[-1]["id"] if len(rows) == PAGE else ""
+    more = visit.more("/approvals", rows, PAGE, status=status)
     if not status:
         rows = _pending_first(visit, rows)
     called = common_queries.called(visit, visit.company_id, rows)
@@ -60,7 +54,7 @@ def listing(visit: Visit) -> Page:
         names=common_queries.names(visit, (who for approval in rows for who in _people(approval))),
         status=status,
         statuses=[state.value for state in ApprovalStatus],
-        more=visit.link("/approvals", status=status, before=last) if last else "",
+        more=more,
     )
 
 
@@ -132,32 +126,6 @@ async def decide(visit: Visit) -> Done:
         expected_revision=visit.form.number("revision"),
     )
     return Done(f"/approvals/{done['id']}", message)
-
-
-async def comment(visit: Visit) -> Done:
-    approval = visit.argument("approval")
-    await visit.do(
-        approvals.comment,
-        approval=approval,
-        body=visit.form.text("body"),
-        reply_to=visit.form.maybe("reply_to"),
-    )
-    return Done(f"/approvals/{approval}", "Comment added.")
-
-
-async def cancel(visit: Visit) -> Done:
-    return await _done(visit, approvals.cancel, "Withdrawn.")
-
-
-async def delete_agent(visit: Visit) -> Done:
-    message = "The agent was deleted; the approval stays."
-    return await _done(visit, approvals.delete_agent, message)
-
-
-async def _done(visit: Visit, verb: Verb[..., Any], message: str, **arguments: Any) -> Done:
-    approval = visit.argument("approval")
-    await visit.do(verb, approval=approval, **arguments)
-    return Done(f"/approvals/{approval}", message)
 
 
 def _people(approval: Mapping[str, Any]) -> list[str | None]:

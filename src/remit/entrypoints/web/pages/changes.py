@@ -4,9 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries
 from remit.errors import NotFound
 from remit.model.connections.change import ChangeStatus, MergeMethod
@@ -23,11 +21,13 @@ _METHODS: Final = [
 ]
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
+    here = "/changes/{change}"
     return [
         site.page("/changes", listing),
-        site.page("/changes/{change}", show),
-        *site.forms("/changes/{change}", show, comment=comment, decide=decide, check=check),
+        site.page(here, show),
+        *site.forms(here, show, comment=comment, decide=decide),
+        site.does(f"{here}/check", checking.again, show, here, "Checks started again."),
     ]
 
 
@@ -46,9 +46,7 @@ def listing(visit: Visit) -> Page:
         names=common_queries.names(visit, (change["agent_id"] for change in rows)),
         status=status,
         statuses=[state.value for state in ChangeStatus],
-        more=visit.link("/changes", status=status, before=rows[-1]["id"])
-        if len(rows) == PAGE
-        else "",
+        more=visit.more("/changes", rows, PAGE, status=status),
     )
 
 
@@ -97,24 +95,11 @@ def _placed(change: Mapping[str, Any]) -> dict[tuple[str, str, int], list[Any]]:
 
 
 async def comment(visit: Visit) -> Done:
-    change, line = visit.argument("change"), visit.form.maybe("line")
-    path = visit.form.maybe("path")
-    await visit.do(
-        comments.comment,
-        change=change,
-        body=visit.form.text("body"),
-        path=path,
-        line=visit.form.number("line") if path and line else None,
-        side=visit.form.maybe("side") if path and line else None,
-        head=visit.form.text("head"),
-    )
+    change, form = visit.argument("change"), visit.form
+    on_a_line = ("line", "side") if form.text("path") and form.text("line") else ()
+    arguments = form.arguments(comments.comment, ("body", "path", "head", *on_a_line))
+    await visit.do(comments.comment, change=change, **arguments)
     return Done(f"/changes/{change}", "Comment sent to the author.")
-
-
-async def check(visit: Visit) -> Done:
-    change = visit.argument("change")
-    await visit.do(checking.again, change=change)
-    return Done(f"/changes/{change}", "Checks started again.")
 
 
 async def decide(visit: Visit) -> Done:

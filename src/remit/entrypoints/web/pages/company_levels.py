@@ -1,13 +1,8 @@
 """The permission levels of a company, and the rights that each bundles."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.pages.company import entered
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.model.organisation.grant import ACTIONS
 from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel, Reach
 from remit.services.organisation import policies
@@ -36,16 +31,14 @@ REACHES: Final = (
 )
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return site.form("/companies/{company_id}/levels", show, change)
 
 
 def show(visit: Visit) -> Page:
-    company = entered(visit)
-    policy = visit.ask(policies.show, company=company)
     return visit.show(
         "company_levels.html",
-        policy=policy,
+        policy=visit.ask(policies.show, company=visit.company_id),
         may_change=visit.decides and visit.whole,
         words=WORDS,
         actions=[(action, ACTION_WORDS.get(action, action)) for action in sorted(ACTIONS)],
@@ -57,7 +50,6 @@ def show(visit: Visit) -> Page:
 
 
 async def change(visit: Visit) -> Done:
-    company = await visit.look(entered)
     form = visit.form
     settings: dict[str, Any] | None = None
     if form.text("what") != "shipped":
@@ -71,7 +63,7 @@ async def change(visit: Visit) -> Done:
             settings["governs"] = form.text("governs")
     done = await visit.do(
         policies.change,
-        company=company,
+        company=visit.company_id,
         level=form.text("level"),
         settings=settings,
         expected_version=form.number("version"),
@@ -79,5 +71,6 @@ async def change(visit: Visit) -> Done:
     reached = ", ".join(done["agents_changed"])
     message = f"The level {form.text('level')} is changed."
     return Done(
-        f"/companies/{company}/levels", f"{message} It reached {reached}." if reached else message
+        f"/companies/{visit.company_id}/levels",
+        f"{message} It reached {reached}." if reached else message,
     )

@@ -1,16 +1,10 @@
 """Settings of a company: its name, rules, limits, accounts and people."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
-
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.pages.company import entered
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, pickers
 from remit.entrypoints.web.text.settings_form import number_or_none
 from remit.entrypoints.web.text.words import with_readable_times
@@ -47,7 +41,7 @@ _TEXTS: Final = (
 )
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     here = "/companies/{company_id}"
     user = f"{here}/people/{{user}}"
     return [
@@ -60,11 +54,11 @@ def routes(site: Site) -> list[Route]:
             signing_key=new_signing_key,
         ),
         site.action(f"{here}/accounts/{{account}}/retry", retry, show),
-        *site.answered(f"{here}/people", add, show, back),
+        *site.answered(f"{here}/people", add, show, f"{here}/settings"),
         site.page(user, person),
         site.action(f"{user}/remove", remove, person),
-        *site.answered(f"{user}/tokens", new_token, person, back),
-        *site.answered(f"{user}/links", new_link, person, back),
+        *site.answered(f"{user}/tokens", new_token, person, f"{here}/settings"),
+        *site.answered(f"{user}/links", new_link, person, f"{here}/settings"),
         site.action(f"{user}/tokens/{{token}}/revoke", revoke, person),
     ]
 
@@ -81,14 +75,16 @@ async def show(visit: Visit) -> Page:
 
 
 def _load(visit: Visit) -> Page:
-    company = entered(visit)
+    company = visit.company_id
     now = visit.ask(companies.show, company=company)
-    after = visit.argument("after")
     people: list[dict[str, Any]] = []
     invited: set[str | None] = set()
     if visit.whole:
-        people = visit.ask(users.listing, company=company, after=after, limit=PAGE)
+        people = visit.ask(
+            users.listing, company=company, after=visit.argument("after"), limit=PAGE
+        )
         invited = {link["user_id"] for link in visit.ask(invitations.links, company=company)}
+    more = visit.more(f"/companies/{company}/settings", people, PAGE, place="after")
     # After a conflict the form shows the current values; after a mistake, the typed ones.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
     return visit.show(
@@ -98,11 +94,7 @@ def _load(visit: Visit) -> Page:
         may_change=visit.decides and visit.whole,
         messaging=MESSAGING,
         limits=[
-            (
-                limit.value,
-                _LABELS[limit],
-                _typed_limit(visit, now, limit, late=late),
-            )
+            (limit.value, _LABELS[limit], _typed_limit(visit, now, limit, late=late))
             for limit in Limit
         ],
         people=people,
@@ -113,9 +105,7 @@ def _load(visit: Visit) -> Page:
             for account in visit.ask(accounts.listing, company=company)
         ],
         names=common_queries.names(visit, (member["scope_agent_id"] for member in people)),
-        more=f"/companies/{company}/settings?after={people[-1]['id']}#people"
-        if len(people) == PAGE
-        else "",
+        more=more and f"{more}#people",
     )
 
 
@@ -129,15 +119,14 @@ def _key(account: Mapping[str, Any]) -> str:
 
 async def change(visit: Visit) -> Done:
     """Change the settings that differ from the form's original values, unless those are stale."""
-    company = await visit.look(entered)
     typed, before = _typed(visit.form), _before(visit.form)
     changed = {name: value for name, value in typed.items() if value != before[name]}
-    here = f"/companies/{company}/settings"
+    here = f"/companies/{visit.company_id}/settings"
     if not changed:
         return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
-        company=company,
+        company=visit.company_id,
         expected={
             name: before[name] or None if name in _TEXTS else before[name] for name in changed
         },
@@ -158,8 +147,7 @@ def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool)
 
 async def change_limits(visit: Visit) -> Done:
     """Change the limits that differ from the form's original values, unless those are stale."""
-    company, form = await visit.look(entered), visit.form
-    here = f"/companies/{company}/settings#limits"
+    form, here = visit.form, f"/companies/{visit.company_id}/settings#limits"
     limits = {limit.value: form.text(limit.value).replace(",", "") for limit in Limit}
     dollars = Limit.COMPANY_CENTS_PER_DAY.value
     if limits[dollars]:  # money is typed in dollars
@@ -170,7 +158,7 @@ async def change_limits(visit: Visit) -> Done:
         return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
-        company=company,
+        company=visit.company_id,
         limits={name: limits[name] for name in differ},
         expected={"limits": {name: form.number(f"was_{name}") for name in differ}},
     )
@@ -178,10 +166,9 @@ async def change_limits(visit: Visit) -> Done:
 
 
 async def new_signing_key(visit: Visit) -> Done:
-    company = await visit.look(entered)
-    await visit.site.app.signing.make(visit.caller, company=company)
+    await visit.site.app.signing.make(visit.caller, company=visit.company_id)
     message = "There is a new key. Register it at the forge."
-    return Done(f"/companies/{company}/settings#commits", message)
+    return Done(f"/companies/{visit.company_id}/settings#commits", message)
 
 
 def _typed(form: Form) -> dict[str, Any]:
@@ -202,7 +189,7 @@ def _before(form: Form) -> dict[str, Any]:
 
 
 async def retry(visit: Visit) -> Done:
-    company = await visit.look(entered)
+    company = visit.company_id
     tried = await visit.do(accounts.retry, account=visit.argument("account"), company=company)
     return Done(f"/companies/{company}/settings#accounts", f"{tried['name']} is tried now.")
 
@@ -210,21 +197,12 @@ async def retry(visit: Visit) -> Done:
 # ── people ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def back(visit: Visit) -> Response:
-    """Redirect to the settings: the answer of a form is shown once."""
-    entered(visit)
-    return RedirectResponse(f"/companies/{visit.company_id}/settings", 303)
-
-
 async def add(visit: Visit) -> Page:
-    company = await visit.look(entered)
-    form = visit.form
     invitation = await visit.do(
         invitations.invite,
-        company=company,
-        name=form.text("person"),
-        role=form.text("role"),
-        scope=form.maybe("scope"),
+        company=visit.company_id,
+        name=visit.form.text("person"),
+        **visit.form.arguments(invitations.invite, ("role", "scope")),
     )
     sentence = (
         f"{invitation['name']} has a part in {visit.company['name'] if visit.company else ''} now"
@@ -261,8 +239,7 @@ def base(visit: Visit) -> str:
 
 
 def person(visit: Visit) -> Page:
-    company = entered(visit)
-    who = visit.argument("user")
+    company, who = visit.company_id, visit.argument("user")
     if not visit.whole:
         # The query would be refused: a part of the company has no people.
         raise NotFound("There is no such user here.")
@@ -281,16 +258,14 @@ def person(visit: Visit) -> Page:
 
 
 async def remove(visit: Visit) -> Done:
-    company = await visit.look(entered)
-    await visit.do(users.remove, company=company, user=visit.argument("user"))
-    return Done(f"/companies/{company}/settings", "Removed from the company.")
+    await visit.do(users.remove, company=visit.company_id, user=visit.argument("user"))
+    return Done(f"/companies/{visit.company_id}/settings", "Removed from the company.")
 
 
 async def new_token(visit: Visit) -> Page:
-    company = await visit.look(entered)
     token = await visit.do(
         users.create_token,
-        company=company,
+        company=visit.company_id,
         user=visit.argument("user"),
         label=visit.form.text("label"),
     )
@@ -298,8 +273,9 @@ async def new_token(visit: Visit) -> Page:
 
 
 async def new_link(visit: Visit) -> Page:
-    company = await visit.look(entered)
-    link = await visit.do(invitations.create_link, company=company, user=visit.argument("user"))
+    link = await visit.do(
+        invitations.create_link, company=visit.company_id, user=visit.argument("user")
+    )
     return await _made(visit, "link", link)
 
 
@@ -310,6 +286,6 @@ async def _made(visit: Visit, what: str, credential: Mapping[str, Any]) -> Page:
 
 
 async def revoke(visit: Visit) -> Done:
-    company, who = await visit.look(entered), visit.argument("user")
+    company, who = visit.company_id, visit.argument("user")
     await visit.do(users.revoke_token, company=company, user=who, token=visit.argument("token"))
     return Done(f"/companies/{company}/people/{who}", "Token revoked.")

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range
 from remit.errors import Conflict, NotFound
 from remit.services.record import events, search
@@ -16,7 +14,7 @@ PAGE: Final = 50
 MOST_FAULTS: Final = 5
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [
         site.page("/events", show),
         site.page("/events/{event}", why),

@@ -4,10 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.routing import Route
-
 from remit.entrypoints.web.pages.files import LARGEST_TEXT, typed
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, words
 from remit.entrypoints.web.text.text_diff import Comparison, compare
 from remit.errors import BadInput, Conflict
@@ -29,7 +27,7 @@ _OTHER: Final = re.compile(
 _BEGINS: Final = ("#!", "{", "[{", "<?xml", "<!doctype", "<html", "diff --git")
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     here = "/files/{file}"
     return [
         site.page(here, show),

@@ -2,9 +2,7 @@
 
 from typing import Any, Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.services.knowledge import files
 
 PAGE: Final = 50
@@ -12,7 +10,7 @@ PAGE: Final = 50
 LARGEST_TEXT: Final = 200 * 1024
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return site.form("/files", show, create)
 
 

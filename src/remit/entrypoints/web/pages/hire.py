@@ -1,20 +1,16 @@
 """Hiring: describe an agent, preview its instructions and rights, and take it on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any, Final
-
-from starlette.routing import Route
 
 from remit import threads
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.pages.agent_forms import as_json, read_json
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, pickers, settings_form
 from remit.errors import BadInput, NotFound, RemitError
 from remit.model.organisation.agent_spec import FORM, AgentRole, Holds
@@ -35,7 +31,7 @@ _TEXTS: Final = (
 _NO_ID: Final = "(its id, once it is hired)"
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return site.form("/hire", show, act)
 
 
@@ -91,8 +87,6 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
     if not visit.decides:
         return visit.show("hire_not.html")
     typed = _typed(visit)
-    problem = visit.problem
-    wrong = settings_form.problems(problem.details) if problem is not None else {}
     rights = [] if preview is None else preview["rights"]
     return visit.show(
         "hire.html",
@@ -107,10 +101,10 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
             adapter_type=typed["adapter"],
             limit=RELATED,
         ),
-        wrong=wrong,
+        wrong=settings_form.problems(visit.problem),
         picks=pickers.of(visit),
         grantable=common_queries.grantable(visit, visit.company_id),
-        at_field=_at_field(problem),
+        at_field=_at_field(visit.problem),
         asks=company["require_board_approval_for_new_agents"],
         preview=preview,
         told=_told(preview) if preview is not None else "",
@@ -167,9 +161,7 @@ def _typed(visit: Visit) -> dict[str, Any]:
     typed["once"] = form.ticked("once")
     typed["as_json"] = form.ticked("as_json")
     typed["adapterConfig"] = form.text("adapterConfig")
-    typed["settings"] = {
-        name: form.text(name) for name in form.fields if name.startswith(settings_form.PREFIX)
-    }
+    typed["settings"] = settings_form.typed(form)
     if visit.problem is not None:
         return typed  # as it was, so that it can be corrected
     copied = step.removeprefix("copy:") if step.startswith("copy:") else _given(visit, "copy")

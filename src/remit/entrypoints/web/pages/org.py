@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from markupsafe import Markup
-from starlette.routing import Route
 
 from remit.clock import to_iso
-from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, org_chart, org_lines
 from remit.errors import NotFound
 from remit.ids import is_id
@@ -25,7 +24,7 @@ _LONGEST_SEARCH: Final = 200
 _WORDS: Final = {"running": "working", "error": "stopped", "pending_approval": "awaits approval"}
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [site.page("/org", show)]
 
 

@@ -5,12 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
-
 from remit.adapters import registry
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, org_lines, pickers, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
@@ -36,12 +33,12 @@ _RIGHTS: Final = {
 _LAYER: Final = ("name", "role", "title", "adapter_type", "purpose")
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [
         site.page("/org/change", show),
-        *site.answered("/org/preview", preview, show, back),
+        *site.answered("/org/preview", preview, show, "/org"),
         site.action("/org/carry-out", carry_out, show),
-        *site.answered("/org/undo", undo, back, back),
+        *site.answered("/org/undo", undo, failed, "/org"),
     ]
 
 
@@ -69,22 +66,17 @@ def show(visit: Visit) -> Page:
         adapters=registry.types(),
         settings=settings_form.settings(adapter),
         picks=pickers.of(visit, "secret", "repo"),
-        typed_settings={
-            name: visit.form.text(name)
-            for name in visit.form.fields
-            if name.startswith(settings_form.PREFIX)
-        },
-        wrong=settings_form.problems(visit.problem.details) if visit.problem is not None else {},
+        typed_settings=settings_form.typed(visit.form),
+        wrong=settings_form.problems(visit.problem),
         names=common_queries.names(visit, [agent["reports_to"] or agent["boss_user_id"]]),
         typed=visit.form,
     )
 
 
-def back(visit: Visit) -> Response:
-    """Redirect to the tree: the answer of a form is shown once."""
-    if visit.problem is not None:
-        raise visit.problem
-    return RedirectResponse(visit.link("/org"), 303)
+def failed(visit: Visit) -> Page:
+    """Show the error alone: an undo is not on a page of its own."""
+    assert visit.problem is not None
+    raise visit.problem
 
 
 async def preview(visit: Visit) -> Page:

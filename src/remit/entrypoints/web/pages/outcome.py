@@ -1,16 +1,12 @@
 """One outcome: its reasons, parts, history, and the actions on it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from starlette.routing import Route
-
 from remit.entrypoints.declared import chosen, declared
 from remit.entrypoints.web.pages.outcomes import STATES, address, create_part, drawn
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text
 from remit.errors import BadInput
 from remit.services.screens import allowed_actions, name_lookup, outcome_tree
@@ -27,17 +23,19 @@ MOST_EVIDENCE: Final = 20
 _NEWEST: Final = 1 << 62
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     doing: dict[str, Callable[[Visit], Awaitable[Done]]] = {
         **dict(_declared()),
         "parts": add_part,
         "change": change,
-        "delegate": delegate,
-        "reclaim": reclaim,
     }
+    here, owned = "/outcomes/{outcome}", "{agent[name]} owns it now."
+    taken = "Taken back, with everything below it."
     return [
-        site.page("/outcomes/{outcome}", show),
-        *(site.action(f"/outcomes/{{outcome}}/{name}", act, show) for name, act in doing.items()),
+        site.page(here, show),
+        *(site.action(f"{here}/{name}", act, show) for name, act in doing.items()),
+        site.does(f"{here}/delegate", delegation.delegate, show, here, owned, "to"),
+        site.does(f"{here}/reclaim", delegation.reclaim, show, here, taken, "reason"),
     ]
 
 
@@ -77,9 +75,7 @@ def show(visit: Visit) -> Page:
             ({**event, "said": _said(event)} for event in happened), "by", "said", "why"
         ),
         later=before is not None,
-        more=visit.link(address(detail["id"]), before=happened[-1]["seq"])
-        if len(happened) == HISTORY
-        else "",
+        more=visit.more(address(detail["id"]), happened, HISTORY, key="seq"),
         titles=visit.ask(
             name_lookup.titles,
             company=visit.company_id,
@@ -192,20 +188,6 @@ def _doing(verb: Verb[..., Any], name: str, message: str) -> Callable[[Visit], A
         return Done(address(done["id"]), message.format_map(done) + followed)
 
     return act
-
-
-async def delegate(visit: Visit) -> Done:
-    done = await visit.do(
-        delegation.delegate, outcome=visit.argument("outcome"), to=visit.form.maybe("to")
-    )
-    return Done(address(visit.argument("outcome")), f"{done['agent']['name']} owns it now.")
-
-
-async def reclaim(visit: Visit) -> Done:
-    await visit.do(
-        delegation.reclaim, outcome=visit.argument("outcome"), reason=visit.form.text("reason")
-    )
-    return Done(address(visit.argument("outcome")), "Taken back, with everything below it.")
 
 
 def _references(text: str) -> list[str]:

@@ -1,16 +1,13 @@
 """Outcomes: the list, the tree, the graph, and a form for a new one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from markupsafe import Markup
-from starlette.routing import Route
 
 from remit.entrypoints import svg
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries
 from remit.errors import BadInput, NotFound
 from remit.model.work.outcome import OutcomeStatus
@@ -39,7 +36,7 @@ STATES: Final = {
 }
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return site.form("/outcomes", show, create)
 
 
@@ -109,9 +106,7 @@ def _list(visit: Visit) -> Page:
         standing_of=standing_of(visit, rows),
         filtered=any(wanted[key] for key in ("owner", "query", "actionable", "stale")),
         later=bool(visit.argument("before")),
-        more=visit.link("/outcomes", view="list", **filters, before=rows[-1]["id"])
-        if len(rows) == PAGE
-        else "",
+        more=visit.more("/outcomes", rows, PAGE, view="list", **filters),
         view="list",
         parents=_parents(visit),
     )

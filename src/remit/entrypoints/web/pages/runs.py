@@ -11,10 +11,9 @@ from starlette.routing import Route
 from remit.clock import DAY, MINUTE, Micros, from_iso, to_iso
 from remit.entrypoints import transcripts
 from remit.entrypoints.http.wire.caller import caller
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range, timeline
 from remit.errors import NotFound
-from remit.ids import END_OF_IDS
 from remit.model.execution import transcript
 from remit.model.execution.run import RunStatus
 from remit.services.command import Ask
@@ -27,10 +26,11 @@ PAGE: Final = 50
 ENTRIES: Final = 300
 PIECES: Final = 500
 #: In the order in which they are offered; a lost run has failed.
+CANCELLED: Final = "The run is being cancelled."
 STATUSES: Final = ("running", "completed", "failed", "cancelled")
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     async def whole_log(request: Request) -> Response:
         """Return the whole output of a run as text."""
         who = caller(request)
@@ -60,7 +60,7 @@ def routes(site: Site) -> list[Route]:
         Route("/runs/{run}/log/{number:int}", whole_entry, methods=["GET"]),
         Route("/runs/{run}/log.txt", whole_log, methods=["GET"]),
         site.page("/runs/{run}", show),
-        site.action("/runs/{run}/cancel", cancel, show),
+        site.does("/runs/{run}/cancel", runs.cancel, show, "/runs/{run}", CANCELLED, "reason"),
     ]
 
 
@@ -89,11 +89,10 @@ def listing(visit: Visit) -> Page:
     nobody: NotFound | None = None
     shown: dict[str, Any] = {"runs": [], "more": "", "drawing": None, "totals": None}
     try:
-        shown |= (
-            _over_time(visit, wanted, span, address)
-            if over_time
-            else _listed(visit, wanted, address)
-        )
+        if over_time:
+            shown |= _over_time(visit, wanted, span, address)
+        else:
+            shown |= _listed(visit, wanted, address)
         shown["totals"] = visit.ask(run_page.totals, company=visit.company_id, **wanted)
     except NotFound as error:
         nobody = error
@@ -132,7 +131,7 @@ def _listed(visit: Visit, wanted: dict[str, Any], address: Any) -> dict[str, Any
         runs.listing,
         company=visit.company_id,
         **wanted,
-        before=visit.argument("before") or END_OF_IDS,
+        before=visit.before_id,
         limit=PAGE,
     )
     return {
@@ -197,9 +196,7 @@ def show(visit: Visit) -> Page:
             break
         if number > after:
             shown.append(transcript.view(number, entry))
-    effects: list[dict[str, Any]] = []
-    if visit.whole:
-        effects = visit.ask(record_page.of_run, run=run["id"])
+    effects = visit.ask(record_page.of_run, run=run["id"]) if visit.whole else []
     return visit.show(
         "run.html",
         one=run,
@@ -217,9 +214,3 @@ def show(visit: Visit) -> Page:
         ),
         names=common_queries.names(visit, (run["agent_id"], run["accountable_user_id"])),
     )
-
-
-async def cancel(visit: Visit) -> Done:
-    run = visit.argument("run")
-    await visit.do(runs.cancel, run=run, reason=visit.form.text("reason"))
-    return Done(f"/runs/{run}", "The run is being cancelled.")

@@ -1,7 +1,5 @@
 """Approvals as text for the page. Arguments that come from an agent may have any form."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Links in place of commands in Remit's sentences, to the page that does the same."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

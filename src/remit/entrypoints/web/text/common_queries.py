@@ -1,7 +1,5 @@
 """Small queries that many pages share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

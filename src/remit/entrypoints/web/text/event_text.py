@@ -1,7 +1,5 @@
 """Events as sentences with links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

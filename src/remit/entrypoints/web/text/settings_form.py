@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from remit.adapters import registry
 from remit.entrypoints.web.forms import Form
-from remit.errors import BadInput
+from remit.errors import BadInput, RemitError
 from remit.services.fields import Field
 from remit.services.verbs import Verb
 
@@ -372,6 +372,11 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def typed(form: Form) -> dict[str, str]:
+    """Return the form's settings as they were typed, by the names of their fields."""
+    return {name: form.text(name) for name in form.fields if name.startswith(PREFIX)}
+
+
 def wrong(key: str, what: str) -> BadInput:
     path = f"{_ROOT}.{key}"
     return BadInput(
@@ -381,10 +386,10 @@ def wrong(key: str, what: str) -> BadInput:
     )
 
 
-def problems(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return errors by the key of their setting, and by that of the setting around it."""
+def problems(error: RemitError | None) -> dict[str, str]:
+    """Return problems by the key of their setting, and by that of the setting around it."""
     sentences: dict[str, str] = {}
-    for path, what in (details.get("problems") or {}).items():
+    for path, what in ((error and error.details.get("problems")) or {}).items():
         inner = str(path).removeprefix(_ROOT).lstrip(".")
         key = inner.partition(".")[0].partition("[")[0]
         rest = inner[len(key) :].lstrip(".")

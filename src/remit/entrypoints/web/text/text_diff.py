@@ -1,7 +1,5 @@
 """Difference of two texts by lines, in bounded time even for malicious input."""
 
-from __future__ import annotations
-
 import difflib
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Filters of the templates: values as text for people."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

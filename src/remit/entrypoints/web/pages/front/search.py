@@ -3,10 +3,8 @@
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from starlette.routing import Route
-
 from remit.entrypoints.web.pages.setup import connections, running
-from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.entrypoints.web.text import event_text
 from remit.entrypoints.web.text.actions import ACTIONS, OPERATORS, RARE
 from remit.entrypoints.web.text.words import status as in_words
@@ -48,7 +46,7 @@ _PLACES: Final = {
 }
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [site.page("/search", show)]
 
 

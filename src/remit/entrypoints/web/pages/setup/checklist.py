@@ -4,13 +4,10 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.routing import Route
-
 from remit import threads
 from remit.adapters.setup.ability import WITH_MODEL, WITHOUT_MODEL
 from remit.entrypoints.web.pages.setup import connections, running
-from remit.entrypoints.web.pages.setup.noun import in_company
-from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.execution import accounts
 from remit.services.people import users
@@ -32,7 +29,7 @@ class Step:
     needed: bool = True
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [site.page("/setup", show)]
 
 
@@ -71,7 +68,7 @@ def _tried(visit: Visit) -> Step:
     title, where = "Key tested", visit.link("/setup/adapters")
     closed = [
         account
-        for account in visit.ask(accounts.listing, **in_company(visit))
+        for account in visit.ask(accounts.listing, company=visit.company_id)
         if account["state"] != "open"
     ]
     if closed:
@@ -84,7 +81,7 @@ def _tried(visit: Visit) -> Step:
 
 
 def _runs(visit: Visit) -> list[dict[str, Any]]:
-    return visit.ask(company_dashboard.newest_runs, **in_company(visit), limit=_LATELY)
+    return visit.ask(company_dashboard.newest_runs, company=visit.company_id, limit=_LATELY)
 
 
 def _used_model(run: dict[str, Any]) -> bool:
@@ -109,7 +106,7 @@ def _wish(visit: Visit) -> Step:
 
 
 def _people(visit: Visit) -> Step:
-    several = len(visit.ask(users.listing, **in_company(visit), limit=2)) > 1
+    several = len(visit.ask(users.listing, company=visit.company_id, limit=2)) > 1
     words = "Others are in the company." if several else "Nobody else is in the company yet."
     where = f"/companies/{visit.company_id}/settings#people"
     return Step("Colleagues", "done" if several else "open", words, "Invite a person", where, False)

@@ -20,7 +20,6 @@ from remit.entrypoints.web.pages.setup.noun import (
     chosen_kind,
     does,
     fields_of,
-    in_company,
     rows_of,
     saves,
 )
@@ -42,7 +41,7 @@ _VALUE = "value"
 
 
 def _secret_rows(visit: Visit) -> list[Secret]:
-    return visit.ask(secrets.listing, **in_company(visit), limit=MOST)
+    return visit.ask(secrets.listing, company=visit.company_id, limit=MOST)
 
 
 async def _looked_for(visit: Visit, listed: list[Secret]) -> list[Row]:
@@ -100,12 +99,12 @@ def _secret_fields(visit: Visit) -> list[Setting]:
 async def _test_secret(visit: Visit, arguments: Given) -> Tried:
     kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
     if kind == _VALUE:
-        await visit.do(secrets.may_change, **in_company(visit), name=arguments.get("name"))
+        await visit.do(secrets.may_change, company=visit.company_id, name=arguments.get("name"))
         return Tried(True, "A value needs no test.", "Save it.")
     vault, place = visit.site.app.vault, arguments.get("place")
     vault.check_source(source_name(kind))
     name = arguments.get("name")
-    await visit.do(secrets.may_change, **in_company(visit), name=name)
+    await visit.do(secrets.may_change, company=visit.company_id, name=name)
     problem = await vault.try_place(kind, parse_place(kind, place))
     if problem is not None:
         return Tried(False, problem, "Check the source, or save it and fix that later.")
@@ -122,7 +121,11 @@ async def _save_secret(visit: Visit, arguments: Given) -> str:
     else:
         vault.check_source(source_name(kind))
         answer = await visit.do(
-            secrets.put, **in_company(visit), name=name, source=kind, place=arguments.get("place")
+            secrets.put,
+            company=visit.company_id,
+            name=name,
+            source=kind,
+            place=arguments.get("place"),
         )
         await vault.settled(answer)
     return f"The secret {name} is saved."
@@ -214,7 +217,7 @@ async def _tried_server(visit: Visit, server: Any) -> Tried:
 async def _test_new_server(visit: Visit, arguments: Given) -> Tried:
     candidate = await visit.do(
         mcp_servers.try_new,
-        **in_company(visit),
+        company=visit.company_id,
         name=arguments.get("name"),
         definition=_definition(arguments),
     )
@@ -222,7 +225,7 @@ async def _test_new_server(visit: Visit, arguments: Given) -> Tried:
 
 
 async def _test_server(visit: Visit, name: str) -> Tried:
-    allowed = await visit.do(mcp_servers.try_out, **in_company(visit), name=name)
+    allowed = await visit.do(mcp_servers.try_out, company=visit.company_id, name=name)
     server = await visit.site.app.gate(
         as_system(), mcp_servers.find, company=allowed["company_id"], name=allowed["name"]
     )
@@ -232,7 +235,7 @@ async def _test_server(visit: Visit, name: str) -> Tried:
 async def _save_server(visit: Visit, arguments: Given) -> str:
     await visit.do(
         mcp_servers.add,
-        **in_company(visit),
+        company=visit.company_id,
         name=arguments.get("name"),
         definition=_definition(arguments),
     )
@@ -240,7 +243,7 @@ async def _save_server(visit: Visit, arguments: Given) -> str:
 
 
 async def _remove_server(visit: Visit, name: str) -> str:
-    done = await visit.do(mcp_servers.remove, **in_company(visit), name=name)
+    done = await visit.do(mcp_servers.remove, company=visit.company_id, name=name)
     return f"{name} is removed, and {plural(len(done['revoked']), 'permission')} to use it."
 
 
@@ -275,7 +278,9 @@ def _repo_row(repo: Mapping[str, Any]) -> Row:
 
 async def _test_repo(visit: Visit, arguments: Given) -> Tried:
     try:
-        remote = await visit.site.app.repos.try_out(visit.caller, **in_company(visit), **arguments)
+        remote = await visit.site.app.repos.try_out(
+            visit.caller, company=visit.company_id, **arguments
+        )
     except RemitError as error:
         if isinstance(error, BadInput | Refused | Conflict):
             raise
@@ -328,7 +333,7 @@ REPOS = Noun(
 
 
 def _check_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(repos.listing, **in_company(visit), limit=MOST)
+    rows = visit.ask(repos.listing, company=visit.company_id, limit=MOST)
     return [
         Row(
             f"{repo['name']}/{check['name']}",
@@ -342,7 +347,7 @@ def _check_rows(visit: Visit) -> list[Row]:
 
 async def _remove_check(visit: Visit, which: str) -> str:
     repo, _, check = which.partition("/")
-    await visit.do(repo_checks.remove_check, **in_company(visit), repo=repo, check=check)
+    await visit.do(repo_checks.remove_check, company=visit.company_id, repo=repo, check=check)
     return f"{check} removed."
 
 
@@ -426,7 +431,7 @@ def _split(arguments: Given) -> tuple[Given, Given]:
 async def _test_binding(visit: Visit, arguments: Given) -> Tried:
     kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
     call, config = _split(arguments)
-    await visit.do(bindings.preview, **in_company(visit), **call, kind=kind, config=config)
+    await visit.do(bindings.preview, company=visit.company_id, **call, kind=kind, config=config)
     read = registry.installed.read(kind, config)
     trial = await threads.CHECKS.run(registry.get(kind).check, read)
     return Tried(trial.usable, trial.sentence, trial.next_step)
@@ -435,7 +440,9 @@ async def _test_binding(visit: Visit, arguments: Given) -> Tried:
 async def _save_binding(visit: Visit, arguments: Given) -> Page:
     kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
     call, config = _split(arguments)
-    binding = await visit.do(bindings.add, **in_company(visit), **call, kind=kind, config=config)
+    binding = await visit.do(
+        bindings.add, company=visit.company_id, **call, kind=kind, config=config
+    )
     return visit.show(
         "setup/shown_once.html",
         noun=CHANNELS,
@@ -446,7 +453,7 @@ async def _save_binding(visit: Visit, arguments: Given) -> Page:
 
 
 async def _try_binding(visit: Visit, binding: str) -> Tried:
-    trial = await asked(visit.site.app, visit.caller, in_company(visit)["company"], binding)
+    trial = await asked(visit.site.app, visit.caller, visit.company_id, binding)
     return Tried(trial["usable"], trial["sentence"], trial["next_step"])
 
 
@@ -513,7 +520,7 @@ def _folder_fields(visit: Visit) -> list[Setting]:
 
 async def _save_folder(visit: Visit, arguments: Given) -> str:
     kind = await visit.look(lambda visit: chosen_kind(visit, FOLDERS))
-    await visit.do(_FOLDER_VERBS[kind], **in_company(visit), **arguments)
+    await visit.do(_FOLDER_VERBS[kind], company=visit.company_id, **arguments)
     return "New runs see the folder."
 
 

@@ -1,6 +1,7 @@
 """Set-up of runs: adapters, schedules, budgets, background jobs and keys of agents."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from remit import threads
@@ -17,7 +18,6 @@ from remit.entrypoints.web.pages.setup.noun import (
     Tried,
     does,
     fields_of,
-    in_company,
 )
 from remit.entrypoints.web.site import Page, Visit
 from remit.entrypoints.web.text import common_queries, cron_words, settings_form, words
@@ -35,7 +35,7 @@ _ALL = 1_000_000
 
 
 def _adapter_rows(visit: Visit) -> list[Row]:
-    visit.ask(configuration.may_read, **in_company(visit))
+    visit.ask(configuration.may_read, company=visit.company_id)
     return []
 
 
@@ -64,15 +64,7 @@ def _default(adapter: str) -> tuple[str, str]:
     return ("idle" if adapter == WITHOUT_MODEL else "good", "default")
 
 
-async def _check_adapter(visit: Visit, adapter: str) -> Tried:
-    return await _tried_adapter(visit, adapter, try_out=False)
-
-
-async def _try_model(visit: Visit, adapter: str) -> Tried:
-    return await _tried_adapter(visit, adapter, try_out=True)
-
-
-async def _tried_adapter(visit: Visit, adapter: str, *, try_out: bool) -> Tried:
+async def _try_adapter(visit: Visit, adapter: str, *, try_out: bool) -> Tried:
     check, tried = await adapter_trial.tried(
         visit.site.app, visit.who, visit.company_id, adapter, None, try_out=try_out
     )
@@ -91,7 +83,10 @@ ADAPTERS = Noun(
     columns=("Program or model",),
     rows=_adapter_rows,
     complete=_installed,
-    acts={"test": Act("Test", _check_adapter), "try": Act("Ask the model", _try_model)},
+    acts={
+        "test": Act("Test", partial(_try_adapter, try_out=False)),
+        "try": Act("Ask the model", partial(_try_adapter, try_out=True)),
+    },
 )
 
 
@@ -99,7 +94,7 @@ ADAPTERS = Noun(
 
 
 def _schedule_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(schedules.listing, **in_company(visit), limit=MOST)
+    rows = visit.ask(schedules.listing, company=visit.company_id, limit=MOST)
     names = common_queries.names(visit, (schedule["agent_id"] for schedule in rows))
     return [
         Row(
@@ -130,12 +125,12 @@ def _moment(text: str | None) -> str:
 
 
 async def _test_schedule(visit: Visit, arguments: Given) -> Tried:
-    preview = await visit.do(schedules.preview, **in_company(visit), **arguments)
+    preview = await visit.do(schedules.preview, company=visit.company_id, **arguments)
     return Tried(True, f"It would be sent next at {_readable(preview['next_at'])}.")
 
 
 async def _save_schedule(visit: Visit, arguments: Given) -> str:
-    schedule = await visit.do(schedules.add, **in_company(visit), **arguments)
+    schedule = await visit.do(schedules.add, company=visit.company_id, **arguments)
     return f"It is sent next at {_readable(schedule['next_at'])}."
 
 
@@ -177,7 +172,7 @@ SCHEDULES = Noun(
 
 
 def _budget_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(budgets.listing, **in_company(visit), limit=_ALL)
+    rows = visit.ask(budgets.listing, company=visit.company_id, limit=_ALL)
     return [
         Row(
             budget["agent_id"],
@@ -238,7 +233,7 @@ def _budget_fields(_: Visit) -> list[Setting]:
 
 async def _agent(visit: Visit, name: str) -> str:
     """Resolve an agent's name in this company; another company may have the name, too."""
-    rows = await visit.do(agents.listing, **in_company(visit), limit=_ALL)
+    rows = await visit.do(agents.listing, company=visit.company_id, limit=_ALL)
     for agent in rows:
         if name.lower() in (agent["name"].lower(), agent["id"]):
             return str(agent["id"])
@@ -280,7 +275,7 @@ BUDGETS = Noun(
 
 
 def _job_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(jobs.listing, **in_company(visit), limit=50)
+    rows = visit.ask(jobs.listing, company=visit.company_id, limit=50)
     names = common_queries.names(visit, (job["agent_id"] for job in rows))
     return [
         Row(
@@ -322,7 +317,7 @@ JOBS = Noun(
 
 def _key_rows(visit: Visit) -> list[Row]:
     rows = []
-    for agent in visit.ask(agents.keyed, **in_company(visit)):
+    for agent in visit.ask(agents.keyed, company=visit.company_id):
         name, label = agent["id"], agent["name"]
         for key in visit.ask(agents.keys, agent=name):
             if key["revoked_at"] is None:
