@@ -54,6 +54,8 @@ LONGEST_SAID: Final = 300
 #: Addresses of this site; none that a browser would take for another host.
 OWN_ADDRESS: Final = re.compile(r"/(?:[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?)?")
 MOST_KEYS: Final = 100
+#: Rows of a list on one page.
+MOST_ROWS: Final = 50
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
@@ -189,7 +191,7 @@ class Visit:
         self,
         path: str,
         rows: Sequence[Mapping[str, Any]],
-        most: int,
+        most: int = MOST_ROWS,
         *,
         key: str = "id",
         place: str = "before",
@@ -198,6 +200,11 @@ class Visit:
         """Return the address of the page after `rows`, empty if these are fewer than `most`; `key`
         of the last row is its parameter `place`."""
         return self.link(path, **query, **{place: rows[-1][key]}) if len(rows) == most else ""
+
+    def listed(self, verb: Verb[..., list[T]], **filters: Any) -> list[T]:
+        """Return a page of the company's rows of a kind, with the newest first."""
+        here = {"company": self.company_id, "before": self.before_id, "limit": MOST_ROWS}
+        return self.ask(verb, **here, **filters)
 
     def awaits(self) -> list[dict[str, Any]]:
         """Return all items that await the visitor; queried once."""

@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from remit.entrypoints import budget_text
 from remit.entrypoints.http.wire.json_document import camel
-from remit.entrypoints.web.pages import agent_changes, agent_forms
+from remit.entrypoints.web.pages import agent_forms
 from remit.entrypoints.web.pages.outcomes import STATES, standing_of
 from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
-from remit.entrypoints.web.site import Page, Routes, Site, Visit
-from remit.entrypoints.web.text import charts, common_queries, pickers, run_text
+from remit.entrypoints.web.site import MOST_ROWS, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import charts, common_queries, run_text
 from remit.errors import NotFound
 from remit.model.organisation.agent_spec import FORM
 from remit.model.organisation.permission import PermissionLevel
@@ -26,7 +26,6 @@ from remit.services.screens import agent_page
 from remit.services.spending import budgets
 from remit.services.work import outcomes
 
-PAGE: Final = 50
 FEW: Final = 10
 #: Most derived rights on the page: an agent with a thousand reports may write to each of them.
 MOST_BY_RULE: Final = 100
@@ -40,7 +39,7 @@ Load = Callable[[Visit, Mapping[str, Any]], Values]
 
 def routes(site: Site) -> Routes:
     pages = [site.page("/agents/{agent}", show), site.page("/agents/{agent}/state", state)]
-    return pages + agent_forms.routes(site, show) + agent_changes.routes(site)
+    return pages + agent_forms.routes(site, show)
 
 
 def show(visit: Visit) -> Page:
@@ -144,7 +143,7 @@ def _work(visit: Visit, agent: Mapping[str, Any]) -> Values:
         owner=agent["id"],
         status=status if status in known else None,
         after=visit.argument("after"),
-        limit=PAGE,
+        limit=MOST_ROWS,
     )
     return {
         "outcomes": owned,
@@ -157,17 +156,17 @@ def _work(visit: Visit, agent: Mapping[str, Any]) -> Values:
 
 
 def _mail(visit: Visit, agent: Mapping[str, Any]) -> Values:
-    waiting = visit.ask(threads.inbox_of, agent=agent["id"], limit=PAGE)
+    waiting = visit.ask(threads.inbox_of, agent=agent["id"], limit=MOST_ROWS)
     before = visit.argument("before")
     cursor = {"before": before} if before else {}
-    sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=PAGE, **cursor)
+    sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=MOST_ROWS, **cursor)
     parties = {who for message in sent for who in (message["sender"], message["to"])}
     return {
         "waiting": waiting,
         "sent": sent,
         "names": common_queries.names(visit, (who.partition(":")[2] for who in parties)),
         "bindings": visit.ask(
-            bindings.listing, company=agent["company_id"], agent=agent["id"], limit=PAGE
+            bindings.listing, company=agent["company_id"], agent=agent["id"], limit=MOST_ROWS
         ),
         "states": BINDING_STATES,
         "more": _more(visit, agent, "mail", sent),
@@ -181,7 +180,7 @@ def _rights(visit: Visit, agent: Mapping[str, Any]) -> Values:
         agent=agent["id"],
         by_mail=by_mail,
         after=visit.argument("after"),
-        limit=PAGE,
+        limit=MOST_ROWS,
     )
     granted, by_rule = rights["given"], rights["by_rule"]
     shown = by_rule[:MOST_BY_RULE]
@@ -214,7 +213,7 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
         configuration.revisions,
         agent=agent["id"],
         before=visit.number("before") or _NEWEST,
-        limit=PAGE,
+        limit=MOST_ROWS,
     )
     compared = None
     if older is not None and newer is not None:
@@ -236,20 +235,14 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
         "stale": visit.problem is not None and visit.problem.reason == "stale_revision",
         "adapters": agent_forms.adapters(now["adapter_type"]),
         **agent_forms.settings(visit, now),
-        "picks": pickers.of(visit, "secret", "repo"),
+        "picks": common_queries.picks(visit, "secret", "repo"),
         "proposals": company["require_approval_for_config_changes"],
         "more": _more(visit, agent, "configuration", revisions, key="number"),
     }
 
 
 def _runs(visit: Visit, agent: Mapping[str, Any]) -> Values:
-    rows = visit.ask(
-        runs.listing,
-        company=agent["company_id"],
-        agent=agent["id"],
-        before=visit.before_id,
-        limit=PAGE,
-    )
+    rows = visit.listed(runs.listing, agent=agent["id"])
     return {
         "runs": rows,
         "reasons": run_text.reasons(visit, rows),
@@ -272,4 +265,4 @@ TABS: Final[dict[str, tuple[str, Load]]] = {
 
 def _more(visit: Visit, agent: Mapping[str, Any], tab: str, rows: Rows, **how: Any) -> str:
     """Address of a list's next page, empty if there is none."""
-    return visit.more(f"/agents/{agent['id']}", rows, PAGE, tab=tab, **how)
+    return visit.more(f"/agents/{agent['id']}", rows, tab=tab, **how)

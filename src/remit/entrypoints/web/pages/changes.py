@@ -12,7 +12,6 @@ from remit.model.connections.forge import merge_methods
 from remit.services.changes import changes, checking, comments, reviews
 from remit.services.command import Verb
 
-PAGE: Final = 50
 VIEWS: Final = {"inline": "One column", "split": "Side by side"}
 _METHODS: Final = [
     (MergeMethod.MERGE.value, "with a merge commit"),
@@ -33,20 +32,14 @@ def routes(site: Site) -> Routes:
 
 def listing(visit: Visit) -> Page:
     status = visit.argument("status")
-    rows = visit.ask(
-        changes.listing,
-        company=visit.company_id,
-        status=status if status in list(ChangeStatus) else None,
-        before=visit.before_id,
-        limit=PAGE,
-    )
+    rows = visit.listed(changes.listing, status=status if status in list(ChangeStatus) else None)
     return visit.show(
         "changes.html",
         changes=rows,
         names=common_queries.names(visit, (change["agent_id"] for change in rows)),
         status=status,
         statuses=[state.value for state in ChangeStatus],
-        more=visit.more("/changes", rows, PAGE, status=status),
+        more=visit.more("/changes", rows, status=status),
     )
 
 

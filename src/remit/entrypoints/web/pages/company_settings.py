@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
-from remit.entrypoints.web.text import common_queries, pickers
+from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import common_queries
 from remit.entrypoints.web.text.settings_form import number_or_none
 from remit.entrypoints.web.text.words import with_readable_times
 from remit.errors import AlreadyExists, Conflict, NotFound, RemitError
@@ -14,7 +14,6 @@ from remit.model.execution.limit import Limit
 from remit.services.execution import accounts
 from remit.services.people import companies, invitations, users
 
-PAGE: Final = 50
 LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
 #: Messaging policies, with label and explanation; each includes the one before it.
 MESSAGING: Final = (
@@ -81,10 +80,10 @@ def _load(visit: Visit) -> Page:
     invited: set[str | None] = set()
     if visit.whole:
         people = visit.ask(
-            users.listing, company=company, after=visit.argument("after"), limit=PAGE
+            users.listing, company=company, after=visit.argument("after"), limit=MOST_ROWS
         )
         invited = {link["user_id"] for link in visit.ask(invitations.links, company=company)}
-    more = visit.more(f"/companies/{company}/settings", people, PAGE, place="after")
+    more = visit.more(f"/companies/{company}/settings", people, place="after")
     # After a conflict the form shows the current values; after a mistake, the typed ones.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
     return visit.show(
@@ -99,7 +98,7 @@ def _load(visit: Visit) -> Page:
         ],
         people=people,
         invited=invited,
-        picks=pickers.of(visit, "agent", "secret"),
+        picks=common_queries.picks(visit, "agent", "secret"),
         accounts=[
             {**account, "key": _key(account), "sentence": with_readable_times(account["sentence"])}
             for account in visit.ask(accounts.listing, company=company)

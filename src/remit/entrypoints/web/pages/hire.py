@@ -9,9 +9,9 @@ from remit import threads
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.pages.agent_forms import as_json, read_json
+from remit.entrypoints.web.pages.agent_forms import as_json, field_of, read_json
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
-from remit.entrypoints.web.text import common_queries, pickers, settings_form
+from remit.entrypoints.web.text import common_queries, settings_form
 from remit.errors import BadInput, NotFound, RemitError
 from remit.model.organisation.agent_spec import FORM, AgentRole, Holds
 from remit.runtime.runs.prompt import instructions
@@ -102,7 +102,7 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
             limit=RELATED,
         ),
         wrong=settings_form.problems(visit.problem),
-        picks=pickers.of(visit),
+        picks=common_queries.picks(visit),
         grantable=common_queries.grantable(visit, visit.company_id),
         at_field=_at_field(visit.problem),
         asks=company["require_board_approval_for_new_agents"],
@@ -135,11 +135,7 @@ def _about(adapter: str) -> dict[str, Any]:
 def _told(preview: Mapping[str, Any]) -> str:
     """The exact instructions with which each of its conversations begins."""
     text = instructions(
-        agent=preview["agent"],
-        boss=preview["boss"],
-        company=preview["company"],
-        mandate=preview["mandate"],
-        can=preview["can"],
+        **{name: preview[name] for name in ("agent", "boss", "company", "mandate", "can")}
     )
     for key in ("id", "state_file_id"):
         text = text.replace(preview["agent"][key], _NO_ID)
@@ -151,17 +147,14 @@ def _typed(visit: Visit) -> dict[str, Any]:
     form, step = visit.form, visit.form.text("step")
     typed: dict[str, Any] = {name: form.text(name) or _given(visit, name) for name in _TEXTS}
     role = form.text("role") or _given(visit, "role")
-    typed["role"] = (
-        role if role in {option.value for option in AgentRole} else AgentRole.GENERAL.value
-    )
     chosen = form.text("adapter") or _given(visit, "adapter")
-    typed["adapter"] = chosen if chosen in registry.types() else DEFAULT_ADAPTER
-    typed["grants"] = form.text("grants")
-    typed["can_create"] = form.ticked("can_create")
-    typed["once"] = form.ticked("once")
-    typed["as_json"] = form.ticked("as_json")
-    typed["adapterConfig"] = form.text("adapterConfig")
-    typed["settings"] = settings_form.typed(form)
+    typed |= {
+        "role": role if role in list(AgentRole) else AgentRole.GENERAL.value,
+        "adapter": chosen if chosen in registry.types() else DEFAULT_ADAPTER,
+        **{name: form.text(name) for name in ("grants", "adapterConfig")},
+        **{name: form.ticked(name) for name in ("can_create", "once", "as_json")},
+        "settings": settings_form.typed(form),
+    }
     if visit.problem is not None:
         return typed  # as it was, so that it can be corrected
     copied = step.removeprefix("copy:") if step.startswith("copy:") else _given(visit, "copy")
@@ -204,7 +197,11 @@ def _copy(visit: Visit, agent: str, typed: dict[str, Any]) -> None:
     typed |= {
         "adapter": other["adapter_type"],
         "role": other["role"],
-        **{field.key: _unmarked(other[field.name]) for field in FORM if field.holds is Holds.TEXT},
+        **{
+            field.key: (other[field.name] or "").replace(REMOVED, "")
+            for field in FORM
+            if field.holds is Holds.TEXT
+        },
         **{
             field.key: typed[field.key] or other[field.name]
             for field in FORM
@@ -225,10 +222,6 @@ def _without_marks(value: Any) -> Any:
     return None if isinstance(value, str) and REMOVED in value else value
 
 
-def _unmarked(text: str) -> str:
-    return (text or "").replace(REMOVED, "")
-
-
 def _asked(form: Form) -> dict[str, Any]:
     """Return the form as arguments of the service."""
     adapter = form.text("adapter")
@@ -243,9 +236,8 @@ def _asked(form: Form) -> dict[str, Any]:
         "role": form.text("role") or AgentRole.GENERAL.value,
         **{field.name: form.text(field.key) for field in FORM},
         "reports_to": form.maybe("reportsTo"),
-        "purpose": form.maybe("purpose"),
+        **{name: form.maybe(name) for name in ("purpose", "outcome")},
         "perpetual": False if form.ticked("once") else None,
-        "outcome": form.maybe("outcome"),
         "adapter_type": adapter,
         "adapter_config": config,
         "permissions": {"canCreateAgents": True} if form.ticked("can_create") else None,
@@ -280,10 +272,8 @@ def _at_field(problem: RemitError | None) -> str:
     """Name of the field that an error is about, if it can be told."""
     if problem is None:
         return ""
-    path = str(problem.details.get("path") or problem.sentence)
-    head = path.replace(":", " ").replace(".", " ").split(" ")[0]
     if "agent named" in problem.sentence:
         return "name" if problem.code == "already_exists" else "reportsTo"
     if "The name" in problem.sentence:
         return "name"
-    return head if head in (*_TEXTS, "role", "grants", "adapterConfig") else ""
+    return field_of(problem, (*_TEXTS, "role", "grants", "adapterConfig"))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
+from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.errors import NotFound
 from remit.services.command import Verb
 from remit.services.messaging import (
@@ -17,7 +17,6 @@ from remit.services.messaging import (
 from remit.services.organisation import agents
 from remit.services.rights import capability_requests
 
-PAGE: Final = 50
 #: Most receivers in the list of suggestions; others can be typed.
 MOST_NAMED: Final = 1000
 Deals = Mapping[str, tuple[Verb[..., Any], str, str]]
@@ -49,19 +48,22 @@ def routes(site: Site) -> Routes:
 
 def listing(visit: Visit) -> Page:
     which = visit.argument("show", "unread")
-    here: dict[str, Any] = {"company": visit.company_id, "limit": PAGE}
     if which in ("company", "sent"):
-        key, sent = "id", which == "sent"
-        messages = visit.ask(threads.listing, before=visit.before_id, sent=sent, **here)
+        key, messages = "id", visit.listed(threads.listing, sent=which == "sent")
     else:
         key, place = "position", visit.number("before", digits=18)
-        before = threads.LAST_POSITION if place is None else place
-        messages = visit.ask(threads.newest, everything=which == "all", before=before, **here)
+        messages = visit.ask(
+            threads.newest,
+            company=visit.company_id,
+            everything=which == "all",
+            before=threads.LAST_POSITION if place is None else place,
+            limit=MOST_ROWS,
+        )
     return visit.show(
         "inbox.html",
         messages=messages,
         which=which,
-        more=visit.more("/inbox", messages, PAGE, key=key, show=which),
+        more=visit.more("/inbox", messages, key=key, show=which),
         to=visit.form.text("to") or visit.argument("to"),
         addresses=_addresses(visit) if visit.decides else [],
     )

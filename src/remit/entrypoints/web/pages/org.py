@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from remit.clock import to_iso
 from remit.entrypoints.web.site import Page, Routes, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_chart, org_lines
+from remit.entrypoints.web.text import common_queries, org_lines
 from remit.errors import NotFound
 from remit.ids import is_id
 from remit.model.organisation.agent import AgentStatus
@@ -80,7 +80,7 @@ def _chart(
     def branch(agent: str) -> str:
         return visit.link("/org", view="chart", root=agent)
 
-    return lambda: org_chart.draw(shown, known, branch)
+    return lambda: org_lines.draw(shown, known, branch)
 
 
 def _changes(visit: Visit) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from remit.adapters import registry
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_lines, pickers, settings_form
+from remit.entrypoints.web.text import common_queries, org_lines, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
 from remit.model.text import closest
@@ -65,7 +65,7 @@ def show(visit: Visit) -> Page:
         adapter=adapter,
         adapters=registry.types(),
         settings=settings_form.settings(adapter),
-        picks=pickers.of(visit, "secret", "repo"),
+        picks=common_queries.picks(visit, "secret", "repo"),
         typed_settings=settings_form.typed(visit.form),
         wrong=settings_form.problems(visit.problem),
         names=common_queries.names(visit, [agent["reports_to"] or agent["boss_user_id"]]),

@@ -9,6 +9,7 @@ from remit.entrypoints.web.pages.outcomes import STATES, address, create_part, d
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text
 from remit.errors import BadInput
+from remit.services.command import Answer
 from remit.services.screens import allowed_actions, name_lookup, outcome_tree
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Verb
@@ -111,20 +112,14 @@ def _chains(why: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def _people(
-    detail: Mapping[str, Any],
-    parts: list[dict[str, Any]],
-    why: Mapping[str, Any],
-    happened: list[dict[str, Any]],
+    detail: Answer, parts: list[Answer], why: Answer, happened: list[Answer]
 ) -> list[str | None]:
-    actors = [str(event["by"]).partition(":")[2] for event in happened]
-    judged = str((detail["verdict"] or {}).get("by", "")).partition(":")[2]
-    others = [*parts, *detail["parents"], *detail["blocked_by"], *why["outcomes"]]
+    actors = [*(event["by"] for event in happened), (detail["verdict"] or {}).get("by", "")]
+    owned = [detail, *parts, *detail["parents"], *detail["blocked_by"], *why["outcomes"]]
     return [
-        detail["owner_id"],
         detail["delegator_id"],
-        judged,
-        *actors,
-        *(other["owner_id"] for other in others),
+        *(str(actor).partition(":")[2] for actor in actors),
+        *(outcome["owner_id"] for outcome in owned),
     ]
 
 

@@ -14,7 +14,6 @@ from remit.model.work.outcome import OutcomeStatus
 from remit.services.record import search
 from remit.services.screens import outcome_tree
 
-PAGE: Final = 50
 #: Most boxes drawn, so that the page stays readable and fast.
 MOST_DRAWN: Final = 120
 #: Most parents offered for a new outcome; others have a form on their own page.
@@ -80,21 +79,18 @@ def _list(visit: Visit) -> Page:
     rows: list[dict[str, Any]] = []
     nobody: NotFound | None = None
     try:
-        rows = visit.ask(
+        rows = visit.listed(
             search.outcomes,
-            company=visit.company_id,
             owner=wanted["owner"] or _own_part(visit),
             status=wanted["status"] or None,
             actionable=bool(wanted["actionable"]),
             stale=bool(wanted["stale"]),
             words=wanted["query"],
-            before=visit.before_id,
-            limit=PAGE,
         )
     except NotFound as error:
         nobody = error
     names = common_queries.names(visit, (row["owner_id"] for row in rows))
-    filters = {**wanted, "status": wanted["status"] or "all"}
+    filters: dict[str, Any] = {**wanted, "status": wanted["status"] or "all"}
     return visit.show(
         "outcomes.html",
         outcomes=rows,
@@ -106,7 +102,7 @@ def _list(visit: Visit) -> Page:
         standing_of=standing_of(visit, rows),
         filtered=any(wanted[key] for key in ("owner", "query", "actionable", "stale")),
         later=bool(visit.argument("before")),
-        more=visit.more("/outcomes", rows, PAGE, view="list", **filters),
+        more=visit.more("/outcomes", rows, view="list", **filters),
         view="list",
         parents=_parents(visit),
     )

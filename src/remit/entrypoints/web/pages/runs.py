@@ -11,7 +11,7 @@ from starlette.routing import Route
 from remit.clock import DAY, MINUTE, Micros, from_iso, to_iso
 from remit.entrypoints import transcripts
 from remit.entrypoints.http.wire.caller import caller
-from remit.entrypoints.web.site import Page, Routes, Site, Visit
+from remit.entrypoints.web.site import MOST_ROWS, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range, timeline
 from remit.errors import NotFound
 from remit.model.execution import transcript
@@ -21,7 +21,6 @@ from remit.services.execution import runs
 from remit.services.identity import Caller
 from remit.services.screens import agent_page, name_lookup, record_page, run_page
 
-PAGE: Final = 50
 #: Most entries of a transcript on a page; a script or a link loads more.
 ENTRIES: Final = 300
 PIECES: Final = 500
@@ -127,18 +126,12 @@ def _address(
 
 
 def _listed(visit: Visit, wanted: dict[str, Any], address: Any) -> dict[str, Any]:
-    rows = visit.ask(
-        runs.listing,
-        company=visit.company_id,
-        **wanted,
-        before=visit.before_id,
-        limit=PAGE,
-    )
+    rows = visit.listed(runs.listing, **wanted)
     return {
         "runs": rows,
         "names": common_queries.names(visit, (run["agent_id"] for run in rows)),
         "reasons": run_text.reasons(visit, rows),
-        "more": address(before=rows[-1]["id"]) if len(rows) == PAGE else "",
+        "more": address(before=rows[-1]["id"]) if len(rows) == MOST_ROWS else "",
     }
 
 

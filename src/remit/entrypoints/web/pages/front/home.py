@@ -9,13 +9,14 @@ from starlette.routing import Route
 
 from remit.clock import DAY, Micros, to_iso
 from remit.entrypoints.approval_text import asks_for, asks_to, difference
+from remit.entrypoints.web.pages.approvals import DECISIONS, decided
 from remit.entrypoints.web.pages.inbox import DEALS, dealt
 from remit.entrypoints.web.pages.outcome import ended_with_it
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Undo, Visit
 from remit.entrypoints.web.text import approval_words, charts, common_queries, words
 from remit.entrypoints.web.text.settings_form import number_or_none
 from remit.entrypoints.web.text.words import with_readable_times
-from remit.errors import BadInput, NotFound, RemitError
+from remit.errors import BadInput, RemitError
 from remit.ids import is_id
 from remit.model.organisation.agent import OPERATIONAL
 from remit.model.text import plural
@@ -209,11 +210,8 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
             except RemitError:
                 continue  # decided by somebody else just now
             called = common_queries.called(visit, item["company_id"], [approval])
-            item["more"] = {
-                **approval,
-                "asks": asks_to(approval, called),
-                **_asked_for(approval),
-            }
+            asks = asks_to(approval, called)
+            item["more"] = {**approval, "asks": asks, **_asked_for(approval)}
 
 
 def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
@@ -237,7 +235,7 @@ def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
     if approval["revision"] > 1 and len(approval.get("revisions") or ()) > 1:
         before, now = (revision["payload"] for revision in approval["revisions"][-2:])
         changed = difference(before, now)
-    facts = [(name, value) for name, value in approval_words.facts(payload, approval["type"])]
+    facts = approval_words.facts(payload, approval["type"])
     if approval["type"] == "hire_agent":
         facts = [
             ("adapter", snapshot.get("adapterType")),
@@ -250,12 +248,10 @@ def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
         "facts": [(name, str(value)) for name, value in facts if value and value != "None"][:6],
         "rights": rights[:MOST_RIGHTS],
         "more_rights": len(rights) - MOST_RIGHTS,
-        "changed": sorted({_last(change["path"]) for change in changed if change.get("path")}),
+        "changed": sorted(
+            {change["path"].rpartition(".")[2] for change in changed if change.get("path")}
+        ),
     }
-
-
-def _last(path: str) -> str:
-    return path.rpartition(".")[2]
 
 
 async def tell(visit: Visit) -> Done:
@@ -290,16 +286,8 @@ def subject_of(text: str) -> str:
 
 
 async def decide(visit: Visit) -> Done:
-    verbs = {"approve": approvals.approve, "reject": approvals.reject}
-    verb = verbs.get(visit.form.text("decision"))
-    if verb is None:
-        raise NotFound("There is no such decision.", "Approve or reject.")
-    done = await visit.do(
-        verb,
-        approval=visit.argument("approval"),
-        note=visit.form.maybe("note"),
-        expected_revision=visit.form.number("revision"),
-    )
+    decisions = {decision: DECISIONS[decision] for decision in ("approve", "reject")}
+    done, _ = await decided(visit, decisions, "Approve or reject.")
     return Done("/", f"{done['status'].capitalize()}: {asks_for(done)}.")
 
 

@@ -17,7 +17,6 @@ from remit.entrypoints.web.pages.setup.noun import (
     Noun,
     Row,
     Tried,
-    chosen_kind,
     does,
     fields_of,
     rows_of,
@@ -81,7 +80,7 @@ def _secret_fields(visit: Visit) -> list[Setting]:
     name = Setting(
         "name", "text", True, "Small letters and digits, such as github-token.", "", (), "Name"
     )
-    kind = chosen_kind(visit, SECRETS)
+    kind = SECRETS.kind(visit)
     if kind == _VALUE:
         value = Setting(
             "value", "password", True, "It is kept in a file and never shown.", "", (), "Value"
@@ -97,7 +96,7 @@ def _secret_fields(visit: Visit) -> list[Setting]:
 
 
 async def _test_secret(visit: Visit, arguments: Given) -> Tried:
-    kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
+    kind = SECRETS.kind(visit)
     if kind == _VALUE:
         await visit.do(secrets.may_change, company=visit.company_id, name=arguments.get("name"))
         return Tried(True, "A value needs no test.", "Save it.")
@@ -112,7 +111,7 @@ async def _test_secret(visit: Visit, arguments: Given) -> Tried:
 
 
 async def _save_secret(visit: Visit, arguments: Given) -> str:
-    kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
+    kind = SECRETS.kind(visit)
     vault, name = visit.site.app.vault, arguments.get("name")
     if kind == _VALUE:
         await vault.put(
@@ -187,7 +186,7 @@ _WORDS = {
 
 
 def _server_fields(visit: Visit) -> list[Setting]:
-    kind = chosen_kind(visit, SERVERS)
+    kind = SERVERS.kind(visit)
     without = _OF_ADDRESS if kind == "program" else _OF_PROGRAM
     settings = settings_form.of_model(
         ServerBody, labels=_LABELS, words=_WORDS, without=("replace", *without)
@@ -199,9 +198,12 @@ def _server_fields(visit: Visit) -> list[Setting]:
     ]
 
 
-def _definition(arguments: Given) -> dict[str, Any]:
+def _described(visit: Visit, arguments: Given) -> Given:
+    """Arguments of a verb that takes the description of a server."""
     body = ServerBody.model_validate(arguments)
-    return body.model_dump(exclude={"name", "replace"})
+    definition = body.model_dump(exclude={"name", "replace"})
+    name = arguments.get("name")
+    return {"company": visit.company_id, "name": name, "definition": definition}
 
 
 async def _tried_server(visit: Visit, server: Any) -> Tried:
@@ -215,12 +217,7 @@ async def _tried_server(visit: Visit, server: Any) -> Tried:
 
 
 async def _test_new_server(visit: Visit, arguments: Given) -> Tried:
-    candidate = await visit.do(
-        mcp_servers.try_new,
-        company=visit.company_id,
-        name=arguments.get("name"),
-        definition=_definition(arguments),
-    )
+    candidate = await visit.do(mcp_servers.try_new, **_described(visit, arguments))
     return await _tried_server(visit, candidate)
 
 
@@ -233,12 +230,7 @@ async def _test_server(visit: Visit, name: str) -> Tried:
 
 
 async def _save_server(visit: Visit, arguments: Given) -> str:
-    await visit.do(
-        mcp_servers.add,
-        company=visit.company_id,
-        name=arguments.get("name"),
-        definition=_definition(arguments),
-    )
+    await visit.do(mcp_servers.add, **_described(visit, arguments))
     return f"Agents can be granted mcp_server:{arguments.get('name')} now."
 
 
@@ -417,7 +409,7 @@ def _channel_kinds(_: Visit) -> Sequence[tuple[str, str]]:
 
 
 def _binding_fields(visit: Visit) -> list[Setting]:
-    kind = chosen_kind(visit, CHANNELS)
+    kind = CHANNELS.kind(visit)
     own = settings_form.of_verb(bindings.add, without=("kind", "config", "replace"))
     return [*own, *settings_form.of_model(registry.get(kind).Config)] if kind else own
 
@@ -429,7 +421,7 @@ def _split(arguments: Given) -> tuple[Given, Given]:
 
 
 async def _test_binding(visit: Visit, arguments: Given) -> Tried:
-    kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
+    kind = CHANNELS.kind(visit)
     call, config = _split(arguments)
     await visit.do(bindings.preview, company=visit.company_id, **call, kind=kind, config=config)
     read = registry.installed.read(kind, config)
@@ -438,7 +430,7 @@ async def _test_binding(visit: Visit, arguments: Given) -> Tried:
 
 
 async def _save_binding(visit: Visit, arguments: Given) -> Page:
-    kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
+    kind = CHANNELS.kind(visit)
     call, config = _split(arguments)
     binding = await visit.do(
         bindings.add, company=visit.company_id, **call, kind=kind, config=config
@@ -474,11 +466,7 @@ CHANNELS = Noun(
         "test": Act("Test", _try_binding),
         "remove": Act(
             "Remove",
-            does(
-                bindings.remove,
-                "binding",
-                "Channel removed; its token is revoked.",
-            ),
+            does(bindings.remove, "binding", "Channel removed; its token is revoked."),
             "Unbind {} from this channel?",
         ),
     },
@@ -502,7 +490,7 @@ def _folder_kinds(_: Visit) -> Sequence[tuple[str, str]]:
 
 def _folder_fields(visit: Visit) -> list[Setting]:
     return settings_form.of_verb(
-        _FOLDER_VERBS[chosen_kind(visit, FOLDERS)],
+        _FOLDER_VERBS[FOLDERS.kind(visit)],
         labels={
             "repo": "Repository",
             "megabytes": "Size limit (MB)",
@@ -513,13 +501,13 @@ def _folder_fields(visit: Visit) -> list[Setting]:
             "repo": "Remit keeps a copy of it, in which the agent works",
             "path": "A folder of this machine. Give it or a repository",
         }
-        if chosen_kind(visit, FOLDERS) == "work"
+        if FOLDERS.kind(visit) == "work"
         else {},
     )
 
 
 async def _save_folder(visit: Visit, arguments: Given) -> str:
-    kind = await visit.look(lambda visit: chosen_kind(visit, FOLDERS))
+    kind = FOLDERS.kind(visit)
     await visit.do(_FOLDER_VERBS[kind], company=visit.company_id, **arguments)
     return "New runs see the folder."
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from remit.entrypoints import declared_files, declared_text
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_lines, pickers
+from remit.entrypoints.web.text import common_queries, org_lines
 from remit.errors import NotFound, RemitError
 from remit.services.command import Answer
 from remit.services.people import companies
@@ -87,7 +87,7 @@ def past(visit: Visit) -> Page:
         most=PAGE,
         mail=bool(visit.argument("mail")),
         names=common_queries.names(visit, (row.get("holder_id") for row in rows)),
-        picks=pickers.of(visit, "agent")["agent"],
+        picks=common_queries.picks(visit, "agent")["agent"],
     )
 
 

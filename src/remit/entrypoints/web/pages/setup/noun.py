@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
-from remit.entrypoints.web.text import pickers, settings_form
+from remit.entrypoints.web.text import common_queries, settings_form
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import NotFound
 from remit.services.command import Verb
@@ -95,6 +95,12 @@ class Noun:
         allowed = visit.me["operator"] if self.operators else True
         return self.save is not None and visit.decides and bool(allowed)
 
+    def kind(self, visit: Visit) -> str:
+        """Return the kind in the form or the address if it exists, else the first one."""
+        known = [] if self.kinds is None else [name for name, _ in self.kinds(visit)]
+        wanted = visit.form.text("kind") or visit.argument("kind")
+        return wanted if wanted in known else (known[0] if known else "")
+
     def routes(self, site: Site) -> Routes:
         routes = [
             site.page(self.path, self.show),
@@ -119,7 +125,7 @@ class Noun:
         def load(visit: Visit) -> Page:
             assert self.fields is not None
             fields = self.fields(visit)
-            wanted = {setting.picks for setting in fields} & pickers.KINDS.keys()
+            wanted = {setting.picks for setting in fields} & common_queries.KINDS.keys()
             return visit.show(
                 "setup/new.html",
                 noun=self,
@@ -129,8 +135,8 @@ class Noun:
                     for setting in fields
                 },
                 wrong=settings_form.problems(visit.problem),
-                picks=pickers.of(visit, *sorted(wanted)) if wanted else {},
-                kind=chosen_kind(visit, self),
+                picks=common_queries.picks(visit, *sorted(wanted)) if wanted else {},
+                kind=self.kind(visit),
                 tried=tried,
             )
 
@@ -187,10 +193,3 @@ def does(verb: Verb[..., Any], called: str, message: str) -> Callable[[Visit, st
         return message
 
     return do
-
-
-def chosen_kind(visit: Visit, noun: Noun) -> str:
-    """Return the kind in the form or the address if it exists, else the first one."""
-    known = [] if noun.kinds is None else [name for name, _ in noun.kinds(visit)]
-    wanted = visit.form.text("kind") or visit.argument("kind")
-    return wanted if wanted in known else (known[0] if known else "")

@@ -126,16 +126,12 @@ def _moment(text: str | None) -> str:
 
 async def _test_schedule(visit: Visit, arguments: Given) -> Tried:
     preview = await visit.do(schedules.preview, company=visit.company_id, **arguments)
-    return Tried(True, f"It would be sent next at {_readable(preview['next_at'])}.")
+    return Tried(True, f"It would be sent next at {words.with_readable_times(preview['next_at'])}.")
 
 
 async def _save_schedule(visit: Visit, arguments: Given) -> str:
     schedule = await visit.do(schedules.add, company=visit.company_id, **arguments)
-    return f"It is sent next at {_readable(schedule['next_at'])}."
-
-
-def _readable(moment: str) -> str:
-    return words.with_readable_times(moment)
+    return f"It is sent next at {words.with_readable_times(schedule['next_at'])}."
 
 
 SCHEDULES = Noun(
