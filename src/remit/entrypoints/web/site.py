@@ -31,7 +31,7 @@ from remit.app import App
 from remit.entrypoints.http.wire.caller import check_same_origin, session
 from remit.entrypoints.http.wire.error_answers import unexpected
 from remit.entrypoints.web.forms import Form, read_form
-from remit.entrypoints.web.live import position
+from remit.entrypoints.web.live import MOST_COMPANIES, position
 from remit.entrypoints.web.text import words
 from remit.entrypoints.web.text.actions import ACTIONS
 from remit.errors import NotFound, RemitError, Unauthenticated
@@ -47,7 +47,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-MOST_COMPANIES: Final = 100
 COMPANY_COOKIE: Final = "remit_company"
 SAID_COOKIE: Final = "remit_said"
 LONGEST_SAID: Final = 300
@@ -106,7 +105,7 @@ class Visit:
     @property
     def whole(self) -> bool:
         """Return whether the visitor sees the whole company, not only a part."""
-        return self.company is not None and self.company.get("scope_agent_id") is None
+        return self.company is not None and self.part is None
 
     @property
     def caller(self) -> Caller:
@@ -201,6 +200,11 @@ class Visit:
         of the last row is its parameter `place`."""
         return self.link(path, **query, **{place: rows[-1][key]}) if len(rows) == most else ""
 
+    def kept(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return texts of a form: as typed if it failed, else as given."""
+        typed = self.form.fields if self.problem is not None else {}
+        return {name: self.form.text(name) if name in typed else texts[name] for name in texts}
+
     def listed(self, verb: Verb[..., list[T]], **filters: Any) -> list[T]:
         """Return a page of the company's rows of a kind, with the newest first."""
         here = {"company": self.company_id, "before": self.before_id, "limit": MOST_ROWS}
@@ -219,9 +223,9 @@ class Visit:
         return " ".join(f"{item['kind']}:{item['id']}" for item in newest)
 
     @property
-    def stops(self) -> str:
-        """Return the agent at the top of what the visitor may stop; empty for the whole company."""
-        return str((self.company or {}).get("scope_agent_id") or "")
+    def part(self) -> str | None:
+        """Return the agent at the top of the visitor's part of the company; None for the whole."""
+        return (self.company or {}).get("scope_agent_id")
 
     @property
     def back(self) -> str:
@@ -409,7 +413,8 @@ class Site:
 
         async def act(visit: Visit) -> Done:
             place = visit.request.path_params
-            answer = await visit.do(verb, **place, **visit.form.arguments(verb, fields))
+            on = {"company" if name == "company_id" else name: place[name] for name in place}
+            answer = await visit.do(verb, **on, **visit.form.arguments(verb, fields))
             known = {**answer, **place}
             return Done(back.format_map(known), message.format_map(known))
 

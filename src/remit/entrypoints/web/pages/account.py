@@ -104,10 +104,9 @@ async def set_rules(visit: Visit) -> Done:
     """Set all rules of the form; omitted ones are off."""
     visit.enter(visit.form.text("company"))
     form = visit.form
-    routes: dict[str, list[str] | None] = {}
-    for kind, _ in NOTICES:
-        way = form.text(f"way-{kind}") or "usual"
-        routes[kind] = None if way == "usual" else [] if way == "none" else way.split(",")
+    chosen = {kind: form.text(f"way-{kind}") or "usual" for kind, _ in NOTICES}
+    known: dict[str, list[str] | None] = {"usual": None, "none": []}
+    routes = {kind: known.get(way, way.split(",")) for kind, way in chosen.items()}
     await visit.do(
         notice_rules.change,
         company=visit.company_id,

@@ -13,7 +13,6 @@ from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
 from remit.entrypoints.web.site import MOST_ROWS, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import charts, common_queries, run_text
 from remit.errors import NotFound
-from remit.model.organisation.agent_spec import FORM
 from remit.model.organisation.permission import PermissionLevel
 from remit.model.text import plural
 from remit.model.work.outcome import OutcomeStatus
@@ -90,13 +89,10 @@ def controls(agent: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Controls for an agent's status, if the visitor may control it: verb, label, effect."""
     if "control" not in agent["may"]:
         return []
-    buttons = [(verb, *CONTROLS[verb]) for verb in _POSSIBLE.get(agent["status"], ())]
+    known = CONTROLS
     if agent["status"] == "running":
-        buttons = [
-            (verb, "Pause when done" if verb == "pause" else words, hint)
-            for verb, words, hint in buttons
-        ]
-    return buttons
+        known = {**CONTROLS, "pause": ("Pause when done", CONTROLS["pause"][1])}
+    return [(verb, *known[verb]) for verb in _POSSIBLE.get(agent["status"], ())]
 
 
 def _overview(visit: Visit, agent: Mapping[str, Any]) -> Values:
@@ -230,12 +226,8 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
         "compared": compared,
         "names": common_queries.names(visit, people),
         "typed": agent_forms.typed(visit, now),
-        "described": FORM,
-        "at_field": agent_forms.at_field(visit.problem),
         "stale": visit.problem is not None and visit.problem.reason == "stale_revision",
-        "adapters": agent_forms.adapters(now["adapter_type"]),
-        **agent_forms.settings(visit, now),
-        "picks": common_queries.picks(visit, "secret", "repo"),
+        **agent_forms.fields(visit, now),
         "proposals": company["require_approval_for_config_changes"],
         "more": _more(visit, agent, "configuration", revisions, key="number"),
     }

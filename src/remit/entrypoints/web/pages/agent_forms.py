@@ -10,7 +10,7 @@ from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.binding_trial import asked
 from remit.entrypoints.web.site import Done, Page, Routes, Show, Site, Undo, Visit
-from remit.entrypoints.web.text import settings_form, words
+from remit.entrypoints.web.text import common_queries, settings_form, words
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import is_id
 from remit.model.organisation.agent_spec import FORM
@@ -237,8 +237,9 @@ async def roll_back(visit: Visit) -> Done:
     return Done(_here(visit, "configuration"), message)
 
 
-def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the adapter as fields; as JSON if fields cannot show them, or on request."""
+def fields(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a configuration besides what is typed; settings of the adapter are JSON if fields
+    cannot show them, or on request."""
     adapter = _adapter(visit, now)
     config = now["adapter_config"] if adapter == now["adapter_type"] else {}
     shown = settings_form.written(adapter, config) if adapter in registry.types() else None
@@ -250,6 +251,10 @@ def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
     )
     typed = settings_form.typed(visit.form) if visit.problem is not None else {}
     return {
+        "described": FORM,
+        "at_field": at_field(visit.problem),
+        "adapters": adapters(now["adapter_type"]),
+        "picks": common_queries.picks(visit, "secret", "repo"),
         "as_json": not in_fields,
         "settings": settings_form.settings(adapter) if in_fields else [],
         "typed_settings": typed or shown or {},
@@ -265,16 +270,11 @@ def _adapter(visit: Visit, now: Mapping[str, Any]) -> str:
 
 def typed(visit: Visit, now: Mapping[str, Any]) -> dict[str, str]:
     """Values of the form: as typed if it failed, else the current ones."""
-    kept = visit.form.fields if visit.problem is not None else {}
     texts = {name: now[shown] or "" for name, shown in _TEXTS.items()}
     texts["adapterType"] = _adapter(visit, now)
-    texts |= {name: as_json(now[shown]) for name, shown in _DOCUMENTS.items()}
+    texts |= {name: settings_form.as_json(now[shown]) for name, shown in _DOCUMENTS.items()}
     texts |= {"revision": str(now["revision"]), "reason": ""}
-    return {name: visit.form.text(name) if name in kept else value for name, value in texts.items()}
-
-
-def as_json(document: Any) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return visit.kept(texts)
 
 
 def at_field(problem: RemitError | None) -> str:

@@ -9,7 +9,7 @@ from remit.entrypoints.web.pages import agent_forms, hire
 from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import approval_words, common_queries, settings_form
 from remit.errors import BadInput, NotFound, RemitError
-from remit.model.organisation.agent_spec import CONFIGURED, FORM, AgentRole
+from remit.model.organisation.agent_spec import CONFIGURED, AgentRole
 from remit.model.organisation.approval import ApprovalStatus
 from remit.services.command import Answer, Verb
 from remit.services.governance import approvals
@@ -168,15 +168,11 @@ def _form(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
     if kind in _CONFIGURATION:
         return _configured(visit, approval)
     if kind == "budget":
-        return {"form": "budget", "typed": _kept(visit, _budget(approval["payload"]))}
+        return {"form": "budget", "typed": visit.kept(_budget(approval["payload"]))}
     if kind == "capability_use":
         return {"form": "call"}
-    return {
-        "form": "document",
-        "typed": {
-            "payload": visit.form.text("payload") or agent_forms.as_json(approval["payload"])
-        },
-    }
+    text = visit.form.text("payload") or settings_form.as_json(approval["payload"])
+    return {"form": "document", "typed": {"payload": text}}
 
 
 def _configured(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +183,7 @@ def _configured(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
     now = _now(approval, agent)
     hires = approval["type"] == "hire_agent"
     own = _hire(approval["payload"]) if hires else {"reason": _text(approval["payload"], "reason")}
-    typed: dict[str, Any] = {**agent_forms.typed(visit, now), **_kept(visit, own)}
+    typed: dict[str, Any] = {**agent_forms.typed(visit, now), **visit.kept(own)}
     if hires:
         told = visit.problem is not None and bool(visit.form.fields)
         typed["can_create"] = (
@@ -198,13 +194,9 @@ def _configured(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "form": approval["type"],
         "typed": typed,
-        "described": FORM,
         "roles": [(role.value, role.value) for role in AgentRole],
-        "adapters": agent_forms.adapters(now["adapter_type"]),
-        "at_field": agent_forms.at_field(visit.problem),
-        "picks": common_queries.picks(visit, "secret", "repo"),
         "grantable": common_queries.grantable(visit, approval["company_id"]) if hires else [],
-        **agent_forms.settings(visit, now),
+        **agent_forms.fields(visit, now),
     }
 
 
@@ -240,14 +232,6 @@ def _text(payload: Mapping[str, Any], key: str) -> str:
     return approval_words.text(payload.get(key))
 
 
-def _kept(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
-    """Values as typed if the form failed, else as given."""
-    kept = visit.form.fields if visit.problem is not None else {}
-    return {
-        name: visit.form.text(name) if name in kept else value for name, value in values.items()
-    }
-
-
 async def resubmit(visit: Visit) -> Done:
     """Resubmit a person's request."""
     approval = visit.argument("approval")
@@ -268,7 +252,7 @@ def _given(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "hire_agent":
         return _given_of_hire(visit, payload)
     if kind == "config_change":
-        return dict(_different(visit, {"reason": _text(payload, "reason")}))
+        return _different(visit, {"reason": _text(payload, "reason")})
     if kind == "budget":
         return {
             key: _amount(visit, key, parts)
@@ -284,7 +268,7 @@ def _given(visit: Visit, approval: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given_of_hire(visit: Visit, payload: Mapping[str, Any]) -> dict[str, Any]:
-    differing: dict[str, Any] = dict(_different(visit, _hire(payload)))
+    differing = _different(visit, _hire(payload))
     if "grants" in differing:
         # An unchanged line keeps its expiry.
         wishes = [wish for wish in payload.get("grants") or () if isinstance(wish, dict)]
@@ -297,7 +281,7 @@ def _given_of_hire(visit: Visit, payload: Mapping[str, Any]) -> dict[str, Any]:
     return differing
 
 
-def _different(visit: Visit, values: Mapping[str, str]) -> dict[str, str]:
+def _different(visit: Visit, values: Mapping[str, str]) -> dict[str, Any]:
     return {
         name: visit.form.text(name)
         for name, was in values.items()

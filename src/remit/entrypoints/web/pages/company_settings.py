@@ -1,6 +1,5 @@
-"""Settings of a company: its name, rules, limits, accounts and people."""
+"""Settings of a company: its name, rules, limits, accounts, permission levels and people."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from remit.entrypoints.web.forms import Form
@@ -11,7 +10,11 @@ from remit.entrypoints.web.text.words import with_readable_times
 from remit.errors import AlreadyExists, Conflict, NotFound, RemitError
 from remit.ids import TokenKind
 from remit.model.execution.limit import Limit
+from remit.model.organisation.grant import ACTIONS
+from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel, Reach
+from remit.services.command import Answer
 from remit.services.execution import accounts
+from remit.services.organisation import policies
 from remit.services.people import companies, invitations, users
 
 LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
@@ -39,26 +42,54 @@ _TEXTS: Final = (
     *("commit_committer", "commit_co_authors", "commit_signing"),
 )
 
+#: The purpose of each level, in words.
+WORDS: Final = {
+    PermissionLevel.RESTRICTED: "Cannot hire, and cannot be granted what is denied here.",
+    PermissionLevel.STANDARD: "The level of every new agent.",
+    PermissionLevel.PRIVILEGED: "Can hire.",
+    PermissionLevel.BOSS: "Can hire, and controls others as the board does.",
+}
+#: Labels of actions on this page.
+ACTION_WORDS: Final = {
+    "agent.create": "Create agents",
+    "approval.decide": "Decide approvals",
+    "full_access": "Full access",
+    "instance.configure": "Configure Remit",
+}
+_CREATES: Final = {"default": None, "yes": True, "no": False}
+CREATES: Final = (("default", "only the CEO"), ("yes", "yes"), ("no", "no"))
+MODES: Final = (("", "as granted"), ("allow", "allowed"), ("deny", "denied"))
+REACHES: Final = (
+    (Reach.NOBODY.value, "nobody"),
+    (Reach.BELOW.value, "everybody below it"),
+    (Reach.COMPANY.value, "everybody but itself and those above it"),
+)
+
 
 def routes(site: Site) -> Routes:
-    here = "/companies/{company_id}"
-    user = f"{here}/people/{{user}}"
+    does, here = site.does, "/companies/{company_id}"
+    user, settings, closed = (
+        f"{here}/people/{{user}}",
+        f"{here}/settings",
+        f"{here}/settings#accounts",
+    )
     return [
-        site.page(f"{here}/settings", show),
-        *site.forms(
-            f"{here}/settings",
+        site.page(settings, show),
+        *site.forms(settings, show, change=change, limits=change_limits, signing_key=new_key),
+        does(
+            f"{here}/accounts/{{account}}/retry",
+            accounts.retry,
             show,
-            change=change,
-            limits=change_limits,
-            signing_key=new_signing_key,
+            closed,
+            "{name} is tried now.",
         ),
-        site.action(f"{here}/accounts/{{account}}/retry", retry, show),
-        *site.answered(f"{here}/people", add, show, f"{here}/settings"),
+        *site.answered(f"{here}/people", add, show, settings),
         site.page(user, person),
-        site.action(f"{user}/remove", remove, person),
-        *site.answered(f"{user}/tokens", new_token, person, f"{here}/settings"),
-        *site.answered(f"{user}/links", new_link, person, f"{here}/settings"),
-        site.action(f"{user}/tokens/{{token}}/revoke", revoke, person),
+        does(f"{user}/remove", users.remove, person, settings, "Removed from the company."),
+        *site.answered(f"{user}/tokens", new_token, person, settings),
+        *site.answered(f"{user}/links", new_link, person, settings),
+        *site.form(f"{here}/levels", levels, change_level),
+        does(f"{user}/tokens/{{token}}/revoke", users.revoke_token, person, user, "Token revoked."),
     ]
 
 
@@ -108,7 +139,7 @@ def _load(visit: Visit) -> Page:
     )
 
 
-def _key(account: Mapping[str, Any]) -> str:
+def _key(account: Answer) -> str:
     """The credential of an account, or the place of a set-up, in words."""
     if account["worker"]:
         return f"set-up on {account['worker']}"
@@ -164,7 +195,7 @@ async def change_limits(visit: Visit) -> Done:
     return Done(here, "Saved.")
 
 
-async def new_signing_key(visit: Visit) -> Done:
+async def new_key(visit: Visit) -> Done:
     await visit.site.app.signing.make(visit.caller, company=visit.company_id)
     message = "There is a new key. Register it at the forge."
     return Done(f"/companies/{visit.company_id}/settings#commits", message)
@@ -172,14 +203,10 @@ async def new_signing_key(visit: Visit) -> Done:
 
 def _typed(form: Form) -> dict[str, Any]:
     """Settings of the form, with their new values."""
-    settings: dict[str, Any] = {}
-    for name in _SWITCHES:
-        if form.text(f"was_{name}"):
-            settings[name] = form.ticked(name)
-    for name in _TEXTS:
-        if f"was_{name}" in form.fields:
-            settings[name] = form.text(name)
-    return settings
+    return {
+        **{name: form.ticked(name) for name in _SWITCHES if form.text(f"was_{name}")},
+        **{name: form.text(name) for name in _TEXTS if f"was_{name}" in form.fields},
+    }
 
 
 def _before(form: Form) -> dict[str, Any]:
@@ -187,10 +214,48 @@ def _before(form: Form) -> dict[str, Any]:
     return switches | {name: form.text(f"was_{name}") for name in _TEXTS}
 
 
-async def retry(visit: Visit) -> Done:
-    company = visit.company_id
-    tried = await visit.do(accounts.retry, account=visit.argument("account"), company=company)
-    return Done(f"/companies/{company}/settings#accounts", f"{tried['name']} is tried now.")
+# ── permission levels ───────────────────────────────────────────────────────────────────────────
+
+
+def levels(visit: Visit) -> Page:
+    return visit.show(
+        "company_levels.html",
+        policy=visit.ask(policies.show, company=visit.company_id),
+        may_change=visit.decides and visit.whole,
+        words=WORDS,
+        actions=[(action, ACTION_WORDS.get(action, action)) for action in sorted(ACTIONS)],
+        creates=CREATES,
+        said={value: key for key, value in _CREATES.items()},
+        modes=MODES,
+        reaches=REACHES,
+    )
+
+
+async def change_level(visit: Visit) -> Done:
+    form = visit.form
+    settings: dict[str, Any] | None = None
+    if form.text("what") != "shipped":
+        chosen = {action: form.text(action) for action in sorted(ACTIONS)}
+        settings = {
+            CAN_CREATE_AGENTS: _CREATES.get(form.text("creates")),
+            "allow": [action for action, mode in chosen.items() if mode == "allow"],
+            "deny": [action for action, mode in chosen.items() if mode == "deny"],
+        }
+        if form.text("governs"):
+            settings["governs"] = form.text("governs")
+    done = await visit.do(
+        policies.change,
+        company=visit.company_id,
+        level=form.text("level"),
+        settings=settings,
+        expected_version=form.number("version"),
+    )
+    reached = ", ".join(done["agents_changed"])
+    message = f"The level {form.text('level')} is changed."
+    return Done(
+        f"/companies/{visit.company_id}/levels",
+        f"{message} It reached {reached}." if reached else message,
+    )
 
 
 # ── people ──────────────────────────────────────────────────────────────────────────────────────
@@ -203,38 +268,31 @@ async def add(visit: Visit) -> Page:
         name=visit.form.text("person"),
         **visit.form.arguments(invitations.invite, ("role", "scope")),
     )
-    sentence = (
-        f"{invitation['name']} has a part in {visit.company['name'] if visit.company else ''} now"
-    )
+    company = visit.company["name"] if visit.company else ""
+    sentence = f"{invitation['name']} has a part in {company} now"
     return shown_once(visit, sentence, invitation, invitation, _page_of(visit, invitation))
 
 
-def _page_of(visit: Visit, who: Mapping[str, Any]) -> str:
+def _page_of(visit: Visit, who: Answer) -> str:
     return f"/companies/{visit.company_id}/people/{who['id']}"
 
 
-def shown_once(
-    visit: Visit, sentence: str, who: Mapping[str, Any], credential: Mapping[str, Any], back: str
-) -> Page:
+def shown_once(visit: Visit, sentence: str, who: Answer, credential: Answer, back: str) -> Page:
     """Values of the page that shows a link or a token, which no later page has."""
-    token = credential.get("token")
+    token, url = credential.get("token"), visit.request.url
     is_link = token is not None and token.startswith(LINK)
+    # The address under which others reach this instance.
+    base = (visit.site.app.settings.url or f"{url.scheme}://{url.netloc}").rstrip("/")
     return visit.show(
         "token.html",
         said=sentence,
         person=who,
-        link=f"{base(visit)}/login?token={token}" if is_link else None,
+        link=f"{base}/login?token={token}" if is_link else None,
         until=credential.get("expires_at"),
         token=None if is_link else token,
         known=credential.get("known", False),
         back=back,
     )
-
-
-def base(visit: Visit) -> str:
-    """Address under which others reach this instance."""
-    url = visit.request.url
-    return (visit.site.app.settings.url or f"{url.scheme}://{url.netloc}").rstrip("/")
 
 
 def person(visit: Visit) -> Page:
@@ -256,11 +314,6 @@ def person(visit: Visit) -> Page:
     )
 
 
-async def remove(visit: Visit) -> Done:
-    await visit.do(users.remove, company=visit.company_id, user=visit.argument("user"))
-    return Done(f"/companies/{visit.company_id}/settings", "Removed from the company.")
-
-
 async def new_token(visit: Visit) -> Page:
     token = await visit.do(
         users.create_token,
@@ -278,13 +331,7 @@ async def new_link(visit: Visit) -> Page:
     return await _made(visit, "link", link)
 
 
-async def _made(visit: Visit, what: str, credential: Mapping[str, Any]) -> Page:
+async def _made(visit: Visit, what: str, credential: Answer) -> Page:
     names = await visit.look(lambda visit: common_queries.names(visit, [credential["user_id"]]))
     who = {"id": credential["user_id"], "name": names[credential["user_id"]]}
     return shown_once(visit, f"A {what} for {who['name']}", who, credential, _page_of(visit, who))
-
-
-async def revoke(visit: Visit) -> Done:
-    company, who = visit.company_id, visit.argument("user")
-    await visit.do(users.revoke_token, company=company, user=who, token=visit.argument("token"))
-    return Done(f"/companies/{company}/people/{who}", "Token revoked.")

@@ -1,13 +1,13 @@
 """Files: the list, the search, and one file with its versions, rights and accesses; writing one."""
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, words
 from remit.entrypoints.web.text.text_diff import Comparison, compare
 from remit.errors import BadInput, Conflict
+from remit.services.command import Answer
 from remit.services.knowledge import files
 from remit.services.rights import grants
 from remit.services.screens import agent_page, allowed_actions, name_lookup
@@ -42,7 +42,11 @@ def routes(site: Site) -> Routes:
 async def listing(visit: Visit) -> Page:
     words = visit.argument("query").strip()[:500]
     if words and visit.argument("inside"):
-        page = await visit.look(lambda visit: _containing(visit, words))
+        page = await visit.look(
+            lambda visit: visit.ask(
+                files.containing, company=visit.company_id, words=words, before=visit.before_id
+            )
+        )
         for file in page["files"]:  # an excerpt is a read access, which is recorded
             await visit.site.app.gate(visit.who, files.read, file=file["id"])
         more = visit.link("/files", query=words, inside="1", before=page["before"])
@@ -55,12 +59,6 @@ def _listed(visit: Visit, words: str) -> Page:
     rows = visit.listed(files.browse, words=words, letters=letters)
     more = visit.more("/files", rows, letters="1" if letters else "")
     return _page(visit, words, rows, "" if words else more, best=bool(words and more))
-
-
-def _containing(visit: Visit, words: str) -> dict[str, Any]:
-    return visit.ask(
-        files.containing, company=visit.company_id, words=words, before=visit.before_id
-    )
 
 
 def _page(visit: Visit, words: str, rows: list[Any], more: str, *, best: bool = False) -> Page:
@@ -155,9 +153,7 @@ def _about(visit: Visit) -> tuple[dict[str, Any], dict[str, Any]]:
     return info, visit.ask(allowed_actions.file, file=info["id"])
 
 
-async def _content(
-    visit: Visit, info: Mapping[str, Any], version: int | None, against: int | None
-) -> dict[str, Any]:
+async def _content(visit: Visit, info: Answer, version: int | None, against: int | None) -> Answer:
     """Content of a version, and the form in which it is shown."""
     view, text = await _read(visit, info["id"], version)
     content: dict[str, Any] = {

@@ -9,7 +9,7 @@ from remit import threads
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.pages.agent_forms import as_json, field_of, read_json
+from remit.entrypoints.web.pages.agent_forms import field_of, read_json
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, settings_form
 from remit.errors import BadInput, NotFound, RemitError
@@ -162,7 +162,7 @@ def _typed(visit: Visit) -> dict[str, Any]:
         _copy(visit, copied, typed)
     elif step == "json":
         typed["as_json"] = True
-        typed["adapterConfig"] = as_json(_fields(typed["adapter"], form))
+        typed["adapterConfig"] = settings_form.as_json(_fields(typed["adapter"], form))
     elif step == "fields":
         _to_fields(typed, form)
     return typed
@@ -209,7 +209,7 @@ def _copy(visit: Visit, agent: str, typed: dict[str, Any]) -> None:
         },
         "as_json": fields is None,
         "settings": fields or {},
-        "adapterConfig": as_json(config),
+        "adapterConfig": settings_form.as_json(config),
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.errors import NotFound
-from remit.services.command import Verb
+from remit.services.command import Answer, Verb
 from remit.services.messaging import (
     dead_letters,
     inbox,
@@ -90,15 +90,17 @@ def _show(visit: Visit, message: dict[str, Any]) -> Page:
         thread=thread,
         answer_to=_other(visit, last),
         last=last,
-        dead=[letter for letter in thread if _is_dead(letter)],
+        dead=[
+            letter
+            for letter in thread
+            if any(delivery["status"] == "dead" for delivery in letter["deliveries"])
+        ],
         trace=message["trace"],
         takes_back=_may_take_back(visit, message, thread),
     )
 
 
-def _may_take_back(
-    visit: Visit, message: dict[str, Any], thread: list[dict[str, Any]]
-) -> dict[str, Any] | None:
+def _may_take_back(visit: Visit, message: Answer, thread: list[Answer]) -> Answer | None:
     """The letter that can be withdrawn here: of a person to an agent, and not finished."""
     trace = message["trace"]
     if trace is None or trace.get("state") in (None, "taken_back", "sent", "read"):
@@ -132,10 +134,6 @@ def _other(visit: Visit, last: dict[str, Any]) -> str:
     mine = f"user:{visit.me['id']}"
     away = last["sender"] == mine or last["sender"].startswith("channel:")
     return str(last["to"] if away else last["sender"])
-
-
-def _is_dead(message: dict[str, Any]) -> bool:
-    return any(delivery["status"] == "dead" for delivery in message["deliveries"])
 
 
 async def send(visit: Visit) -> Done:

@@ -12,6 +12,7 @@ from remit.entrypoints.web.text import common_queries, org_lines, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
 from remit.model.text import closest
+from remit.services.command import Answer
 from remit.services.organisation import agents, reorganise
 
 #: Most names suggested; in a larger company the name is typed.
@@ -83,15 +84,14 @@ async def preview(visit: Visit) -> Page:
     if visit.form.text("step") == "adapter":  # another adapter has other settings
         return await visit.look(show)
     operation = _operation(visit.form)
+    moves = operation["op"] == "move"
     answer = await visit.do(reorganise.preview, company=visit.company_id, operations=[operation])
     return _confirm(
         visit,
         answer,
         heading=await _said(visit, operation, "Move {agent} below {to}?"),
         action="/org/carry-out",
-        yes=await _said(visit, operation, "Move {agent}")
-        if operation["op"] == "move"
-        else "Apply change",
+        yes=await _said(visit, operation, "Move {agent}") if moves else "Apply change",
         fields={name: values[0] for name, values in visit.form.fields.items() if name != "agents"},
         chosen=visit.form.every("agents"),
         cancel=visit.link("/org/change", agent=visit.form.text("agent")),
@@ -123,9 +123,7 @@ async def undo(visit: Visit) -> Done | Page:
     return Done(visit.link("/org", done=done["event_id"]), "Undone.")
 
 
-def _confirm(
-    visit: Visit, answer: Mapping[str, Any], *, heading: str, action: str, **more: Any
-) -> Page:
+def _confirm(visit: Visit, answer: Answer, *, heading: str, action: str, **more: Any) -> Page:
     return visit.show(
         "org_confirm.html",
         heading=heading,

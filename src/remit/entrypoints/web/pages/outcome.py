@@ -25,16 +25,12 @@ _NEWEST: Final = 1 << 62
 
 
 def routes(site: Site) -> Routes:
-    doing: dict[str, Callable[[Visit], Awaitable[Done]]] = {
-        **dict(_declared()),
-        "parts": add_part,
-        "change": change,
-    }
     here, owned = "/outcomes/{outcome}", "{agent[name]} owns it now."
     taken = "Taken back, with everything below it."
     return [
         site.page(here, show),
-        *(site.action(f"{here}/{name}", act, show) for name, act in doing.items()),
+        *site.forms(here, show, parts=add_part, change=change),
+        *(site.action(f"{here}/{name}", act, show) for name, act in _declared()),
         site.does(f"{here}/delegate", delegation.delegate, show, here, owned, "to"),
         site.does(f"{here}/reclaim", delegation.reclaim, show, here, taken, "reason"),
     ]
@@ -169,20 +165,17 @@ def _declared() -> Iterator[tuple[str, Callable[[Visit], Awaitable[Done]]]]:
         )
         if message and route.address.startswith("POST /outcomes/{id}/"):
             name = route.path.rpartition("/")[2]
-            yield name, _doing(verb, name, message)
+            yield name, partial(_do, verb, name, message)
 
 
-def _doing(verb: Verb[..., Any], name: str, message: str) -> Callable[[Visit], Awaitable[Done]]:
-    async def act(visit: Visit) -> Done:
-        arguments: dict[str, Any] = {}
-        for field in chosen(verb, ("outcome",)):
-            text = visit.form.text(f"{name}_{field.name}")
-            arguments[field.name] = text if field.entries is None else _references(text)
-        done = await visit.do(verb, outcome=visit.argument("outcome"), **arguments)
-        followed = ended_with_it(done) + _back_again(done)
-        return Done(address(done["id"]), message.format_map(done) + followed)
-
-    return act
+async def _do(verb: Verb[..., Any], name: str, message: str, visit: Visit) -> Done:
+    arguments: dict[str, Any] = {}
+    for field in chosen(verb, ("outcome",)):
+        text = visit.form.text(f"{name}_{field.name}")
+        arguments[field.name] = text if field.entries is None else _references(text)
+    done = await visit.do(verb, outcome=visit.argument("outcome"), **arguments)
+    followed = ended_with_it(done) + _back_again(done)
+    return Done(address(done["id"]), message.format_map(done) + followed)
 
 
 def _references(text: str) -> list[str]:

@@ -55,7 +55,7 @@ def _tree(visit: Visit) -> Page:
     tree = visit.ask(
         outcome_tree.page,
         company=visit.company_id,
-        root=visit.argument("root") or _own_part(visit),
+        root=visit.argument("root") or visit.part,
         ended=not wanted["status"],
     )
     rows = tree["rows"]
@@ -81,7 +81,7 @@ def _list(visit: Visit) -> Page:
     try:
         rows = visit.listed(
             search.outcomes,
-            owner=wanted["owner"] or _own_part(visit),
+            owner=wanted["owner"] or visit.part,
             status=wanted["status"] or None,
             actionable=bool(wanted["actionable"]),
             stale=bool(wanted["stale"]),
@@ -117,10 +117,8 @@ def standing_of(visit: Visit, rows: Sequence[Mapping[str, Any]]) -> dict[str, st
 
 def _graph(visit: Visit) -> Page:
     wanted = _wanted(visit)
-    root = visit.argument("root") or None
-    if root is None and visit.company is not None:
-        # A person with a part of the company sees outcomes handed to its top, and all below.
-        root = visit.company.get("scope_agent_id")
+    # A person with a part of the company sees outcomes handed to its top, and all below.
+    root = visit.argument("root") or visit.part
     shown = visit.ask(
         outcome_tree.picture,
         company=visit.company_id,
@@ -187,21 +185,14 @@ def _wanted(visit: Visit) -> dict[str, str]:
     }
 
 
-def _own_part(visit: Visit) -> str | None:
-    """Return the agent at the top of a visitor's part of the company; None for the whole
-    company."""
-    return None if visit.company is None else visit.company.get("scope_agent_id")
-
-
 def _parents(visit: Visit) -> list[dict[str, Any]]:
     if not visit.decides:
         return []
-    part = _own_part(visit)
     return visit.ask(
         search.outcomes,
         company=visit.company_id,
-        owner=part,
+        owner=visit.part,
         status=OutcomeStatus.OPEN.value,
-        roots=part is None,
+        roots=visit.part is None,
         limit=MOST_PARENTS,
     )

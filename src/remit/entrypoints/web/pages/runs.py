@@ -12,11 +12,13 @@ from remit.clock import DAY, MINUTE, Micros, from_iso, to_iso
 from remit.entrypoints import transcripts
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.web.site import MOST_ROWS, Page, Routes, Site, Visit
-from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range, timeline
+from remit.entrypoints.web.text import common_queries, event_text, run_text
+from remit.entrypoints.web.text.time_range import RANGES, Range, chosen
+from remit.entrypoints.web.text.timeline import MOST_LANES, Timeline, lanes_of
 from remit.errors import NotFound
 from remit.model.execution import transcript
 from remit.model.execution.run import RunStatus
-from remit.services.command import Ask
+from remit.services.command import Answer, Ask
 from remit.services.execution import runs
 from remit.services.identity import Caller
 from remit.services.screens import agent_page, name_lookup, record_page, run_page
@@ -76,7 +78,7 @@ async def _text(site: Site, who: Caller, run: str) -> AsyncIterator[bytes]:
 
 def listing(visit: Visit) -> Page:
     over_time = visit.argument("view") == "timeline"
-    span = time_range.chosen(visit, "24h" if over_time else "all")
+    span = chosen(visit, "24h" if over_time else "all")
     status = "running" if visit.argument("live") else visit.argument("status")
     wanted = {
         "agent": visit.argument("agent").strip()[:200] or None,
@@ -100,7 +102,7 @@ def listing(visit: Visit) -> Page:
         **shown,
         wanted=wanted,
         span=span,
-        ranges=time_range.RANGES,
+        ranges=RANGES,
         agents=visit.ask(agent_page.roster, company=visit.company_id),
         over_time=over_time,
         nobody=nobody,
@@ -113,9 +115,7 @@ def listing(visit: Visit) -> Page:
     )
 
 
-def _address(
-    visit: Visit, wanted: dict[str, Any], span: time_range.Range, over_time: bool, **change: Any
-) -> str:
+def _address(visit: Visit, wanted: Answer, span: Range, over_time: bool, **change: Any) -> str:
     """Address of the page with other filters."""
     where = span.query if "range" not in change and "from" not in change else {}
     view = "timeline" if over_time else ""
@@ -135,9 +135,7 @@ def _listed(visit: Visit, wanted: dict[str, Any], address: Any) -> dict[str, Any
     }
 
 
-def _over_time(
-    visit: Visit, wanted: dict[str, Any], span: time_range.Range, address: Any
-) -> dict[str, Any]:
+def _over_time(visit: Visit, wanted: Answer, span: Range, address: Any) -> Answer:
     answer = visit.ask(run_page.spans, company=visit.company_id, **wanted)
     spans, now = answer["spans"], from_iso(answer["now"])
     any_run = bool(spans or visit.ask(runs.listing, company=visit.company_id, limit=1))
@@ -157,12 +155,12 @@ def _over_time(
 
     third = max(MINUTE, (until - since) // 3)
     return {
-        "drawing": partial(timeline.draw, spans, names, since, until, now, zoom) if spans else None,
+        "drawing": Timeline(spans, names, since, until, now, zoom).draw if spans else None,
         "any_run": any_run,
         "drawn": len(spans),
-        "lanes": timeline.lanes_of(spans),
+        "lanes": lanes_of(spans),
         "names": names,
-        "lanes_cut": len({run["agent_id"] for run in spans}) > timeline.MOST_LANES,
+        "lanes_cut": len({run["agent_id"] for run in spans}) > MOST_LANES,
         "cut_off": answer["cut_off"],
         "zooms": [
             ("Earlier", zoom(since - third, until - third)),

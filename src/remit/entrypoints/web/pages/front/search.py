@@ -140,7 +140,7 @@ def _brake(visit: Visit) -> list[dict[str, Any]]:
     if not visit.decides:
         return []
     part = "the company" if visit.whole else "your part of the company"
-    fields = {"agent": visit.stops}
+    fields = {"agent": visit.part or ""}
     here = f"/companies/{visit.company_id}"
     return [
         {**_action(f"Stop {part}", f"{here}/stop", "stop"), "fields": fields},

@@ -124,37 +124,24 @@ def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
         return [(noun.icon, noun.title, visit.link(noun.path), noun.about) for noun in nouns]
 
     here = f"/companies/{visit.company_id}"
+    tar = "The whole company as a tar of readable text, without secrets."
     company = [
         ("settings", "Company settings", f"{here}/settings", "Name, rules, limits and accounts."),
         ("approval", "Permission levels", f"{here}/levels", "Permissions of each level."),
         ("edit", "Apply a file", visit.link("/apply"), "Change the company to match a file."),
         ("clock", "As of a time", visit.link("/as-of"), "The tree and permissions at a time."),
-        (
-            "download",
-            "Export",
-            f"/api/companies/{visit.company_id}/export",
-            "The whole company as a tar of readable text, without secrets.",
-        ),
+        ("download", "Export", f"/api{here}/export", tar),
     ]
     people = [
         ("people", "People", f"{here}/settings#people", "Invitation links, roles and tokens."),
         ("bell", "Your account", "/account", "Notices, sessions and tokens of your own."),
     ]
-    groups = [("Connections", of(connections.ALL)), ("Work", of(running.ALL))]
-    groups += [("Company", company if visit.whole else company[3:4]), ("People", people)]
-    if visit.me["operator"]:
-        groups.append(
-            (
-                "Instance",
-                [
-                    ("tool", "Doctor and backups", "/instance", "Health of this machine."),
-                    (
-                        "company",
-                        "New company",
-                        "/companies/new",
-                        "Empty, from a template or a file.",
-                    ),
-                ],
-            )
-        )
-    return groups
+    instance = [
+        ("tool", "Doctor and backups", "/instance", "Health of this machine."),
+        ("company", "New company", "/companies/new", "Empty, from a template or a file."),
+    ]
+    return [
+        *(("Connections", of(connections.ALL)), ("Work", of(running.ALL))),
+        *(("Company", company if visit.whole else company[3:4]), ("People", people)),
+        *([("Instance", instance)] if visit.me["operator"] else ()),
+    ]

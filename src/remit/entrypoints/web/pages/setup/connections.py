@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -96,38 +95,27 @@ def _secret_fields(visit: Visit) -> list[Setting]:
 
 
 async def _test_secret(visit: Visit, arguments: Given) -> Tried:
-    kind = SECRETS.kind(visit)
+    kind, vault = SECRETS.kind(visit), visit.site.app.vault
+    if kind != _VALUE:
+        vault.check_source(source_name(kind))
+    await visit.do(secrets.may_change, company=visit.company_id, name=arguments["name"])
     if kind == _VALUE:
-        await visit.do(secrets.may_change, company=visit.company_id, name=arguments.get("name"))
         return Tried(True, "A value needs no test.", "Save it.")
-    vault, place = visit.site.app.vault, arguments.get("place")
-    vault.check_source(source_name(kind))
-    name = arguments.get("name")
-    await visit.do(secrets.may_change, company=visit.company_id, name=name)
-    problem = await vault.try_place(kind, parse_place(kind, place))
+    problem = await vault.try_place(kind, parse_place(kind, arguments["place"]))
     if problem is not None:
         return Tried(False, problem, "Check the source, or save it and fix that later.")
     return Tried(True, "The secret can be read.", "Its value is not shown.")
 
 
 async def _save_secret(visit: Visit, arguments: Given) -> str:
-    kind = SECRETS.kind(visit)
-    vault, name = visit.site.app.vault, arguments.get("name")
+    kind, vault, company = SECRETS.kind(visit), visit.site.app.vault, visit.company_id
     if kind == _VALUE:
-        await vault.put(
-            visit.caller, company=visit.company_id, name=name, value=arguments.get("value", "")
-        )
+        await vault.put(visit.caller, company=company, **arguments)
     else:
         vault.check_source(source_name(kind))
-        answer = await visit.do(
-            secrets.put,
-            company=visit.company_id,
-            name=name,
-            source=kind,
-            place=arguments.get("place"),
-        )
+        answer = await visit.do(secrets.put, company=company, source=kind, **arguments)
         await vault.settled(answer)
-    return f"The secret {name} is saved."
+    return f"The secret {arguments['name']} is saved."
 
 
 async def _remove_secret(visit: Visit, name: str) -> str:
@@ -188,14 +176,13 @@ _WORDS = {
 def _server_fields(visit: Visit) -> list[Setting]:
     kind = SERVERS.kind(visit)
     without = _OF_ADDRESS if kind == "program" else _OF_PROGRAM
-    settings = settings_form.of_model(
-        ServerBody, labels=_LABELS, words=_WORDS, without=("replace", *without)
+    return settings_form.of_model(
+        ServerBody,
+        labels=_LABELS,
+        words=_WORDS,
+        without=("replace", *without),
+        needed=("command", "url"),  # one of the two is required, which the schema does not express
     )
-    # One of the two is required, which the schema does not express.
-    return [
-        replace(setting, required=setting.required or setting.key in ("command", "url"))
-        for setting in settings
-    ]
 
 
 def _described(visit: Visit, arguments: Given) -> Given:
@@ -362,13 +349,13 @@ CHECKS = Noun(
             "protected": "Protected files",
         },
         words={
-            "repo": "Its changes are checked",
-            "check": "Such as test",
-            "seconds": "A check that takes longer has failed",
-            "network": "The command reaches the network",
-            "required": "A change that fails it is not merged",
+            "repo": "Its changes are checked.",
+            "check": "Such as test.",
+            "seconds": "A check that takes longer has failed.",
+            "network": "The command reaches the network.",
+            "required": "A change that fails it is not merged.",
             "protected": "Taken from the base, whatever the change did to them, such as tests/**. "
-            "Empty: the Makefile. One on each line",
+            "Empty: the Makefile. One on each line.",
         },
     ),
     save=saves(repo_checks.set_check, "{name} runs on every change proposed from now on."),
@@ -414,27 +401,28 @@ def _binding_fields(visit: Visit) -> list[Setting]:
     return [*own, *settings_form.of_model(registry.get(kind).Config)] if kind else own
 
 
-def _split(arguments: Given) -> tuple[Given, Given]:
-    own = {field.name for field in bindings.add.fields.values()}
-    channel = {key: value for key, value in arguments.items() if key not in own}
-    return {key: value for key, value in arguments.items() if key in own}, channel
+def _call(visit: Visit, arguments: Given) -> Given:
+    """Arguments of a verb that binds an agent; what is not its own is a setting of the channel."""
+    own = bindings.add.fields.keys()
+    return {
+        "company": visit.company_id,
+        "kind": CHANNELS.kind(visit),
+        "config": {key: value for key, value in arguments.items() if key not in own},
+        **{key: value for key, value in arguments.items() if key in own},
+    }
 
 
 async def _test_binding(visit: Visit, arguments: Given) -> Tried:
-    kind = CHANNELS.kind(visit)
-    call, config = _split(arguments)
-    await visit.do(bindings.preview, company=visit.company_id, **call, kind=kind, config=config)
-    read = registry.installed.read(kind, config)
-    trial = await threads.CHECKS.run(registry.get(kind).check, read)
+    call = _call(visit, arguments)
+    await visit.do(bindings.preview, **call)
+    read = registry.installed.read(call["kind"], call["config"])
+    trial = await threads.CHECKS.run(registry.get(call["kind"]).check, read)
     return Tried(trial.usable, trial.sentence, trial.next_step)
 
 
 async def _save_binding(visit: Visit, arguments: Given) -> Page:
+    binding = await visit.do(bindings.add, **_call(visit, arguments))
     kind = CHANNELS.kind(visit)
-    call, config = _split(arguments)
-    binding = await visit.do(
-        bindings.add, company=visit.company_id, **call, kind=kind, config=config
-    )
     return visit.show(
         "setup/shown_once.html",
         noun=CHANNELS,
@@ -498,8 +486,8 @@ def _folder_fields(visit: Visit) -> list[Setting]:
             "variables": "Environment variables",
         },
         words={
-            "repo": "Remit keeps a copy of it, in which the agent works",
-            "path": "A folder of this machine. Give it or a repository",
+            "repo": "Remit keeps a copy of it, in which the agent works.",
+            "path": "A folder of this machine. Give it or a repository.",
         }
         if FOLDERS.kind(visit) == "work"
         else {},
@@ -507,8 +495,7 @@ def _folder_fields(visit: Visit) -> list[Setting]:
 
 
 async def _save_folder(visit: Visit, arguments: Given) -> str:
-    kind = FOLDERS.kind(visit)
-    await visit.do(_FOLDER_VERBS[kind], company=visit.company_id, **arguments)
+    await visit.do(_FOLDER_VERBS[FOLDERS.kind(visit)], company=visit.company_id, **arguments)
     return "New runs see the folder."
 
 

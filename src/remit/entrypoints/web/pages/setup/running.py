@@ -146,10 +146,10 @@ SCHEDULES = Noun(
         schedules.add,
         needed=("agent",),
         words={
-            "to": "Default: the agent itself",
-            "cron": "Minute, hour, day, month and weekday: 0 9 * * 1-5 is every weekday at 9",
-            "timezone": "Of the repetition, such as Europe/Berlin",
-            "at": "In UTC; for what is not repeated",
+            "to": "Default: the agent itself.",
+            "cron": "Minute, hour, day, month and weekday: 0 9 * * 1-5 is every weekday at 9.",
+            "timezone": "Of the repetition, such as Europe/Berlin.",
+            "at": "In UTC; for what is not repeated.",
         },
     ),
     save=_save_schedule,
@@ -175,10 +175,10 @@ def _budget_rows(visit: Visit) -> list[Row]:
             budget["name"],
             (
                 words.micros(_spent(budget["money"])),
-                _dollars(budget["money"]["limit"]),
+                words.micros(budget["money"]["limit"]) or "no limit",
                 words.micros(budget["money"]["reserved"] + budget["money"]["set_aside"] or None),
                 words.micros(budget["money"]["left"]),
-                _tokens(budget["tokens"]["limit"]),
+                words.count(budget["tokens"]["limit"]) or "no limit",
                 words.count(budget["tokens"]["left"]),
             ),
             ("bad", "used up") if _used_up(budget) else None,
@@ -207,14 +207,6 @@ def _by_need(budget: Mapping[str, Any]) -> tuple[bool, bool, int]:
 
 #: "Set aside": for budgets below this one, and for outcomes that were handed over.
 _AMOUNTS = ("Spent this month", "Budget", "Set aside", "Left", "Token budget", "Tokens left")
-
-
-def _dollars(micros: int | None) -> str:
-    return "no limit" if micros is None else words.micros(micros)
-
-
-def _tokens(amount: int | None) -> str:
-    return "no limit" if amount is None else f"{amount:,}"
 
 
 def _budget_fields(_: Visit) -> list[Setting]:
@@ -317,8 +309,7 @@ def _key_rows(visit: Visit) -> list[Row]:
         name, label = agent["id"], agent["name"]
         for key in visit.ask(agents.keys, agent=name):
             if key["revoked_at"] is None:
-                until = _moment(key["expires_at"]) if key["expires_at"] else "never"
-                facts = (key["name"], _moment(key["created_at"]), until)
+                facts = (key["name"], _moment(key["created_at"]), _moment(key["expires_at"]))
                 rows.append(Row(f"{name}/{key['id']}", label, facts, link=f"/agents/{name}"))
     return rows
 
