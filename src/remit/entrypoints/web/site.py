@@ -138,6 +138,8 @@ class Visit:
                 self.me = ask(users.me)
                 self.companies = ask(companies.listing, limit=MOST_COMPANIES)
                 self.company = self._chosen()
+                if here := self.request.path_params.get("company_id"):
+                    self.company = self._own(here) or ask(companies.show, company=here)
             answer = work(self)
             if isinstance(answer, Page):
                 self.awaits()
@@ -161,23 +163,20 @@ class Visit:
         return await self.site.app.gate(self.caller, verb, *args, **arguments)
 
     def _chosen(self) -> dict[str, Any] | None:
-        """Return the company that the address is about, else the chosen one, the last, or the
-        first."""
+        """Return the company in the query, or the last one, or the first."""
         request, own = self.request, self.companies
-        if here := request.path_params.get("company_id"):
-            known = next((company for company in own if company["id"] == here), None)
-            return known or self.ask(companies.show, company=here)
         for wanted in (request.query_params.get("company"), request.cookies.get(COMPANY_COOKIE)):
             for company in own:
                 if wanted and wanted in (company["id"], company["name"]):
                     return company
         return own[0] if own else None
 
+    def _own(self, company_id: str) -> dict[str, Any] | None:
+        return next((company for company in self.companies if company["id"] == company_id), None)
+
     def enter(self, company_id: str) -> None:
         """Make a company of the visitor the current one."""
-        for company in self.companies:
-            if company["id"] == company_id:
-                self.company = company
+        self.company = self._own(company_id) or self.company
 
     def link(self, path: str, **query: object) -> str:
         """Return an address that keeps the current company, for other visitors, too."""
@@ -288,6 +287,12 @@ Show = Callable[[Visit], Shown] | Callable[[Visit], Coroutine[Any, Any, Shown]]
 Act = Callable[[Visit], Awaitable[Done | Shown]]
 
 
+def alone(visit: Visit) -> Shown:
+    """Show the error of a form that is on no page of its own."""
+    assert visit.problem is not None
+    raise visit.problem
+
+
 @functools.cache
 def _static() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(STATIC.iterdir())}
@@ -374,15 +379,17 @@ class Site:
         """Route of a form; `again` shows the form's page if it fails."""
 
         async def done(visit: Visit) -> Response:
+            failing: Show = alone
             try:
-                await visit.look(lambda _: None)  # identify the visitor
+                await visit.look(lambda _: None)  # identify the visitor and the company
+                failing = again
                 visit.form = await read_form(visit.request)
                 done = await act(visit)
                 if not isinstance(done, Done):
                     return await self._answered(visit, done)
             except RemitError as error:
                 visit.problem = error
-                return await self._shown(visit, again)
+                return await self._shown(visit, failing)
             except Exception as error:
                 return self._trouble(error)
             response = RedirectResponse(done.address, 303)

@@ -153,9 +153,8 @@ def _work(visit: Visit, agent: Mapping[str, Any]) -> Values:
 
 def _mail(visit: Visit, agent: Mapping[str, Any]) -> Values:
     waiting = visit.ask(threads.inbox_of, agent=agent["id"], limit=MOST_ROWS)
-    before = visit.argument("before")
-    cursor = {"before": before} if before else {}
-    sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=MOST_ROWS, **cursor)
+    before = visit.before_id
+    sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=MOST_ROWS, before=before)
     parties = {who for message in sent for who in (message["sender"], message["to"])}
     return {
         "waiting": waiting,

@@ -10,7 +10,7 @@ from remit.errors import NotFound
 from remit.model.connections.change import ChangeStatus, MergeMethod
 from remit.model.connections.forge import merge_methods
 from remit.services.changes import changes, checking, comments, reviews
-from remit.services.command import Verb
+from remit.services.command import Answer, Verb
 
 VIEWS: Final = {"inline": "One column", "split": "Side by side"}
 _METHODS: Final = [
@@ -59,6 +59,7 @@ def _show(visit: Visit) -> Page:
     decision = change["decision"] or {}
     everybody = [change["agent_id"], decision.get("agent_id"), decision.get("user_id")]
     everybody += [remark["agent_id"] or remark["user_id"] for remark in remarks]
+    placed, loose = _placed(change)
     view = visit.argument("view")
     return visit.show(
         "change.html",
@@ -68,23 +69,21 @@ def _show(visit: Visit) -> Page:
         views=VIEWS,
         methods=[method for method in _METHODS if method[0] in merge_methods(known["repo"].forge)],
         judges=known["judges"] and change["status"] == ChangeStatus.OPEN.value,
-        placed=_placed(change),
-        loose=[
-            remark
-            for remark in remarks
-            if remark["line"] is None or remark["head"] != change["head"]
-        ],
+        placed=placed,
+        loose=loose,
         names=common_queries.names(visit, everybody),
     )
 
 
-def _placed(change: Mapping[str, Any]) -> dict[tuple[str, str, int], list[Any]]:
-    """Comments on lines of the current head, by file, side and line number."""
-    placed = defaultdict(list)
+def _placed(change: Answer) -> tuple[dict[tuple[str, str, int], list[Answer]], list[Answer]]:
+    """Comments on lines of the current head, by file, side and line number; and the others."""
+    placed, loose = defaultdict(list), []
     for remark in change["comments"]:
         if remark["line"] is not None and remark["head"] == change["head"]:
             placed[remark["path"], remark["side"], remark["line"]].append(remark)
-    return dict(placed)
+        else:
+            loose.append(remark)
+    return dict(placed), loose
 
 
 async def comment(visit: Visit) -> Done:
@@ -100,10 +99,8 @@ async def decide(visit: Visit) -> Done:
     if decision not in _DECISIONS:
         raise NotFound("There is no such decision.", "Approve, return, decline or merge it.")
     verb, message = _DECISIONS[decision]
-    arguments = {name: visit.form.text(name) for name in ("head", "base", "note")}
-    if verb is reviews.merge:
-        arguments["method"] = visit.form.text("method")
-    await visit.do(verb, change=change, **arguments)
+    names = ("head", "base", "note", *(("method",) if verb is reviews.merge else ()))
+    await visit.do(verb, change=change, **{name: visit.form.text(name) for name in names})
     return Done(f"/changes/{change}", message)
 
 

@@ -41,7 +41,6 @@ _TEXTS: Final = (
     *("name", "messaging", "chat_llm_provider", "chat_llm_model", "review_hours"),
     *("commit_committer", "commit_co_authors", "commit_signing"),
 )
-
 #: The purpose of each level, in words.
 WORDS: Final = {
     PermissionLevel.RESTRICTED: "Cannot hire, and cannot be granted what is denied here.",
@@ -68,27 +67,18 @@ REACHES: Final = (
 
 def routes(site: Site) -> Routes:
     does, here = site.does, "/companies/{company_id}"
-    user, settings, closed = (
-        f"{here}/people/{{user}}",
-        f"{here}/settings",
-        f"{here}/settings#accounts",
-    )
+    user, settings = f"{here}/people/{{user}}", f"{here}/settings"
+    retry, message = f"{here}/accounts/{{account}}/retry", "{name} is tried now."
     return [
         site.page(settings, show),
         *site.forms(settings, show, change=change, limits=change_limits, signing_key=new_key),
-        does(
-            f"{here}/accounts/{{account}}/retry",
-            accounts.retry,
-            show,
-            closed,
-            "{name} is tried now.",
-        ),
+        does(retry, accounts.retry, show, f"{settings}#accounts", message),
+        *site.form(f"{here}/levels", levels, change_level),
         *site.answered(f"{here}/people", add, show, settings),
         site.page(user, person),
         does(f"{user}/remove", users.remove, person, settings, "Removed from the company."),
         *site.answered(f"{user}/tokens", new_token, person, settings),
         *site.answered(f"{user}/links", new_link, person, settings),
-        *site.form(f"{here}/levels", levels, change_level),
         does(f"{user}/tokens/{{token}}/revoke", users.revoke_token, person, user, "Token revoked."),
     ]
 

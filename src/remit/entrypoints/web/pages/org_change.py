@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from remit.adapters import registry
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit, alone
 from remit.entrypoints.web.text import common_queries, org_lines, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
@@ -39,7 +39,7 @@ def routes(site: Site) -> Routes:
         site.page("/org/change", show),
         *site.answered("/org/preview", preview, show, "/org"),
         site.action("/org/carry-out", carry_out, show),
-        *site.answered("/org/undo", undo, failed, "/org"),
+        *site.answered("/org/undo", undo, alone, "/org"),
     ]
 
 
@@ -72,12 +72,6 @@ def show(visit: Visit) -> Page:
         names=common_queries.names(visit, [agent["reports_to"] or agent["boss_user_id"]]),
         typed=visit.form,
     )
-
-
-def failed(visit: Visit) -> Page:
-    """Show the error alone: an undo is not on a page of its own."""
-    assert visit.problem is not None
-    raise visit.problem
 
 
 async def preview(visit: Visit) -> Page:

@@ -80,11 +80,10 @@ class Setting:
     label: str = ""
     #: Kind of thing that it names, for a picker.
     picks: str = ""
-    prefix: str = PREFIX
 
     @property
     def name(self) -> str:
-        return f"{self.prefix}{self.key}"
+        return f"{PREFIX}{self.key}"
 
     @property
     def leads(self) -> bool:

@@ -57,8 +57,7 @@ KINDS: Final = {
     "unanswered": ("Unanswered", "mail", 3),
     "mail": ("Mail", "mail", 3),
 }
-
-
+#: As on a letter's own page, with other words.
 _DEALS: Final = {**DEALS, "revive": (dead_letters.revive, "message", "Queued again.")}
 
 
