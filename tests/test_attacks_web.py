@@ -98,6 +98,21 @@ def test_forms_of_our_own_are_taken(stage: Stage, spare: Estate) -> None:
         assert answer.status < 500, (path, answer.body)
 
 
+def test_a_form_for_a_company_of_others_is_answered_with_its_error_alone(
+    stage: Stage, pages: Pages
+) -> None:
+    """Neither their company nor the visitor's own is on that page."""
+    posted = [path for method, path in web_routes(stage.site.app) if method == "POST"]
+    before = rows(stage)
+    for path in (path for path in posted if "{company_id}" in path):
+        company = stage.theirs.company
+        answer = pages.send(address(path, stage.ours, company_id=company), {"body": "x"})
+        assert answer.status == 404, (path, answer.body)
+        assert b"There is no such company." in answer.body, path
+        assert b"<h1>Not found</h1>" in answer.body, path
+    assert rows(stage)[1:] == before[1:]
+
+
 def test_looking_changes_nothing(stage: Stage, pages: Pages) -> None:
     """No form works as an address, which another page could make a picture of."""
     posted = [path for method, path in web_routes(stage.site.app) if method == "POST"]

@@ -58,7 +58,7 @@ def test_what_is_no_value_is_said_at_its_field(key: str, text: str, what: str) -
     with pytest.raises(BadInput) as wrong:
         settings_form.read("claude", form({f"c-{key}": text}))
     assert wrong.value.details["path"] == f"adapterConfig.{key}"
-    assert settings_form.problems(wrong.value.details) == {key: what[0].upper() + what[1:] + "."}
+    assert settings_form.problems(wrong.value) == {key: what[0].upper() + what[1:] + "."}
 
 
 def test_values_that_fields_cannot_say_are_left_to_json() -> None:

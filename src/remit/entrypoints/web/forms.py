@@ -1,15 +1,16 @@
 """Well-formed form fields, as they were typed."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
 from remit.entrypoints import bodies
 from remit.errors import BadInput, TooLarge
+from remit.services.fields import Field
+from remit.services.verbs import Verb
 
 LARGEST_FORM: Final = 1024 * 1024
 MOST_FIELDS: Final = 200
@@ -48,6 +49,16 @@ class Form:
         if not text.isascii() or not text.lstrip("-").isdecimal() or len(text) > 18:
             raise BadInput(f"{name}: must be a whole number.", "Correct the field.")
         return int(text)
+
+    def arguments(self, verb: Verb[..., Any], names: Iterable[str]) -> dict[str, Any]:
+        """Return fields as the parameters of a verb that have their names."""
+        return {name: self._argument(verb.fields[name]) for name in names}
+
+    def _argument(self, field: Field) -> str | bool | int | None:
+        if field.kind in (bool, int):
+            return self.ticked(field.name) if field.kind is bool else self.number(field.name)
+        may_be_empty = not field.optional or (field.text is not None and field.text.empty)
+        return self.text(field.name) if may_be_empty else self.maybe(field.name)
 
 
 async def read_form(request: Request) -> Form:

@@ -6,8 +6,6 @@ at which it was rendered, so that no change is missed between its rendering and 
 while it was disconnected.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

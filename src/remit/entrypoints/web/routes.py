@@ -1,7 +1,5 @@
 """Routes of all pages, one module for each page."""
 
-from __future__ import annotations
-
 from starlette.routing import Route
 
 from remit.app import App
@@ -12,10 +10,8 @@ from remit.entrypoints.web.pages import (
     agent,
     approvals,
     changes,
-    company_levels,
     company_settings,
     events,
-    file,
     files,
     hire,
     inbox,
@@ -35,7 +31,6 @@ _PAGES = (
     machine,
     setup_files,
     home,
-    company_levels,
     company_settings,
     account,
     org,
@@ -48,7 +43,6 @@ _PAGES = (
     outcomes,
     outcome,
     files,
-    file,
     inbox,
     runs,
     events,

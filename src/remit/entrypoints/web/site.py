@@ -14,7 +14,7 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -31,7 +31,7 @@ from remit.app import App
 from remit.entrypoints.http.wire.caller import check_same_origin, session
 from remit.entrypoints.http.wire.error_answers import unexpected
 from remit.entrypoints.web.forms import Form, read_form
-from remit.entrypoints.web.live import position
+from remit.entrypoints.web.live import MOST_COMPANIES, position
 from remit.entrypoints.web.text import words
 from remit.entrypoints.web.text.actions import ACTIONS
 from remit.errors import NotFound, RemitError, Unauthenticated
@@ -47,13 +47,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-MOST_COMPANIES: Final = 100
 COMPANY_COOKIE: Final = "remit_company"
 SAID_COOKIE: Final = "remit_said"
 LONGEST_SAID: Final = 300
 #: Addresses of this site; none that a browser would take for another host.
 OWN_ADDRESS: Final = re.compile(r"/(?:[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?)?")
 MOST_KEYS: Final = 100
+#: Rows of a list on one page.
+MOST_ROWS: Final = 50
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
@@ -104,7 +105,7 @@ class Visit:
     @property
     def whole(self) -> bool:
         """Return whether the visitor sees the whole company, not only a part."""
-        return self.company is not None and self.company.get("scope_agent_id") is None
+        return self.company is not None and self.part is None
 
     @property
     def caller(self) -> Caller:
@@ -136,7 +137,9 @@ class Visit:
             if not self.me:
                 self.me = ask(users.me)
                 self.companies = ask(companies.listing, limit=MOST_COMPANIES)
-                self.company = _chosen(self.request, self.companies)
+                self.company = self._chosen()
+                if here := self.request.path_params.get("company_id"):
+                    self.company = self._own(here) or ask(companies.show, company=here)
             answer = work(self)
             if isinstance(answer, Page):
                 self.awaits()
@@ -159,11 +162,21 @@ class Visit:
         """Run a verb in its own transaction; repeated forms have no second effect, by their key."""
         return await self.site.app.gate(self.caller, verb, *args, **arguments)
 
+    def _chosen(self) -> dict[str, Any] | None:
+        """Return the company in the query, or the last one, or the first."""
+        request, own = self.request, self.companies
+        for wanted in (request.query_params.get("company"), request.cookies.get(COMPANY_COOKIE)):
+            for company in own:
+                if wanted and wanted in (company["id"], company["name"]):
+                    return company
+        return own[0] if own else None
+
+    def _own(self, company_id: str) -> dict[str, Any] | None:
+        return next((company for company in self.companies if company["id"] == company_id), None)
+
     def enter(self, company_id: str) -> None:
         """Make a company of the visitor the current one."""
-        for company in self.companies:
-            if company["id"] == company_id:
-                self.company = company
+        self.company = self._own(company_id) or self.company
 
     def link(self, path: str, **query: object) -> str:
         """Return an address that keeps the current company, for other visitors, too."""
@@ -171,6 +184,30 @@ class Visit:
         if len(self.companies) > 1 and self.company is not None:
             parameters["company"] = self.company["id"]
         return f"{path}?{urlencode(parameters)}" if parameters else path
+
+    def more(
+        self,
+        path: str,
+        rows: Sequence[Mapping[str, Any]],
+        most: int = MOST_ROWS,
+        *,
+        key: str = "id",
+        place: str = "before",
+        **query: object,
+    ) -> str:
+        """Return the address of the page after `rows`, empty if these are fewer than `most`; `key`
+        of the last row is its parameter `place`."""
+        return self.link(path, **query, **{place: rows[-1][key]}) if len(rows) == most else ""
+
+    def kept(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return texts of a form: as typed if it failed, else as given."""
+        typed = self.form.fields if self.problem is not None else {}
+        return {name: self.form.text(name) if name in typed else texts[name] for name in texts}
+
+    def listed(self, verb: Verb[..., list[T]], **filters: Any) -> list[T]:
+        """Return a page of the company's rows of a kind, with the newest first."""
+        here = {"company": self.company_id, "before": self.before_id, "limit": MOST_ROWS}
+        return self.ask(verb, **here, **filters)
 
     def awaits(self) -> list[dict[str, Any]]:
         """Return all items that await the visitor; queried once."""
@@ -185,9 +222,9 @@ class Visit:
         return " ".join(f"{item['kind']}:{item['id']}" for item in newest)
 
     @property
-    def stops(self) -> str:
-        """Return the agent at the top of what the visitor may stop; empty for the whole company."""
-        return str((self.company or {}).get("scope_agent_id") or "")
+    def part(self) -> str | None:
+        """Return the agent at the top of the visitor's part of the company; None for the whole."""
+        return (self.company or {}).get("scope_agent_id")
 
     @property
     def back(self) -> str:
@@ -242,11 +279,18 @@ def _flash(request: Request) -> dict[str, Any] | None:
         return None
 
 
+Routes = list[Route]
 Shown = Page | Response
 #: A page with more than queries is a coroutine, and calls `look` itself.
 Show = Callable[[Visit], Shown] | Callable[[Visit], Coroutine[Any, Any, Shown]]
 #: Returns what it did, or a page if it only computed something from the form.
 Act = Callable[[Visit], Awaitable[Done | Shown]]
+
+
+def alone(visit: Visit) -> Shown:
+    """Show the error of a form that is on no page of its own."""
+    assert visit.problem is not None
+    raise visit.problem
 
 
 @functools.cache
@@ -312,34 +356,40 @@ class Site:
 
         return Route(path, answer, methods=["GET"])
 
-    def form(self, path: str, show: Show, act: Act) -> list[Route]:
+    def form(self, path: str, show: Show, act: Act) -> Routes:
         """Routes of a page with one form, which is sent to the page's own address."""
         return [self.page(path, show), self.action(path, act, show)]
 
-    def forms(self, path: str, show: Show, **acts: Act) -> list[Route]:
+    def forms(self, path: str, show: Show, **acts: Act) -> Routes:
         """Routes of several forms on a page; each is sent to its name below the page's address."""
         return [
             self.action(f"{path}/{name.replace('_', '-')}", act, show) for name, act in acts.items()
         ]
 
-    def answered(self, path: str, act: Act, again: Show, back: Show) -> list[Route]:
-        """Routes of a form that answers with a page; a later GET of its address is redirected by
-        `back`."""
-        return [self.page(path, back), self.action(path, act, again)]
+    def answered(self, path: str, act: Act, again: Show, back: str) -> Routes:
+        """Routes of a form that answers with a page, once; a later GET of its address is redirected
+        to `back`."""
+
+        def leave(visit: Visit) -> Response:
+            return RedirectResponse(visit.link(back.format_map(visit.request.path_params)), 303)
+
+        return [self.page(path, leave), self.action(path, act, again)]
 
     def action(self, path: str, act: Act, again: Show) -> Route:
         """Route of a form; `again` shows the form's page if it fails."""
 
         async def done(visit: Visit) -> Response:
-            await visit.look(lambda _: None)  # identify the visitor
+            failing: Show = alone
             try:
+                await visit.look(lambda _: None)  # identify the visitor and the company
+                failing = again
                 visit.form = await read_form(visit.request)
                 done = await act(visit)
                 if not isinstance(done, Done):
                     return await self._answered(visit, done)
             except RemitError as error:
                 visit.problem = error
-                return await self._shown(visit, again)
+                return await self._shown(visit, failing)
             except Exception as error:
                 return self._trouble(error)
             response = RedirectResponse(done.address, 303)
@@ -359,6 +409,23 @@ class Site:
             return await self._serve(request, done, 401)
 
         return Route(path, answer, methods=["POST"])
+
+    def does(
+        self, path: str, verb: Verb[..., Any], again: Show, back: str, message: str, *fields: str
+    ) -> Route:
+        """Route of a form that calls a verb with the parameters of its address and those `fields`.
+
+        `back` and `message` are filled in with keys of the answer and parameters of the address.
+        """
+
+        async def act(visit: Visit) -> Done:
+            place = visit.request.path_params
+            on = {"company" if name == "company_id" else name: place[name] for name in place}
+            answer = await visit.do(verb, **on, **visit.form.arguments(verb, fields))
+            known = {**answer, **place}
+            return Done(back.format_map(known), message.format_map(known))
+
+        return self.action(path, act, again)
 
     def static(self) -> Route:
         types = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -457,12 +524,3 @@ class Site:
     def _trouble(self, error: Exception) -> Response:
         problem = unexpected(error)
         return self.render("trouble.html", problem.status, problem=problem)
-
-
-def _chosen(request: Request, choices: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the company in the address, or the last one, or the first."""
-    for wanted in (request.query_params.get("company"), request.cookies.get(COMPANY_COOKIE)):
-        for company in choices:
-            if wanted and wanted in (company["id"], company["name"]):
-                return company
-    return choices[0] if choices else None

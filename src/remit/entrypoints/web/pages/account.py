@@ -1,22 +1,20 @@
 """The visitor's own account: tokens, sessions, linked chats and notifications."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
-from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from remit.channels import registry
 from remit.entrypoints.web.pages.company_settings import shown_once
 from remit.entrypoints.web.pages.front.home import KINDS
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries
 from remit.errors import Unavailable
 from remit.model.messaging import notice
 from remit.model.messaging.notice import Way
 from remit.model.text import plural
 from remit.services.chat import accounts
+from remit.services.command import Verb
 from remit.services.connections import notice_rules, notices
 from remit.services.people import own_tokens, sessions, users
 
@@ -28,19 +26,23 @@ NOTICES: Final = (
 )
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     own = {"webhook": set_webhook, "chat-code": link_chat, "tokens": new_token, "link": new_link}
+
+    def does(path: str, verb: Verb[..., Any], message: str) -> Route:
+        return site.does(f"/account/{path}", verb, show, "/account", message)
+
     return [
         site.page("/account", show),
         *(
             route
             for to, act in own.items()
-            for route in site.answered(f"/account/{to}", act, show, back)
+            for route in site.answered(f"/account/{to}", act, show, "/account")
         ),
         *site.forms("/account", show, notices=set_rules, test_notice=try_out),
-        site.action("/account/linked/{account}/revoke", unlink_chat, show),
-        site.action("/account/sessions/{session}/end", end, show),
-        site.action("/account/tokens/{token}/revoke", revoke, show),
+        does("linked/{account}/revoke", accounts.revoke, "{label} unlinked."),
+        does("sessions/{session}/end", sessions.end_one, "Session ended."),
+        does("tokens/{token}/revoke", own_tokens.revoke, "Token revoked."),
         site.action("/account/end-others", end_others, show),
     ]
 
@@ -56,11 +58,6 @@ def show(visit: Visit) -> Page:
         notify=_notify(visit),
         names=common_queries.names(visit, scopes),
     )
-
-
-def back(visit: Visit) -> Response:
-    """Redirect to the account: a key is shown once, as the answer of a form."""
-    return RedirectResponse(visit.link("/account"), 303)
 
 
 def _notify(visit: Visit) -> dict[str, Any] | None:
@@ -107,10 +104,9 @@ async def set_rules(visit: Visit) -> Done:
     """Set all rules of the form; omitted ones are off."""
     visit.enter(visit.form.text("company"))
     form = visit.form
-    routes: dict[str, list[str] | None] = {}
-    for kind, _ in NOTICES:
-        way = form.text(f"way-{kind}") or "usual"
-        routes[kind] = None if way == "usual" else [] if way == "none" else way.split(",")
+    chosen = {kind: form.text(f"way-{kind}") or "usual" for kind, _ in NOTICES}
+    known: dict[str, list[str] | None] = {"usual": None, "none": []}
+    routes = {kind: known.get(way, way.split(",")) for kind, way in chosen.items()}
     await visit.do(
         notice_rules.change,
         company=visit.company_id,
@@ -136,8 +132,8 @@ async def try_out(visit: Visit) -> Done:
 
 
 async def new_token(visit: Visit) -> Page:
-    form = visit.form
-    token = await visit.do(own_tokens.create, label=form.text("label"), days=form.number("days"))
+    fields = visit.form.arguments(own_tokens.create, ("label", "days"))
+    token = await visit.do(own_tokens.create, **fields)
     return shown_once(visit, "A token of yours", visit.me, token, "/account")
 
 
@@ -147,24 +143,9 @@ async def new_link(visit: Visit) -> Page:
     return shown_once(visit, "A link for another browser", visit.me, link, "/account")
 
 
-async def revoke(visit: Visit) -> Done:
-    await visit.do(own_tokens.revoke, token=visit.argument("token"))
-    return Done("/account", "Token revoked.")
-
-
 async def link_chat(visit: Visit) -> Page:
     code = await visit.do(accounts.code, kind=visit.form.text("kind"))
     return visit.show("link_code.html", made=code)
-
-
-async def unlink_chat(visit: Visit) -> Done:
-    gone = await visit.do(accounts.revoke, account=visit.argument("account"))
-    return Done("/account", f"{gone['label']} unlinked.")
-
-
-async def end(visit: Visit) -> Done:
-    await visit.do(sessions.end_one, session=visit.argument("session"))
-    return Done("/account", "Session ended.")
 
 
 async def end_others(visit: Visit) -> Done:

@@ -1,20 +1,18 @@
 """One agent: its status, work, mail, rights, configuration and runs, each on a tab."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from starlette.responses import Response
-from starlette.routing import Route
 
 from remit.entrypoints import budget_text
 from remit.entrypoints.http.wire.json_document import camel
-from remit.entrypoints.web.pages import agent_changes, agent_forms
+from remit.entrypoints.web.pages import agent_forms
 from remit.entrypoints.web.pages.outcomes import STATES, standing_of
 from remit.entrypoints.web.pages.setup.connections import BINDING_STATES
-from remit.entrypoints.web.site import Page, Site, Visit
-from remit.entrypoints.web.text import charts, common_queries, pickers, run_text
+from remit.entrypoints.web.site import MOST_ROWS, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import charts, common_queries, run_text
 from remit.errors import NotFound
-from remit.model.organisation.agent_spec import FORM
 from remit.model.organisation.permission import PermissionLevel
 from remit.model.text import plural
 from remit.model.work.outcome import OutcomeStatus
@@ -27,7 +25,6 @@ from remit.services.screens import agent_page
 from remit.services.spending import budgets
 from remit.services.work import outcomes
 
-PAGE: Final = 50
 FEW: Final = 10
 #: Most derived rights on the page: an agent with a thousand reports may write to each of them.
 MOST_BY_RULE: Final = 100
@@ -35,12 +32,13 @@ MOST_BY_RULE: Final = 100
 _NEWEST: Final = 2**30
 
 Values = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
 Load = Callable[[Visit, Mapping[str, Any]], Values]
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     pages = [site.page("/agents/{agent}", show), site.page("/agents/{agent}/state", state)]
-    return pages + agent_forms.routes(site, show) + agent_changes.routes(site)
+    return pages + agent_forms.routes(site, show)
 
 
 def show(visit: Visit) -> Page:
@@ -91,13 +89,10 @@ def controls(agent: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Controls for an agent's status, if the visitor may control it: verb, label, effect."""
     if "control" not in agent["may"]:
         return []
-    buttons = [(verb, *CONTROLS[verb]) for verb in _POSSIBLE.get(agent["status"], ())]
+    known = CONTROLS
     if agent["status"] == "running":
-        buttons = [
-            (verb, "Pause when done" if verb == "pause" else words, hint)
-            for verb, words, hint in buttons
-        ]
-    return buttons
+        known = {**CONTROLS, "pause": ("Pause when done", CONTROLS["pause"][1])}
+    return [(verb, *known[verb]) for verb in _POSSIBLE.get(agent["status"], ())]
 
 
 def _overview(visit: Visit, agent: Mapping[str, Any]) -> Values:
@@ -144,35 +139,32 @@ def _work(visit: Visit, agent: Mapping[str, Any]) -> Values:
         owner=agent["id"],
         status=status if status in known else None,
         after=visit.argument("after"),
-        limit=PAGE,
+        limit=MOST_ROWS,
     )
-    last = owned[-1]["id"] if len(owned) == PAGE else None
     return {
         "outcomes": owned,
         "status": status,
         "statuses": known,
         "states": STATES,
         "standing_of": standing_of(visit, owned),
-        "more": _more(visit, agent, "work", status=status, after=last),
+        "more": _more(visit, agent, "work", owned, place="after", status=status),
     }
 
 
 def _mail(visit: Visit, agent: Mapping[str, Any]) -> Values:
-    waiting = visit.ask(threads.inbox_of, agent=agent["id"], limit=PAGE)
-    before = visit.argument("before")
-    cursor = {"before": before} if before else {}
-    sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=PAGE, **cursor)
+    waiting = visit.ask(threads.inbox_of, agent=agent["id"], limit=MOST_ROWS)
+    before = visit.before_id
+    sent = visit.ask(agent_page.correspondence, agent=agent["id"], limit=MOST_ROWS, before=before)
     parties = {who for message in sent for who in (message["sender"], message["to"])}
-    last = sent[-1]["id"] if len(sent) == PAGE else None
     return {
         "waiting": waiting,
         "sent": sent,
         "names": common_queries.names(visit, (who.partition(":")[2] for who in parties)),
         "bindings": visit.ask(
-            bindings.listing, company=agent["company_id"], agent=agent["id"], limit=PAGE
+            bindings.listing, company=agent["company_id"], agent=agent["id"], limit=MOST_ROWS
         ),
         "states": BINDING_STATES,
-        "more": _more(visit, agent, "mail", before=last),
+        "more": _more(visit, agent, "mail", sent),
     }
 
 
@@ -183,12 +175,11 @@ def _rights(visit: Visit, agent: Mapping[str, Any]) -> Values:
         agent=agent["id"],
         by_mail=by_mail,
         after=visit.argument("after"),
-        limit=PAGE,
+        limit=MOST_ROWS,
     )
     granted, by_rule = rights["given"], rights["by_rule"]
     shown = by_rule[:MOST_BY_RULE]
     scopes = {f"outcome:{grant['scope']}" for grant in granted if grant["scope"]}
-    last = granted[-1]["id"] if len(granted) == PAGE else None
     return {
         "given": granted,
         "by_rule": shown,
@@ -206,7 +197,7 @@ def _rights(visit: Visit, agent: Mapping[str, Any]) -> Values:
         "levels": [(level.value, level.value) for level in PermissionLevel],
         "resources": common_queries.grantable(visit, agent["company_id"]),
         "outcomes": common_queries.open_outcomes(visit, agent["company_id"], agent["id"]),
-        "more": _more(visit, agent, "rights", mail="1" if by_mail else "", after=last),
+        "more": _more(visit, agent, "rights", granted, place="after", mail="1" if by_mail else ""),
     }
 
 
@@ -217,12 +208,11 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
         configuration.revisions,
         agent=agent["id"],
         before=visit.number("before") or _NEWEST,
-        limit=PAGE,
+        limit=MOST_ROWS,
     )
     compared = None
     if older is not None and newer is not None:
         compared = visit.ask(configuration.compare, agent=agent["id"], older=older, newer=newer)
-    last = revisions[-1]["number"] if len(revisions) == PAGE else None
     people = (
         revision["created_by_user_id"] or revision["created_by_agent_id"] for revision in revisions
     )
@@ -235,32 +225,21 @@ def _configuration(visit: Visit, agent: Mapping[str, Any]) -> Values:
         "compared": compared,
         "names": common_queries.names(visit, people),
         "typed": agent_forms.typed(visit, now),
-        "described": FORM,
-        "at_field": agent_forms.at_field(visit.problem),
         "stale": visit.problem is not None and visit.problem.reason == "stale_revision",
-        "adapters": agent_forms.adapters(now["adapter_type"]),
-        **agent_forms.settings(visit, now),
-        "picks": pickers.of(visit, "secret", "repo"),
+        **agent_forms.fields(visit, now),
         "proposals": company["require_approval_for_config_changes"],
-        "more": _more(visit, agent, "configuration", before=last),
+        "more": _more(visit, agent, "configuration", revisions, key="number"),
     }
 
 
 def _runs(visit: Visit, agent: Mapping[str, Any]) -> Values:
-    rows = visit.ask(
-        runs.listing,
-        company=agent["company_id"],
-        agent=agent["id"],
-        before=visit.before_id,
-        limit=PAGE,
-    )
-    last = rows[-1]["id"] if len(rows) == PAGE else None
+    rows = visit.listed(runs.listing, agent=agent["id"])
     return {
         "runs": rows,
         "reasons": run_text.reasons(visit, rows),
         "totals": visit.ask(agent_page.run_totals, agent=agent["id"]),
         "budget": budget_text.lines(camel(visit.ask(budgets.show, agent=agent["id"]))),
-        "more": _more(visit, agent, "runs", before=last),
+        "more": _more(visit, agent, "runs", rows),
     }
 
 
@@ -275,8 +254,6 @@ TABS: Final[dict[str, tuple[str, Load]]] = {
 }
 
 
-def _more(visit: Visit, agent: Mapping[str, Any], tab: str, **where: object) -> str:
+def _more(visit: Visit, agent: Mapping[str, Any], tab: str, rows: Rows, **how: Any) -> str:
     """Address of a list's next page, empty if there is none."""
-    if list(where.values())[-1] is None:
-        return ""
-    return visit.link(f"/agents/{agent['id']}", tab=tab, **where)
+    return visit.more(f"/agents/{agent['id']}", rows, tab=tab, **how)

@@ -1,22 +1,23 @@
-"""Forms of an agent's page: control it, write to it, change its rights and settings."""
+"""Forms of an agent's page: control it, write to it, change its rights and settings; update or
+terminate it, after a preview."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any, Final
-
-from starlette.routing import Route
 
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.binding_trial import asked
-from remit.entrypoints.web.site import Done, Show, Site, Undo, Visit
-from remit.entrypoints.web.text import settings_form, words
+from remit.entrypoints.web.site import Done, Page, Routes, Show, Site, Undo, Visit
+from remit.entrypoints.web.text import common_queries, settings_form, words
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import is_id
 from remit.model.organisation.agent_spec import FORM
 from remit.services.command import Verb
 from remit.services.connections import bindings
-from remit.services.hiring import configuration
+from remit.services.hiring import agent_update, configuration
+from remit.services.messaging import mail
 from remit.services.organisation import agents, permissions
 from remit.services.rights import grants
 from remit.services.screens import agent_page, overview
@@ -46,13 +47,15 @@ _TEXTS: Final = {**{field.key: field.name for field in FORM}, "adapterType": "ad
 _DOCUMENTS: Final = {"adapterConfig": "adapter_config", "runtimeConfig": "runtime_config"}
 
 
-def routes(site: Site, show: Show) -> list[Route]:
+def routes(site: Site, show: Show) -> Routes:
     here = "/agents/{agent}"
     return [
         *site.forms(here, show, control=control, messages=write, channels=channel),
         *site.forms(here, show, permissions=permit, grants=give, configuration=configure),
         site.action(f"{here}/grants/{{grant}}/revoke", revoke, show),
         site.action(f"{here}/configuration/rollback", roll_back, show),
+        *site.form(f"{here}/update", show_update, update),
+        *site.form(f"{here}/terminate", show_ending, end),
     ]
 
 
@@ -94,8 +97,7 @@ async def write(visit: Visit) -> Done:
         visit.caller,
         company=to["company_id"],
         to=f"agent:{to['id']}",
-        subject=visit.form.text("subject"),
-        body=visit.form.text("body"),
+        **visit.form.arguments(mail.send, ("subject", "body")),
     )
     sentence = f"Your message to {to['name']} is sent."
     return Done(_here(visit), " ".join(filter(None, (sentence, sent["not_started"]))))
@@ -108,8 +110,7 @@ async def channel(visit: Visit) -> Done:
     if visit.form.text("act") == "remove":
         await visit.do(bindings.remove, **about)
         return Done(_here(visit, "mail"), "Channel removed; its token is revoked.")
-    who = visit.caller
-    trial = await asked(visit.site.app, who, **about)
+    trial = await asked(visit.site.app, visit.caller, **about)
     message = " ".join(filter(None, (trial["sentence"], trial["next_step"])))
     return Done(_here(visit, "mail"), message)
 
@@ -121,12 +122,11 @@ async def permit(visit: Visit) -> Done:
     if visit.form.text("permission_level"):
         wanted["level"] = visit.form.text("permission_level")
     done = await visit.do(permissions.change, agent=visit.argument("agent"), **wanted)
+    name, level = done["name"], done["permission_level"]
     may = "can" if done["permissions"]["canCreateAgents"] else "cannot"
-    message = f"{done['name']} {may} create new agents."
+    message = f"{name} {may} create new agents."
     if "level" in wanted:
-        message = (
-            f"{done['name']} has the level {done['permission_level']}, and {may} create agents."
-        )
+        message = f"{name} has the level {level}, and {may} create agents."
     return Done(_here(visit, "rights"), message)
 
 
@@ -136,11 +136,8 @@ async def give(visit: Visit) -> Done:
         grants.give,
         company=to["company_id"],
         to=f"agent:{to['id']}",
-        resource=visit.form.text("resource"),
-        level=visit.form.text("level"),
         mode=visit.form.text("mode") or "allow",
-        scope=visit.form.maybe("scope"),
-        expires_at=visit.form.maybe("expires_at"),
+        **visit.form.arguments(grants.give, ("resource", "level", "scope", "expires_at")),
     )
     return Done(_back(visit), f"{to['name']} was granted {done['level']}.")
 
@@ -234,17 +231,15 @@ def read_json(text: str, name: str) -> Any:
 
 
 async def roll_back(visit: Visit) -> Done:
-    done = await visit.do(
-        configuration.rollback, agent=visit.argument("agent"), revision=visit.form.text("revision")
-    )
-    message = (
-        f"It is configured as in revision {visit.form.text('revision')} again; that is revision"
-    )
-    return Done(_here(visit, "configuration"), f"{message} {done['revision']}.")
+    agent, old = visit.argument("agent"), visit.form.text("revision")
+    done = await visit.do(configuration.rollback, agent=agent, revision=old)
+    message = f"It is configured as in revision {old} again; that is revision {done['revision']}."
+    return Done(_here(visit, "configuration"), message)
 
 
-def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the adapter as fields; as JSON if fields cannot show them, or on request."""
+def fields(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a configuration besides what is typed; settings of the adapter are JSON if fields
+    cannot show them, or on request."""
     adapter = _adapter(visit, now)
     config = now["adapter_config"] if adapter == now["adapter_type"] else {}
     shown = settings_form.written(adapter, config) if adapter in registry.types() else None
@@ -254,13 +249,16 @@ def settings(visit: Visit, now: Mapping[str, Any]) -> dict[str, Any]:
         and not (visit.argument("json") or visit.form.text("json"))
         and "adapterConfig" not in kept
     )
-    wrong = settings_form.problems(visit.problem.details) if visit.problem is not None else {}
-    typed = {name: visit.form.text(name) for name in kept if name.startswith(settings_form.PREFIX)}
+    typed = settings_form.typed(visit.form) if visit.problem is not None else {}
     return {
+        "described": FORM,
+        "at_field": at_field(visit.problem),
+        "adapters": adapters(now["adapter_type"]),
+        "picks": common_queries.picks(visit, "secret", "repo"),
         "as_json": not in_fields,
         "settings": settings_form.settings(adapter) if in_fields else [],
         "typed_settings": typed or shown or {},
-        "wrong": wrong,
+        "wrong": settings_form.problems(visit.problem),
     }
 
 
@@ -272,28 +270,61 @@ def _adapter(visit: Visit, now: Mapping[str, Any]) -> str:
 
 def typed(visit: Visit, now: Mapping[str, Any]) -> dict[str, str]:
     """Values of the form: as typed if it failed, else the current ones."""
-    kept = visit.form.fields if visit.problem is not None else {}
     texts = {name: now[shown] or "" for name, shown in _TEXTS.items()}
     texts["adapterType"] = _adapter(visit, now)
-    texts |= {name: as_json(now[shown]) for name, shown in _DOCUMENTS.items()}
+    texts |= {name: settings_form.as_json(now[shown]) for name, shown in _DOCUMENTS.items()}
     texts |= {"revision": str(now["revision"]), "reason": ""}
-    return {name: visit.form.text(name) if name in kept else value for name, value in texts.items()}
-
-
-def as_json(document: Any) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return visit.kept(texts)
 
 
 def at_field(problem: RemitError | None) -> str:
     """Name of the field that an error is about; empty if it names none."""
-    if problem is None:
-        return ""
+    known = (*_TEXTS, *_DOCUMENTS, "name", "reportsTo", "purpose", "role")
+    return field_of(problem, known) if problem is not None else ""
+
+
+def field_of(problem: RemitError, known: Collection[str]) -> str:
+    """Return the known field with which an error begins, or empty."""
     path = str(problem.details.get("path") or problem.sentence)
-    head = path.replace(":", ".").replace(" ", ".").partition(".")[0]
-    return head if head in (*_TEXTS, *_DOCUMENTS, "name", "reportsTo", "purpose", "role") else ""
+    head = re.split("[:. ]", path, maxsplit=1)[0]
+    return head if head in known else ""
 
 
 def adapters(current: str) -> list[str]:
     """Adapters to choose from, with the agent's own even if it is no longer installed."""
     known = registry.types()
     return known if current in known else [current, *known]
+
+
+# ── update and termination, with previews ───────────────────────────────────────────────────────
+
+
+def _preview(visit: Visit, template: str, seen: Mapping[str, Any]) -> Page:
+    agent = visit.ask(agents.show, agent=visit.argument("agent"))
+    visit.enter(agent["company_id"])
+    return visit.show(template, one=agent, seen=seen)
+
+
+async def show_update(visit: Visit) -> Page:
+    seen = await visit.do(agent_update.preview, agent=visit.argument("agent"))
+    return await visit.look(lambda visit: _preview(visit, "agent_update.html", seen))
+
+
+async def update(visit: Visit) -> Done:
+    done = await visit.do(agent_update.update, agent=visit.argument("agent"))
+    if done["approval"] is not None:
+        return Done(f"/approvals/{done['approval']['id']}", "It waits for a decision.")
+    message = f"{done['name']} takes over its set-up; it is at revision {done['revision']}."
+    return Done(f"/agents/{done['id']}", message)
+
+
+async def show_ending(visit: Visit) -> Page:
+    seen = await visit.do(agents.preview_terminate, agent=visit.argument("agent"), subtree=True)
+    return await visit.look(lambda visit: _preview(visit, "agent_ending.html", seen))
+
+
+async def end(visit: Visit) -> Done:
+    done = await visit.do(agents.terminate, agent=visit.argument("agent"), subtree=True)
+    count = len(done["agents_ended"])
+    whose = f" with {count - 1} below it. Their" if count > 1 else ". Its"
+    return Done(f"/agents/{done['id']}", f"{done['name']} is terminated{whose} history stays.")

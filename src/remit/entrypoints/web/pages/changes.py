@@ -4,17 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries
 from remit.errors import NotFound
 from remit.model.connections.change import ChangeStatus, MergeMethod
 from remit.model.connections.forge import merge_methods
 from remit.services.changes import changes, checking, reviews
-from remit.services.command import Verb
+from remit.services.command import Answer, Verb
 
-PAGE: Final = 50
 VIEWS: Final = {"inline": "One column", "split": "Side by side"}
 _METHODS: Final = [
     (MergeMethod.MERGE.value, "with a merge commit"),
@@ -23,32 +20,26 @@ _METHODS: Final = [
 ]
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
+    here = "/changes/{change}"
     return [
         site.page("/changes", listing),
-        site.page("/changes/{change}", show),
-        *site.forms("/changes/{change}", show, comment=comment, decide=decide, check=check),
+        site.page(here, show),
+        *site.forms(here, show, comment=comment, decide=decide),
+        site.does(f"{here}/check", checking.again, show, here, "Checks started again."),
     ]
 
 
 def listing(visit: Visit) -> Page:
     status = visit.argument("status")
-    rows = visit.ask(
-        changes.listing,
-        company=visit.company_id,
-        status=status if status in list(ChangeStatus) else None,
-        before=visit.before_id,
-        limit=PAGE,
-    )
+    rows = visit.listed(changes.listing, status=status if status in list(ChangeStatus) else None)
     return visit.show(
         "changes.html",
         changes=rows,
         names=common_queries.names(visit, (change["agent_id"] for change in rows)),
         status=status,
         statuses=[state.value for state in ChangeStatus],
-        more=visit.link("/changes", status=status, before=rows[-1]["id"])
-        if len(rows) == PAGE
-        else "",
+        more=visit.more("/changes", rows, status=status),
     )
 
 
@@ -68,6 +59,7 @@ def _show(visit: Visit) -> Page:
     decision = change["decision"] or {}
     everybody = [change["agent_id"], decision.get("agent_id"), decision.get("user_id")]
     everybody += [remark["agent_id"] or remark["user_id"] for remark in remarks]
+    placed, loose = _placed(change)
     view = visit.argument("view")
     return visit.show(
         "change.html",
@@ -77,44 +69,29 @@ def _show(visit: Visit) -> Page:
         views=VIEWS,
         methods=[method for method in _METHODS if method[0] in merge_methods(known["repo"].forge)],
         judges=known["judges"] and change["status"] == ChangeStatus.OPEN.value,
-        placed=_placed(change),
-        loose=[
-            remark
-            for remark in remarks
-            if remark["line"] is None or remark["head"] != change["head"]
-        ],
+        placed=placed,
+        loose=loose,
         names=common_queries.names(visit, everybody),
     )
 
 
-def _placed(change: Mapping[str, Any]) -> dict[tuple[str, str, int], list[Any]]:
-    """Comments on lines of the current head, by file, side and line number."""
-    placed = defaultdict(list)
+def _placed(change: Answer) -> tuple[dict[tuple[str, str, int], list[Answer]], list[Answer]]:
+    """Comments on lines of the current head, by file, side and line number; and the others."""
+    placed, loose = defaultdict(list), []
     for remark in change["comments"]:
         if remark["line"] is not None and remark["head"] == change["head"]:
             placed[remark["path"], remark["side"], remark["line"]].append(remark)
-    return dict(placed)
+        else:
+            loose.append(remark)
+    return dict(placed), loose
 
 
 async def comment(visit: Visit) -> Done:
-    change, line = visit.argument("change"), visit.form.maybe("line")
-    path = visit.form.maybe("path")
-    await visit.do(
-        reviews.comment,
-        change=change,
-        body=visit.form.text("body"),
-        path=path,
-        line=visit.form.number("line") if path and line else None,
-        side=visit.form.maybe("side") if path and line else None,
-        head=visit.form.text("head"),
-    )
+    change, form = visit.argument("change"), visit.form
+    on_a_line = ("line", "side") if form.text("path") and form.text("line") else ()
+    arguments = form.arguments(reviews.comment, ("body", "path", "head", *on_a_line))
+    await visit.do(reviews.comment, change=change, **arguments)
     return Done(f"/changes/{change}", "Comment sent to the author.")
-
-
-async def check(visit: Visit) -> Done:
-    change = visit.argument("change")
-    await visit.do(checking.again, change=change)
-    return Done(f"/changes/{change}", "Checks started again.")
 
 
 async def decide(visit: Visit) -> Done:
@@ -122,10 +99,8 @@ async def decide(visit: Visit) -> Done:
     if decision not in _DECISIONS:
         raise NotFound("There is no such decision.", "Approve, return, decline or merge it.")
     verb, message = _DECISIONS[decision]
-    arguments = {name: visit.form.text(name) for name in ("head", "base", "note")}
-    if verb is reviews.merge:
-        arguments["method"] = visit.form.text("method")
-    await visit.do(verb, change=change, **arguments)
+    names = ("head", "base", "note", *(("method",) if verb is reviews.merge else ()))
+    await visit.do(verb, change=change, **{name: visit.form.text(name) for name in names})
     return Done(f"/changes/{change}", message)
 
 

@@ -1,26 +1,22 @@
-"""Settings of a company: its name, rules, limits, accounts and people."""
+"""Settings of a company: its name, rules, limits, accounts, permission levels and people."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
-
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.pages.company import entered
-from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, pickers
+from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import common_queries
 from remit.entrypoints.web.text.settings_form import number_or_none
 from remit.entrypoints.web.text.words import with_readable_times
 from remit.errors import AlreadyExists, Conflict, NotFound, RemitError
 from remit.ids import TokenKind
 from remit.model.execution.limit import Limit
+from remit.model.organisation.grant import ACTIONS
+from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel, Reach
+from remit.services.command import Answer
 from remit.services.execution import accounts
+from remit.services.organisation import policies
 from remit.services.people import companies, invitations, users
 
-PAGE: Final = 50
 LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
 #: Messaging policies, with label and explanation; each includes the one before it.
 MESSAGING: Final = (
@@ -45,27 +41,45 @@ _TEXTS: Final = (
     *("name", "messaging", "chat_llm_provider", "chat_llm_model", "review_hours"),
     *("commit_committer", "commit_co_authors", "commit_signing"),
 )
+#: The purpose of each level, in words.
+WORDS: Final = {
+    PermissionLevel.RESTRICTED: "Cannot hire, and cannot be granted what is denied here.",
+    PermissionLevel.STANDARD: "The level of every new agent.",
+    PermissionLevel.PRIVILEGED: "Can hire.",
+    PermissionLevel.BOSS: "Can hire, and controls others as the board does.",
+}
+#: Labels of actions on this page.
+ACTION_WORDS: Final = {
+    "agent.create": "Create agents",
+    "approval.decide": "Decide approvals",
+    "full_access": "Full access",
+    "instance.configure": "Configure Remit",
+}
+_CREATES: Final = {"default": None, "yes": True, "no": False}
+CREATES: Final = (("default", "only the CEO"), ("yes", "yes"), ("no", "no"))
+MODES: Final = (("", "as granted"), ("allow", "allowed"), ("deny", "denied"))
+REACHES: Final = (
+    (Reach.NOBODY.value, "nobody"),
+    (Reach.BELOW.value, "everybody below it"),
+    (Reach.COMPANY.value, "everybody but itself and those above it"),
+)
 
 
-def routes(site: Site) -> list[Route]:
-    here = "/companies/{company_id}"
-    user = f"{here}/people/{{user}}"
+def routes(site: Site) -> Routes:
+    does, here = site.does, "/companies/{company_id}"
+    user, settings = f"{here}/people/{{user}}", f"{here}/settings"
+    retry, message = f"{here}/accounts/{{account}}/retry", "{name} is tried now."
     return [
-        site.page(f"{here}/settings", show),
-        *site.forms(
-            f"{here}/settings",
-            show,
-            change=change,
-            limits=change_limits,
-            signing_key=new_signing_key,
-        ),
-        site.action(f"{here}/accounts/{{account}}/retry", retry, show),
-        *site.answered(f"{here}/people", add, show, back),
+        site.page(settings, show),
+        *site.forms(settings, show, change=change, limits=change_limits, signing_key=new_key),
+        does(retry, accounts.retry, show, f"{settings}#accounts", message),
+        *site.form(f"{here}/levels", levels, change_level),
+        *site.answered(f"{here}/people", add, show, settings),
         site.page(user, person),
-        site.action(f"{user}/remove", remove, person),
-        *site.answered(f"{user}/tokens", new_token, person, back),
-        *site.answered(f"{user}/links", new_link, person, back),
-        site.action(f"{user}/tokens/{{token}}/revoke", revoke, person),
+        does(f"{user}/remove", users.remove, person, settings, "Removed from the company."),
+        *site.answered(f"{user}/tokens", new_token, person, settings),
+        *site.answered(f"{user}/links", new_link, person, settings),
+        does(f"{user}/tokens/{{token}}/revoke", users.revoke_token, person, user, "Token revoked."),
     ]
 
 
@@ -81,14 +95,16 @@ async def show(visit: Visit) -> Page:
 
 
 def _load(visit: Visit) -> Page:
-    company = entered(visit)
+    company = visit.company_id
     now = visit.ask(companies.show, company=company)
-    after = visit.argument("after")
     people: list[dict[str, Any]] = []
     invited: set[str | None] = set()
     if visit.whole:
-        people = visit.ask(users.listing, company=company, after=after, limit=PAGE)
+        people = visit.ask(
+            users.listing, company=company, after=visit.argument("after"), limit=MOST_ROWS
+        )
         invited = {link["user_id"] for link in visit.ask(invitations.links, company=company)}
+    more = visit.more(f"/companies/{company}/settings", people, place="after")
     # After a conflict the form shows the current values; after a mistake, the typed ones.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
     return visit.show(
@@ -98,28 +114,22 @@ def _load(visit: Visit) -> Page:
         may_change=visit.decides and visit.whole,
         messaging=MESSAGING,
         limits=[
-            (
-                limit.value,
-                _LABELS[limit],
-                _typed_limit(visit, now, limit, late=late),
-            )
+            (limit.value, _LABELS[limit], _typed_limit(visit, now, limit, late=late))
             for limit in Limit
         ],
         people=people,
         invited=invited,
-        picks=pickers.of(visit, "agent", "secret"),
+        picks=common_queries.picks(visit, "agent", "secret"),
         accounts=[
             {**account, "key": _key(account), "sentence": with_readable_times(account["sentence"])}
             for account in visit.ask(accounts.listing, company=company)
         ],
         names=common_queries.names(visit, (member["scope_agent_id"] for member in people)),
-        more=f"/companies/{company}/settings?after={people[-1]['id']}#people"
-        if len(people) == PAGE
-        else "",
+        more=more and f"{more}#people",
     )
 
 
-def _key(account: Mapping[str, Any]) -> str:
+def _key(account: Answer) -> str:
     """The credential of an account, or the place of a set-up, in words."""
     if account["worker"]:
         return f"set-up on {account['worker']}"
@@ -129,15 +139,14 @@ def _key(account: Mapping[str, Any]) -> str:
 
 async def change(visit: Visit) -> Done:
     """Change the settings that differ from the form's original values, unless those are stale."""
-    company = await visit.look(entered)
     typed, before = _typed(visit.form), _before(visit.form)
     changed = {name: value for name, value in typed.items() if value != before[name]}
-    here = f"/companies/{company}/settings"
+    here = f"/companies/{visit.company_id}/settings"
     if not changed:
         return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
-        company=company,
+        company=visit.company_id,
         expected={
             name: before[name] or None if name in _TEXTS else before[name] for name in changed
         },
@@ -158,8 +167,7 @@ def _typed_limit(visit: Visit, now: dict[str, Any], limit: Limit, *, late: bool)
 
 async def change_limits(visit: Visit) -> Done:
     """Change the limits that differ from the form's original values, unless those are stale."""
-    company, form = await visit.look(entered), visit.form
-    here = f"/companies/{company}/settings#limits"
+    form, here = visit.form, f"/companies/{visit.company_id}/settings#limits"
     limits = {limit.value: form.text(limit.value).replace(",", "") for limit in Limit}
     dollars = Limit.COMPANY_CENTS_PER_DAY.value
     if limits[dollars]:  # money is typed in dollars
@@ -170,30 +178,25 @@ async def change_limits(visit: Visit) -> Done:
         return Done(here, "Nothing changed.")
     await visit.do(
         companies.change,
-        company=company,
+        company=visit.company_id,
         limits={name: limits[name] for name in differ},
         expected={"limits": {name: form.number(f"was_{name}") for name in differ}},
     )
     return Done(here, "Saved.")
 
 
-async def new_signing_key(visit: Visit) -> Done:
-    company = await visit.look(entered)
-    await visit.site.app.signing.make(visit.caller, company=company)
+async def new_key(visit: Visit) -> Done:
+    await visit.site.app.signing.make(visit.caller, company=visit.company_id)
     message = "There is a new key. Register it at the forge."
-    return Done(f"/companies/{company}/settings#commits", message)
+    return Done(f"/companies/{visit.company_id}/settings#commits", message)
 
 
 def _typed(form: Form) -> dict[str, Any]:
     """Settings of the form, with their new values."""
-    settings: dict[str, Any] = {}
-    for name in _SWITCHES:
-        if form.text(f"was_{name}"):
-            settings[name] = form.ticked(name)
-    for name in _TEXTS:
-        if f"was_{name}" in form.fields:
-            settings[name] = form.text(name)
-    return settings
+    return {
+        **{name: form.ticked(name) for name in _SWITCHES if form.text(f"was_{name}")},
+        **{name: form.text(name) for name in _TEXTS if f"was_{name}" in form.fields},
+    }
 
 
 def _before(form: Form) -> dict[str, Any]:
@@ -201,52 +204,80 @@ def _before(form: Form) -> dict[str, Any]:
     return switches | {name: form.text(f"was_{name}") for name in _TEXTS}
 
 
-async def retry(visit: Visit) -> Done:
-    company = await visit.look(entered)
-    tried = await visit.do(accounts.retry, account=visit.argument("account"), company=company)
-    return Done(f"/companies/{company}/settings#accounts", f"{tried['name']} is tried now.")
+# ── permission levels ───────────────────────────────────────────────────────────────────────────
+
+
+def levels(visit: Visit) -> Page:
+    return visit.show(
+        "company_levels.html",
+        policy=visit.ask(policies.show, company=visit.company_id),
+        may_change=visit.decides and visit.whole,
+        words=WORDS,
+        actions=[(action, ACTION_WORDS.get(action, action)) for action in sorted(ACTIONS)],
+        creates=CREATES,
+        said={value: key for key, value in _CREATES.items()},
+        modes=MODES,
+        reaches=REACHES,
+    )
+
+
+async def change_level(visit: Visit) -> Done:
+    form = visit.form
+    settings: dict[str, Any] | None = None
+    if form.text("what") != "shipped":
+        chosen = {action: form.text(action) for action in sorted(ACTIONS)}
+        settings = {
+            CAN_CREATE_AGENTS: _CREATES.get(form.text("creates")),
+            "allow": [action for action, mode in chosen.items() if mode == "allow"],
+            "deny": [action for action, mode in chosen.items() if mode == "deny"],
+        }
+        if form.text("governs"):
+            settings["governs"] = form.text("governs")
+    done = await visit.do(
+        policies.change,
+        company=visit.company_id,
+        level=form.text("level"),
+        settings=settings,
+        expected_version=form.number("version"),
+    )
+    reached = ", ".join(done["agents_changed"])
+    message = f"The level {form.text('level')} is changed."
+    return Done(
+        f"/companies/{visit.company_id}/levels",
+        f"{message} It reached {reached}." if reached else message,
+    )
 
 
 # ── people ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def back(visit: Visit) -> Response:
-    """Redirect to the settings: the answer of a form is shown once."""
-    entered(visit)
-    return RedirectResponse(f"/companies/{visit.company_id}/settings", 303)
-
-
 async def add(visit: Visit) -> Page:
-    company = await visit.look(entered)
-    form = visit.form
     invitation = await visit.do(
         invitations.invite,
-        company=company,
-        name=form.text("person"),
-        role=form.text("role"),
-        scope=form.maybe("scope"),
+        company=visit.company_id,
+        name=visit.form.text("person"),
+        **visit.form.arguments(invitations.invite, ("role", "scope")),
     )
-    sentence = (
-        f"{invitation['name']} has a part in {visit.company['name'] if visit.company else ''} now"
-    )
+    company = visit.company["name"] if visit.company else ""
+    sentence = f"{invitation['name']} has a part in {company} now"
     return shown_once(visit, sentence, invitation, invitation, _page_of(visit, invitation))
 
 
-def _page_of(visit: Visit, who: Mapping[str, Any]) -> str:
+def _page_of(visit: Visit, who: Answer) -> str:
     return f"/companies/{visit.company_id}/people/{who['id']}"
 
 
-def shown_once(
-    visit: Visit, sentence: str, who: Mapping[str, Any], credential: Mapping[str, Any], back: str
-) -> Page:
+def shown_once(visit: Visit, sentence: str, who: Answer, credential: Answer, back: str) -> Page:
     """Values of the page that shows a link or a token, which no later page has."""
-    token = credential.get("token")
+    token, url = credential.get("token"), visit.request.url
     is_link = token is not None and token.startswith(LINK)
+    # The address under which others reach this instance.
+    base = (visit.site.app.settings.url or f"{url.scheme}://{url.netloc}").rstrip("/")
     return visit.show(
         "token.html",
         said=sentence,
         person=who,
-        link=f"{base(visit)}/login?token={token}" if is_link else None,
+        link=f"{base}/login?token={token}" if is_link else None,
         until=credential.get("expires_at"),
         token=None if is_link else token,
         known=credential.get("known", False),
@@ -254,15 +285,8 @@ def shown_once(
     )
 
 
-def base(visit: Visit) -> str:
-    """Address under which others reach this instance."""
-    url = visit.request.url
-    return (visit.site.app.settings.url or f"{url.scheme}://{url.netloc}").rstrip("/")
-
-
 def person(visit: Visit) -> Page:
-    company = entered(visit)
-    who = visit.argument("user")
+    company, who = visit.company_id, visit.argument("user")
     if not visit.whole:
         # The query would be refused: a part of the company has no people.
         raise NotFound("There is no such user here.")
@@ -280,17 +304,10 @@ def person(visit: Visit) -> Page:
     )
 
 
-async def remove(visit: Visit) -> Done:
-    company = await visit.look(entered)
-    await visit.do(users.remove, company=company, user=visit.argument("user"))
-    return Done(f"/companies/{company}/settings", "Removed from the company.")
-
-
 async def new_token(visit: Visit) -> Page:
-    company = await visit.look(entered)
     token = await visit.do(
         users.create_token,
-        company=company,
+        company=visit.company_id,
         user=visit.argument("user"),
         label=visit.form.text("label"),
     )
@@ -298,18 +315,13 @@ async def new_token(visit: Visit) -> Page:
 
 
 async def new_link(visit: Visit) -> Page:
-    company = await visit.look(entered)
-    link = await visit.do(invitations.create_link, company=company, user=visit.argument("user"))
+    link = await visit.do(
+        invitations.create_link, company=visit.company_id, user=visit.argument("user")
+    )
     return await _made(visit, "link", link)
 
 
-async def _made(visit: Visit, what: str, credential: Mapping[str, Any]) -> Page:
+async def _made(visit: Visit, what: str, credential: Answer) -> Page:
     names = await visit.look(lambda visit: common_queries.names(visit, [credential["user_id"]]))
     who = {"id": credential["user_id"], "name": names[credential["user_id"]]}
     return shown_once(visit, f"A {what} for {who['name']}", who, credential, _page_of(visit, who))
-
-
-async def revoke(visit: Visit) -> Done:
-    company, who = await visit.look(entered), visit.argument("user")
-    await visit.do(users.revoke_token, company=company, user=who, token=visit.argument("token"))
-    return Done(f"/companies/{company}/people/{who}", "Token revoked.")

@@ -1,22 +1,19 @@
 """The record: events with actor and authority, and its verification."""
 
-from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range
 from remit.errors import Conflict, NotFound
+from remit.services.command import Answer
 from remit.services.record import events, search
 from remit.services.screens import agent_page, record_page
 
-PAGE: Final = 50
 MOST_FAULTS: Final = 5
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [
         site.page("/events", show),
         site.page("/events/{event}", why),
@@ -39,12 +36,10 @@ def show(visit: Visit) -> Page:
     before = visit.number("before", digits=18)
     # Search results are not folded; only the whole record is.
     folded = not any(wanted[name] for name in ("q", "action", "refused", "every"))
-    page: dict[str, Any] = {"lines": [], "before": None, "last": 0}
+    page: Answer = {"lines": [], "before": None, "last": 0}
     nobody: NotFound | None = None
     try:
-        page = (
-            _folded(visit, wanted, span, before) if folded else _plain(visit, wanted, span, before)
-        )
+        page = _events(visit, wanted, span, before, folded=folded)
     except NotFound as error:
         nobody = error
     lines = _told(visit, page["lines"])
@@ -68,81 +63,57 @@ def show(visit: Visit) -> Page:
         last=page["last"],
         goes_on=before is None and span.until is None and not nobody,
         more=_address(visit, wanted, span, before=page["before"]) if page["before"] else "",
-        looked_to=page["before"] if len(page["lines"]) < PAGE and not folded else None,
+        looked_to=page["before"] if len(page["lines"]) < MOST_ROWS and not folded else None,
         address=lambda **change: _address(visit, wanted, span, **change),
     )
 
 
 def _address(visit: Visit, wanted: dict[str, str], span: time_range.Range, **change: Any) -> str:
     """Address of the page with other filters."""
-    where = {"range": span.name if span.name != "all" else "", "from": span.first, "to": span.last}
-    if "range" in change:
-        where = {}
+    name = span.name if span.name != "all" else ""
+    where = {} if "range" in change else {**span.query, "range": name}
     return visit.link("/events", **{**wanted, **where, **change})
 
 
-def _folded(
-    visit: Visit, wanted: dict[str, str], span: time_range.Range, before: int | None
-) -> dict[str, Any]:
-    return visit.ask(
-        record_page.page,
-        company=visit.company_id,
-        actor=wanted["actor"],
-        since=span.since,
-        until=span.until,
-        before=before,
-        limit=PAGE,
-    )
-
-
-def _plain(
-    visit: Visit, wanted: dict[str, str], span: time_range.Range, before: int | None
-) -> dict[str, Any]:
-    """Events one by one, without folding."""
-    page = visit.ask(
-        search.events,
-        company=visit.company_id,
-        action=wanted["action"],
-        actor=wanted["actor"],
-        refused=bool(wanted["refused"]),
-        words=wanted["q"],
-        since=span.since,
-        until=span.until,
-        before=before,
-        limit=PAGE,
-    )
+def _events(
+    visit: Visit, wanted: Answer, span: time_range.Range, before: int | None, *, folded: bool
+) -> Answer:
+    """Lines of the record; without folding each has one event."""
+    where: Answer = {
+        "company": visit.company_id,
+        "actor": wanted["actor"],
+        "since": span.since,
+        "until": span.until,
+        "before": before,
+        "limit": MOST_ROWS,
+    }
+    if folded:
+        return visit.ask(record_page.page, **where)
+    refused, action = bool(wanted["refused"]), wanted["action"]
+    page = visit.ask(search.events, action=action, refused=refused, words=wanted["q"], **where)
+    alone = {"effects": 1, "times": 1, "others": 0, "run": None}
     lines = [
-        {
-            "at": event["at"],
-            "first": event["at"],
-            "events": [event],
-            "effects": 1,
-            "times": 1,
-            "others": 0,
-        }
+        {"at": event["at"], "first": event["at"], "events": [event], **alone}
         for event in page["events"]
     ]
-    return {**page, "lines": [{**line, "run": None} for line in lines]}
+    return {**page, "lines": lines}
 
 
-def _told(visit: Visit, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _told(visit: Visit, lines: list[Answer]) -> list[Answer]:
     """Lines with their events in words."""
-    rows = list(lines)
-    told = iter(event_text.told(visit, (event for line in rows for event in line["events"])))
-    names = common_queries.names(visit, {line["run"]["agent_id"] for line in rows if line["run"]})
-    reasons = run_text.reasons(visit, [line["run"] for line in rows if line["run"]])
-    shown = []
-    for line in rows:
-        run = line["run"]
-        shown.append(
-            {
-                **line,
-                "events": [next(told) for _ in line["events"]],
-                "agent": names[run["agent_id"]] if run else "",
-                "reason": reasons[run["id"]] if run else "",
-            }
-        )
-    return shown
+    told = iter(event_text.told(visit, (event for line in lines for event in line["events"])))
+    runs = [line["run"] for line in lines if line["run"]]
+    names = common_queries.names(visit, {run["agent_id"] for run in runs})
+    reasons = run_text.reasons(visit, runs)
+    return [
+        {
+            **line,
+            "events": [next(told) for _ in line["events"]],
+            "agent": names[line["run"]["agent_id"]] if line["run"] else "",
+            "reason": reasons[line["run"]["id"]] if line["run"] else "",
+        }
+        for line in lines
+    ]
 
 
 def why(visit: Visit) -> Page:

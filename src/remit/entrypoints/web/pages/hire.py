@@ -1,21 +1,17 @@
 """Hiring: describe an agent, preview its instructions and rights, and take it on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.routing import Route
-
 from remit import threads
 from remit.adapters import registry
 from remit.entrypoints import setup_warnings
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.pages.agent_forms import as_json, read_json
-from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, pickers, settings_form
+from remit.entrypoints.web.pages.agent_forms import field_of, read_json
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import common_queries, settings_form
 from remit.errors import BadInput, NotFound, RemitError
 from remit.model.organisation.agent_spec import FORM, AgentRole, Holds
 from remit.runtime.runs.prompt import instructions
@@ -35,7 +31,7 @@ _TEXTS: Final = (
 _NO_ID: Final = "(its id, once it is hired)"
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return site.form("/hire", show, act)
 
 
@@ -91,8 +87,6 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
     if not visit.decides:
         return visit.show("hire_not.html")
     typed = _typed(visit)
-    problem = visit.problem
-    wrong = settings_form.problems(problem.details) if problem is not None else {}
     rights = [] if preview is None else preview["rights"]
     return visit.show(
         "hire.html",
@@ -107,10 +101,10 @@ def _show(visit: Visit, preview: Mapping[str, Any] | None) -> Page:
             adapter_type=typed["adapter"],
             limit=RELATED,
         ),
-        wrong=wrong,
-        picks=pickers.of(visit),
+        wrong=settings_form.problems(visit.problem),
+        picks=common_queries.picks(visit),
         grantable=common_queries.grantable(visit, visit.company_id),
-        at_field=_at_field(problem),
+        at_field=_at_field(visit.problem),
         asks=company["require_board_approval_for_new_agents"],
         preview=preview,
         told=_told(preview) if preview is not None else "",
@@ -141,11 +135,7 @@ def _about(adapter: str) -> dict[str, Any]:
 def _told(preview: Mapping[str, Any]) -> str:
     """The exact instructions with which each of its conversations begins."""
     text = instructions(
-        agent=preview["agent"],
-        boss=preview["boss"],
-        company=preview["company"],
-        mandate=preview["mandate"],
-        can=preview["can"],
+        **{name: preview[name] for name in ("agent", "boss", "company", "mandate", "can")}
     )
     for key in ("id", "state_file_id"):
         text = text.replace(preview["agent"][key], _NO_ID)
@@ -157,18 +147,13 @@ def _typed(visit: Visit) -> dict[str, Any]:
     form, step = visit.form, visit.form.text("step")
     typed: dict[str, Any] = {name: form.text(name) or _given(visit, name) for name in _TEXTS}
     role = form.text("role") or _given(visit, "role")
-    typed["role"] = (
-        role if role in {option.value for option in AgentRole} else AgentRole.GENERAL.value
-    )
     chosen = form.text("adapter") or _given(visit, "adapter")
-    typed["adapter"] = chosen if chosen in registry.types() else DEFAULT_ADAPTER
-    typed["grants"] = form.text("grants")
-    typed["can_create"] = form.ticked("can_create")
-    typed["once"] = form.ticked("once")
-    typed["as_json"] = form.ticked("as_json")
-    typed["adapterConfig"] = form.text("adapterConfig")
-    typed["settings"] = {
-        name: form.text(name) for name in form.fields if name.startswith(settings_form.PREFIX)
+    typed |= {
+        "role": role if role in list(AgentRole) else AgentRole.GENERAL.value,
+        "adapter": chosen if chosen in registry.types() else DEFAULT_ADAPTER,
+        **{name: form.text(name) for name in ("grants", "adapterConfig")},
+        **{name: form.ticked(name) for name in ("can_create", "once", "as_json")},
+        "settings": settings_form.typed(form),
     }
     if visit.problem is not None:
         return typed  # as it was, so that it can be corrected
@@ -177,7 +162,7 @@ def _typed(visit: Visit) -> dict[str, Any]:
         _copy(visit, copied, typed)
     elif step == "json":
         typed["as_json"] = True
-        typed["adapterConfig"] = as_json(_fields(typed["adapter"], form))
+        typed["adapterConfig"] = settings_form.as_json(_fields(typed["adapter"], form))
     elif step == "fields":
         _to_fields(typed, form)
     return typed
@@ -212,7 +197,11 @@ def _copy(visit: Visit, agent: str, typed: dict[str, Any]) -> None:
     typed |= {
         "adapter": other["adapter_type"],
         "role": other["role"],
-        **{field.key: _unmarked(other[field.name]) for field in FORM if field.holds is Holds.TEXT},
+        **{
+            field.key: (other[field.name] or "").replace(REMOVED, "")
+            for field in FORM
+            if field.holds is Holds.TEXT
+        },
         **{
             field.key: typed[field.key] or other[field.name]
             for field in FORM
@@ -220,7 +209,7 @@ def _copy(visit: Visit, agent: str, typed: dict[str, Any]) -> None:
         },
         "as_json": fields is None,
         "settings": fields or {},
-        "adapterConfig": as_json(config),
+        "adapterConfig": settings_form.as_json(config),
     }
 
 
@@ -231,10 +220,6 @@ def _without_marks(value: Any) -> Any:
     if isinstance(value, list):
         return [inner for inner in map(_without_marks, value) if inner is not None]
     return None if isinstance(value, str) and REMOVED in value else value
-
-
-def _unmarked(text: str) -> str:
-    return (text or "").replace(REMOVED, "")
 
 
 def _asked(form: Form) -> dict[str, Any]:
@@ -251,9 +236,8 @@ def _asked(form: Form) -> dict[str, Any]:
         "role": form.text("role") or AgentRole.GENERAL.value,
         **{field.name: form.text(field.key) for field in FORM},
         "reports_to": form.maybe("reportsTo"),
-        "purpose": form.maybe("purpose"),
+        **{name: form.maybe(name) for name in ("purpose", "outcome")},
         "perpetual": False if form.ticked("once") else None,
-        "outcome": form.maybe("outcome"),
         "adapter_type": adapter,
         "adapter_config": config,
         "permissions": {"canCreateAgents": True} if form.ticked("can_create") else None,
@@ -288,10 +272,8 @@ def _at_field(problem: RemitError | None) -> str:
     """Name of the field that an error is about, if it can be told."""
     if problem is None:
         return ""
-    path = str(problem.details.get("path") or problem.sentence)
-    head = path.replace(":", " ").replace(".", " ").split(" ")[0]
     if "agent named" in problem.sentence:
         return "name" if problem.code == "already_exists" else "reportsTo"
     if "The name" in problem.sentence:
         return "name"
-    return head if head in (*_TEXTS, "role", "grants", "adapterConfig") else ""
+    return field_of(problem, (*_TEXTS, "role", "grants", "adapterConfig"))

@@ -1,62 +1,62 @@
 """Mail: the visitor's own and the company's, threads, and new letters."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.errors import NotFound
+from remit.services.command import Answer, Verb
 from remit.services.messaging import inbox, mail, pending_items, threads, wish_withdrawal
 from remit.services.organisation import agents
 from remit.services.rights import capability_requests
 
-PAGE: Final = 50
 #: Most receivers in the list of suggestions; others can be typed.
 MOST_NAMED: Final = 1000
+Deals = Mapping[str, tuple[Verb[..., Any], str, str]]
+#: Actions on a message: the verb, its parameter for the message, and the sentence after it.
+DEALS: Final[Deals] = {
+    "read": (inbox.acknowledge, "ids", "Marked as read."),
+    "grant": (capability_requests.grant_request, "request", "Granted."),
+    "refuse": (
+        *(capability_requests.refuse_request, "request"),
+        "Refused; the requester gets your reason.",
+    ),
+    "revive": (pending_items.revive, "message", "Requeued."),
+    "discard": (pending_items.discard, "message", "Dismissed."),
+    "cancel": (pending_items.cancel_message, "message", "Delivery cancelled."),
+}
+WITHDRAWN: Final = "Withdrawn. Agents that worked on it are told."
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     here = "/inbox/{message}"
     return [
         *site.form("/inbox", listing, send),
         site.page(here, show),
         site.page(f"{here}/take-back", preview_cancel),
-        *site.forms(here, show, reply=reply, deal=deal, taken_back=cancel),
+        *site.forms(here, show, reply=reply, deal=deal),
+        site.does(f"{here}/taken-back", wish_withdrawal.cancel, show, here, WITHDRAWN),
     ]
 
 
 def listing(visit: Visit) -> Page:
     which = visit.argument("show", "unread")
-    more = ""
     if which in ("company", "sent"):
-        before = visit.before_id
-        messages = visit.ask(
-            threads.listing,
-            company=visit.company_id,
-            before=before,
-            limit=PAGE,
-            sent=which == "sent",
-        )
-        if len(messages) == PAGE:
-            more = visit.link("/inbox", show=which, before=messages[-1]["id"])
+        key, messages = "id", visit.listed(threads.listing, sent=which == "sent")
     else:
-        place = visit.number("before", digits=18)
+        key, place = "position", visit.number("before", digits=18)
         messages = visit.ask(
             threads.newest,
             company=visit.company_id,
             everything=which == "all",
             before=threads.LAST_POSITION if place is None else place,
-            limit=PAGE,
+            limit=MOST_ROWS,
         )
-        if len(messages) == PAGE:
-            more = visit.link("/inbox", show=which, before=messages[-1]["position"])
     return visit.show(
         "inbox.html",
         messages=messages,
         which=which,
-        more=more,
+        more=visit.more("/inbox", messages, key=key, show=which),
         to=visit.form.text("to") or visit.argument("to"),
         addresses=_addresses(visit) if visit.decides else [],
     )
@@ -83,15 +83,17 @@ def _show(visit: Visit, message: dict[str, Any]) -> Page:
         thread=thread,
         answer_to=_other(visit, last),
         last=last,
-        dead=[letter for letter in thread if _is_dead(letter)],
+        dead=[
+            letter
+            for letter in thread
+            if any(delivery["status"] == "dead" for delivery in letter["deliveries"])
+        ],
         trace=message["trace"],
         takes_back=_may_take_back(visit, message, thread),
     )
 
 
-def _may_take_back(
-    visit: Visit, message: dict[str, Any], thread: list[dict[str, Any]]
-) -> dict[str, Any] | None:
+def _may_take_back(visit: Visit, message: Answer, thread: list[Answer]) -> Answer | None:
     """The letter that can be withdrawn here: of a person to an agent, and not finished."""
     trace = message["trace"]
     if trace is None or trace.get("state") in (None, "taken_back", "sent", "read"):
@@ -117,12 +119,6 @@ async def preview_cancel(visit: Visit) -> Page:
     return await visit.look(load)
 
 
-async def cancel(visit: Visit) -> Done:
-    message = visit.argument("message")
-    await visit.do(wish_withdrawal.cancel, message=message)
-    return Done(f"/inbox/{message}", "Withdrawn. Agents that worked on it are told.")
-
-
 def _other(visit: Visit, last: dict[str, Any]) -> str:
     """Address that an answer goes to: the last sender, or the last receiver if the visitor wrote.
 
@@ -133,18 +129,9 @@ def _other(visit: Visit, last: dict[str, Any]) -> str:
     return str(last["to"] if away else last["sender"])
 
 
-def _is_dead(message: dict[str, Any]) -> bool:
-    return any(delivery["status"] == "dead" for delivery in message["deliveries"])
-
-
 async def send(visit: Visit) -> Done:
-    sent = await visit.do(
-        mail.send,
-        to=visit.form.text("to"),
-        company=visit.company_id,
-        body=visit.form.text("body"),
-        subject=visit.form.text("subject"),
-    )
+    letter = visit.form.arguments(mail.send, ("to", "body", "subject"))
+    sent = await visit.do(mail.send, company=visit.company_id, **letter)
     return Done(f"/inbox/{sent['id']}", _sent(sent))
 
 
@@ -174,26 +161,15 @@ def _answering(subject: str) -> str:
 
 async def deal(visit: Visit) -> Done:
     message = visit.argument("message")
-    about = visit.form.text("message") or message
-    match visit.form.text("what"):
-        case "read":
-            await visit.do(inbox.acknowledge, ids=[about])
-            return Done(f"/inbox/{message}", "Marked as read.")
-        case "grant":
-            await visit.do(capability_requests.grant_request, request=about)
-            return Done(f"/inbox/{message}", "Granted.")
-        case "refuse":
-            why = visit.form.text("why")
-            await visit.do(capability_requests.refuse_request, request=about, why=why)
-            return Done(f"/inbox/{message}", "Refused; the requester gets your reason.")
-        case "revive":
-            await visit.do(pending_items.revive, message=about)
-            return Done(f"/inbox/{message}", "Requeued.")
-        case "discard":
-            await visit.do(pending_items.discard, message=about)
-            return Done(f"/inbox/{message}", "Dismissed.")
-        case "cancel":
-            await visit.do(pending_items.cancel_message, message=about)
-            return Done(f"/inbox/{message}", "Delivery cancelled.")
-        case _:
-            raise NotFound("That cannot be done with a message.", "Use the buttons.")
+    return await dealt(visit, visit.form.text("message") or message, f"/inbox/{message}", DEALS)
+
+
+async def dealt(visit: Visit, message: str, back: str, deals: Deals) -> Done:
+    """Do with a message what the form says."""
+    deal = deals.get(visit.form.text("what"))
+    if deal is None:
+        raise NotFound("That cannot be done with a message.", "Use the buttons.")
+    verb, parameter, sentence = deal
+    why = visit.form.arguments(verb, {"why"} & verb.fields.keys())
+    await visit.do(verb, **{parameter: [message] if parameter == "ids" else message}, **why)
+    return Done(back, sentence)

@@ -1,15 +1,13 @@
 """The organisation: the tree of agents, which folds, can be searched, and refreshes itself."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
-from markupsafe import Markup
-from starlette.routing import Route
-
 from remit.clock import to_iso
-from remit.entrypoints.web.site import Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_chart, org_lines
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
+from remit.entrypoints.web.text import common_queries, org_lines
 from remit.errors import NotFound
 from remit.ids import is_id
 from remit.model.organisation.agent import AgentStatus
@@ -25,7 +23,7 @@ _LONGEST_SEARCH: Final = 200
 _WORDS: Final = {"running": "working", "error": "stopped", "pending_approval": "awaits approval"}
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [site.page("/org", show)]
 
 
@@ -45,6 +43,7 @@ def show(visit: Visit) -> Page:
             for agent in everybody
         ]
     tops, top = org_lines.plant(rows), visit.argument("root")
+    as_chart = visit.argument("view") == "chart"
     part = org_lines.part_of(tops, top) if top else None
     if top and part is None:
         raise NotFound("There is no such agent here.", "Look at the whole organisation.")
@@ -54,6 +53,10 @@ def show(visit: Visit) -> Page:
     numbers = visit.ask(overview.dashboard, company=company)["agents"]
     done = visit.argument("done")
     changes = _changes(visit) if visit.whole and visit.decides else []
+
+    def branch(agent: str) -> str:
+        return visit.link("/org", view="chart", root=agent)
+
     return visit.show(
         "org.html",
         lines=lines,
@@ -68,20 +71,11 @@ def show(visit: Visit) -> Page:
         terminated=numbers[AgentStatus.TERMINATED.value],
         living=sum(numbers.values()) - numbers[AgentStatus.TERMINATED.value],
         known=known,
-        chart=_chart(visit, shown, known) if visit.argument("view") == "chart" else None,
+        chart=partial(org_lines.draw, shown, known, branch) if as_chart else None,
         iso=to_iso,
         done=done if is_id(done) and any(change["id"] == done for change in changes) else "",
         changes=changes,
     )
-
-
-def _chart(
-    visit: Visit, shown: list[org_lines.Node], known: Mapping[str, Mapping[str, Any]]
-) -> Callable[[], Markup]:
-    def branch(agent: str) -> str:
-        return visit.link("/org", view="chart", root=agent)
-
-    return lambda: org_chart.draw(shown, known, branch)
 
 
 def _changes(visit: Visit) -> list[dict[str, Any]]:
@@ -91,20 +85,16 @@ def _changes(visit: Visit) -> list[dict[str, Any]]:
     )
     allowed = [event for event in events if event["allowed"]]
     undone = {event["details"].get("undoes") for event in allowed}
-    latest = allowed[:MOST_CHANGES]
-    concerned = [
-        who
-        for event in latest
-        for operation in event["details"].get("operations", ())
-        for who in (operation.get("agent"), operation.get("to"), *operation.get("agents", ()))
-    ]
-    names = common_queries.names(
-        visit, [*concerned, *(event["actor"].partition(":")[2] for event in latest)]
-    )
+    latest = [{**event, "by": event["actor"].partition(":")[2]} for event in allowed[:MOST_CHANGES]]
+    concerned = [event["by"] for event in latest]
+    for event in latest:
+        for operation in event["details"].get("operations", ()):
+            concerned += [operation.get("agent"), operation.get("to"), *operation.get("agents", ())]
+    names = common_queries.names(visit, concerned)
     return [
         {
             **event,
-            "who": names[event["actor"].partition(":")[2]],
+            "who": names[event["by"]],
             "undone": event["id"] in undone,
             "said": said(event, names),
         }

@@ -5,16 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
-
 from remit.adapters import registry
 from remit.entrypoints.web.forms import Form
-from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_lines, pickers, settings_form
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit, alone
+from remit.entrypoints.web.text import common_queries, org_lines, settings_form
 from remit.errors import BadInput, NotFound
 from remit.model.organisation.agent_spec import AgentRole
 from remit.model.text import closest
+from remit.services.command import Answer
 from remit.services.organisation import agents, reorganise
 
 #: Most names suggested; in a larger company the name is typed.
@@ -36,12 +34,12 @@ _RIGHTS: Final = {
 _LAYER: Final = ("name", "role", "title", "adapter_type", "purpose")
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [
         site.page("/org/change", show),
-        *site.answered("/org/preview", preview, show, back),
+        *site.answered("/org/preview", preview, show, "/org"),
         site.action("/org/carry-out", carry_out, show),
-        *site.answered("/org/undo", undo, back, back),
+        *site.answered("/org/undo", undo, alone, "/org"),
     ]
 
 
@@ -68,38 +66,26 @@ def show(visit: Visit) -> Page:
         adapter=adapter,
         adapters=registry.types(),
         settings=settings_form.settings(adapter),
-        picks=pickers.of(visit, "secret", "repo"),
-        typed_settings={
-            name: visit.form.text(name)
-            for name in visit.form.fields
-            if name.startswith(settings_form.PREFIX)
-        },
-        wrong=settings_form.problems(visit.problem.details) if visit.problem is not None else {},
+        picks=common_queries.picks(visit, "secret", "repo"),
+        typed_settings=settings_form.typed(visit.form),
+        wrong=settings_form.problems(visit.problem),
         names=common_queries.names(visit, [agent["reports_to"] or agent["boss_user_id"]]),
         typed=visit.form,
     )
-
-
-def back(visit: Visit) -> Response:
-    """Redirect to the tree: the answer of a form is shown once."""
-    if visit.problem is not None:
-        raise visit.problem
-    return RedirectResponse(visit.link("/org"), 303)
 
 
 async def preview(visit: Visit) -> Page:
     if visit.form.text("step") == "adapter":  # another adapter has other settings
         return await visit.look(show)
     operation = _operation(visit.form)
+    moves = operation["op"] == "move"
     answer = await visit.do(reorganise.preview, company=visit.company_id, operations=[operation])
     return _confirm(
         visit,
         answer,
         heading=await _said(visit, operation, "Move {agent} below {to}?"),
         action="/org/carry-out",
-        yes=await _said(visit, operation, "Move {agent}")
-        if operation["op"] == "move"
-        else "Apply change",
+        yes=await _said(visit, operation, "Move {agent}") if moves else "Apply change",
         fields={name: values[0] for name, values in visit.form.fields.items() if name != "agents"},
         chosen=visit.form.every("agents"),
         cancel=visit.link("/org/change", agent=visit.form.text("agent")),
@@ -131,9 +117,7 @@ async def undo(visit: Visit) -> Done | Page:
     return Done(visit.link("/org", done=done["event_id"]), "Undone.")
 
 
-def _confirm(
-    visit: Visit, answer: Mapping[str, Any], *, heading: str, action: str, **more: Any
-) -> Page:
+def _confirm(visit: Visit, answer: Answer, *, heading: str, action: str, **more: Any) -> Page:
     return visit.show(
         "org_confirm.html",
         heading=heading,

@@ -1,18 +1,15 @@
 """One outcome: its reasons, parts, history, and the actions on it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from starlette.routing import Route
-
 from remit.entrypoints.declared import chosen, declared
 from remit.entrypoints.web.pages.outcomes import STATES, address, create_part, drawn
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries, event_text
 from remit.errors import BadInput
+from remit.services.command import Answer
 from remit.services.screens import allowed_actions, name_lookup, outcome_tree
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Verb
@@ -27,17 +24,15 @@ MOST_EVIDENCE: Final = 20
 _NEWEST: Final = 1 << 62
 
 
-def routes(site: Site) -> list[Route]:
-    doing: dict[str, Callable[[Visit], Awaitable[Done]]] = {
-        **dict(_declared()),
-        "parts": add_part,
-        "change": change,
-        "delegate": delegate,
-        "reclaim": reclaim,
-    }
+def routes(site: Site) -> Routes:
+    here, owned = "/outcomes/{outcome}", "{agent[name]} owns it now."
+    taken = "Taken back, with everything below it."
     return [
-        site.page("/outcomes/{outcome}", show),
-        *(site.action(f"/outcomes/{{outcome}}/{name}", act, show) for name, act in doing.items()),
+        site.page(here, show),
+        *site.forms(here, show, parts=add_part, change=change),
+        *(site.action(f"{here}/{name}", act, show) for name, act in _declared()),
+        site.does(f"{here}/delegate", delegation.delegate, show, here, owned, "to"),
+        site.does(f"{here}/reclaim", delegation.reclaim, show, here, taken, "reason"),
     ]
 
 
@@ -77,9 +72,7 @@ def show(visit: Visit) -> Page:
             ({**event, "said": _said(event)} for event in happened), "by", "said", "why"
         ),
         later=before is not None,
-        more=visit.link(address(detail["id"]), before=happened[-1]["seq"])
-        if len(happened) == HISTORY
-        else "",
+        more=visit.more(address(detail["id"]), happened, HISTORY, key="seq"),
         titles=visit.ask(
             name_lookup.titles,
             company=visit.company_id,
@@ -115,20 +108,14 @@ def _chains(why: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def _people(
-    detail: Mapping[str, Any],
-    parts: list[dict[str, Any]],
-    why: Mapping[str, Any],
-    happened: list[dict[str, Any]],
+    detail: Answer, parts: list[Answer], why: Answer, happened: list[Answer]
 ) -> list[str | None]:
-    actors = [str(event["by"]).partition(":")[2] for event in happened]
-    judged = str((detail["verdict"] or {}).get("by", "")).partition(":")[2]
-    others = [*parts, *detail["parents"], *detail["blocked_by"], *why["outcomes"]]
+    actors = [*(event["by"] for event in happened), (detail["verdict"] or {}).get("by", "")]
+    owned = [detail, *parts, *detail["parents"], *detail["blocked_by"], *why["outcomes"]]
     return [
-        detail["owner_id"],
         detail["delegator_id"],
-        judged,
-        *actors,
-        *(other["owner_id"] for other in others),
+        *(str(actor).partition(":")[2] for actor in actors),
+        *(outcome["owner_id"] for outcome in owned),
     ]
 
 
@@ -178,34 +165,17 @@ def _declared() -> Iterator[tuple[str, Callable[[Visit], Awaitable[Done]]]]:
         )
         if message and route.address.startswith("POST /outcomes/{id}/"):
             name = route.path.rpartition("/")[2]
-            yield name, _doing(verb, name, message)
+            yield name, partial(_do, verb, name, message)
 
 
-def _doing(verb: Verb[..., Any], name: str, message: str) -> Callable[[Visit], Awaitable[Done]]:
-    async def act(visit: Visit) -> Done:
-        arguments: dict[str, Any] = {}
-        for field in chosen(verb, ("outcome",)):
-            text = visit.form.text(f"{name}_{field.name}")
-            arguments[field.name] = text if field.entries is None else _references(text)
-        done = await visit.do(verb, outcome=visit.argument("outcome"), **arguments)
-        followed = ended_with_it(done) + _back_again(done)
-        return Done(address(done["id"]), message.format_map(done) + followed)
-
-    return act
-
-
-async def delegate(visit: Visit) -> Done:
-    done = await visit.do(
-        delegation.delegate, outcome=visit.argument("outcome"), to=visit.form.maybe("to")
-    )
-    return Done(address(visit.argument("outcome")), f"{done['agent']['name']} owns it now.")
-
-
-async def reclaim(visit: Visit) -> Done:
-    await visit.do(
-        delegation.reclaim, outcome=visit.argument("outcome"), reason=visit.form.text("reason")
-    )
-    return Done(address(visit.argument("outcome")), "Taken back, with everything below it.")
+async def _do(verb: Verb[..., Any], name: str, message: str, visit: Visit) -> Done:
+    arguments: dict[str, Any] = {}
+    for field in chosen(verb, ("outcome",)):
+        text = visit.form.text(f"{name}_{field.name}")
+        arguments[field.name] = text if field.entries is None else _references(text)
+    done = await visit.do(verb, outcome=visit.argument("outcome"), **arguments)
+    followed = ended_with_it(done) + _back_again(done)
+    return Done(address(done["id"]), message.format_map(done) + followed)
 
 
 def _references(text: str) -> list[str]:

@@ -1,23 +1,19 @@
 """Outcomes: the list, the tree, the graph, and a form for a new one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from markupsafe import Markup
-from starlette.routing import Route
 
 from remit.entrypoints import svg
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries
 from remit.errors import BadInput, NotFound
 from remit.model.work.outcome import OutcomeStatus
 from remit.services.record import search
 from remit.services.screens import outcome_tree
 
-PAGE: Final = 50
 #: Most boxes drawn, so that the page stays readable and fast.
 MOST_DRAWN: Final = 120
 #: Most parents offered for a new outcome; others have a form on their own page.
@@ -39,7 +35,7 @@ STATES: Final = {
 }
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return site.form("/outcomes", show, create)
 
 
@@ -59,7 +55,7 @@ def _tree(visit: Visit) -> Page:
     tree = visit.ask(
         outcome_tree.page,
         company=visit.company_id,
-        root=visit.argument("root") or _own_part(visit),
+        root=visit.argument("root") or visit.part,
         ended=not wanted["status"],
     )
     rows = tree["rows"]
@@ -83,21 +79,18 @@ def _list(visit: Visit) -> Page:
     rows: list[dict[str, Any]] = []
     nobody: NotFound | None = None
     try:
-        rows = visit.ask(
+        rows = visit.listed(
             search.outcomes,
-            company=visit.company_id,
-            owner=wanted["owner"] or _own_part(visit),
+            owner=wanted["owner"] or visit.part,
             status=wanted["status"] or None,
             actionable=bool(wanted["actionable"]),
             stale=bool(wanted["stale"]),
             words=wanted["query"],
-            before=visit.before_id,
-            limit=PAGE,
         )
     except NotFound as error:
         nobody = error
     names = common_queries.names(visit, (row["owner_id"] for row in rows))
-    filters = {**wanted, "status": wanted["status"] or "all"}
+    filters: dict[str, Any] = {**wanted, "status": wanted["status"] or "all"}
     return visit.show(
         "outcomes.html",
         outcomes=rows,
@@ -109,9 +102,7 @@ def _list(visit: Visit) -> Page:
         standing_of=standing_of(visit, rows),
         filtered=any(wanted[key] for key in ("owner", "query", "actionable", "stale")),
         later=bool(visit.argument("before")),
-        more=visit.link("/outcomes", view="list", **filters, before=rows[-1]["id"])
-        if len(rows) == PAGE
-        else "",
+        more=visit.more("/outcomes", rows, view="list", **filters),
         view="list",
         parents=_parents(visit),
     )
@@ -126,10 +117,8 @@ def standing_of(visit: Visit, rows: Sequence[Mapping[str, Any]]) -> dict[str, st
 
 def _graph(visit: Visit) -> Page:
     wanted = _wanted(visit)
-    root = visit.argument("root") or None
-    if root is None and visit.company is not None:
-        # A person with a part of the company sees outcomes handed to its top, and all below.
-        root = visit.company.get("scope_agent_id")
+    # A person with a part of the company sees outcomes handed to its top, and all below.
+    root = visit.argument("root") or visit.part
     shown = visit.ask(
         outcome_tree.picture,
         company=visit.company_id,
@@ -196,21 +185,14 @@ def _wanted(visit: Visit) -> dict[str, str]:
     }
 
 
-def _own_part(visit: Visit) -> str | None:
-    """Return the agent at the top of a visitor's part of the company; None for the whole
-    company."""
-    return None if visit.company is None else visit.company.get("scope_agent_id")
-
-
 def _parents(visit: Visit) -> list[dict[str, Any]]:
     if not visit.decides:
         return []
-    part = _own_part(visit)
     return visit.ask(
         search.outcomes,
         company=visit.company_id,
-        owner=part,
+        owner=visit.part,
         status=OutcomeStatus.OPEN.value,
-        roots=part is None,
+        roots=visit.part is None,
         limit=MOST_PARENTS,
     )

@@ -11,26 +11,27 @@ from starlette.routing import Route
 from remit.clock import DAY, MINUTE, Micros, from_iso, to_iso
 from remit.entrypoints import transcripts
 from remit.entrypoints.http.wire.caller import caller
-from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, event_text, run_text, time_range, timeline
+from remit.entrypoints.web.site import MOST_ROWS, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import common_queries, event_text, run_text
+from remit.entrypoints.web.text.time_range import RANGES, Range, chosen
+from remit.entrypoints.web.text.timeline import MOST_LANES, Timeline, lanes_of
 from remit.errors import NotFound
-from remit.ids import END_OF_IDS
 from remit.model.execution import transcript
 from remit.model.execution.run import RunStatus
-from remit.services.command import Ask
+from remit.services.command import Answer, Ask
 from remit.services.execution import runs
 from remit.services.identity import Caller
 from remit.services.screens import agent_page, name_lookup, record_page, run_page
 
-PAGE: Final = 50
 #: Most entries of a transcript on a page; a script or a link loads more.
 ENTRIES: Final = 300
 PIECES: Final = 500
 #: In the order in which they are offered; a lost run has failed.
+CANCELLED: Final = "The run is being cancelled."
 STATUSES: Final = ("running", "completed", "failed", "cancelled")
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     async def whole_log(request: Request) -> Response:
         """Return the whole output of a run as text."""
         who = caller(request)
@@ -60,7 +61,7 @@ def routes(site: Site) -> list[Route]:
         Route("/runs/{run}/log/{number:int}", whole_entry, methods=["GET"]),
         Route("/runs/{run}/log.txt", whole_log, methods=["GET"]),
         site.page("/runs/{run}", show),
-        site.action("/runs/{run}/cancel", cancel, show),
+        site.does("/runs/{run}/cancel", runs.cancel, show, "/runs/{run}", CANCELLED, "reason"),
     ]
 
 
@@ -77,7 +78,7 @@ async def _text(site: Site, who: Caller, run: str) -> AsyncIterator[bytes]:
 
 def listing(visit: Visit) -> Page:
     over_time = visit.argument("view") == "timeline"
-    span = time_range.chosen(visit, "24h" if over_time else "all")
+    span = chosen(visit, "24h" if over_time else "all")
     status = "running" if visit.argument("live") else visit.argument("status")
     wanted = {
         "agent": visit.argument("agent").strip()[:200] or None,
@@ -89,11 +90,10 @@ def listing(visit: Visit) -> Page:
     nobody: NotFound | None = None
     shown: dict[str, Any] = {"runs": [], "more": "", "drawing": None, "totals": None}
     try:
-        shown |= (
-            _over_time(visit, wanted, span, address)
-            if over_time
-            else _listed(visit, wanted, address)
-        )
+        if over_time:
+            shown |= _over_time(visit, wanted, span, address)
+        else:
+            shown |= _listed(visit, wanted, address)
         shown["totals"] = visit.ask(run_page.totals, company=visit.company_id, **wanted)
     except NotFound as error:
         nobody = error
@@ -102,7 +102,7 @@ def listing(visit: Visit) -> Page:
         **shown,
         wanted=wanted,
         span=span,
-        ranges=time_range.RANGES,
+        ranges=RANGES,
         agents=visit.ask(agent_page.roster, company=visit.company_id),
         over_time=over_time,
         nobody=nobody,
@@ -115,9 +115,7 @@ def listing(visit: Visit) -> Page:
     )
 
 
-def _address(
-    visit: Visit, wanted: dict[str, Any], span: time_range.Range, over_time: bool, **change: Any
-) -> str:
+def _address(visit: Visit, wanted: Answer, span: Range, over_time: bool, **change: Any) -> str:
     """Address of the page with other filters."""
     where = span.query if "range" not in change and "from" not in change else {}
     view = "timeline" if over_time else ""
@@ -128,24 +126,16 @@ def _address(
 
 
 def _listed(visit: Visit, wanted: dict[str, Any], address: Any) -> dict[str, Any]:
-    rows = visit.ask(
-        runs.listing,
-        company=visit.company_id,
-        **wanted,
-        before=visit.argument("before") or END_OF_IDS,
-        limit=PAGE,
-    )
+    rows = visit.listed(runs.listing, **wanted)
     return {
         "runs": rows,
         "names": common_queries.names(visit, (run["agent_id"] for run in rows)),
         "reasons": run_text.reasons(visit, rows),
-        "more": address(before=rows[-1]["id"]) if len(rows) == PAGE else "",
+        "more": address(before=rows[-1]["id"]) if len(rows) == MOST_ROWS else "",
     }
 
 
-def _over_time(
-    visit: Visit, wanted: dict[str, Any], span: time_range.Range, address: Any
-) -> dict[str, Any]:
+def _over_time(visit: Visit, wanted: Answer, span: Range, address: Any) -> Answer:
     answer = visit.ask(run_page.spans, company=visit.company_id, **wanted)
     spans, now = answer["spans"], from_iso(answer["now"])
     any_run = bool(spans or visit.ask(runs.listing, company=visit.company_id, limit=1))
@@ -165,12 +155,12 @@ def _over_time(
 
     third = max(MINUTE, (until - since) // 3)
     return {
-        "drawing": partial(timeline.draw, spans, names, since, until, now, zoom) if spans else None,
+        "drawing": Timeline(spans, names, since, until, now, zoom).draw if spans else None,
         "any_run": any_run,
         "drawn": len(spans),
-        "lanes": timeline.lanes_of(spans),
+        "lanes": lanes_of(spans),
         "names": names,
-        "lanes_cut": len({run["agent_id"] for run in spans}) > timeline.MOST_LANES,
+        "lanes_cut": len({run["agent_id"] for run in spans}) > MOST_LANES,
         "cut_off": answer["cut_off"],
         "zooms": [
             ("Earlier", zoom(since - third, until - third)),
@@ -197,9 +187,7 @@ def show(visit: Visit) -> Page:
             break
         if number > after:
             shown.append(transcript.view(number, entry))
-    effects: list[dict[str, Any]] = []
-    if visit.whole:
-        effects = visit.ask(record_page.of_run, run=run["id"])
+    effects = visit.ask(record_page.of_run, run=run["id"]) if visit.whole else []
     return visit.show(
         "run.html",
         one=run,
@@ -217,9 +205,3 @@ def show(visit: Visit) -> Page:
         ),
         names=common_queries.names(visit, (run["agent_id"], run["accountable_user_id"])),
     )
-
-
-async def cancel(visit: Visit) -> Done:
-    run = visit.argument("run")
-    await visit.do(runs.cancel, run=run, reason=visit.form.text("reason"))
-    return Done(f"/runs/{run}", "The run is being cancelled.")

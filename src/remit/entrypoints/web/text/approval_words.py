@@ -1,13 +1,12 @@
 """Approvals as text for the page. Arguments that come from an agent may have any form."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from remit.entrypoints.web.text.words import money
 from remit.model.organisation.agent_spec import AgentRole
+from remit.services.command import Answer
 
 #: Keys of a payload that are shown elsewhere on the page or are for programs.
 _FREE: Final = frozenset({"title"})
@@ -125,37 +124,25 @@ def thread(comments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return top
 
 
-def timeline(
-    approval: Mapping[str, Any], happened: Iterable[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def timeline(approval: Answer, happened: Iterable[Answer]) -> list[Answer]:
     """Return the steps of an approval, each with who and when: requested, revised, decided,
     used."""
-    steps = [
-        _step(
-            revision["created_at"],
-            revision["author_agent_id"] or revision["author_user_id"],
-            "requested it"
-            if revision["number"] == 1
-            else f"submitted revision {revision['number']}",
-        )
-        for revision in approval["revisions"]
-    ]
+    steps: list[tuple[Any, ...]] = []
+    for revision in approval["revisions"]:
+        author = revision["author_agent_id"] or revision["author_user_id"]
+        number = revision["number"]
+        step = "requested it" if number == 1 else f"submitted revision {number}"
+        steps.append((revision["created_at"], author, step, None))
     steps += [
-        _step(event["at"], event["by"].partition(":")[2], _HAPPENED[event["action"]], event["why"])
+        (event["at"], event["by"].partition(":")[2], what, event["why"])
         for event in happened
-        if event["action"] in _HAPPENED
+        if (what := _HAPPENED.get(event["action"]))
     ]
-    if approval["decided_at"]:
-        steps.append(
-            _step(
-                approval["decided_at"],
-                approval["decided_by_user_id"] or approval["decided_by_agent_id"],
-                _DECIDED.get(approval["status"], approval["status"].replace("_", " ")),
-                approval["decision_note"],
-            )
-        )
-    return sorted(steps, key=lambda step: str(step["at"]))
-
-
-def _step(at: str, who: str | None, what: str, note: str | None = None) -> dict[str, Any]:
-    return {"at": at, "who": who, "what": what, "note": note or ""}
+    if at := approval["decided_at"]:
+        judge = approval["decided_by_user_id"] or approval["decided_by_agent_id"]
+        decision = _DECIDED.get(approval["status"], approval["status"].replace("_", " "))
+        steps.append((at, judge, decision, approval["decision_note"]))
+    return [
+        {"at": at, "who": who, "what": what, "note": note or ""}
+        for at, who, what, note in sorted(steps, key=lambda step: str(step[0]))
+    ]

@@ -1,13 +1,11 @@
 """Links in place of commands in Remit's sentences, to the page that does the same."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 #: Label and address by the first words of a command; `{}` stands for its argument.
 PLACES: Final = {
@@ -72,16 +70,12 @@ def linked(text: str) -> Markup:
 
 
 def _with_literals(text: str) -> Markup:
-    markup, at = Markup(""), 0
-    for match in _LITERAL.finditer(text):
-        markup += Markup("{}<code>{}</code>").format(text[at : match.start()], match[1])
-        at = match.end()
-    return markup + text[at:]
+    return Markup(_LITERAL.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  # ours
 
 
-def worded(text: str) -> str:
-    """Like `linked`, with labels only, where no link can stand."""
-    return "".join(before + (link[0] if link else "") for before, link in _split(text))
+def worded(text: str, form: str = "{0}") -> str:
+    """Like `linked`, with labels only, where no link can stand; or with links of another form."""
+    return "".join(before + (form.format(*link) if link else "") for before, link in _split(text))
 
 
 def in_markdown(text: str) -> str:
@@ -92,9 +86,6 @@ def in_markdown(text: str) -> str:
     for line in text.splitlines(keepends=True):
         listing ^= line.lstrip().startswith(("```", "~~~"))
         if not listing:
-            line = "".join(
-                before + (f"[{link[0]}]({link[1]})" if link else "")
-                for before, link in _split(line)
-            )
+            line = worded(line, "[{0}]({1})")
         lines.append(line)
     return "".join(lines)

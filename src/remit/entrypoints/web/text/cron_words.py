@@ -1,7 +1,5 @@
 """Repetitions in words: `0 9 * * 1-5` is "weekdays at 09:00"."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Events as sentences with links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -271,7 +269,7 @@ def told(visit: Visit, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
         event["said"] = past(event["action"])
         event["more"] = ""
         if event["allowed"]:
-            _Teller(event, names).tell()
+            _tell(event, names)
         else:
             event["said"] = f"was not allowed to {infinitive(event['action'])}"
             event["more"] = str(event["details"].get("sentence") or "")
@@ -289,90 +287,82 @@ def counted(told: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
     return merged
 
 
-class _Teller:
-    """Completes the sentence of an event from its details."""
+def _tell(event: dict[str, Any], names: Mapping[str, str]) -> None:
+    """Complete the sentence of an event from its details."""
+    details: dict[str, Any] = event["details"]
 
-    def __init__(self, event: dict[str, Any], names: Mapping[str, str]) -> None:
-        self.event = event
-        self.details: dict[str, Any] = event["details"]
-        self.names = names
-
-    def name(self, key: str) -> str:
+    def name(key: str) -> str:
         """Return the name of an agent or a person in the details."""
-        value = self.details.get(key)
-        return self.names.get(value.rpartition(":")[2], "") if isinstance(value, str) else ""
+        value = details.get(key)
+        return names.get(value.rpartition(":")[2], "") if isinstance(value, str) else ""
 
-    def tell(self) -> None:
-        event, details = self.event, self.details
-        noun, _, verb = event["action"].partition(".")
-        match noun, verb:
-            case "account", _:
-                event["thing"] = str(details.get("title") or event["thing"])
-                event["more"] = str(details.get("cause") or "")
-            case "approval", _:
-                event["thing"] = self._asked_for()
-            case "log", _:
-                event["thing"] = f"“{details.get('summary') or ''}”"
-            case "budget", _:
-                event["more"] = _amounts(details)
-            case (("binding" | "chat"), _):
-                adapter = details.get("adapter_type")
-                event["thing"] = f"the {adapter} channel" if adapter else event["thing"]
-                event["more"] = self._of_agent(details.get("why") or details.get("who"))
-            case "check", _:
-                event["thing"] = f"the check {details.get('check')}"
-            case "folder", _:
-                event["thing"] = f"the folder {details.get('path') or 'of a repository'}"
-                event["more"] = self._of_agent()
-            case "job", _:
-                event["more"] = self._of_agent(details.get("error") or details.get("why"))
-            case "schedule", _:
-                event["more"] = self._of_agent(details.get("why") or _times(details))
-            case "token", "create":
-                event["said"], event["thing"] = self._token()
-            case "file", "write":
-                event["said"] = f"wrote version {details.get('version')} of"
-            case "grant", "give" | "revoke":
-                level = details.get("level") or "something"
-                event["said"] = f"{event['said']} {level} on"
-                way = "to" if verb == "give" else "from"
-                event["more"] = f"{way} {self.name('holder')}" if self.name("holder") else ""
-            case "outcome", "delegate":
-                event["more"] = f"from {self.name('from')} to {self.name('to')}"
-            case "outcome", "create":
-                event["more"] = f"owned by {self.name('owner')}" if self.name("owner") else ""
-            case ("message", "send") | ("question", "ask"):
-                event["more"] = f"to {self.name('to') or details.get('to') or 'somebody'}"
-            case "message", "ack":
-                number = plural(len(details.get("ids") or ()), "message")
-                event |= {"said": "marked", "thing": number, "thing_page": "", "more": "as read"}
-            case "run", _:
-                status = f", {details['status']}" if details.get("status") else ""
-                event["more"] = f"of {self.name('agent_id') or 'an agent'}{status}"
-            case _:
-                words = details.get("note") or details.get("reason") or details.get("summary")
-                event["more"] = words if isinstance(words, str) else ""
+    def of_agent(more: object = None) -> str:
+        agent = name("agent_id") or name("agent")
+        return ": ".join(filter(None, (f"of {agent}" if agent else "", str(more or ""))))
 
-    def _of_agent(self, more: object = None) -> str:
-        name = self.name("agent_id") or self.name("agent")
-        return ": ".join(filter(None, (f"of {name}" if name else "", str(more or ""))))
+    noun, _, verb = event["action"].partition(".")
+    match noun, verb:
+        case "account", _:
+            event["thing"] = str(details.get("title") or event["thing"])
+            event["more"] = str(details.get("cause") or "")
+        case "approval", _:
+            event["thing"] = _asked_for(details.get("type"), name("agent") or "somebody")
+        case "log", _:
+            event["thing"] = f"“{details.get('summary') or ''}”"
+        case "budget", _:
+            event["more"] = _amounts(details)
+        case (("binding" | "chat"), _):
+            adapter = details.get("adapter_type")
+            event["thing"] = f"the {adapter} channel" if adapter else event["thing"]
+            event["more"] = of_agent(details.get("why") or details.get("who"))
+        case "check", _:
+            event["thing"] = f"the check {details.get('check')}"
+        case "folder", _:
+            event["thing"] = f"the folder {details.get('path') or 'of a repository'}"
+            event["more"] = of_agent()
+        case "job", _:
+            event["more"] = of_agent(details.get("error") or details.get("why"))
+        case "schedule", _:
+            event["more"] = of_agent(details.get("why") or _times(details))
+        case "token", "create":
+            who = name("agent_id") or name("user_id") or "somebody"
+            event["said"], event["thing"] = _token(details.get("kind"), who)
+        case "file", "write":
+            event["said"] = f"wrote version {details.get('version')} of"
+        case "grant", "give" | "revoke":
+            level = details.get("level") or "something"
+            event["said"] = f"{event['said']} {level} on"
+            way = "to" if verb == "give" else "from"
+            event["more"] = f"{way} {name('holder')}" if name("holder") else ""
+        case "outcome", "delegate":
+            event["more"] = f"from {name('from')} to {name('to')}"
+        case "outcome", "create":
+            event["more"] = f"owned by {name('owner')}" if name("owner") else ""
+        case ("message", "send") | ("question", "ask"):
+            event["more"] = f"to {name('to') or details.get('to') or 'somebody'}"
+        case "message", "ack":
+            number = plural(len(details.get("ids") or ()), "message")
+            event |= {"said": "marked", "thing": number, "thing_page": "", "more": "as read"}
+        case "run", _:
+            status = f", {details['status']}" if details.get("status") else ""
+            event["more"] = f"of {name('agent_id') or 'an agent'}{status}"
+        case _:
+            words = details.get("note") or details.get("reason") or details.get("summary")
+            event["more"] = words if isinstance(words, str) else ""
 
-    def _asked_for(self) -> str:
-        who = self.name("agent") or "somebody"
-        return {
-            "hire_agent": f"the hire of {who}",
-            "config_change": f"a change of {who}",
-            "capability_use": "the use of a permission",
-            "budget": f"a budget for {who}",
-        }.get(str(self.details.get("type")), "an approval")
 
-    def _token(self) -> tuple[str, str]:
-        kinds = {"session": ("signed in", ""), "login": ("requested a sign-in link", "")}
-        if self.details.get("kind") in kinds:
-            return kinds[self.details["kind"]]
-        return "created an access token for", self.name("agent_id") or self.name(
-            "user_id"
-        ) or "somebody"
+def _asked_for(kind: object, who: str) -> str:
+    return {
+        "hire_agent": f"the hire of {who}",
+        "config_change": f"a change of {who}",
+        "capability_use": "the use of a permission",
+        "budget": f"a budget for {who}",
+    }.get(str(kind), "an approval")
+
+
+def _token(kind: object, who: str) -> tuple[str, str]:
+    kinds = {"session": ("signed in", ""), "login": ("requested a sign-in link", "")}
+    return kinds.get(str(kind), ("created an access token for", who))
 
 
 def _amounts(details: Mapping[str, Any]) -> str:

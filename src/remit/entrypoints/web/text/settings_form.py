@@ -7,15 +7,16 @@ of its own; only a value without a model is written as JSON.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from pydantic import BaseModel
 
 from remit.adapters import registry
+from remit.entrypoints.declared import chosen
 from remit.entrypoints.web.forms import Form
-from remit.errors import BadInput
+from remit.errors import BadInput, RemitError
 from remit.services.fields import Field
 from remit.services.verbs import Verb
 
@@ -79,11 +80,10 @@ class Setting:
     label: str = ""
     #: Kind of thing that it names, for a picker.
     picks: str = ""
-    prefix: str = PREFIX
 
     @property
     def name(self) -> str:
-        return f"{self.prefix}{self.key}"
+        return f"{PREFIX}{self.key}"
 
     @property
     def leads(self) -> bool:
@@ -99,27 +99,39 @@ def settings(adapter_type: str) -> list[Setting]:
     return of_model(registry.get(adapter_type).Config)
 
 
-def of_model(
-    model: type[BaseModel],
-    *,
-    labels: Mapping[str, str] | None = None,
-    words: Mapping[str, str] | None = None,
-    without: Iterable[str] = (),
-) -> list[Setting]:
-    """Return the settings of a model; `labels` and `words` replace texts that are for programs."""
+class How(TypedDict, total=False):
+    """How a form differs from the model or the verb that its fields are made from."""
+
+    #: Replace texts that are for programs, by the key of the setting.
+    labels: Mapping[str, str]
+    words: Mapping[str, str]
+    #: Keys that the page knows by itself.
+    without: Collection[str]
+    #: Keys that only the page requires.
+    needed: Collection[str]
+
+
+def of_model(model: type[BaseModel], **how: Unpack[How]) -> list[Setting]:
+    """Return the settings of a model."""
     schema = model.model_json_schema(by_alias=True)
     titles = {field.alias or name: field.title for name, field in model.model_fields.items()}
-    left_out = set(without)
+    return _changed(_of_schema(schema, schema.get("$defs", {}), titles), how)
+
+
+def _changed(settings: Iterable[Setting], how: How) -> list[Setting]:
+    """Return the settings of a form, first those that have to be set."""
+    labels, words = how.get("labels", {}), how.get("words", {})
     form_fields = [
-        replace(setting, description=(words or {}).get(setting.key, setting.description))
-        for setting in _of_schema(schema, schema.get("$defs", {}), {**titles, **(labels or {})})
-        if setting.key not in left_out
+        replace(
+            setting,
+            label=labels.get(setting.key, setting.label),
+            description=words.get(setting.key, setting.description),
+            required=setting.required or setting.key in how.get("needed", ()),
+        )
+        for setting in settings
+        if setting.key not in how.get("without", ())
     ]
-    return sorted(form_fields, key=_rank)
-
-
-def _rank(setting: Setting) -> tuple[bool, bool]:
-    return not setting.required, not setting.leads
+    return sorted(form_fields, key=lambda setting: (not setting.required, not setting.leads))
 
 
 def _of_schema(
@@ -200,35 +212,12 @@ def _of_text(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
 # ── from a verb ─────────────────────────────────────────────────────────────────────────────────
 
 
-def of_verb(
-    verb: Verb[..., Any],
-    *,
-    without: Iterable[str] = (),
-    labels: Mapping[str, str] | None = None,
-    words: Mapping[str, str] | None = None,
-    needed: Iterable[str] = (),
-) -> list[Setting]:
-    """Return the form fields of a verb's parameters except those that the page knows; required
-    first.
-
-    `needed` are parameters that only the page requires; `labels` and `words` replace texts that are
-    for programs.
-    """
-    left_out, must = {"company", *without}, set(needed)
-    form_fields = [
-        _of_field(
-            field,
-            (labels or {}).get(field.name),
-            field.required or field.name in must,
-            (words or {}).get(field.name),
-        )
-        for field in verb.fields.values()
-        if field.name not in left_out and not field.name.startswith("new_")
-    ]
-    return sorted(form_fields, key=_rank)
+def of_verb(verb: Verb[..., Any], **how: Unpack[How]) -> list[Setting]:
+    """Return the form fields of a verb's parameters."""
+    return _changed(map(_of_field, chosen(verb, ("company",))), how)
 
 
-def _of_field(field: Field, label: str | None, required: bool, words: str | None) -> Setting:
+def _of_field(field: Field) -> Setting:
     kind, options = "text", field.words
     if field.entries is not None:
         kind = "lines"
@@ -242,15 +231,15 @@ def _of_field(field: Field, label: str | None, required: bool, words: str | None
         kind = "area"
     picks = field.reference.kind if field.reference is not None else ""
     default = "" if field.required or not field.default else _shown(field.default)
-    text = words or ("" if field.help is None else field.help.text)
+    text = "" if field.help is None else field.help.text
     return Setting(
         field.name,
         kind,
-        required,
+        field.required,
         f"{text.rstrip('.')}." if text else "",
         default,
         options,
-        label or humanised(field.name),
+        humanised(field.name),
         picks or _NAMED.get(field.name, ""),
     )
 
@@ -357,7 +346,7 @@ def _text(setting: Setting, value: Any) -> str | None:
                 return None
             return "\n".join(f"{name}={text}" for name, text in value.items())
         case "json":
-            return json.dumps(value, indent=2, ensure_ascii=False)
+            return as_json(value)
         case "yes_no":
             return _shown(value) if isinstance(value, bool) else None
         case _:
@@ -368,8 +357,17 @@ def _is_line(value: object) -> bool:
     return isinstance(value, str) and "\n" not in value and bool(value.strip())
 
 
+def as_json(document: Any) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def typed(form: Form) -> dict[str, str]:
+    """Return the form's settings as they were typed, by the names of their fields."""
+    return {name: form.text(name) for name in form.fields if name.startswith(PREFIX)}
 
 
 def wrong(key: str, what: str) -> BadInput:
@@ -381,10 +379,10 @@ def wrong(key: str, what: str) -> BadInput:
     )
 
 
-def problems(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return errors by the key of their setting, and by that of the setting around it."""
+def problems(error: RemitError | None) -> dict[str, str]:
+    """Return problems by the key of their setting, and by that of the setting around it."""
     sentences: dict[str, str] = {}
-    for path, what in (details.get("problems") or {}).items():
+    for path, what in ((error and error.details.get("problems")) or {}).items():
         inner = str(path).removeprefix(_ROOT).lstrip(".")
         key = inner.partition(".")[0].partition("[")[0]
         rest = inner[len(key) :].lstrip(".")

@@ -1,8 +1,7 @@
 """Difference of two texts by lines, in bounded time even for malicious input."""
 
-from __future__ import annotations
-
 import difflib
+from itertools import groupby
 from typing import Final, NamedTuple
 
 #: Unchanged lines shown around a change.
@@ -63,25 +62,10 @@ def changed(old: list[str], new: list[str]) -> list[tuple[str, str]]:
 
 def _folded(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Replace long unchanged stretches by a gap with their length."""
-    near = [False] * len(lines)
-    last = -CONTEXT - 1
-    for at, (kind, _) in enumerate(lines):
-        last = at if kind != "same" else last
-        near[at] = at - last <= CONTEXT
-    following = len(lines) + CONTEXT + 1
-    for at in range(len(lines) - 1, -1, -1):
-        following = at if lines[at][0] != "same" else following
-        near[at] = near[at] or following - at <= CONTEXT
+    changes = (at for at, (kind, _) in enumerate(lines) if kind != "same")
+    near = {at for change in changes for at in range(change - CONTEXT, change + CONTEXT + 1)}
     folded: list[tuple[str, str]] = []
-    hidden = 0
-    for line, is_near in zip(lines, near, strict=True):
-        if is_near:
-            if hidden:
-                folded.append(("gap", str(hidden)))
-            hidden = 0
-            folded.append(line)
-        else:
-            hidden += 1
-    if hidden:
-        folded.append(("gap", str(hidden)))
+    for is_near, stretch in groupby(range(len(lines)), near.__contains__):
+        places = list(stretch)
+        folded += [lines[at] for at in places] if is_near else [("gap", str(len(places)))]
     return folded

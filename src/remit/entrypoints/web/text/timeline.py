@@ -6,6 +6,7 @@ their size on any screen. The names of lanes stand beside the drawing, and do no
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -28,105 +29,96 @@ _STEPS: Final = (
 #: Statuses, the worst first: it is the style of a group.
 _RANK: Final = ("failed", "lost", "running", "cancelled", "completed")
 
-Group = list[Mapping[str, Any]]
+Span = Mapping[str, Any]
 
 
-def lanes_of(spans: Sequence[Mapping[str, Any]]) -> list[str]:
+def lanes_of(spans: Sequence[Span]) -> list[str]:
     """Agents whose runs are drawn, the busiest first."""
     return [
         agent for agent, _ in Counter(span["agent_id"] for span in spans).most_common(MOST_LANES)
     ]
 
 
-def draw(
-    spans: Sequence[Mapping[str, Any]],
-    names: Mapping[str, str],
-    since: Micros,
-    until: Micros,
-    now: Micros,
-    zoom: Callable[[Micros, Micros], str],
-) -> Markup:
-    """Draw each run as a bar with a link; overlapping runs are one bar, with a link to a zoom."""
-    lanes = lanes_of(spans)
-    height = _HEAD + _ROW * len(lanes)
-    label = f"{plural(len(spans), 'run')} of {plural(len(lanes), 'agent')} over time"
-    out = [
-        Markup('<svg width="100%" height="{}" role="group" aria-label="{}">').format(height, label)
-    ]
+@dataclass(frozen=True)
+class Timeline:
+    spans: Sequence[Span]
+    names: Mapping[str, str]
+    since: Micros
+    until: Micros
+    now: Micros
+    #: Address of a part of the timeline.
+    zoom: Callable[[Micros, Micros], str]
 
-    def at(moment: Micros) -> float:
-        share = (moment - since) / max(1, until - since)
+    def draw(self) -> Markup:
+        """Draw each run as a bar with a link; overlapping runs are one bar, with a link to a
+        zoom."""
+        lanes = lanes_of(self.spans)
+        height = _HEAD + _ROW * len(lanes)
+        label = f"{plural(len(self.spans), 'run')} of {plural(len(lanes), 'agent')} over time"
+        out = [
+            Markup('<svg width="100%" height="{}" role="group" aria-label="{}">').format(
+                height, label
+            ),
+            *self._ticks(height),
+        ]
+        for place, agent in enumerate(lanes):
+            top = _HEAD + place * _ROW
+            out.append(
+                Markup('<rect class="grid" y="{}" width="100%" height="1"/>').format(top + _ROW - 1)
+            )
+            out += [self._bar(group, top) for group in self._groups(agent)]
+        return Markup("").join([*out, Markup("</svg>")])
+
+    def _at(self, moment: Micros) -> float:
+        share = (moment - self.since) / max(1, self.until - self.since)
         return _END * min(1.0, max(0.0, share))
 
-    out += _ticks(since, until, height, at)
-    for place, agent in enumerate(lanes):
-        top = _HEAD + place * _ROW
-        out.append(
-            Markup('<rect class="grid" y="{}" width="100%" height="1"/>').format(top + _ROW - 1)
-        )
-        own = [span for span in spans if span["agent_id"] == agent]
-        out += [_bar(group, names[agent], top, at, now, zoom) for group in _groups(own, at, now)]
-    return Markup("").join([*out, Markup("</svg>")])
+    def _ticks(self, height: int) -> list[Markup]:
+        length = self.until - self.since
+        step = next((duration for duration in _STEPS if length / duration <= 10), _STEPS[-1])
+        ticks = []
+        for moment in range(self.since - self.since % step + step, self.until, step):
+            text = to_iso(moment)
+            shown = text[5:10] if step >= DAY else text[11:19] if step < MINUTE else text[11:16]
+            where = self._at(moment)
+            gap, anchor = (-3, "end") if where > _LAST_WORD else (3, "start")
+            ticks.append(
+                Markup(
+                    '<rect class="grid" x="{:.2f}%" y="{}" width="1" height="{}"/>'
+                    '<text x="{:.2f}%" y="14" dx="{}" text-anchor="{}">{}</text>'
+                ).format(where, _HEAD - 4, height - _HEAD + 4, where, gap, anchor, shown)
+            )
+        return ticks
 
+    def _groups(self, agent: str) -> list[list[Span]]:
+        """Group the runs of one lane that overlap in the drawing."""
+        groups: list[list[Span]] = []
+        end = -1.0
+        own = [span for span in self.spans if span["agent_id"] == agent]
+        for run in sorted(own, key=lambda span: span["started_at"]):
+            left, right = self._at(run["started_at"]), self._at(run["ended_at"] or self.now)
+            if groups and left < end:
+                groups[-1].append(run)
+            else:
+                groups.append([run])
+            end = max(end, right, left + _LEAST_SHARE)
+        return groups
 
-def _ticks(
-    since: Micros, until: Micros, height: int, at: Callable[[Micros], float]
-) -> list[Markup]:
-    step = next((duration for duration in _STEPS if (until - since) / duration <= 10), _STEPS[-1])
-    ticks = []
-    for moment in range(since - since % step + step, until, step):
-        text = to_iso(moment)
-        shown = text[5:10] if step >= DAY else text[11:19] if step < MINUTE else text[11:16]
-        where = at(moment)
-        gap, anchor = (-3, "end") if where > _LAST_WORD else (3, "start")
-        ticks.append(
-            Markup(
-                '<rect class="grid" x="{:.2f}%" y="{}" width="1" height="{}"/>'
-                '<text x="{:.2f}%" y="14" dx="{}" text-anchor="{}">{}</text>'
-            ).format(where, _HEAD - 4, height - _HEAD + 4, where, gap, anchor, shown)
-        )
-    return ticks
-
-
-def _groups(
-    own: Sequence[Mapping[str, Any]], at: Callable[[Micros], float], now: Micros
-) -> list[Group]:
-    """Group the runs of one lane that overlap in the drawing."""
-    groups: list[Group] = []
-    end = -1.0
-    for run in sorted(own, key=lambda span: span["started_at"]):
-        left, right = at(run["started_at"]), at(run["ended_at"] or now)
-        if groups and left < end:
-            groups[-1].append(run)
+    def _bar(self, group: list[Span], top: int) -> Markup:
+        first, last = group[0]["started_at"], max(run["ended_at"] or self.now for run in group)
+        worst = min((run["status"] for run in group), key=_RANK.index)
+        cost = dollars(sum(run["cost_usd"] for run in group))
+        tooltip = f"{self.names[group[0]['agent_id']]}, {to_iso(first)[:19].replace('T', ' ')}, "
+        if len(group) == 1:
+            address = f"/runs/{group[0]['id']}"
+            tooltip += f"{worst}, {lasting((last - first) / SECOND)}, {cost}"
         else:
-            groups.append([run])
-        end = max(end, right, left + _LEAST_SHARE)
-    return groups
-
-
-def _bar(
-    group: Group,
-    name: str,
-    top: int,
-    at: Callable[[Micros], float],
-    now: Micros,
-    zoom: Callable[[Micros, Micros], str],
-) -> Markup:
-    first, last = group[0]["started_at"], max(run["ended_at"] or now for run in group)
-    worst = min((run["status"] for run in group), key=_RANK.index)
-    cost = dollars(sum(run["cost_usd"] for run in group))
-    when = to_iso(first)[:19].replace("T", " ")
-    if len(group) == 1:
-        address = f"/runs/{group[0]['id']}"
-        tooltip = f"{name}, {when}, {worst}, {lasting((last - first) / SECOND)}, {cost}"
-    else:
-        address = zoom(first, last)
-        bad = sum(run["status"] in ("failed", "lost") for run in group)
-        tooltip = f"{name}, {when}, {len(group)} runs, {bad} failed, {cost}"
-    left, share = at(first), at(last) - at(first)
-    return Markup(
-        '<a href="{}"><title>{}</title>'
-        '<rect class="run {}" x="{:.2f}%" y="{}" width="{}" height="16" rx="2"/></a>'
-    ).format(
-        address, tooltip, worst, left, top + 4, f"{share:.2f}%" if share > _LEAST_SHARE else _LEAST
-    )
+            address = self.zoom(first, last)
+            bad = sum(run["status"] in ("failed", "lost") for run in group)
+            tooltip += f"{len(group)} runs, {bad} failed, {cost}"
+        left, share = self._at(first), self._at(last) - self._at(first)
+        width = f"{share:.2f}%" if share > _LEAST_SHARE else _LEAST
+        return Markup(
+            '<a href="{}"><title>{}</title>'
+            '<rect class="run {}" x="{:.2f}%" y="{}" width="{}" height="16" rx="2"/></a>'
+        ).format(address, tooltip, worst, left, top + 4, width)

@@ -1,10 +1,8 @@
 """Filters of the templates: values as text for people."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -307,31 +305,17 @@ def standing(outcome: Mapping[str, Any]) -> str:
     return why.capitalize() or "Ready"
 
 
-FILTERS: Final = {
-    "standing": standing,
-    "readable": with_readable_times,
-    "label": label,
+#: The filters, by the names of their functions.
+FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    **{
+        function.__name__: function
+        for function in (
+            *(commands.linked, commands.worded, count, diff, dollars, gist, label, lasting, letter),
+            *(mark, micros, money, pretty, sender, sentence, short, size, standing, state, status),
+            *(time, took, transcript.denials),
+        )
+    },
     "markdown": markdown,
-    "letter": letter,
-    "gist": gist,
-    "sender": sender,
-    "linked": commands.linked,
-    "worded": commands.worded,
-    "status": status,
-    "state": state,
-    "time": time,
-    "sentence": sentence,
-    "short": short,
-    "money": money,
-    "micros": micros,
-    "count": count,
-    "size": size,
-    "dollars": dollars,
-    "took": took,
-    "lasting": lasting,
-    "denials": transcript.denials,
-    "pretty": pretty,
-    "diff": diff,
-    "mark": mark,
+    "readable": with_readable_times,
     "shown": visible,
 }

@@ -1,13 +1,9 @@
 """The visual system on one page, for the authors of the other pages."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import STATIC, Page, Site, Visit
+from remit.entrypoints.web.site import STATIC, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import charts
 
 _STATES: Final = (
@@ -19,7 +15,7 @@ _STATES: Final = (
 )
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [site.page("/design", show)]
 
 

@@ -1,25 +1,19 @@
 """Stop and go: the button and the banner of every page."""
 
-from __future__ import annotations
-
-from starlette.routing import Route
-
-from remit.entrypoints.web.pages.company import entered
 from remit.entrypoints.web.pages.front import home
-from remit.entrypoints.web.site import OWN_ADDRESS, Done, Site, Undo, Visit
+from remit.entrypoints.web.site import OWN_ADDRESS, Done, Routes, Site, Undo, Visit
 from remit.model.text import plural
 from remit.services.organisation import halts
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return site.forms("/companies/{company_id}", home.show, stop=stop, go=go)
 
 
 async def stop(visit: Visit) -> Done:
-    here = await visit.look(entered)
-    halt = await visit.do(
-        halts.stop, company=here, agent=visit.form.maybe("agent"), note=visit.form.text("note")
-    )
+    here = visit.company_id
+    fields = visit.form.arguments(halts.stop, ("agent", "note"))
+    halt = await visit.do(halts.stop, company=here, **fields)
     what = halt["agent"] or "The company"
     ended = f" {plural(halt['runs_ended'], 'run')} ended." if halt["runs_ended"] else ""
     undo = Undo(f"/companies/{here}/go", {"agent": visit.form.text("agent")}, "Resume")
@@ -27,8 +21,7 @@ async def stop(visit: Visit) -> Done:
 
 
 async def go(visit: Visit) -> Done:
-    here = await visit.look(entered)
-    halt = await visit.do(halts.go, company=here, agent=visit.form.maybe("agent"))
+    halt = await visit.do(halts.go, company=visit.company_id, agent=visit.form.maybe("agent"))
     return Done(_back(visit), f"{halt['agent'] or 'The company'} is resumed.")
 
 

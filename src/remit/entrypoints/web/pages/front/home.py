@@ -1,8 +1,6 @@
 """The first page: state of the company, items that await the visitor, agents at work, costs, and
 the box for a wish. Items are handled on the page itself."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, Final
 
@@ -12,24 +10,25 @@ from starlette.routing import Route
 from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import DAY, Micros, to_iso
 from remit.entrypoints.approval_text import asks_for, asks_to, difference
-from remit.entrypoints.web.pages.company import entered
+from remit.entrypoints.web.pages.approvals import DECISIONS, decided
+from remit.entrypoints.web.pages.inbox import DEALS, dealt
 from remit.entrypoints.web.pages.outcome import ended_with_it
-from remit.entrypoints.web.site import Done, Page, Site, Undo, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Undo, Visit
 from remit.entrypoints.web.text import approval_words, charts, common_queries, words
 from remit.entrypoints.web.text.settings_form import number_or_none
 from remit.entrypoints.web.text.words import with_readable_times
-from remit.errors import BadInput, NotFound, RemitError
+from remit.errors import BadInput, RemitError
 from remit.ids import is_id
 from remit.model.organisation.agent import OPERATIONAL
 from remit.model.text import plural
+from remit.services.command import Verb
 from remit.services.connections import notice_rules
 from remit.services.execution import accounts, runs
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
-from remit.services.messaging import inbox, mail, pending_items, questions, threads
+from remit.services.messaging import inbox, mail, questions, threads
 from remit.services.organisation import agents
 from remit.services.people import companies
-from remit.services.rights import capability_requests
 from remit.services.screens import company_dashboard, front_page, standing
 from remit.services.spending import budgets
 from remit.services.work import outcomes, submitting
@@ -63,30 +62,33 @@ KINDS: Final = {
     "unanswered": ("Unanswered", "mail", 3),
     "mail": ("Mail", "mail", 3),
 }
+#: As on a letter's own page, with other words.
+_DEALS: Final = {**DEALS, "revive": (pending_items.revive, "message", "Queued again.")}
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
+    def does(path: str, verb: Verb[..., Any], message: str, *fields: str) -> Route:
+        return site.does(f"/needs/{path}", verb, show, "/", message, *fields)
+
     return [
         site.page("/", show),
         site.page("/companies/{company_id}", show),
         site.page("/needs/news", news),
         site.action("/companies/{company_id}/tell", tell, show),
         site.action("/needs/approvals/{approval}", decide, show),
-        site.action("/needs/questions/{question}", answer, show),
+        does("questions/{question}", questions.answer, "Answer sent.", "answer"),
         site.action("/needs/submissions/{outcome}", judge, show),
         site.action("/needs/mail/{message}", deal_with, show),
         site.action("/needs/mails", deal_with_all, show),
         site.action("/needs/limits/{company}", raise_limit, show),
         site.action("/needs/budgets/{agent}", raise_budget, show),
-        site.action("/needs/accounts/{account}", try_again, show),
+        does("accounts/{account}", accounts.retry, "{name} is tried now.", "company"),
         site.action("/needs/agents/{agent}", resume, show),
-        site.action("/needs/runs/{run}", cancel, show),
+        does("runs/{run}", runs.cancel, "The run is {status}."),
     ]
 
 
 def show(visit: Visit) -> Page:
-    if visit.argument("company_id"):
-        entered(visit)
     awaits = sorted(visit.awaits(), key=_urgency)
     shown = awaits[:MOST_SHOWN]
     _complete(visit, shown)
@@ -222,11 +224,8 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
             except RemitError:
                 continue  # decided by somebody else just now
             called = common_queries.called(visit, item["company_id"], [approval])
-            item["more"] = {
-                **approval,
-                "asks": asks_to(approval, called),
-                **_asked_for(approval),
-            }
+            asks = asks_to(approval, called)
+            item["more"] = {**approval, "asks": asks, **_asked_for(approval)}
 
 
 def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +249,7 @@ def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
     if approval["revision"] > 1 and len(approval.get("revisions") or ()) > 1:
         before, now = (revision["payload"] for revision in approval["revisions"][-2:])
         changed = difference(before, now)
-    facts = [(name, value) for name, value in approval_words.facts(payload, approval["type"])]
+    facts = approval_words.facts(payload, approval["type"])
     if approval["type"] == "hire_agent":
         facts = [
             ("adapter", snapshot.get("adapterType")),
@@ -266,7 +265,9 @@ def _asked_for(approval: dict[str, Any]) -> dict[str, Any]:
         "facts": [(name, str(value)) for name, value in facts if value and value != "None"][:6],
         "rights": rights[:MOST_RIGHTS],
         "more_rights": len(rights) - MOST_RIGHTS,
-        "changed": sorted({_last(change["path"]) for change in changed if change.get("path")}),
+        "changed": sorted(
+            {change["path"].rpartition(".")[2] for change in changed if change.get("path")}
+        ),
     }
 
 
@@ -282,14 +283,9 @@ def _shown(value: object, longest: int) -> str:
     return words.gist(value if isinstance(value, str) else words.pretty(value), longest)
 
 
-def _last(path: str) -> str:
-    return path.rpartition(".")[2]
-
-
 async def tell(visit: Visit) -> Done:
     """Send a wish to an agent at the top of the company."""
-    company = await visit.look(entered)
-    text = visit.form.text("body")
+    company, text = visit.company_id, visit.form.text("body")
     if not text:
         raise BadInput("The message is empty.", "Write what you want.")
     roots = await visit.do(company_dashboard.roots, company=company)
@@ -319,16 +315,8 @@ def subject_of(text: str) -> str:
 
 
 async def decide(visit: Visit) -> Done:
-    verbs = {"approve": approvals.approve, "reject": approvals.reject}
-    verb = verbs.get(visit.form.text("decision"))
-    if verb is None:
-        raise NotFound("There is no such decision.", "Approve or reject.")
-    done = await visit.do(
-        verb,
-        approval=visit.argument("approval"),
-        note=visit.form.maybe("note"),
-        expected_revision=visit.form.number("revision"),
-    )
+    decisions = {decision: DECISIONS[decision] for decision in ("approve", "reject")}
+    done, _ = await decided(visit, decisions, "Approve or reject.")
     return Done("/", f"{done['status'].capitalize()}: {asks_for(done)}.")
 
 
@@ -366,20 +354,6 @@ async def raise_budget(visit: Visit) -> Done:
     return Done("/", f"{done['name']} may spend {shown or words.dollars(amount or 0)} a month.")
 
 
-async def answer(visit: Visit) -> Done:
-    await visit.do(
-        questions.answer, question=visit.argument("question"), answer=visit.form.text("answer")
-    )
-    return Done("/", "Answer sent.")
-
-
-async def try_again(visit: Visit) -> Done:
-    tried = await visit.do(
-        accounts.retry, account=visit.argument("account"), company=visit.form.text("company")
-    )
-    return Done("/", f"{tried['name']} is tried now.")
-
-
 async def resume(visit: Visit) -> Done:
     """Resume one stopped agent, or all that are stopped for the same cause."""
     chosen = visit.argument("agent")
@@ -395,11 +369,6 @@ async def resume(visit: Visit) -> Done:
     return Done("/", f"{plural(min(len(alike), MOST_AT_ONCE), 'agent')} resumed.{more}")
 
 
-async def cancel(visit: Visit) -> Done:
-    done = await visit.do(runs.cancel, run=visit.argument("run"))
-    return Done("/", f"The run is {done['status']}.")
-
-
 async def deal_with_all(visit: Visit) -> Done:
     """Mark the unread mail that the page showed as read."""
     shown = [message for message in visit.form.every("message") if is_id(message)][:MOST_AT_ONCE]
@@ -411,23 +380,4 @@ async def deal_with_all(visit: Visit) -> Done:
 
 
 async def deal_with(visit: Visit) -> Done:
-    message = visit.argument("message")
-    match visit.form.text("what"):
-        case "read":
-            await visit.do(inbox.acknowledge, ids=[message])
-            return Done("/", "Marked as read.")
-        case "revive":
-            await visit.do(pending_items.revive, message=message)
-            return Done("/", "Queued again.")
-        case "discard":
-            await visit.do(pending_items.discard, message=message)
-            return Done("/", "Dismissed.")
-        case "grant":
-            await visit.do(capability_requests.grant_request, request=message)
-            return Done("/", "Granted.")
-        case "refuse":
-            why = visit.form.text("why")
-            await visit.do(capability_requests.refuse_request, request=message, why=why)
-            return Done("/", "Refused; the requester gets your reason.")
-        case _:
-            raise NotFound("That cannot be done with a message.", "Use the buttons.")
+    return await dealt(visit, visit.argument("message"), "/", _DEALS)

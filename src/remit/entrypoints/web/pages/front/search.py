@@ -3,13 +3,12 @@
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from starlette.routing import Route
-
 from remit.entrypoints.web.pages.setup import connections, running
-from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.entrypoints.web.text import event_text
 from remit.entrypoints.web.text.actions import ACTIONS, OPERATORS, RARE
 from remit.entrypoints.web.text.words import status as in_words
+from remit.services.command import Answer
 from remit.services.knowledge import files
 from remit.services.record import search
 from remit.services.screens import finding
@@ -48,7 +47,7 @@ _PLACES: Final = {
 }
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [site.page("/search", show)]
 
 
@@ -107,7 +106,7 @@ def _actions(visit: Visit, sought: str, things: list[dict[str, Any]]) -> list[di
     if wanted and visit.me["operator"]:
         known += OPERATORS
     actions = [
-        {**_action(words, _here(visit, address, company), icon), "key": key}
+        _action(words, _here(visit, address, company), icon, key=key)
         for words, address, icon, board, key in known
         if visit.decides or not board
     ]
@@ -142,11 +141,11 @@ def _brake(visit: Visit) -> list[dict[str, Any]]:
     if not visit.decides:
         return []
     part = "the company" if visit.whole else "your part of the company"
-    fields = {"agent": visit.stops}
+    fields = {"agent": visit.part or ""}
     here = f"/companies/{visit.company_id}"
     return [
-        {**_action(f"Stop {part}", f"{here}/stop", "stop"), "fields": fields},
-        {**_action(f"Resume {part}", f"{here}/go", "go"), "fields": fields},
+        _action(f"Stop {part}", f"{here}/stop", "stop", fields=fields),
+        _action(f"Resume {part}", f"{here}/go", "go", fields=fields),
     ]
 
 
@@ -155,10 +154,10 @@ def _with_agent(visit: Visit, agent: dict[str, Any], verb: str) -> list[dict[str
     status = str(agent["about"]).rpartition(", ")[2]
     pointless = _POINTLESS.get(status, {"resume"})
     return [
-        {
-            **_action(words.format(name=agent["name"]), address.format(id=agent["id"]), icon),
-            **({"fields": {"verb": sent}} if sent else {}),
-        }
+        _action(
+            *(words.format(name=agent["name"]), address.format(id=agent["id"]), icon),
+            fields={"verb": sent} if sent else None,
+        )
         for words, address, icon, sent in _WITH_AGENT
         if words.lower().startswith(verb)
         and sent not in pointless
@@ -177,9 +176,9 @@ def _further(visit: Visit, sought: str) -> list[dict[str, Any]]:
     return actions
 
 
-def _action(words: str, address: str, icon: str) -> dict[str, Any]:
+def _action(words: str, address: str, icon: str, *, key: str = "", fields: Any = None) -> Answer:
     """Describe an action; with `fields` it is a form, else a link to a page."""
-    return {"words": words, "address": address, "icon": icon, "key": "", "fields": None}
+    return {"words": words, "address": address, "icon": icon, "key": key, "fields": fields}
 
 
 def _here(visit: Visit, address: str, company: str) -> str:

@@ -1,7 +1,5 @@
 """Signing in with a one-time link or a token, and out again."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections import OrderedDict
@@ -16,7 +14,7 @@ from remit.app import App
 from remit.clock import SECOND
 from remit.entrypoints import bodies
 from remit.entrypoints.http.wire.caller import COOKIE, check_same_origin, session
-from remit.entrypoints.web.site import Site
+from remit.entrypoints.web.site import Routes, Site
 from remit.errors import RemitError, TooMany, Unauthenticated
 from remit.ids import TokenKind, looks_like_token
 from remit.services.command import Answer
@@ -31,7 +29,7 @@ MOST_ADDRESSES: Final = 10_000
 _LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     app = site.app
     attempts = Attempts()
     https = (app.settings.url or "").startswith("https:")

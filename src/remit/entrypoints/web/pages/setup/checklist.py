@@ -4,13 +4,10 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.routing import Route
-
 from remit import threads
 from remit.adapters.registry import WITH_MODEL, WITHOUT_MODEL
 from remit.entrypoints.web.pages.setup import connections, running
-from remit.entrypoints.web.pages.setup.noun import in_company
-from remit.entrypoints.web.site import Page, Site, Visit
+from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.execution import accounts
 from remit.services.people import users
@@ -32,7 +29,7 @@ class Step:
     needed: bool = True
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [site.page("/setup", show)]
 
 
@@ -71,7 +68,7 @@ def _tried(visit: Visit) -> Step:
     title, where = "Key tested", visit.link("/setup/adapters")
     closed = [
         account
-        for account in visit.ask(accounts.listing, **in_company(visit))
+        for account in visit.ask(accounts.listing, company=visit.company_id)
         if account["state"] != "open"
     ]
     if closed:
@@ -84,7 +81,7 @@ def _tried(visit: Visit) -> Step:
 
 
 def _runs(visit: Visit) -> list[dict[str, Any]]:
-    return visit.ask(company_dashboard.newest_runs, **in_company(visit), limit=_LATELY)
+    return visit.ask(company_dashboard.newest_runs, company=visit.company_id, limit=_LATELY)
 
 
 def _used_model(run: dict[str, Any]) -> bool:
@@ -109,7 +106,7 @@ def _wish(visit: Visit) -> Step:
 
 
 def _people(visit: Visit) -> Step:
-    several = len(visit.ask(users.listing, **in_company(visit), limit=2)) > 1
+    several = len(visit.ask(users.listing, company=visit.company_id, limit=2)) > 1
     words = "Others are in the company." if several else "Nobody else is in the company yet."
     where = f"/companies/{visit.company_id}/settings#people"
     return Step("Colleagues", "done" if several else "open", words, "Invite a person", where, False)
@@ -127,37 +124,24 @@ def _groups(visit: Visit) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
         return [(noun.icon, noun.title, visit.link(noun.path), noun.about) for noun in nouns]
 
     here = f"/companies/{visit.company_id}"
+    tar = "The whole company as a tar of readable text, without secrets."
     company = [
         ("settings", "Company settings", f"{here}/settings", "Name, rules, limits and accounts."),
         ("approval", "Permission levels", f"{here}/levels", "Permissions of each level."),
         ("edit", "Apply a file", visit.link("/apply"), "Change the company to match a file."),
         ("clock", "As of a time", visit.link("/as-of"), "The tree and permissions at a time."),
-        (
-            "download",
-            "Export",
-            f"/api/companies/{visit.company_id}/export",
-            "The whole company as a tar of readable text, without secrets.",
-        ),
+        ("download", "Export", f"/api{here}/export", tar),
     ]
     people = [
         ("people", "People", f"{here}/settings#people", "Invitation links, roles and tokens."),
         ("bell", "Your account", "/account", "Notices, sessions and tokens of your own."),
     ]
-    groups = [("Connections", of(connections.ALL)), ("Work", of(running.ALL))]
-    groups += [("Company", company if visit.whole else company[3:4]), ("People", people)]
-    if visit.me["operator"]:
-        groups.append(
-            (
-                "Instance",
-                [
-                    ("tool", "Doctor and backups", "/instance", "Health of this machine."),
-                    (
-                        "company",
-                        "New company",
-                        "/companies/new",
-                        "Empty, from a template or a file.",
-                    ),
-                ],
-            )
-        )
-    return groups
+    instance = [
+        ("tool", "Doctor and backups", "/instance", "Health of this machine."),
+        ("company", "New company", "/companies/new", "Empty, from a template or a file."),
+    ]
+    return [
+        *(("Connections", of(connections.ALL)), ("Work", of(running.ALL))),
+        *(("Company", company if visit.whole else company[3:4]), ("People", people)),
+        *([("Instance", instance)] if visit.me["operator"] else ()),
+    ]

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -17,10 +16,8 @@ from remit.entrypoints.web.pages.setup.noun import (
     Noun,
     Row,
     Tried,
-    chosen_kind,
     does,
     fields_of,
-    in_company,
     rows_of,
     saves,
 )
@@ -42,7 +39,7 @@ _VALUE = "value"
 
 
 def _secret_rows(visit: Visit) -> list[Secret]:
-    return visit.ask(secrets.listing, **in_company(visit), limit=MOST)
+    return visit.ask(secrets.listing, company=visit.company_id, limit=MOST)
 
 
 async def _looked_for(visit: Visit, listed: list[Secret]) -> list[Row]:
@@ -82,7 +79,7 @@ def _secret_fields(visit: Visit) -> list[Setting]:
     name = Setting(
         "name", "text", True, "Small letters and digits, such as github-token.", "", (), "Name"
     )
-    kind = chosen_kind(visit, SECRETS)
+    kind = SECRETS.kind(visit)
     if kind == _VALUE:
         value = Setting(
             "value", "password", True, "It is kept in a file and never shown.", "", (), "Value"
@@ -98,34 +95,27 @@ def _secret_fields(visit: Visit) -> list[Setting]:
 
 
 async def _test_secret(visit: Visit, arguments: Given) -> Tried:
-    kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
+    kind, vault = SECRETS.kind(visit), visit.site.app.vault
+    if kind != _VALUE:
+        vault.check_source(source_name(kind))
+    await visit.do(secrets.may_change, company=visit.company_id, name=arguments["name"])
     if kind == _VALUE:
-        await visit.do(secrets.may_change, **in_company(visit), name=arguments.get("name"))
         return Tried(True, "A value needs no test.", "Save it.")
-    vault, place = visit.site.app.vault, arguments.get("place")
-    vault.check_source(source_name(kind))
-    name = arguments.get("name")
-    await visit.do(secrets.may_change, **in_company(visit), name=name)
-    problem = await vault.try_place(kind, parse_place(kind, place))
+    problem = await vault.try_place(kind, parse_place(kind, arguments["place"]))
     if problem is not None:
         return Tried(False, problem, "Check the source, or save it and fix that later.")
     return Tried(True, "The secret can be read.", "Its value is not shown.")
 
 
 async def _save_secret(visit: Visit, arguments: Given) -> str:
-    kind = await visit.look(lambda visit: chosen_kind(visit, SECRETS))
-    vault, name = visit.site.app.vault, arguments.get("name")
+    kind, vault, company = SECRETS.kind(visit), visit.site.app.vault, visit.company_id
     if kind == _VALUE:
-        await vault.put(
-            visit.caller, company=visit.company_id, name=name, value=arguments.get("value", "")
-        )
+        await vault.put(visit.caller, company=company, **arguments)
     else:
         vault.check_source(source_name(kind))
-        answer = await visit.do(
-            secrets.put, **in_company(visit), name=name, source=kind, place=arguments.get("place")
-        )
+        answer = await visit.do(secrets.put, company=company, source=kind, **arguments)
         await vault.settled(answer)
-    return f"The secret {name} is saved."
+    return f"The secret {arguments['name']} is saved."
 
 
 async def _remove_secret(visit: Visit, name: str) -> str:
@@ -184,21 +174,23 @@ _WORDS = {
 
 
 def _server_fields(visit: Visit) -> list[Setting]:
-    kind = chosen_kind(visit, SERVERS)
+    kind = SERVERS.kind(visit)
     without = _OF_ADDRESS if kind == "program" else _OF_PROGRAM
-    settings = settings_form.of_model(
-        ServerBody, labels=_LABELS, words=_WORDS, without=("replace", *without)
+    return settings_form.of_model(
+        ServerBody,
+        labels=_LABELS,
+        words=_WORDS,
+        without=("replace", *without),
+        needed=("command", "url"),  # one of the two is required, which the schema does not express
     )
-    # One of the two is required, which the schema does not express.
-    return [
-        replace(setting, required=setting.required or setting.key in ("command", "url"))
-        for setting in settings
-    ]
 
 
-def _definition(arguments: Given) -> dict[str, Any]:
+def _described(visit: Visit, arguments: Given) -> Given:
+    """Arguments of a verb that takes the description of a server."""
     body = ServerBody.model_validate(arguments)
-    return body.model_dump(exclude={"name", "replace"})
+    definition = body.model_dump(exclude={"name", "replace"})
+    name = arguments.get("name")
+    return {"company": visit.company_id, "name": name, "definition": definition}
 
 
 async def _tried_server(visit: Visit, server: Any) -> Tried:
@@ -212,17 +204,12 @@ async def _tried_server(visit: Visit, server: Any) -> Tried:
 
 
 async def _test_new_server(visit: Visit, arguments: Given) -> Tried:
-    candidate = await visit.do(
-        mcp_servers.try_new,
-        **in_company(visit),
-        name=arguments.get("name"),
-        definition=_definition(arguments),
-    )
+    candidate = await visit.do(mcp_servers.try_new, **_described(visit, arguments))
     return await _tried_server(visit, candidate)
 
 
 async def _test_server(visit: Visit, name: str) -> Tried:
-    allowed = await visit.do(mcp_servers.try_out, **in_company(visit), name=name)
+    allowed = await visit.do(mcp_servers.try_out, company=visit.company_id, name=name)
     server = await visit.site.app.gate(
         as_system(), mcp_servers.find, company=allowed["company_id"], name=allowed["name"]
     )
@@ -230,17 +217,12 @@ async def _test_server(visit: Visit, name: str) -> Tried:
 
 
 async def _save_server(visit: Visit, arguments: Given) -> str:
-    await visit.do(
-        mcp_servers.add,
-        **in_company(visit),
-        name=arguments.get("name"),
-        definition=_definition(arguments),
-    )
+    await visit.do(mcp_servers.add, **_described(visit, arguments))
     return f"Agents can be granted mcp_server:{arguments.get('name')} now."
 
 
 async def _remove_server(visit: Visit, name: str) -> str:
-    done = await visit.do(mcp_servers.remove, **in_company(visit), name=name)
+    done = await visit.do(mcp_servers.remove, company=visit.company_id, name=name)
     return f"{name} is removed, and {plural(len(done['revoked']), 'permission')} to use it."
 
 
@@ -275,7 +257,9 @@ def _repo_row(repo: Mapping[str, Any]) -> Row:
 
 async def _test_repo(visit: Visit, arguments: Given) -> Tried:
     try:
-        remote = await visit.site.app.repos.try_out(visit.caller, **in_company(visit), **arguments)
+        remote = await visit.site.app.repos.try_out(
+            visit.caller, company=visit.company_id, **arguments
+        )
     except RemitError as error:
         if isinstance(error, BadInput | Refused | Conflict):
             raise
@@ -328,7 +312,7 @@ REPOS = Noun(
 
 
 def _check_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(repos.listing, **in_company(visit), limit=MOST)
+    rows = visit.ask(repos.listing, company=visit.company_id, limit=MOST)
     return [
         Row(
             f"{repo['name']}/{check['name']}",
@@ -342,7 +326,7 @@ def _check_rows(visit: Visit) -> list[Row]:
 
 async def _remove_check(visit: Visit, which: str) -> str:
     repo, _, check = which.partition("/")
-    await visit.do(repo_checks.remove_check, **in_company(visit), repo=repo, check=check)
+    await visit.do(repo_checks.remove_check, company=visit.company_id, repo=repo, check=check)
     return f"{check} removed."
 
 
@@ -365,13 +349,13 @@ CHECKS = Noun(
             "protected": "Protected files",
         },
         words={
-            "repo": "Its changes are checked",
-            "check": "Such as test",
-            "seconds": "A check that takes longer has failed",
-            "network": "The command reaches the network",
-            "required": "A change that fails it is not merged",
+            "repo": "Its changes are checked.",
+            "check": "Such as test.",
+            "seconds": "A check that takes longer has failed.",
+            "network": "The command reaches the network.",
+            "required": "A change that fails it is not merged.",
             "protected": "Taken from the base, whatever the change did to them, such as tests/**. "
-            "Empty: the Makefile. One on each line",
+            "Empty: the Makefile. One on each line.",
         },
     ),
     save=saves(repo_checks.set_check, "{name} runs on every change proposed from now on."),
@@ -412,30 +396,33 @@ def _channel_kinds(_: Visit) -> Sequence[tuple[str, str]]:
 
 
 def _binding_fields(visit: Visit) -> list[Setting]:
-    kind = chosen_kind(visit, CHANNELS)
+    kind = CHANNELS.kind(visit)
     own = settings_form.of_verb(bindings.add, without=("kind", "config", "replace"))
     return [*own, *settings_form.of_model(registry.get(kind).Config)] if kind else own
 
 
-def _split(arguments: Given) -> tuple[Given, Given]:
-    own = {field.name for field in bindings.add.fields.values()}
-    channel = {key: value for key, value in arguments.items() if key not in own}
-    return {key: value for key, value in arguments.items() if key in own}, channel
+def _call(visit: Visit, arguments: Given) -> Given:
+    """Arguments of a verb that binds an agent; what is not its own is a setting of the channel."""
+    own = bindings.add.fields.keys()
+    return {
+        "company": visit.company_id,
+        "kind": CHANNELS.kind(visit),
+        "config": {key: value for key, value in arguments.items() if key not in own},
+        **{key: value for key, value in arguments.items() if key in own},
+    }
 
 
 async def _test_binding(visit: Visit, arguments: Given) -> Tried:
-    kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
-    call, config = _split(arguments)
-    await visit.do(bindings.preview, **in_company(visit), **call, kind=kind, config=config)
-    read = registry.installed.read(kind, config)
-    trial = await threads.CHECKS.run(registry.get(kind).check, read)
+    call = _call(visit, arguments)
+    await visit.do(bindings.preview, **call)
+    read = registry.installed.read(call["kind"], call["config"])
+    trial = await threads.CHECKS.run(registry.get(call["kind"]).check, read)
     return Tried(trial.usable, trial.sentence, trial.next_step)
 
 
 async def _save_binding(visit: Visit, arguments: Given) -> Page:
-    kind = await visit.look(lambda visit: chosen_kind(visit, CHANNELS))
-    call, config = _split(arguments)
-    binding = await visit.do(bindings.add, **in_company(visit), **call, kind=kind, config=config)
+    binding = await visit.do(bindings.add, **_call(visit, arguments))
+    kind = CHANNELS.kind(visit)
     return visit.show(
         "setup/shown_once.html",
         noun=CHANNELS,
@@ -446,7 +433,7 @@ async def _save_binding(visit: Visit, arguments: Given) -> Page:
 
 
 async def _try_binding(visit: Visit, binding: str) -> Tried:
-    trial = await asked(visit.site.app, visit.caller, in_company(visit)["company"], binding)
+    trial = await asked(visit.site.app, visit.caller, visit.company_id, binding)
     return Tried(trial["usable"], trial["sentence"], trial["next_step"])
 
 
@@ -467,11 +454,7 @@ CHANNELS = Noun(
         "test": Act("Test", _try_binding),
         "remove": Act(
             "Remove",
-            does(
-                bindings.remove,
-                "binding",
-                "Channel removed; its token is revoked.",
-            ),
+            does(bindings.remove, "binding", "Channel removed; its token is revoked."),
             "Unbind {} from this channel?",
         ),
     },
@@ -495,7 +478,7 @@ def _folder_kinds(_: Visit) -> Sequence[tuple[str, str]]:
 
 def _folder_fields(visit: Visit) -> list[Setting]:
     return settings_form.of_verb(
-        _FOLDER_VERBS[chosen_kind(visit, FOLDERS)],
+        _FOLDER_VERBS[FOLDERS.kind(visit)],
         labels={
             "repo": "Repository",
             "megabytes": "Size limit (MB)",
@@ -503,17 +486,16 @@ def _folder_fields(visit: Visit) -> list[Setting]:
             "variables": "Environment variables",
         },
         words={
-            "repo": "Remit keeps a copy of it, in which the agent works",
-            "path": "A folder of this machine. Give it or a repository",
+            "repo": "Remit keeps a copy of it, in which the agent works.",
+            "path": "A folder of this machine. Give it or a repository.",
         }
-        if chosen_kind(visit, FOLDERS) == "work"
+        if FOLDERS.kind(visit) == "work"
         else {},
     )
 
 
 async def _save_folder(visit: Visit, arguments: Given) -> str:
-    kind = await visit.look(lambda visit: chosen_kind(visit, FOLDERS))
-    await visit.do(_FOLDER_VERBS[kind], **in_company(visit), **arguments)
+    await visit.do(_FOLDER_VERBS[FOLDERS.kind(visit)], company=visit.company_id, **arguments)
     return "New runs see the folder."
 
 

@@ -3,11 +3,9 @@
 import hashlib
 from typing import Any, Final
 
-from starlette.routing import Route
-
 from remit.entrypoints import declared_files, declared_text
-from remit.entrypoints.web.site import Done, Page, Site, Visit
-from remit.entrypoints.web.text import common_queries, org_lines, pickers
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import common_queries, org_lines
 from remit.errors import NotFound, RemitError
 from remit.services.command import Answer
 from remit.services.people import companies
@@ -19,7 +17,7 @@ PAGE: Final = 200
 MOST_LINES: Final = 120
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [*site.form("/apply", show, act), site.page("/as-of", past)]
 
 
@@ -89,7 +87,7 @@ def past(visit: Visit) -> Page:
         most=PAGE,
         mail=bool(visit.argument("mail")),
         names=common_queries.names(visit, (row.get("holder_id") for row in rows)),
-        picks=pickers.of(visit, "agent")["agent"],
+        picks=common_queries.picks(visit, "agent")["agent"],
     )
 
 

@@ -2,13 +2,12 @@
 
 from typing import Any, Final
 
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.responses import Response
 
 from remit.adapters import registry
 from remit.entrypoints import declared_files
 from remit.entrypoints.http.server import instance as over_http
-from remit.entrypoints.web.site import Done, Page, Site, Visit
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import settings_form
 from remit.errors import NotFound, RemitError
 from remit.services.declared.templates import TEMPLATES
@@ -18,10 +17,10 @@ from remit.services.people import companies, instance
 ROOT: Final = "ceo"
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site) -> Routes:
     return [
         site.page("/instance", show),
-        *site.answered("/instance/doctor", examine, show, back),
+        *site.answered("/instance/doctor", examine, show, "/instance"),
         site.action("/instance/backups", back_up, show),
         site.page("/instance/backups/{name}", take),
         site.action("/instance/backups/{name}/remove", remove, show),
@@ -45,11 +44,6 @@ async def show(visit: Visit, findings: Any = None) -> Page:
     page = await visit.look(load)
     page.values["backups"] = await backups.shown()
     return page
-
-
-def back(_: Visit) -> Response:
-    """Redirect to the page: findings are shown once, as the answer of a form."""
-    return RedirectResponse("/instance", 303)
 
 
 async def examine(visit: Visit) -> Page:

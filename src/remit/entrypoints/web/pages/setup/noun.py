@@ -5,10 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.routing import Route
-
-from remit.entrypoints.web.site import Done, Page, Show, Site, Visit
-from remit.entrypoints.web.text import pickers, settings_form
+from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
+from remit.entrypoints.web.text import common_queries, settings_form
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import NotFound
 from remit.services.command import Verb
@@ -97,85 +95,79 @@ class Noun:
         allowed = visit.me["operator"] if self.operators else True
         return self.save is not None and visit.decides and bool(allowed)
 
-    def routes(self, site: Site) -> list[Route]:
+    def kind(self, visit: Visit) -> str:
+        """Return the kind in the form or the address if it exists, else the first one."""
+        known = [] if self.kinds is None else [name for name, _ in self.kinds(visit)]
+        wanted = visit.form.text("kind") or visit.argument("kind")
+        return wanted if wanted in known else (known[0] if known else "")
+
+    def routes(self, site: Site) -> Routes:
         routes = [
-            site.page(self.path, self.shown()),
-            site.action(f"{self.path}/do", self.acted, self.shown()),
+            site.page(self.path, self.show),
+            site.action(f"{self.path}/do", self.act, self.show),
         ]
         if self.save is not None:
-            routes += site.form(f"{self.path}/new", self.form(), self.made)
+            routes += site.form(f"{self.path}/new", self.form, self.make)
         return routes
 
-    def shown(self, tried: tuple[str, Tried] | None = None) -> Show:
-        async def show(visit: Visit) -> Page:
-            def load(visit: Visit) -> Page:
-                drawn = None if visit.argument("all") else _DRAWN
-                rows = self.rows(visit)
-                return visit.show("setup/noun.html", noun=self, rows=rows, drawn=drawn, tried=tried)
+    async def show(self, visit: Visit, tried: Tried | None = None) -> Page:
+        def load(visit: Visit) -> Page:
+            drawn = None if visit.argument("all") else _DRAWN
+            rows = self.rows(visit)
+            return visit.show("setup/noun.html", noun=self, rows=rows, drawn=drawn, tried=tried)
 
-            page = await visit.look(load)
-            if self.complete is not None:
-                page.values["rows"] = await self.complete(visit, page.values["rows"])
-            return page
+        page = await visit.look(load)
+        if self.complete is not None:
+            page.values["rows"] = await self.complete(visit, page.values["rows"])
+        return page
 
-        return show
+    async def form(self, visit: Visit, tried: Tried | None = None) -> Page:
+        def load(visit: Visit) -> Page:
+            assert self.fields is not None
+            fields = self.fields(visit)
+            wanted = {setting.picks for setting in fields} & common_queries.KINDS.keys()
+            return visit.show(
+                "setup/new.html",
+                noun=self,
+                fields=fields,
+                typed={
+                    setting.name: visit.form.text(setting.name) or visit.argument(setting.key)
+                    for setting in fields
+                },
+                wrong=settings_form.problems(visit.problem),
+                picks=common_queries.picks(visit, *sorted(wanted)) if wanted else {},
+                kind=self.kind(visit),
+                tried=tried,
+            )
 
-    def form(self, tried: Tried | None = None) -> Show:
-        async def show(visit: Visit) -> Page:
-            def load(visit: Visit) -> Page:
-                assert self.fields is not None
-                fields = self.fields(visit)
-                wanted = {
-                    setting.picks for setting in fields if setting.picks
-                } & pickers.KINDS.keys()
-                problem = visit.problem
-                return visit.show(
-                    "setup/new.html",
-                    noun=self,
-                    fields=fields,
-                    typed={
-                        setting.name: visit.form.text(setting.name) or visit.argument(setting.key)
-                        for setting in fields
-                    },
-                    wrong={} if problem is None else settings_form.problems(problem.details),
-                    picks=pickers.of(visit, *sorted(wanted)) if wanted else {},
-                    kind=chosen_kind(visit, self),
-                    tried=tried,
-                )
+        return await visit.look(load)
 
-            return await visit.look(load)
-
-        return show
-
-    async def made(self, visit: Visit) -> Done | Page:
+    async def make(self, visit: Visit) -> Done | Page:
         assert self.save is not None
         arguments = settings_form.read_call(
             await visit.look(lambda visit: list(self.fields(visit) if self.fields else ())),
             visit.form,
         )
         if visit.form.text("step") == "test" and self.test is not None:
-            return await _page(self.form(await self.test(visit, arguments)), visit)
+            return await self.form(visit, await self.test(visit, arguments))
         answer = await self.save(visit, arguments)
         return answer if isinstance(answer, Page) else Done(visit.link(self.path), answer)
 
-    async def acted(self, visit: Visit) -> Done | Page:
+    async def act(self, visit: Visit) -> Done | Page:
         act = self.acts.get(visit.form.text("act"))
         if act is None:
             raise NotFound("That cannot be done here.", "Use the buttons.")
-        which = visit.form.text("id")
-        answer = await act.do(visit, which)
+        answer = await act.do(visit, visit.form.text("id"))
         if isinstance(answer, Tried):
-            return await _page(self.shown((which, answer)), visit)
+            return await self.show(visit, answer)
         return Done(visit.link(self.path), answer)
-
-
-def in_company(visit: Visit) -> dict[str, Any]:
-    return {"company": visit.company_id}
 
 
 def rows_of(verb: Verb[..., Any], row: Callable[[Any], Row]) -> Callable[[Visit], list[Row]]:
     """Return a query for rows, from a verb that lists."""
-    return lambda visit: [row(entry) for entry in visit.ask(verb, **in_company(visit), limit=MOST)]
+    return lambda visit: [
+        row(entry) for entry in visit.ask(verb, company=visit.company_id, limit=MOST)
+    ]
 
 
 def fields_of(verb: Verb[..., Any], **how: Any) -> Callable[[Visit], Sequence[Setting]]:
@@ -187,7 +179,7 @@ def saves(verb: Verb[..., Any], message: str) -> Callable[[Visit, Given], Awaita
     """Return a save function that calls a verb; its message formats the verb's answer."""
 
     async def save(visit: Visit, arguments: Given) -> str:
-        return message.format(**await visit.do(verb, **in_company(visit), **arguments))
+        return message.format(**await visit.do(verb, company=visit.company_id, **arguments))
 
     return save
 
@@ -196,23 +188,8 @@ def does(verb: Verb[..., Any], called: str, message: str) -> Callable[[Visit, st
     """Return an action that calls a verb, with the thing as the parameter `called`."""
 
     async def do(visit: Visit, which: str) -> str:
-        here = in_company(visit) if "company" in verb.fields else {}
+        here = {"company": visit.company_id} if "company" in verb.fields else {}
         await visit.do(verb, **here, **{called: which})
         return message
 
     return do
-
-
-async def _page(show: Show, visit: Visit) -> Page:
-    coroutine = show(visit)
-    assert not isinstance(coroutine, Page)
-    page = await coroutine  # type: ignore[misc]
-    assert isinstance(page, Page)
-    return page
-
-
-def chosen_kind(visit: Visit, noun: Noun) -> str:
-    """Return the kind in the form or the address if it exists, else the first one."""
-    known = [] if noun.kinds is None else [name for name, _ in noun.kinds(visit)]
-    wanted = visit.form.text("kind") or visit.argument("kind")
-    return wanted if wanted in known else (known[0] if known else "")

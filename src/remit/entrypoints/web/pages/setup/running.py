@@ -1,6 +1,7 @@
 """Set-up of runs: adapters, schedules, budgets, background jobs and keys of agents."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from remit import threads
@@ -17,7 +18,6 @@ from remit.entrypoints.web.pages.setup.noun import (
     Tried,
     does,
     fields_of,
-    in_company,
 )
 from remit.entrypoints.web.site import Page, Visit
 from remit.entrypoints.web.text import common_queries, cron_words, settings_form, words
@@ -35,7 +35,7 @@ _ALL = 1_000_000
 
 
 def _adapter_rows(visit: Visit) -> list[Row]:
-    visit.ask(configuration.may_read, **in_company(visit))
+    visit.ask(configuration.may_read, company=visit.company_id)
     return []
 
 
@@ -64,15 +64,7 @@ def _default(adapter: str) -> tuple[str, str]:
     return ("idle" if adapter == WITHOUT_MODEL else "good", "default")
 
 
-async def _check_adapter(visit: Visit, adapter: str) -> Tried:
-    return await _tried_adapter(visit, adapter, try_out=False)
-
-
-async def _try_model(visit: Visit, adapter: str) -> Tried:
-    return await _tried_adapter(visit, adapter, try_out=True)
-
-
-async def _tried_adapter(visit: Visit, adapter: str, *, try_out: bool) -> Tried:
+async def _try_adapter(visit: Visit, adapter: str, *, try_out: bool) -> Tried:
     check, tried = await adapter_trial.tried(
         visit.site.app, visit.who, visit.company_id, adapter, None, try_out=try_out
     )
@@ -91,7 +83,10 @@ ADAPTERS = Noun(
     columns=("Program or model",),
     rows=_adapter_rows,
     complete=_installed,
-    acts={"test": Act("Test", _check_adapter), "try": Act("Ask the model", _try_model)},
+    acts={
+        "test": Act("Test", partial(_try_adapter, try_out=False)),
+        "try": Act("Ask the model", partial(_try_adapter, try_out=True)),
+    },
 )
 
 
@@ -99,7 +94,7 @@ ADAPTERS = Noun(
 
 
 def _schedule_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(schedules.listing, **in_company(visit), limit=MOST)
+    rows = visit.ask(schedules.listing, company=visit.company_id, limit=MOST)
     names = common_queries.names(visit, (schedule["agent_id"] for schedule in rows))
     return [
         Row(
@@ -130,17 +125,13 @@ def _moment(text: str | None) -> str:
 
 
 async def _test_schedule(visit: Visit, arguments: Given) -> Tried:
-    preview = await visit.do(schedules.preview, **in_company(visit), **arguments)
-    return Tried(True, f"It would be sent next at {_readable(preview['next_at'])}.")
+    preview = await visit.do(schedules.preview, company=visit.company_id, **arguments)
+    return Tried(True, f"It would be sent next at {words.with_readable_times(preview['next_at'])}.")
 
 
 async def _save_schedule(visit: Visit, arguments: Given) -> str:
-    schedule = await visit.do(schedules.add, **in_company(visit), **arguments)
-    return f"It is sent next at {_readable(schedule['next_at'])}."
-
-
-def _readable(moment: str) -> str:
-    return words.with_readable_times(moment)
+    schedule = await visit.do(schedules.add, company=visit.company_id, **arguments)
+    return f"It is sent next at {words.with_readable_times(schedule['next_at'])}."
 
 
 SCHEDULES = Noun(
@@ -155,10 +146,10 @@ SCHEDULES = Noun(
         schedules.add,
         needed=("agent",),
         words={
-            "to": "Default: the agent itself",
-            "cron": "Minute, hour, day, month and weekday: 0 9 * * 1-5 is every weekday at 9",
-            "timezone": "Of the repetition, such as Europe/Berlin",
-            "at": "In UTC; for what is not repeated",
+            "to": "Default: the agent itself.",
+            "cron": "Minute, hour, day, month and weekday: 0 9 * * 1-5 is every weekday at 9.",
+            "timezone": "Of the repetition, such as Europe/Berlin.",
+            "at": "In UTC; for what is not repeated.",
         },
     ),
     save=_save_schedule,
@@ -177,17 +168,17 @@ SCHEDULES = Noun(
 
 
 def _budget_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(budgets.listing, **in_company(visit), limit=_ALL)
+    rows = visit.ask(budgets.listing, company=visit.company_id, limit=_ALL)
     return [
         Row(
             budget["agent_id"],
             budget["name"],
             (
                 words.micros(_spent(budget["money"])),
-                _dollars(budget["money"]["limit"]),
+                words.micros(budget["money"]["limit"]) or "no limit",
                 words.micros(budget["money"]["reserved"] + budget["money"]["set_aside"] or None),
                 words.micros(budget["money"]["left"]),
-                _tokens(budget["tokens"]["limit"]),
+                words.count(budget["tokens"]["limit"]) or "no limit",
                 words.count(budget["tokens"]["left"]),
             ),
             ("bad", "used up") if _used_up(budget) else None,
@@ -218,14 +209,6 @@ def _by_need(budget: Mapping[str, Any]) -> tuple[bool, bool, int]:
 _AMOUNTS = ("Spent this month", "Budget", "Set aside", "Left", "Token budget", "Tokens left")
 
 
-def _dollars(micros: int | None) -> str:
-    return "no limit" if micros is None else words.micros(micros)
-
-
-def _tokens(amount: int | None) -> str:
-    return "no limit" if amount is None else f"{amount:,}"
-
-
 def _budget_fields(_: Visit) -> list[Setting]:
     below = "For this agent and everybody below it without a budget of their own."
     as_is = "Empty: unchanged. Write none for no limit."
@@ -238,7 +221,7 @@ def _budget_fields(_: Visit) -> list[Setting]:
 
 async def _agent(visit: Visit, name: str) -> str:
     """Resolve an agent's name in this company; another company may have the name, too."""
-    rows = await visit.do(agents.listing, **in_company(visit), limit=_ALL)
+    rows = await visit.do(agents.listing, company=visit.company_id, limit=_ALL)
     for agent in rows:
         if name.lower() in (agent["name"].lower(), agent["id"]):
             return str(agent["id"])
@@ -280,7 +263,7 @@ BUDGETS = Noun(
 
 
 def _job_rows(visit: Visit) -> list[Row]:
-    rows = visit.ask(jobs.listing, **in_company(visit), limit=50)
+    rows = visit.ask(jobs.listing, company=visit.company_id, limit=50)
     names = common_queries.names(visit, (job["agent_id"] for job in rows))
     return [
         Row(
@@ -322,12 +305,11 @@ JOBS = Noun(
 
 def _key_rows(visit: Visit) -> list[Row]:
     rows = []
-    for agent in visit.ask(agents.keyed, **in_company(visit)):
+    for agent in visit.ask(agents.keyed, company=visit.company_id):
         name, label = agent["id"], agent["name"]
         for key in visit.ask(agents.keys, agent=name):
             if key["revoked_at"] is None:
-                until = _moment(key["expires_at"]) if key["expires_at"] else "never"
-                facts = (key["name"], _moment(key["created_at"]), until)
+                facts = (key["name"], _moment(key["created_at"]), _moment(key["expires_at"]))
                 rows.append(Row(f"{name}/{key['id']}", label, facts, link=f"/agents/{name}"))
     return rows
 
