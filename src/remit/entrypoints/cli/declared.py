@@ -16,14 +16,7 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    JSON,
-    LIMITED,
-    REFERENCES,
-    Command,
-    Group,
-    Session,
-)
+from remit.entrypoints.cli.options import JSON, LIMITED, REFERENCES, Command, Group, Session
 
 TABLE: Final = Path(__file__).with_name("declared.json")
 View = dict[str, Any]

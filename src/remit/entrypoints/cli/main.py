@@ -66,15 +66,9 @@ _SECTIONS: Final = {
         ("mail.question", "question"),
         ("mail.schedule", "schedule"),
     ),
-    "Record": (
-        ("work.event", "event why"),
-        ("work.as_of", "as-of"),
-    ),
+    "Record": (("work.event", "event why"), ("work.as_of", "as-of")),
     "Backups": (("instance.backup", "backup restore"),),
-    "This command line": (
-        ("instance.help", "help"),
-        ("instance.completion", "completion"),
-    ),
+    "This command line": (("instance.help", "help"), ("instance.completion", "completion")),
     "Trying out": (("instance.simulate", "simulate"),),
     "Agents' side": (("connections.mcp", "mcp-stdio"),),
 }

@@ -476,10 +476,7 @@ class Group(click.Group):
         self.tables[command] = (row, empty)
 
     def shows(
-        self,
-        reference: Reference,
-        draw: Callable[[Session, dict[str, Any]], None],
-        words: str,
+        self, reference: Reference, draw: Callable[[Session, dict[str, Any]], None], words: str
     ) -> None:
         """Add `show`: one thing by a reference, which is resolved to an id."""
 

@@ -8,13 +8,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.policy import policy
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import (
-    Group,
-    Session,
-    limit_option,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import Group, Session, limit_option, option, stated
 from remit.model.execution.limit import WORDS, Limit, amount_shown
 from remit.services.declared.templates import TEMPLATES
 

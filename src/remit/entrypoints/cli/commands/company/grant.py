@@ -48,9 +48,7 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
     field="paths",
 )
 @option(
-    "--branch PATTERN…",
-    "Of a repository: only into these branches. Repeatable.",
-    field="branches",
+    "--branch PATTERN…", "Of a repository: only into these branches. Repeatable.", field="branches"
 )
 def give(session: Session, /, request: str | None, **options: Any) -> None:
     """Give an agent a capability, such as `kb_file:ID read`."""

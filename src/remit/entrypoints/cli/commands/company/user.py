@@ -6,13 +6,7 @@ import click
 
 from remit.entrypoints.cli import tokens
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    Group,
-    Session,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT_NAME, Group, Session, option, stated
 
 role_option = option("--role board|observer", default="board", show_default=True)
 hours_option = option("--hours INTEGER", "How long the link is good; 72, if left out.")
@@ -80,8 +74,7 @@ def _over(session: Session, row: dict[str, Any]) -> str:
 
 
 user.rows(
-    *("list", "name", "role", ("over", _over), "id: {id:short}"),
-    empty="Nobody has a part in it.",
+    *("list", "name", "role", ("over", _over), "id: {id:short}"), empty="Nobody has a part in it."
 )
 
 

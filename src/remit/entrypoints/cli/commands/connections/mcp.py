@@ -7,14 +7,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    Command,
-    Group,
-    Session,
-    command_words,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import Command, Group, Session, command_words, option, stated
 from remit.errors import Unauthenticated
 
 

@@ -7,13 +7,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import (
-    Group,
-    Session,
-    command_words,
-    limit_option,
-    option,
-)
+from remit.entrypoints.cli.options import Group, Session, command_words, limit_option, option
 
 _LONGEST = 1 << 20
 

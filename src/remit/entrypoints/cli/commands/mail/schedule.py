@@ -5,13 +5,7 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    Group,
-    Session,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT_NAME, Group, Session, option, stated
 from remit.ids import short
 
 schedule = Group("schedule", help="Mail that agents send at set times.")

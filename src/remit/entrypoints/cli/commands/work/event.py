@@ -8,14 +8,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    LIMITED,
-    Command,
-    Group,
-    Session,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, Session, option
 from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a tamper-evident record.")

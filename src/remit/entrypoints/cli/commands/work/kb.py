@@ -190,8 +190,7 @@ kb.rows(
     empty="It has no versions.",
 )
 kb.rows(
-    *("log", "at: {at:when}", "access", "version", ("by", _author)),
-    empty="Nobody has used it yet.",
+    *("log", "at: {at:when}", "access", "version", ("by", _author)), empty="Nobody has used it yet."
 )
 
 

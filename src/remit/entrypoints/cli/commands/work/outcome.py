@@ -12,14 +12,7 @@ from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    OUTCOME,
-    Group,
-    Session,
-    limit_option,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import OUTCOME, Group, Session, limit_option, option, stated
 from remit.ids import short
 from remit.model.text import plural
 
@@ -71,10 +64,7 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
     session.show(forest, draw)
 
 
-outcome.shows(
-    *(OUTCOME, view.draw_whole),
-    "Show one outcome: why, how, and what happened to it.",
-)
+outcome.shows(*(OUTCOME, view.draw_whole), "Show one outcome: why, how, and what happened to it.")
 
 
 @outcome.command()
@@ -114,17 +104,9 @@ def _created(session: Session, new_outcome: dict[str, Any]) -> Iterator[str]:
 @option("--important/--not-important", "Whether it is important.", default=None)
 @option("--defer TIME|never", "Not before this time, or no longer deferred.", field="deferredUntil")
 @option(
-    "--parent ID…",
-    "Outcomes that it is for, instead of before.",
-    field="parents",
-    type=OUTCOME,
+    "--parent ID…", "Outcomes that it is for, instead of before.", field="parents", type=OUTCOME
 )
-@option(
-    "--blocked-by ID…",
-    "Outcomes that it waits for, instead.",
-    field="blockedBy",
-    type=OUTCOME,
-)
+@option("--blocked-by ID…", "Outcomes that it waits for, instead.", field="blockedBy", type=OUTCOME)
 @option("--unblock", "It waits for nothing any more.")
 @option("--version INTEGER", "Only if this is its version; otherwise whichever is.")
 def update(

@@ -8,14 +8,7 @@ from remit.entrypoints.cli import following
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output, run_view
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    AGENT,
-    LIMITED,
-    REFERENCES,
-    Group,
-    Session,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT, LIMITED, REFERENCES, Group, Session, option
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])
 
@@ -35,10 +28,7 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
     following.show(session, draw, session.under_company("runs"), limit, watch=watch, **wanted)
 
 
-run.shows(
-    *(REFERENCES["run"], run_view.draw),
-    "Show one run, or the newest of an agent.",
-)
+run.shows(*(REFERENCES["run"], run_view.draw), "Show one run, or the newest of an agent.")
 
 
 @run.command()
