@@ -376,7 +376,7 @@ REFERENCES: Final = {
     "account": Reference("commands.company.account.account_id", "NAME"),
     "agent": Reference(Session.agent_id, "AGENT"),
     "approval": Reference("commands.work.approval.approval_id", "ID|AGENT"),
-    "job": Reference("commands.work.job.job_id", "ID"),
+    "job": Reference("commands.work.run.job_id", "ID"),
     "question": Reference("commands.mail.question.question_id", "ID|AGENT"),
     "run": Reference("drawing.run_view.run_id", "ID|AGENT"),
     "schedule": Reference("references.bare_id", "ID"),

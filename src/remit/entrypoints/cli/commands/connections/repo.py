@@ -1,4 +1,4 @@
-"""`remit repo`: repositories that agents get copies of."""
+"""`remit repo` and `remit folder`: copies of repositories, and folders that runs see."""
 
 from typing import Any
 
@@ -62,4 +62,13 @@ repo.draw = _draw
 # Views of checks have a name, too, but no URL: no grant is given on a check.
 repo.more = lambda view: (
     [f"Next: remit grant give AGENT repo:{view['name']} read"] if "url" in view else []
+)
+
+
+folder = Group("folder", help="Folders of the machine that agents' runs work in or read.")
+
+folder.rows(
+    *("list", "id", "kind", ("agent", lambda _, row: row["agentName"] or "all"), "folder: {title}"),
+    ("PATH", lambda _, row: " ".join(row["programs"])),
+    empty="There are no folders.",
 )

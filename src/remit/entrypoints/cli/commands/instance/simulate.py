@@ -1,4 +1,4 @@
-"""`remit simulate`: play a scenario with scripted or real agents, or test random companies."""
+"""`remit demo` and `remit simulate`: a company at work, scenarios, and random companies."""
 
 import time
 from pathlib import Path
@@ -12,6 +12,16 @@ from remit.errors import Conflict
 
 #: Lines of the story that are printed when a scenario fails.
 LAST_LINES = 40
+
+
+@click.command(cls=Command)
+@option("--serve", "Leave the demonstrated company running.")
+@option("--speed normal|fast", "The speed of the demonstration.", default="normal")
+def demo(session: Session, serve: bool, speed: str) -> int:
+    """Show a company at work, without a model or a key."""
+    from remit.entrypoints.cli.demo import run
+
+    return run(serve=serve, speed=speed, as_json=session.as_json)
 
 
 @click.command("simulate", cls=Command)
