@@ -28,17 +28,11 @@ LONGEST_ERROR = 256 * 1024
 PIECE = 256 * 1024
 
 _BROKEN = (ConnectionError, http.client.BadStatusLine, http.client.IncompleteRead)
+_BY_STATUS = (BadInput, Conflict, NotFound, Refused, StorageFull, TooLarge, Unauthenticated)
 _KINDS: dict[int, type[RemitError]] = {
+    **{kind.status: kind for kind in (*_BY_STATUS, Unavailable)},
     400: BadInput,
-    401: Unauthenticated,
-    403: Refused,
-    404: NotFound,
-    409: Conflict,
     412: Conflict,
-    413: TooLarge,
-    422: BadInput,
-    503: Unavailable,
-    507: StorageFull,
 }
 
 T = TypeVar("T")

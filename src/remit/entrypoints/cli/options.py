@@ -169,11 +169,11 @@ class Session:
             known |= {agent["id"]: agent["name"] for agent in self.agents}
         return known | {user["id"]: user["name"] for user in self.visible("users")}
 
-    def visible(self, *segments: str) -> list[dict[str, Any]]:
+    def visible(self, *segments: str, most: int | None = None) -> list[dict[str, Any]]:
         """Return things of the company; none if the caller may not see them, or if the instance
         cannot be asked."""
         try:
-            return list(self.client.each(self.under_company(*segments)))
+            return list(self.client.each(self.under_company(*segments), most))
         except RemitError:
             return []
 
@@ -246,36 +246,26 @@ def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], No
     return callback
 
 
+#: Attribute of the session, names and settings of each option that every command takes.
+_SHARED: Final[tuple[tuple[str, list[str], dict[str, Any]], ...]] = (
+    ("as_json", ["--json"], {"is_flag": True, "help": "Print JSON."}),
+    (
+        *("verbose", ["-v", "--verbose"]),
+        {"is_flag": True, "help": "After a change, show all fields of the result."},
+    ),
+    (
+        *("company_option", ["--company"]),
+        {"metavar": "NAME|ID", "help": "The company, if you have several."},
+    ),
+    ("url_option", ["--url"], {"metavar": "URL", "help": "The instance."}),
+    ("token_option", ["--token"], {"metavar": "TOKEN", "help": "Your token."}),
+)
+
+
 def shared_options() -> list[click.Parameter]:
     return [
-        click.Option(
-            ["--json"],
-            is_flag=True,
-            expose_value=False,
-            callback=_store("as_json"),
-            help="Print JSON.",
-        ),
-        click.Option(
-            ["-v", "--verbose"],
-            is_flag=True,
-            expose_value=False,
-            callback=_store("verbose"),
-            help="After a change, show all fields of the result.",
-        ),
-        *(
-            click.Option(
-                [f"--{name}"],
-                metavar=metavar,
-                expose_value=False,
-                callback=_store(f"{name}_option"),
-                help=text,
-            )
-            for name, metavar, text in (
-                ("company", "NAME|ID", "The company, if you have several."),
-                ("url", "URL", "The instance."),
-                ("token", "TOKEN", "Your token."),
-            )
-        ),
+        click.Option(names, expose_value=False, callback=_store(attribute), **more)
+        for attribute, names, more in _SHARED
     ]
 
 

@@ -167,21 +167,23 @@ def draw_sent(entries: Sequence[Entry]) -> None:
     output.table(columns, rows, empty="You have written nothing.")
 
 
+#: By the title of a line in a trace: the key of its entries, and how each is written.
+_TRACES = {
+    "run": ("runs", "{agent}, {status}  {id}"),
+    "outcome": ("outcomes", "{title}, {status}, {owner}  {id}"),
+    "hired": ("hires", "{name}, {status}"),
+    "asked": ("questions", "{text} ({status})"),
+    "mail": ("letters", "{from} to {to}  {id}"),
+}
+
+
 def draw_trace(trace: Entry) -> None:
     """The trace of a letter, below it."""
     lines = [("", trace["sentence"])]
-    lines += [("run", f"{run['agent']}, {run['status']}  {run['id']}") for run in trace["runs"]]
     lines += [
-        ("outcome", f"{outcome['title']}, {outcome['status']}, {outcome['owner']}  {outcome['id']}")
-        for outcome in trace["outcomes"]
-    ]
-    lines += [("hired", f"{hire['name']}, {hire['status']}") for hire in trace["hires"]]
-    lines += [
-        ("asked", f"{question['text']} ({question['status']})") for question in trace["questions"]
-    ]
-    lines += [
-        ("mail", f"{letter['from']} to {letter['to']}  {letter['id']}")
-        for letter in trace["letters"]
+        (what, line.format_map(entry))
+        for what, (key, line) in _TRACES.items()
+        for entry in trace[key]
     ]
     lines += [
         ("reply", f"{reply['from']}, {output.when(reply['at'])}{_mark(reply)}  {reply['id']}")

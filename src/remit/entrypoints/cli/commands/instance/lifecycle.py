@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from remit.entrypoints.cli import detach, first_agent, named_model, process
+from remit.entrypoints.cli import detach, first_agent, process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
@@ -86,7 +86,7 @@ def up(
         raise click.UsageError("--model-url needs a --model.")
     how = Greeting(
         browse=browse,
-        model=None if model is None else named_model.settings(model, model_url),
+        model=None if model is None else first_agent.model_settings(model, model_url),
         try_out=not untried,
     )
     if detached:
@@ -187,7 +187,7 @@ def welcome(session: Session, url: str, pid: int, how: Greeting) -> None:
     token = session.settings.board_token_file.read_text().strip()
     with closing(Client(url, token)) as client:
         if how.model is not None:
-            named_model.give(client, how.model)
+            first_agent.give_model(client, how.model)
         _say_welcome(session, client, url, pid, how)
 
 
@@ -265,7 +265,6 @@ def down(session: Session) -> None:
                 "An instance is just starting, or belongs to another user.",
                 "Try again in a moment.",
             )
-        answer: dict[str, Any] = {"stopped": False, "pid": None}
         sentence = f"No instance is running in {settings.home}."
     elif process.terminate(settings, pid) and not process.wait_until_stopped(
         settings, pid, STOP_SECONDS
@@ -276,12 +275,10 @@ def down(session: Session) -> None:
                 f"Process {pid} was told to stop, then killed, and is still there.",
                 f"See {settings.log_folder / 'remit.log'}, and whether a disk of it hangs.",
             )
-        answer = {"stopped": True, "pid": pid}
         sentence = f"Process {pid} did not stop and was killed; nothing that was done is lost."
     else:
-        answer = {"stopped": True, "pid": pid}
         sentence = f"Stopped the instance (process {pid})."
-    session.show(answer, lambda _: output.say(sentence))
+    session.show({"stopped": pid is not None, "pid": pid}, lambda _: output.say(sentence))
 
 
 @click.command(cls=Command)

@@ -54,7 +54,7 @@ def look(session: Session) -> dict[str, Any]:
     idle = [agent for agent in agents.values() if agent["id"] not in busy]
     return {
         "company": session.company["name"],
-        "halts": halt.listed(session, session.company["id"]),
+        "halts": session.visible("halts"),
         "held": account.held(session),
         "agents": len(agents),
         "running": [
@@ -93,12 +93,8 @@ def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
 
 def _doing(session: Session) -> dict[str, str]:
     """The newest event of each run; none if the caller may not read the record."""
-    try:
-        recent = list(session.client.each(session.under_company("events"), MOST_EVENTS))
-    except RemitError:
-        return {}
     last: dict[str, str] = {}
-    for event in recent:
+    for event in session.visible("events", most=MOST_EVENTS):
         if event["runId"]:
             doing = f"{event['action']} {output.shortened(event['resource'])}"
             last.setdefault(event["runId"], doing)
@@ -121,10 +117,7 @@ def _today(session: Session) -> dict[str, Any]:
 
 def _budgets(session: Session) -> list[dict[str, Any]]:
     """The rest of each topmost budget this month: of agents whose boss has none."""
-    try:
-        rows = list(session.client.each(session.under_company("budgets"), MOST_RUNS))
-    except RemitError:
-        return []
+    rows = session.visible("budgets", most=MOST_RUNS)
     limited = {row["agentId"] for row in rows if budget_text.short(row)}
     return [
         {"agent": row["name"], "agentId": row["agentId"], "left": budget_text.short(row)}
@@ -174,24 +167,33 @@ def _notices(view: dict[str, Any]) -> list[str]:
     ]
 
 
-def _running_rows(view: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [
+_RUNNING = ("running", "for", "tokens", "doing", "why")
+_IDLE = ("idle", "reason", "why")
+
+
+Rows = list[tuple[str, ...]]
+
+
+def _rows(view: dict[str, Any]) -> tuple[Rows, Rows]:
+    """The cells of those who run, and of those who are idle."""
+    running: Rows = [
         (run["agent"], run["took"], str(run["tokens"] or ""), run["doing"], run["why"])
         for run in view["running"]
     ]
+    idle: Rows = [
+        (agent["agent"], agent["reason"].replace("_", " "), agent["sentence"])
+        for agent in view["idle"]
+    ]
+    return running, idle
 
 
 def _print(view: dict[str, Any]) -> None:
     output.say(_summary(view), *_notices(view), "")
-    columns = ("running", "for", "tokens", "doing", "why")
-    output.table(columns, _running_rows(view), empty="Nobody is running.")
-    if view["idle"]:
+    running, idle = _rows(view)
+    output.table(_RUNNING, running, empty="Nobody is running.")
+    if idle:
         output.say("")
-        rows = [
-            (agent["agent"], agent["reason"].replace("_", " "), agent["sentence"])
-            for agent in view["idle"]
-        ]
-        output.table(("idle", "reason", "why"), rows, empty="")
+        output.table(_IDLE, idle, empty="")
     if view["idleNotShown"]:
         output.say(f"and {view['idleNotShown']} more")
 
@@ -226,26 +228,22 @@ def _drawn(view: dict[str, Any], height: int) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    def text(cell: object) -> Text:
-        return Text(output.clean(cell), overflow="ellipsis", no_wrap=True)
+    def table(columns: tuple[str, ...], rows: Rows, room: int) -> Table:
+        drawn = Table(*columns, box=None, padding=(0, 2, 0, 0))
+        for row in rows[: max(1, room)]:
+            drawn.add_row(
+                *(Text(output.clean(cell), overflow="ellipsis", no_wrap=True) for cell in row)
+            )
+        return drawn
 
-    running = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("running", "for", "tokens", "doing", "why"):
-        running.add_column(column)
-    for row in _running_rows(view)[: max(1, height - 6)]:
-        running.add_row(*map(text, row))
-    idle = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("idle", "reason", "why"):
-        idle.add_column(column)
-    for agent in view["idle"][: max(1, height - 6 - len(view["running"]))]:
-        idle.add_row(
-            text(agent["agent"]), text(agent["reason"].replace("_", " ")), text(agent["sentence"])
-        )
+    running, idle = _rows(view)
     return Group(
         Text(output.clean(_summary(view)), style="bold"),
         *(Text(output.clean(notice), style="bold") for notice in _notices(view)),
         Text(""),
-        running if view["running"] else Text("Nobody is running.", style="dim"),
+        table(_RUNNING, running, height - 6)
+        if running
+        else Text("Nobody is running.", style="dim"),
         Text(""),
-        idle,
+        table(_IDLE, idle, height - 6 - len(running)),
     )

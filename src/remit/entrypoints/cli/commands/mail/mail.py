@@ -1,7 +1,6 @@
 """`remit send`, `reply`, `cancel`, `inbox`, `read` and `needs-you`: a person's mail."""
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,14 +116,14 @@ def _draw_sent(sent: dict[str, Any], to: str, when: str = "") -> None:
         output.say(f"warning: {sent['notStarted']}")
 
 
-_ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "letters": lambda letter: f"unread: {letter['subject']} (to {letter['to']})",
-    "runs": lambda run: f"run of {run['agent']}",
-    "outcomes": lambda outcome: f"outcome: {outcome['title']} ({outcome['owner']})",
-    "agents": lambda agent: f"agent {agent['name']}",
-    "questions": lambda question: f"question: {question['text']}",
-    "approvals": lambda request: f"request: {request['about']}",
-    "jobs": lambda job: f"background job of {job['agent']}",
+_ENDS = {
+    "letters": "unread: {subject} (to {to})",
+    "runs": "run of {agent}",
+    "outcomes": "outcome: {title} ({owner})",
+    "agents": "agent {name}",
+    "questions": "question: {text}",
+    "approvals": "request: {about}",
+    "jobs": "background job of {agent}",
 }
 
 
@@ -160,7 +159,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
 
 def _draw_ends(ends: dict[str, Any], title: str, *, note: bool = False) -> None:
     say = output.note if note else output.say
-    lines = [line(entry) for name, line in _ENDS.items() for entry in ends[name]]
+    lines = [line.format_map(entry) for name, line in _ENDS.items() for entry in ends[name]]
     say(title if lines else "Nothing was made of it that would end.")
     for line in lines:
         say(f"  {line}")
