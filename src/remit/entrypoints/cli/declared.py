@@ -16,10 +16,9 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import JSON, LIMITED, REFERENCES, Command, Group, Session
+from remit.entrypoints.cli.options import JSON, LIMITED, REFERENCES, Command, Group, Session, View
 
 TABLE: Final = Path(__file__).with_name("declared.json")
-View = dict[str, Any]
 
 
 def commands_of(group: Group) -> Iterator[Command]:
@@ -28,8 +27,8 @@ def commands_of(group: Group) -> Iterator[Command]:
 
 
 @cache
-def _table() -> dict[str, list[dict[str, Any]]]:
-    table: dict[str, list[dict[str, Any]]] = json.loads(TABLE.read_text())
+def _table() -> dict[str, list[View]]:
+    table: dict[str, list[View]] = json.loads(TABLE.read_text())
     return table
 
 
@@ -110,7 +109,7 @@ def _asked(
 ) -> tuple[str, dict[str, View]]:
     """Return the route's path, and the arguments by the place where they go: path, query or
     body."""
-    values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
+    values: dict[str, View] = {"path": {}, "query": {}, "body": {}}
     for parameter in entry["parameters"]:
         value = arguments[parameter["name"]]
         if value is not None and value != () and not (value is False and parameter.get("flag")):

@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,7 +19,6 @@ from remit import settings as settings_module
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import is_loopback, path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.drawing.cells import Cell
 from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
 from remit.ids import is_id, is_part_of, looks_like_id, several
 from remit.model.text import name_key
@@ -29,6 +28,13 @@ if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: An answer of the instance, or an entry of one.
+View = dict[str, Any]
+#: A key of the answer; or a title, a colon and a template with keys in braces, which may be
+#: missing; or a title and a function that returns the text. A key may have a format of
+#: `drawing.cells`, as in `since: {createdAt:when}`.
+Cell = str | tuple[str, Callable[["Session", View], object]]
 
 #: How many entries a list shows unless told otherwise.
 LIMIT = 1000
@@ -99,7 +105,7 @@ class Session:
         return self.connect(None)
 
     @cached_property
-    def company(self) -> dict[str, Any]:
+    def company(self) -> View:
         """The company that was named, or the only one there is."""
         named = self.company_option or self.settings.company
         companies = list(self.client.each(path("companies")))
@@ -137,7 +143,7 @@ class Session:
             named = pick(self.agents_ever, name, "agent", "See `remit agent list --all`.")
         return str(named["id"])
 
-    def agent_named(self, name: str) -> dict[str, Any] | None:
+    def agent_named(self, name: str) -> View | None:
         """Agent with this name, or the last one that had it: names of terminated agents may be
         reused."""
         key = name_key(name.removeprefix("agent:"))
@@ -147,18 +153,25 @@ class Session:
         )
 
     @cached_property
-    def agents_ever(self) -> list[dict[str, Any]]:
+    def agents_ever(self) -> list[View]:
         """The agents of the company, terminated ones included."""
         return list(self.client.each(self.under_company("agents"), terminated="true"))
 
-    def agent_name(self, id_: str) -> str:
-        try:
-            return str(self.client.get(path("agents", id_))["name"])
-        except RemitError:
-            return id_
+    @cached_property
+    def agent_name(self) -> Callable[[str], str]:
+        """Function that returns the name of any agent, or its id; each name is fetched once."""
+
+        @cache
+        def name(id_: str) -> str:
+            try:
+                return str(self.client.get(path("agents", id_))["name"])
+            except RemitError:
+                return id_
+
+        return name
 
     @cached_property
-    def agents(self) -> list[dict[str, Any]]:
+    def agents(self) -> list[View]:
         return list(self.client.each(self.under_company("agents")))
 
     @cached_property
@@ -169,7 +182,7 @@ class Session:
             known |= {agent["id"]: agent["name"] for agent in self.agents}
         return known | {user["id"]: user["name"] for user in self.visible("users")}
 
-    def visible(self, *segments: str, most: int | None = None) -> list[dict[str, Any]]:
+    def visible(self, *segments: str, most: int | None = None) -> list[View]:
         """Return things of the company; none if the caller may not see them, or if the instance
         cannot be asked."""
         try:
@@ -179,10 +192,10 @@ class Session:
 
     def forget(self) -> None:
         """Drop the cached agents and names."""
-        for known in ("agents", "agents_ever", "names"):
+        for known in ("agents", "agents_ever", "agent_name", "names"):
             self.__dict__.pop(known, None)
 
-    def listed(self, target: str, limit: int, **query: object) -> list[dict[str, Any]]:
+    def listed(self, target: str, limit: int, **query: object) -> list[View]:
         """Fetch a list up to the limit, 0 for all; note it if there is more."""
         entries = list(self.client.each(target, limit + 1 if limit else None, **query))
         if limit and len(entries) > limit:
@@ -196,6 +209,13 @@ class Session:
             self.show(answer, draw)
         else:
             output.say(*sentences)
+
+    def change(
+        self, method: str, target: str, body: Mapping[str, Any] | None = None, *, tells: str
+    ) -> None:
+        """Send a change and print a sentence with values of the answer; or JSON, if asked."""
+        answer = self.client.send(method, target, body)
+        self.show(answer, lambda view: output.say(cells.filled(self, view, tells)))
 
     def confirm(self, command: str, ask: Callable[[], str], nothing: str) -> None:
         """Ask before an irreversible change; raise unless the answer is yes. --json cannot ask."""
@@ -211,14 +231,12 @@ class Session:
         else:
             draw(answer)
 
-    def show_table(self, answer: Sequence[dict[str, Any]], *row: Cell, empty: str) -> None:
+    def show_table(self, answer: Sequence[View], *row: Cell, empty: str) -> None:
         """Print a list: as JSON if asked, otherwise a row for each entry."""
         self.show(answer, lambda rows: cells.table(self, rows, *row, empty=empty))
 
 
-def pick(
-    candidates: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
-) -> dict[str, Any]:
+def pick(candidates: Iterable[View], text: str, what: str, step: str, called: str = "name") -> View:
     """Return the one entry with this name, or else the one whose id or short id begins with the
     text."""
     entries = list(candidates)
@@ -247,7 +265,7 @@ def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], No
 
 
 #: Attribute of the session, names and settings of each option that every command takes.
-_SHARED: Final[tuple[tuple[str, list[str], dict[str, Any]], ...]] = (
+_SHARED: Final[tuple[tuple[str, list[str], View], ...]] = (
     ("as_json", ["--json"], {"is_flag": True, "help": "Print JSON."}),
     (
         *("verbose", ["-v", "--verbose"]),
@@ -333,7 +351,7 @@ class Inline(click.ParamType[Any]):
         return self._read(value, param.opts[0] if param is not None else "")
 
 
-def json_object(text: str, option: str) -> dict[str, Any]:
+def json_object(text: str, option: str) -> View:
     try:
         document = json.loads(text_or_file(text, option))
     except ValueError:
@@ -430,7 +448,7 @@ class Command(click.Command):
         return ctx.invoke(self.callback, session, **ctx.params)
 
 
-def stated(options: Mapping[str, Any]) -> dict[str, Any]:
+def stated(options: Mapping[str, Any]) -> View:
     """Return the options that were given, without those that were left out."""
     return {name: value for name, value in options.items() if value not in (None, ())}
 
@@ -452,8 +470,8 @@ class Group(click.Group):
 
     command_class = Command
     #: Draws the whole answer of a declared command; more lines to print after its sentence.
-    draw: Callable[[Session, dict[str, Any]], None] | None = None
-    more: Callable[[dict[str, Any]], Iterable[str]] | None = None
+    draw: Callable[[Session, View], None] | None = None
+    more: Callable[[View], Iterable[str]] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -466,7 +484,7 @@ class Group(click.Group):
         self.tables[command] = (row, empty)
 
     def shows(
-        self, reference: Reference, draw: Callable[[Session, dict[str, Any]], None], words: str
+        self, reference: Reference, draw: Callable[[Session, View], None], words: str
     ) -> None:
         """Add `show`: one thing by a reference, which is resolved to an id."""
 
@@ -511,7 +529,7 @@ class Group(click.Group):
         return (command.name if command else name), command, rest
 
 
-LIMITED: Final[dict[str, Any]] = {
+LIMITED: Final[View] = {
     "type": click.IntRange(min=0),
     "default": LIMIT,
     "show_default": True,

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import F, Session, option, pick, stated
+from remit.entrypoints.cli.options import F, Session, View, option, pick, stated
 
 
 def token_options(command: F) -> F:
@@ -40,7 +40,7 @@ def carry_out(
         session.show(session.client.send("POST", target, stated(options)), _draw_new)
 
 
-def _draw_new(token: dict[str, Any]) -> None:
+def _draw_new(token: View) -> None:
     if token.get("token"):
         print(token["token"])
         output.note(f"Keep it now, it is not shown again. Its id is {token['id']}.")

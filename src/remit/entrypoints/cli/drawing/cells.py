@@ -9,13 +9,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.ids import short
 
 if TYPE_CHECKING:
-    from remit.entrypoints.cli.options import Session
-
-View = dict[str, Any]
-#: A key of the answer; or a title, a colon and a template with keys in braces, which may be
-#: missing; or a title and a function that returns the text. A key may have a format of `_SHOWN`, as
-#: in `since: {createdAt:when}`.
-Cell = str | tuple[str, Callable[["Session", View], object]]
+    from remit.entrypoints.cli.options import Cell, Session, View
 
 _SHOWN: dict[str, Callable[[Session, Any], object]] = {
     "": lambda _, value: value,

@@ -3,14 +3,13 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from remit.entrypoints import declared_text
 from remit.entrypoints.cli import setup_note
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, Session, View, option
 from remit.errors import BadInput
 
 _SIGNS = {"create": "+", "change": "~", "unchanged": " "}
@@ -30,7 +29,7 @@ def apply(session: Session, file: str, dry_run: bool) -> None:
     session.show(answer, lambda view: _draw(view, dry_run))
 
 
-def read(file: str) -> dict[str, Any]:
+def read(file: str) -> View:
     """Read the document of a TOML or JSON file; dates become text, as in the API."""
     if file.endswith((".yaml", ".yml")):
         raise BadInput("YAML files are not read.", "Write it as TOML or JSON.")
@@ -47,7 +46,7 @@ def read(file: str) -> dict[str, Any]:
     return declared_text.read(text, file, is_json=is_json)
 
 
-def _draw(answer: dict[str, Any], dry_run: bool) -> None:
+def _draw(answer: View, dry_run: bool) -> None:
     for entry in answer["plan"]:
         output.say(f"{_SIGNS[entry['action']]} {entry['kind']} {entry['name']}")
         for change in entry["changes"]:

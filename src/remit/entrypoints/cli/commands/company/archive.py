@@ -6,13 +6,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, Session, View, option
 from remit.errors import BadInput, Conflict
 
 _TAR = {"Content-Type": "application/x-tar"}
@@ -32,7 +32,7 @@ def export(session: Session, folder: Path) -> None:
     count = _unpack(cast(BinaryIO, response), folder)
     company = session.company
 
-    def draw(_: dict[str, Any]) -> None:
+    def draw(_: View) -> None:
         output.say(f"{company['name']} is in {folder} ({count} files).")
 
     session.show({"id": company["id"], "folder": str(folder), "files": count}, draw)
@@ -57,7 +57,7 @@ def import_(session: Session, folder: Path, name: str | None) -> None:
         )
 
 
-def _draw(answer: dict[str, Any]) -> None:
+def _draw(answer: View) -> None:
     output.fields({name: answer[name] for name in ("name", "id", "agents", "outcomes", "files")})
     for agent, settings in answer["removed"].items():
         output.note(f"{agent}: give again what was taken out: {', '.join(settings)}.")

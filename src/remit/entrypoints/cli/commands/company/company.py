@@ -8,7 +8,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, limit_option, option, stated
+from remit.entrypoints.cli.options import Group, Session, View, limit_option, option, stated
 from remit.model.execution.limit import WORDS, Limit, amount_shown
 from remit.services.declared.templates import TEMPLATES
 
@@ -128,7 +128,7 @@ def signing_key(session: Session, new: bool) -> None:
     target = session.under_company("signing-key")
     answer = session.client.send("POST", target, {}) if new else session.client.get(target)
 
-    def draw(key: dict[str, Any]) -> None:
+    def draw(key: View) -> None:
         if key["publicKey"] is None:
             output.say("Commits are not signed. Make a key with `remit company signing-key --new`.")
             return
@@ -138,7 +138,7 @@ def signing_key(session: Session, new: bool) -> None:
     session.show(answer, draw)
 
 
-def _draw(view: dict[str, Any]) -> None:
+def _draw(view: View) -> None:
     output.fields(
         {
             "name": view["name"],
@@ -214,7 +214,7 @@ def set_policy(
     target = session.under_company("permission-policy")
     done = session.client.send("PATCH", target, {"level": level, **body})
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         _draw_policy(session, view)
         if view["agentsChanged"]:
             output.say(f"Changed with it: {', '.join(view['agentsChanged'])}.")
@@ -222,7 +222,7 @@ def set_policy(
     session.show(done, draw)
 
 
-def _draw_policy(session: Session, view: dict[str, Any]) -> None:
+def _draw_policy(session: Session, view: View) -> None:
     levels = [{"level": level, **bundle} for level, bundle in view["levels"].items()]
     cells.table(
         *(session, levels, "level"),

@@ -6,7 +6,7 @@ import click
 
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session, option
+from remit.entrypoints.cli.options import AGENT, Command, Session, View, option
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -28,7 +28,7 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
         body["subtree"] = True
     answer = session.client.send("POST", target, body)
 
-    def draw(halt: dict[str, Any]) -> None:
+    def draw(halt: View) -> None:
         what = _what(session, halt)
         if halt["already"]:
             output.say(f"{what} stopped already, by {halt['byName']} at {halt['since']}.")
@@ -53,7 +53,7 @@ def go(session: Session, agent: str | None) -> None:
         target = path("agents", agent, "go")
         answer = session.client.send("POST", target, {"subtree": True})
 
-    def draw(halt: dict[str, Any]) -> None:
+    def draw(halt: View) -> None:
         output.say(f"{halt['agent'] or session.company['name']} goes on.")
         for other in halt["left"]:
             output.say(line(other))
@@ -61,13 +61,13 @@ def go(session: Session, agent: str | None) -> None:
     session.show(answer, draw)
 
 
-def _what(session: Session, halt: dict[str, Any]) -> str:
+def _what(session: Session, halt: View) -> str:
     if halt["agentId"] is None:
         return f"{session.company['name']} is"
     return f"{halt['agent']} and everybody below it are"
 
 
-def line(halt: dict[str, Any]) -> str:
+def line(halt: View) -> str:
     """A halt in one line: its reach, by whom, since when, why, and the command that lifts it."""
     what = "The company is" if halt["agentId"] is None else f"{halt['agent']} and below are"
     because = f" ({halt['note']})" if halt["note"] else ""
@@ -77,11 +77,11 @@ def line(halt: dict[str, Any]) -> str:
     )
 
 
-def go_command(halt: dict[str, Any]) -> str:
+def go_command(halt: View) -> str:
     return "remit go" if halt["agentId"] is None else f"remit go {halt['agent']}"
 
 
-def listed(session: Session, company: str) -> list[dict[str, Any]]:
+def listed(session: Session, company: str) -> list[View]:
     """The halts of a company; none when the instance is too old to know them."""
     try:
         return list(session.client.each(path("companies", company, "halts")))

@@ -16,6 +16,7 @@ from remit.entrypoints.cli.options import (
     Command,
     F,
     Session,
+    View,
     json_object,
     option,
     stated,
@@ -60,7 +61,7 @@ def _option(field: Field) -> Callable[[F], F]:
     return click.option(part.option, field.key, metavar=part.metavar, help=part.help, **more)
 
 
-def described(options: dict[str, Any]) -> dict[str, Any]:
+def described(options: View) -> View:
     """Build the request body from the description options."""
     body = stated(options)
     if body.pop("once"):
@@ -80,7 +81,7 @@ def hire(session: Session, /, **options: Any) -> None:
     body = described(options)
     answer = session.client.send("POST", session.under_company("agent-hires"), body)
 
-    def draw(hired: dict[str, Any]) -> None:
+    def draw(hired: View) -> None:
         agent, approval = hired["agent"], hired["approval"]
         if approval is None:
             output.say(f"{agent['name']} is {agent['status']} and can be given work.")
@@ -131,7 +132,7 @@ def set_(
     target = path("agents", name, "config-proposals")
     answer = session.client.send("POST", target, {**body, "reason": reason})
 
-    def draw(proposed: dict[str, Any]) -> None:
+    def draw(proposed: View) -> None:
         if proposed["approval"] is None:
             output.say(f"{proposed['agent']['name']} was changed.")
         else:
@@ -158,7 +159,7 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
     else:
         answer = session.client.get(path("agents", name))
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         may = (view.get("permissions") or {}).get("canCreateAgents")
         if may is None:
             output.say(f"You may not see what {view['name']} is permitted.")
@@ -175,8 +176,8 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
 @click.argument("reason", default="")
 def wake(session: Session, name: str, reason: str) -> None:
     """Send an agent mail that says why, so that it is started."""
-    answer = session.client.send("POST", path("agents", name, "wakeup"), {"reason": reason})
-    session.show(answer, lambda view: output.say(f"{view['name']} has mail and will look at it."))
+    target, body = path("agents", name, "wakeup"), {"reason": reason}
+    session.change("POST", target, body, tells="{name} has mail and will look at it.")
 
 
 COMMANDS: tuple[click.Command, ...] = (hire, set_, permissions, wake)

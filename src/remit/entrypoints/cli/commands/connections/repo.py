@@ -1,11 +1,9 @@
 """`remit repo` and `remit folder`: copies of repositories, and folders that runs see."""
 
-from typing import Any
-
 import click
 
-from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.drawing import cells
+from remit.entrypoints.cli.options import Group, Session, View
 
 repo = Group("repo", help="Repositories that agents get copies of.")
 
@@ -41,12 +39,11 @@ def sync(session: Session, name: str | None) -> None:
 @click.argument("name")
 def remove(session: Session, name: str) -> None:
     """Forget a repository, its copy and every capability on it."""
-    gone = session.client.send("DELETE", session.under_company("repos", name))
-    template = "{name} is removed; {revoked:count} grants ended with it."
-    session.show(gone, lambda view: output.say(cells.filled(session, view, template)))
+    ended = "{name} is removed; {revoked:count} grants ended with it."
+    session.change("DELETE", session.under_company("repos", name), tells=ended)
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "name", "url", "ref", "username", "secret", "forge", "api"),
         *("api secret: {apiSecret}", ("webhooks", _webhooks), "heard: {people:list}", "label"),
@@ -54,7 +51,7 @@ def _draw(session: Session, view: dict[str, Any]) -> None:
     )
 
 
-def _webhooks(_: Session, view: dict[str, Any]) -> str | None:
+def _webhooks(_: Session, view: View) -> str | None:
     return view["hook"] and f"/api/hooks/{view['id']}, signed with {view['hook']}"
 
 

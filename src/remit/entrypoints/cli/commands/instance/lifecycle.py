@@ -17,7 +17,7 @@ from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, F, Session, option
+from remit.entrypoints.cli.options import Command, F, Session, View, option
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT
@@ -152,7 +152,7 @@ class Greeting(NamedTuple):
 
     browse: bool = False
     #: Settings that the root agent gets.
-    model: dict[str, Any] | None = None
+    model: View | None = None
     try_out: bool = True
 
 
@@ -234,7 +234,7 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
         _say_tried(first_agent.try_out(client, first))
 
 
-def _say_tried(tried: dict[str, Any] | None) -> None:
+def _say_tried(tried: View | None) -> None:
     if tried is not None:
         output.say(f"Tried: {tried['sentence']}")
         if tried["nextStep"]:
@@ -291,7 +291,7 @@ def status(session: Session) -> None:
             print(output.as_json({"running": False, "url": session.url}))
         raise
     here = process.holder(session.settings)
-    answer: dict[str, Any] = {
+    answer: View = {
         "running": True,
         "url": session.url,
         "version": health.get("version") if isinstance(health, dict) else None,
@@ -301,7 +301,7 @@ def status(session: Session) -> None:
     answer["agents"] = sum(company["agents"] for company in answer["companies"])
     answer["runs"] = sum(company["runs"] for company in answer["companies"])
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         output.fields(
             {
                 "running at": view["url"],
@@ -321,7 +321,7 @@ def status(session: Session) -> None:
     session.show(answer, draw)
 
 
-def _companies(session: Session) -> list[dict[str, Any]]:
+def _companies(session: Session) -> list[View]:
     def count(company: str, what: str, **query: str) -> int:
         target = path("companies", company, what)
         return len(list(session.client.each(target, MOST_COUNTED, **query)))

@@ -11,7 +11,7 @@ from remit.entrypoints import budget_text
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company import account, halt
 from remit.entrypoints.cli.drawing import output, run_view
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, Session, View, option
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -44,7 +44,7 @@ def top(session: Session, once: bool, every: float) -> None:
         _watch(session, every)
 
 
-def look(session: Session) -> dict[str, Any]:
+def look(session: Session) -> View:
     """Fetch everything that `top` shows."""
     client = session.client
     agents = {agent["id"]: agent for agent in client.each(session.under_company("agents"))}
@@ -78,7 +78,7 @@ def look(session: Session) -> dict[str, Any]:
     }
 
 
-def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
+def _idle(session: Session, agent: View) -> View:
     try:
         answer = session.client.get(path("agents", agent["id"], "why-idle"))
     except RemitError as error:
@@ -101,7 +101,7 @@ def _doing(session: Session) -> dict[str, str]:
     return last
 
 
-def _today(session: Session) -> dict[str, Any]:
+def _today(session: Session) -> View:
     """Usage of the runs of this day (UTC), so far."""
     midnight = to_iso(SystemClock().now())[:10]
     sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0, "costUsd": 0.0}
@@ -115,7 +115,7 @@ def _today(session: Session) -> dict[str, Any]:
     return sums
 
 
-def _budgets(session: Session) -> list[dict[str, Any]]:
+def _budgets(session: Session) -> list[View]:
     """The rest of each topmost budget this month: of agents whose boss has none."""
     rows = session.visible("budgets", most=MOST_RUNS)
     limited = {row["agentId"] for row in rows if budget_text.short(row)}
@@ -126,7 +126,7 @@ def _budgets(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _limits(session: Session) -> list[dict[str, Any]]:
+def _limits(session: Session) -> list[View]:
     """Reached limits that the caller may raise."""
     try:
         rows = list(session.client.each(path("needs-you"), company=session.company["id"]))
@@ -139,11 +139,11 @@ def _limits(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _limit_line(limit: dict[str, Any]) -> str:
+def _limit_line(limit: View) -> str:
     return f"LIMIT: {limit['title']} `{limit['command']}` raises it."
 
 
-def _summary(view: dict[str, Any]) -> str:
+def _summary(view: View) -> str:
     today = view["today"]
     cost = run_view.money(today["costUsd"]) or "$0.00"
     left = "; ".join(
@@ -158,7 +158,7 @@ def _summary(view: dict[str, Any]) -> str:
     )
 
 
-def _notices(view: dict[str, Any]) -> list[str]:
+def _notices(view: View) -> list[str]:
     """Causes that keep many from working: halts, closed accounts, and reached limits."""
     return [
         *map(halt.line, view["halts"]),
@@ -174,7 +174,7 @@ _IDLE = ("idle", "reason", "why")
 Rows = list[tuple[str, ...]]
 
 
-def _rows(view: dict[str, Any]) -> tuple[Rows, Rows]:
+def _rows(view: View) -> tuple[Rows, Rows]:
     """The cells of those who run, and of those who are idle."""
     running: Rows = [
         (run["agent"], run["took"], str(run["tokens"] or ""), run["doing"], run["why"])
@@ -187,7 +187,7 @@ def _rows(view: dict[str, Any]) -> tuple[Rows, Rows]:
     return running, idle
 
 
-def _print(view: dict[str, Any]) -> None:
+def _print(view: View) -> None:
     output.say(_summary(view), *_notices(view), "")
     running, idle = _rows(view)
     output.table(_RUNNING, running, empty="Nobody is running.")
@@ -223,7 +223,7 @@ def _trouble(error: RemitError) -> Any:
     return Text(output.clean(f"{error.sentence} {error.step} Trying again."))
 
 
-def _drawn(view: dict[str, Any], height: int) -> Any:
+def _drawn(view: View, height: int) -> Any:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

@@ -3,7 +3,6 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,6 +18,7 @@ from remit.entrypoints.cli.options import (
     MESSAGE,
     Command,
     Session,
+    View,
     limit_option,
     option,
 )
@@ -29,6 +29,7 @@ from remit.model.text import plural
 id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
 attach_option = option("--attach FILE…", "A local file, or one of the knowledge base.")
 
+_STATE = "{id:short} is {status}."
 #: A longer text is stored as a file first: plain bytes instead of JSON.
 _LONGEST_INLINE = 1024 * 1024
 
@@ -68,7 +69,7 @@ def send(
     }
     answer = session.client.send("POST", session.under_company("messages"), body)
 
-    def draw(sent: dict[str, Any]) -> None:
+    def draw(sent: View) -> None:
         _draw_sent(sent, to, f" It is delivered at {at}." if at else "")
 
     if not wait:
@@ -110,7 +111,7 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     session.show(answer, lambda sent: _draw_sent(sent, name))
 
 
-def _draw_sent(sent: dict[str, Any], to: str, when: str = "") -> None:
+def _draw_sent(sent: View, to: str, when: str = "") -> None:
     output.say(f"Sent {short(sent['id'])} to {to}.{when}")
     if sent["notStarted"]:
         output.say(f"warning: {sent['notStarted']}")
@@ -149,7 +150,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
         click.confirm("Take it back?", abort=True, err=True)
     answer = session.client.send("POST", target)
 
-    def draw(done: dict[str, Any]) -> None:
+    def draw(done: View) -> None:
         if yes:
             _draw_ends(done, "Ended with it:")
         output.say(f"{done['id']} is taken back.")
@@ -157,7 +158,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     session.show(answer, draw)
 
 
-def _draw_ends(ends: dict[str, Any], title: str, *, note: bool = False) -> None:
+def _draw_ends(ends: View, title: str, *, note: bool = False) -> None:
     say = output.note if note else output.say
     lines = [line.format_map(entry) for name, line in _ENDS.items() for entry in ends[name]]
     say(title if lines else "Nothing was made of it that would end.")
@@ -169,16 +170,14 @@ def _draw_ends(ends: dict[str, Any], title: str, *, note: bool = False) -> None:
         say(f"  {kept_entry['title']}: {kept_entry['why']}")
 
 
-def _letter(
-    session: Session, text: str | None, subject: str, attach: tuple[str, ...]
-) -> dict[str, Any]:
+def _letter(session: Session, text: str | None, subject: str, attach: tuple[str, ...]) -> View:
     """Return body and attachments of a letter; no file is stored before all are found."""
     attached = [_attachment(session, reference) for reference in attach]
     content = {**_text(session, text, subject), "subject": subject}
     return {**content, "attachments": [_stored(session, attachment) for attachment in attached]}
 
 
-def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
+def _text(session: Session, text: str | None, subject: str) -> View:
     """Return the body field, or the id of a file that holds a long body."""
     if text not in (None, "-"):
         return {"body": text}
@@ -262,8 +261,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
         raise click.UsageError("--revive and --discard exclude each other.")
     if revive or discard:
         verb = "revive" if revive else "discard"
-        answer = session.client.send("POST", path("messages", id_, verb))
-        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
+        session.change("POST", path("messages", id_, verb), tells=_STATE)
         return
     letter = session.client.get(path("messages", id_))
     thread = letter["thread"]
@@ -271,7 +269,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
         alone = {name: value for name, value in letter.items() if name not in ("thread", "trace")}
         thread = [*thread, alone]
 
-    def draw(_: dict[str, Any]) -> None:
+    def draw(_: View) -> None:
         letters.draw_thread(session, thread)
         if letter["trace"]:
             letters.draw_trace(letter["trace"])
@@ -296,8 +294,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     if id_ is not None and everything:
         raise click.UsageError("Give ID or --all.")
     if id_ is not None:
-        answer = session.client.send("POST", path("messages", id_, "revive"))
-        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
+        session.change("POST", path("messages", id_, "revive"), tells=_STATE)
         return
     target = session.under_company("dead-letters")
     if everything:
@@ -309,12 +306,8 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
         return
     dead_letters = session.listed(target, limit)
 
-    def draw(items: list[dict[str, Any]]) -> None:
-        names = {
-            agent: session.agent_name(agent) for agent in {letter["agentId"] for letter in items}
-        }
-        to = ("to", lambda _, letter: names[letter["agentId"]])
-        row = ("id: {id:short}", to, "subject: {title}", "why")
+    def draw(items: list[View]) -> None:
+        row = ("id: {id:short}", "to: {agentId:name}", "subject: {title}", "why")
         cells.table(session, items, *row, empty="There are none.")
         if items:
             output.say("", "`remit revive --all` puts all of them back in line.")
@@ -329,14 +322,11 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
     """List everything that awaits you."""
     company = session.company["id"] if session.is_company_named else None
 
-    def draw(items: list[dict[str, Any]]) -> None:
-        about = dict.fromkeys(entry["agentId"] for entry in items if entry["agentId"])
-        names = {agent: session.agent_name(agent) for agent in about}
+    def draw(items: list[View]) -> None:
         cells.table(
             *(session, items, ("what", lambda _, entry: entry["kind"].replace("_", " "))),
             ("age", lambda _, entry: letters.age(entry["since"])),
-            ("agent", lambda _, entry: names.get(entry["agentId"], "")),
-            *("title", "cause", "next step: {next:ids}"),
+            *("agent: {agentId:name}", "title", "cause", "next step: {next:ids}"),
             empty="Nothing awaits you.",
         )
 

@@ -7,7 +7,7 @@ import click
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Command, Group, Session, option, pick, stated
+from remit.entrypoints.cli.options import Command, Group, Session, View, option, pick, stated
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
 
@@ -26,7 +26,7 @@ def show(session: Session) -> None:
     """Show how you are notified, and the state of the last notices."""
     answer = session.client.get(session.under_company("notify"))
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         output.fields(
             {
                 "command": view["commandProblem"] or ("set" if view["command"] else "none"),
@@ -104,7 +104,7 @@ def set_(
         raise click.UsageError("--webhook and --no-webhook exclude each other.")
     if user is not None and (webhook or no_webhook or body):
         raise click.UsageError("Everybody sets their own webhook and rules.")
-    answer: dict[str, Any] = {}
+    answer: View = {}
     if command or no_command:
         _require_here(session)
         who = _user(session, user)
@@ -119,7 +119,7 @@ def set_(
     session.show(answer, _draw)
 
 
-def _rules(to: tuple[str, ...], **options: Any) -> dict[str, Any]:
+def _rules(to: tuple[str, ...], **options: Any) -> View:
     """Build the request body of the rules from the options."""
     routes: dict[str, list[str] | None] = {}
     for route in to:
@@ -166,13 +166,13 @@ def test_(session: Session) -> None:
     """Send a test notice in every way that you use; `show` has its result."""
     answer = session.client.send("POST", session.under_company("notify", "test"))
 
-    def draw(done: dict[str, Any]) -> None:
+    def draw(done: View) -> None:
         output.say(f"A test goes out by {' and by '.join(done['ways'])}; see `remit notify show`.")
 
     session.show(answer, draw)
 
 
-def _draw(done: dict[str, Any]) -> None:
+def _draw(done: View) -> None:
     if "command" in done:
         output.say("The command is set." if done["command"] else "No command is run any more.")
     if "webhook" in done:

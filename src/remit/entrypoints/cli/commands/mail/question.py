@@ -1,16 +1,14 @@
 """`remit question`: what agents ask, and the answers."""
 
-from typing import Any
-
 from remit.entrypoints.cli.drawing import cells, letters, output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.options import Group, Session, View
 from remit.errors import NotFound
 from remit.ids import looks_like_id, several, short
 
 question = Group("question", help="Questions of agents, and your answers.")
 
 
-def _asked(session: Session, row: dict[str, Any]) -> str:
+def _asked(session: Session, row: View) -> str:
     _, _, agent = row["to"].partition(":")
     return session.names.get(agent, agent) if agent else str(row["to"])
 

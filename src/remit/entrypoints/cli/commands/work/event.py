@@ -1,7 +1,5 @@
 """`remit event`, `remit why` and `remit as-of`: the record, chains of causes, and the past."""
 
-from typing import Any
-
 import click
 
 from remit.entrypoints.cli.address import path
@@ -9,7 +7,7 @@ from remit.entrypoints.cli.commands.work.kb import write_out
 from remit.entrypoints.cli.drawing import cells, output, trees
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, Session, option
+from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, Session, View, option
 from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a tamper-evident record.")
@@ -23,15 +21,9 @@ event = Group("event", help="Events, in a tamper-evident record.")
 def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
     """List events, the newest first."""
     wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
-    events = session.listed(session.under_company("events"), limit, **wanted)
-
     session.show_table(
-        *(
-            events,
-            "seq",
-            "at: {at:when}",
-            ("who", lambda session, row: _who(session, row["actor"])),
-        ),
+        session.listed(session.under_company("events"), limit, **wanted),
+        *("seq", "at: {at:when}", ("who", lambda session, row: _who(session, row["actor"]))),
         *("action", "resource: {resource:ids}"),
         ("refused", lambda _, row: "" if row["allowed"] else row["reason"]),
         "id: {id:short}",
@@ -59,7 +51,7 @@ def verify(session: Session, expect: str | None) -> int:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""
     answer = session.client.get(session.under_company("events", "verify"), expect=expect)
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         if view["ok"]:
             output.say(f"The record is whole: {view['events']} events, up to {view['hash']}.")
 
@@ -79,18 +71,12 @@ def why(session: Session, id_: str) -> None:
 
     That is who authorised it, or wished for it. Events and outcomes go by id; an outcome also by
     its title, and an agent by its name."""
-    bare = _bare(id_)
+    bare = id_.removeprefix("event:").removeprefix("outcome:").removeprefix("agent:")
     subject_id = normalise(bare) if looks_like_id(bare) else outcome_id(session, bare)
-    target = path("events", subject_id, "why")
-    answer = session.client.get(target)
-    session.show(answer, _draw_chain)
+    session.show(session.client.get(path("events", subject_id, "why")), _draw_chain)
 
 
-def _bare(id_: str) -> str:
-    return id_.removeprefix("event:").removeprefix("outcome:").removeprefix("agent:")
-
-
-def _draw_chain(answer: dict[str, Any]) -> None:
+def _draw_chain(answer: View) -> None:
     for depth, step in enumerate(answer["steps"]):
         lead = "" if depth == 0 else f"{'   ' * (depth - 1)}└─ because "
         verb = "did" if step["allowed"] else f"was refused ({step['reason']})"
@@ -113,7 +99,7 @@ def _draw_chain(answer: dict[str, Any]) -> None:
 def _who(session: Session, actor: str) -> str:
     kind, colon, id_ = actor.partition(":")
     if kind == "agent" and id_ not in session.names:
-        session.names[id_] = session.agent_name(id_)
+        return f"{kind}:{session.agent_name(id_)}"
     return f"{kind}:{session.names.get(id_, id_)}" if colon else actor
 
 
@@ -142,11 +128,9 @@ def as_of(session: Session, time: str, what: str, id_: str | None, agent: str | 
         session.show(entries, lambda grants: _draw_grants(session, grants))
 
 
-def _draw_grants(session: Session, grants: list[dict[str, Any]]) -> None:
-    holders = {grant["holderId"] for grant in grants}
-    names = {holder: session.agent_name(holder) for holder in holders}
+def _draw_grants(session: Session, grants: list[View]) -> None:
     cells.table(
-        *(session, grants, ("agent", lambda _, grant: names[grant["holderId"]])),
+        *(session, grants, "agent: {holderId:name}"),
         *("resource: {resource:ids}", "level", "mode", "since: {createdAt:when}"),
         *("expires: {expiresAt:when}", "id: {id:short}"),
         empty="No grants were in force then.",

@@ -15,7 +15,7 @@ import click
 from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, limit_option, option, pick
+from remit.entrypoints.cli.options import Group, Session, View, limit_option, option, pick
 from remit.errors import TooLarge
 from remit.ids import is_id, looks_like_id, short
 
@@ -76,7 +76,7 @@ def write_out(session: Session, id_: str, **query: object) -> None:
         raise Unreachable("The connection broke before the end of the file.", "Try again.")
 
 
-def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str, Any]:
+def _described(id_: str, version: str, sha256: str, content: bytes) -> View:
     known: dict[str, Any] = {"id": id_, "version": int(version or 0), "hash": sha256}
     try:
         return {**known, "content": content.decode()}
@@ -104,10 +104,10 @@ def create(session: Session, description: str, source: str, unlisted: bool) -> N
 
 def store(
     session: Session, description: str, stream: BinaryIO, size: int, *, unlisted: bool
-) -> dict[str, Any]:
+) -> View:
     """Store a stream as a new file."""
     target = f"{session.under_company('files')}?description={quote(description, safe='')}"
-    file: dict[str, Any] = session.client.upload(
+    file: View = session.client.upload(
         "POST",
         target + ("&unlisted=true" if unlisted else ""),
         stream,
@@ -178,7 +178,7 @@ def file_id(session: Session, text: str) -> str:
     return str(pick(files, text, "file", "See `remit kb browse`.", "description")["id"])
 
 
-def _author(session: Session, row: dict[str, Any]) -> str:
+def _author(session: Session, row: View) -> str:
     kind = "agent" if row.get("agentId") else "user"
     id_ = row.get("agentId") or row.get("userId")
     return f"{kind}:{session.names.get(id_, id_)}" if id_ else "remit"
@@ -194,7 +194,7 @@ kb.rows(
 )
 
 
-def _draw_list(session: Session, files: list[dict[str, Any]], empty: str) -> None:
+def _draw_list(session: Session, files: list[View], empty: str) -> None:
     cells.table(
         *(session, files, "id: {id:short}", "level", "version", "size: {size:size}"),
         *("updated: {updatedAt:when}", "description"),
@@ -202,5 +202,5 @@ def _draw_list(session: Session, files: list[dict[str, Any]], empty: str) -> Non
     )
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(session, view, "id", "description", "version", "hash", "size: {size:size}")

@@ -12,7 +12,15 @@ from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import OUTCOME, Group, Session, limit_option, option, stated
+from remit.entrypoints.cli.options import (
+    OUTCOME,
+    Group,
+    Session,
+    View,
+    limit_option,
+    option,
+    stated,
+)
 from remit.ids import short
 from remit.model.text import plural
 
@@ -52,7 +60,7 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
     if open_only:
         forest = [node for node in map(view.only_open, forest) if node is not None]
 
-    def draw(roots: list[dict[str, Any]]) -> None:
+    def draw(roots: list[View]) -> None:
         if not roots:
             output.say("There are no outcomes.")
         elif id_ is None and len(roots) > 1:
@@ -90,7 +98,7 @@ def create(session: Session, /, **options: Any) -> None:
     )
 
 
-def _created(session: Session, new_outcome: dict[str, Any]) -> Iterator[str]:
+def _created(session: Session, new_outcome: View) -> Iterator[str]:
     id_, owner = short(new_outcome["id"]), session.agent_name(new_outcome["ownerId"])
     yield f"Created {id_}: {new_outcome['title']} ({view.status(new_outcome)}), which {owner} owns."
     yield f"Next: remit outcome delegate {id_} --to AGENT, or leave it to {owner}"
@@ -166,7 +174,7 @@ def delegate(
     body |= {"to": to} if to is not None else {"hire": {"name": hire, **fields}}
     target = path("outcomes", id_, "delegate")
 
-    def draw(answer: dict[str, Any]) -> None:
+    def draw(answer: View) -> None:
         moved = answer["moved"]
         along = f", with {moved} below it" if moved else ""
         name, approval = answer["agent"]["name"], answer["approval"]
@@ -188,7 +196,7 @@ def reclaim(session: Session, id_: str, reason: str) -> None:
     """Take a delegated outcome back by force; the agents below it stop."""
     answer = session.client.send("POST", path("outcomes", id_, "reclaim"), {"reason": reason})
 
-    def draw(answer: dict[str, Any]) -> None:
+    def draw(answer: View) -> None:
         names = view.owner_names(session)
         gone = ", ".join(names.get(agent, agent) for agent in answer["agents"]) or "nobody"
         output.say(f"Reclaimed; shut down: {gone}.")
@@ -210,7 +218,7 @@ _THINGS = {
 }
 
 
-def _consequences(answer: dict[str, Any]) -> list[str]:
+def _consequences(answer: View) -> list[str]:
     """Sentences about the agents and things that ended or were restored."""
     sentences = []
     if answer.get("agentsEnded"):

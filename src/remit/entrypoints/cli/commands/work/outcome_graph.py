@@ -2,13 +2,12 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import click
 
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import OUTCOME, Command, Session, option
+from remit.entrypoints.cli.options import OUTCOME, Command, Session, View, option
 from remit.ids import short
 
 _MOST_ROOTS = 20
@@ -42,7 +41,7 @@ def _save(session: Session, drawing: str, file: Path) -> None:
             raise Unreachable("The connection broke before the end of the drawing.", "Try again.")
 
 
-def _draw(answer: dict[str, Any], file: Path | None) -> None:
+def _draw(answer: View, file: Path | None) -> None:
     nodes = answer["nodes"]
     counts = Counter(node["status"] for node in nodes)
     words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))

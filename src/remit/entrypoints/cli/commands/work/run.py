@@ -1,15 +1,14 @@
 """`remit run` and `remit job`: runs and background jobs of agents."""
 
 from functools import partial
-from typing import Any
 
 import click
 
 from remit.entrypoints.cli import following, references
 from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import cells, output, run_view
+from remit.entrypoints.cli.drawing import cells, run_view
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import AGENT, LIMITED, REFERENCES, Group, Session, option
+from remit.entrypoints.cli.options import AGENT, LIMITED, REFERENCES, Group, Session, View, option
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])
 
@@ -53,14 +52,14 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
 @option("--reason TEXT", "Why; it is kept with the run.", default="")
 def cancel(session: Session, id_: str, reason: str) -> None:
     """Cancel a run; the mail that it took up is not given to another run."""
-    answer = session.client.send("POST", path("runs", id_, "cancel"), {"reason": reason})
-    session.show(answer, lambda view: output.say(f"The run is {view['status']}."))
+    target = path("runs", id_, "cancel")
+    session.change("POST", target, {"reason": reason}, tells="The run is {status}.")
 
 
 job = Group("job", help="Background jobs of agents.")
 
 
-def _took(session: Session, view: dict[str, Any]) -> str:
+def _took(session: Session, view: View) -> str:
     return run_view.took(session, view) if view["startedAt"] else ""
 
 
@@ -68,7 +67,7 @@ def job_id(session: Session, text: str) -> str:
     return references.picked(session, text, "job", "See `remit job list`.")
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "id", "agent: {agentId:name}", "status", "error", "waits for: {waitsFor}"),
         *("message: {messageId}", "answer: {answerId}", "asked for: {createdAt:when}"),
