@@ -3,9 +3,8 @@
 import sys
 import time
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import letters, output
-from remit.entrypoints.cli.options import Session, View
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 
 #: Seconds between two polls: an answer may come at once, or take a day.

@@ -4,9 +4,8 @@ import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple, TypeVar
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
-from remit.entrypoints.cli.address import split
 from remit.errors import (
     BadInput,
     Conflict,
@@ -166,6 +165,22 @@ class Client:
             return Unreachable(f"The instance at {self.url} did not answer in time.")
         what = (isinstance(error, OSError) and error.strerror) or type(error).__name__
         return Unreachable(f"The instance at {self.url} cannot be reached ({what}).")
+
+
+def is_loopback(url: str) -> bool:
+    return split(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def split(url: str) -> SplitResult:
+    """The parts of an instance's address."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = None
+    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        raise BadInput(f"{url[:200]!r} is not an address.", "Write it like http://127.0.0.1:8420.")
+    return parts
 
 
 def with_query(target: str, query: Mapping[str, object]) -> str:

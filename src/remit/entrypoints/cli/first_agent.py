@@ -6,8 +6,8 @@ import shlex
 from typing import Any, NamedTuple
 
 from remit.adapters.setup.ability import WITH_MODEL, WITHOUT_MODEL
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
+from remit.entrypoints.cli.session import path
 from remit.errors import BadInput, Conflict, RemitError, Unsupported
 
 _LLM = "llm"

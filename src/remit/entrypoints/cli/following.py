@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session, View, option
+from remit.entrypoints.cli.options import option
+from remit.entrypoints.cli.session import Session, View
 
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client

@@ -12,7 +12,8 @@ import click
 
 from remit import __version__
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session
 from remit.errors import Conflict, NotAnId, NotFound, RemitError
 
 DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130

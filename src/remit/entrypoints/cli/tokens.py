@@ -6,7 +6,8 @@ from urllib.parse import quote
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import F, Session, View, option, pick, stated
+from remit.entrypoints.cli.options import F, option, stated
+from remit.entrypoints.cli.session import Session, View, pick
 
 
 def token_options(command: F) -> F:

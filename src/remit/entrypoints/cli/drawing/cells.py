@@ -9,7 +9,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.ids import short
 
 if TYPE_CHECKING:
-    from remit.entrypoints.cli.options import Cell, Session, View
+    from remit.entrypoints.cli.session import Cell, Session, View
 
 _SHOWN: dict[str, Callable[[Session, Any], object]] = {
     "": lambda _, value: value,
@@ -18,6 +18,8 @@ _SHOWN: dict[str, Callable[[Session, Any], object]] = {
     "short": lambda _, value: short(value),
     "size": lambda _, value: output.size(value),
     "when": lambda _, value: output.when(value),
+    "age": lambda _, value: output.age(value),
+    "words": lambda _, value: value.replace("_", " "),
     "yes": lambda _, value: "yes" if value else "no",
     #: A text with its UUIDs as short ids.
     "ids": lambda _, value: output.shortened(value),

@@ -5,11 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from remit.clock import DAY, HOUR, MINUTE, SystemClock, from_iso
-from remit.entrypoints.cli import references
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output, trees
-from remit.entrypoints.cli.options import Session
+from remit.entrypoints.cli.session import Session, path, picked
 from remit.errors import RemitError
 from remit.ids import short
 from remit.model.messaging.mail import MARKS, Mark
@@ -23,20 +20,7 @@ _BAR = "│ "
 
 def message_id(session: Session, text: str) -> str:
     """Resolve a message by its id or a part of it, in the company in force."""
-    return references.picked(session, text, "message", "See `remit inbox`.")
-
-
-def age(time: str | None) -> str:
-    """Return the time passed in a few characters, such as "3 h"; a date after two weeks."""
-    if not time:
-        return ""
-    passed = SystemClock().now() - from_iso(time)
-    if passed < MINUTE:
-        return "now"
-    for unit, word, until in ((MINUTE, "min", HOUR), (HOUR, "h", DAY), (DAY, "d", 14 * DAY)):
-        if passed < until:
-            return f"{passed // unit} {word}"
-    return time[:10]
+    return picked(session, text, "message", "See `remit inbox`.")
 
 
 def who(entry: Entry) -> str:
@@ -69,7 +53,7 @@ def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> Non
         [
             short(entry["id"]),
             who(entry),
-            age(entry["deliveredAt"]),
+            output.age(entry["deliveredAt"]),
             *([state(entry)] if with_state else []),
             entry["subject"] + _files(entry),
             preview(entry),
@@ -102,7 +86,7 @@ def _draw(entries: Sequence[Entry], *, with_state: bool) -> None:
         drawn.add_row(
             short(entry["id"]),
             Text(output.clean(who(entry)), style="green" if entry["fromBoard"] else "cyan"),
-            age(entry["deliveredAt"]),
+            output.age(entry["deliveredAt"]),
             *([state(entry)] if with_state else []),
             about,
         )
@@ -156,7 +140,7 @@ def draw_sent(entries: Sequence[Entry]) -> None:
     """Sent letters, each with its state."""
     rows = [
         (
-            *(short(entry["id"]), _receiver(entry), age(entry["createdAt"])),
+            *(short(entry["id"]), _receiver(entry), output.age(entry["createdAt"])),
             entry["state"].replace("_", " "),
             entry["subject"] or preview(entry),
             entry["sentence"],
@@ -222,7 +206,7 @@ def _receiver(entry: Entry) -> str:
 
 
 def _ago(time: str) -> str:
-    passed = age(time)
+    passed = output.age(time)
     return passed if passed == "now" or "-" in passed else f"{passed} ago"
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output, trees
-from remit.entrypoints.cli.options import Session, pick
+from remit.entrypoints.cli.session import Session, path, pick
 from remit.ids import is_id, looks_like_id
 from remit.model.text import name_key
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session, View, option
+from remit.entrypoints.cli.options import option
+from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
 
 #: Most names that are listed for one right; the rest is counted.

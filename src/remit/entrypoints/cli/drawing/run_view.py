@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from remit.clock import HOUR, MINUTE, SECOND, SystemClock, from_iso
 from remit.entrypoints.cli import following
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Session, View, pick
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import NotFound
 from remit.ids import is_id, looks_like_id, short
 from remit.model.execution import transcript

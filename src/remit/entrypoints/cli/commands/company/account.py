@@ -2,16 +2,16 @@
 
 import click
 
-from remit.entrypoints.cli.drawing import letters, output
-from remit.entrypoints.cli.options import Group, Session, View
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import Conflict, NotFound
 
 account = Group("account", help="Accounts of providers and set-ups of workers.")
 
 
 account.rows(
-    *("list", "name", "state", "fault"),
-    ("since", lambda _, row: letters.age(row["since"])),
+    *("list", "name", "state", "fault", "since: {since:age}"),
     ("until", lambda _, row: row["until"] or row["triedAt"]),
     ("waiting", lambda _, row: row["waiting"] or ""),
     empty="No agent has used an account of a provider yet.",

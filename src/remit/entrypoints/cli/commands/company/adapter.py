@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, View, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 
 adapter = Group("adapter", help="Adapters that run agents, and their settings.")
 

@@ -6,22 +6,13 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import following, setup_note, tokens
-from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli import following, tokens
 from remit.entrypoints.cli.commands.company import budget as budgets
 from remit.entrypoints.cli.commands.company import hiring
 from remit.entrypoints.cli.drawing import cells, output, reorganisation, run_view, trees
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    AGENT,
-    AGENT_NAME,
-    BOSS,
-    Group,
-    Session,
-    View,
-    limit_option,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT, AGENT_NAME, BOSS, Group, limit_option, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 
 name_argument = click.argument("name", type=AGENT)
@@ -72,7 +63,7 @@ def create(session: Session, /, **options: Any) -> None:
     body = hiring.described(options)
     new_agent = session.client.send("POST", session.under_company("agents"), body)
     session.done(new_agent, _created(session, new_agent), partial(_draw, session))
-    setup_note.tell(session, new_agent)
+    hiring.note_missing(session, new_agent)
 
 
 def _created(session: Session, new_agent: View) -> Iterator[str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from remit.entrypoints import declared_text
-from remit.entrypoints.cli import setup_note
+from remit.entrypoints.cli.commands.company import hiring
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, View, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import BadInput
 
 _SIGNS = {"create": "+", "change": "~", "unchanged": " "}
@@ -57,7 +58,7 @@ def _draw(answer: View, dry_run: bool) -> None:
     if answer["tokens"]:
         output.say("  They are not shown again.")
     for warning in answer.get("warnings", ()):
-        setup_note.warn(warning["agent"], warning)
+        hiring.warn(warning["agent"], warning)
     created, changed = answer["created"], answer["changed"]
     if not created and not changed:
         output.say("There is nothing to do.")

@@ -10,9 +10,9 @@ from typing import IO, BinaryIO, cast
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, View, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, Conflict
 
 _TAR = {"Content-Type": "application/x-tar"}

@@ -4,9 +4,9 @@ import click
 
 from remit.entrypoints import budget_text
 from remit.entrypoints.approval_text import monthly
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session, View
+from remit.entrypoints.cli.options import AGENT, Command
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 
 _FIELDS = ("limit", "reserved", "spentByItself", "left")

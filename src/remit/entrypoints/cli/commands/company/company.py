@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, View, limit_option, option, stated
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 from remit.model.execution.limit import WORDS, Limit, amount_shown
 from remit.services.declared.templates import TEMPLATES
 

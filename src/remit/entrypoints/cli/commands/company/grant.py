@@ -4,20 +4,11 @@ from collections.abc import Iterator
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.work.kb import file_id
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
-from remit.entrypoints.cli.options import (
-    AGENT,
-    MESSAGE,
-    Group,
-    Session,
-    View,
-    limit_option,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT, MESSAGE, Group, limit_option, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import normalise, short
 
 holder_option = option("--agent AGENT", "Only what this agent holds.")

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session, View, option
+from remit.entrypoints.cli.options import AGENT, Command, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.model.text import plural
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import setup_note
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import (
     AGENT,
@@ -15,13 +13,13 @@ from remit.entrypoints.cli.options import (
     TEXT,
     Command,
     F,
-    Session,
-    View,
     json_object,
     option,
     stated,
     text_or_file,
 )
+from remit.entrypoints.cli.session import Session, View, path
+from remit.errors import RemitError
 from remit.ids import short
 from remit.model.organisation.agent_spec import CONFIGURED, Field, Holds
 
@@ -91,7 +89,7 @@ def hire(session: Session, /, **options: Any) -> None:
         output.say(f"  remit approval show {agent['name']}")
 
     session.show(answer, draw)
-    setup_note.tell(session, answer["agent"])
+    note_missing(session, answer["agent"])
 
 
 @click.command(
@@ -127,7 +125,7 @@ def set_(
         )
         session.show(answer, lambda view: output.say(f"{view['name']} {predicate}."))
         if {"adapterType", "adapterConfig"} & body.keys():
-            setup_note.tell(session, answer)
+            note_missing(session, answer)
         return
     target = path("agents", name, "config-proposals")
     answer = session.client.send("POST", target, {**body, "reason": reason})
@@ -213,3 +211,22 @@ def _loose(value: str) -> Any:
         return json.loads(value)
     except ValueError:
         return value
+
+
+def note_missing(session: Session, agent: View) -> None:
+    """Warn about a missing program, key or option now, not when the first mail arrives."""
+    type_ = agent.get("adapterType")
+    if type_ is None or type_ in ("human", "scripted"):
+        return
+    target = session.under_company("adapters", type_, "test-environment")
+    try:
+        check = session.client.send("POST", target, {"agentId": agent["id"]})
+    except RemitError:
+        return  # it is set up; a caller who may not test it gets no warning
+    if not check["usable"]:
+        warn(agent["name"], check)
+
+
+def warn(name: str, check: View) -> None:
+    output.note(f"warning: {name} cannot work yet: {check['sentence']}")
+    output.note(f"  next: {check['nextStep']}")

@@ -6,7 +6,8 @@ import click
 
 from remit.entrypoints.cli import tokens
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import AGENT_NAME, Group, Session, View, option, stated
+from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.session import Session, View
 
 role_option = option("--role board|observer", default="board", show_default=True)
 hours_option = option("--hours INTEGER", "How long the link is good; 72, if left out.")

@@ -3,7 +3,8 @@
 import click
 
 from remit.entrypoints.cli.drawing import cells
-from remit.entrypoints.cli.options import Group, Session, View
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 
 repo = Group("repo", help="Repositories that agents get copies of.")
 

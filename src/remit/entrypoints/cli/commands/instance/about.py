@@ -5,7 +5,8 @@ from click.shell_completion import get_completion_class
 
 from remit import __version__
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session
+from remit.entrypoints.cli.options import Command
+from remit.entrypoints.cli.session import Session
 
 
 @click.command("help", cls=Command)

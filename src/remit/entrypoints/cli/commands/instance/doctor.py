@@ -7,7 +7,8 @@ import click
 
 from remit.entrypoints.cli.commands.company import account
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session
+from remit.entrypoints.cli.options import Command
+from remit.entrypoints.cli.session import Session
 from remit.errors import RemitError
 from remit.runtime import diagnosis
 from remit.runtime.diagnosis import Finding

@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 import click
 
 from remit.entrypoints.cli import detach, first_agent, process
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, F, Session, View, option
+from remit.entrypoints.cli.options import Command, F, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
 from remit.settings import DEFAULT_HOST, DEFAULT_PORT

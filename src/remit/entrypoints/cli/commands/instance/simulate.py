@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session
 from remit.errors import Conflict
 
 #: Lines of the story that are printed when a scenario fails.

@@ -8,10 +8,10 @@ import click
 
 from remit.clock import SystemClock, to_iso
 from remit.entrypoints import budget_text
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company import account, halt
 from remit.entrypoints.cli.drawing import output, run_view
-from remit.entrypoints.cli.options import Command, Session, View, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.model.text import plural
 

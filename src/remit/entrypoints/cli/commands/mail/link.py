@@ -3,7 +3,8 @@
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, View
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 
 link = Group("link", help="Chat accounts whose messages count as yours.")
 

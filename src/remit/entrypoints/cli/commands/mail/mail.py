@@ -7,21 +7,12 @@ from pathlib import Path
 import click
 
 from remit.entrypoints.cli import following
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
 from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    AGENT,
-    AGENT_NAME,
-    MESSAGE,
-    Command,
-    Session,
-    View,
-    limit_option,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT, AGENT_NAME, MESSAGE, Command, limit_option, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
 from remit.model.text import plural
@@ -324,9 +315,8 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
 
     def draw(items: list[View]) -> None:
         cells.table(
-            *(session, items, ("what", lambda _, entry: entry["kind"].replace("_", " "))),
-            ("age", lambda _, entry: letters.age(entry["since"])),
-            *("agent: {agentId:name}", "title", "cause", "next step: {next:ids}"),
+            *(session, items, "what: {kind:words}", "age: {since:age}", "agent: {agentId:name}"),
+            *("title", "cause", "next step: {next:ids}"),
             empty="Nothing awaits you.",
         )
 

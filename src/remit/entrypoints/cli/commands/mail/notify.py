@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli import process
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Command, Group, Session, View, option, pick, stated
+from remit.entrypoints.cli.options import Command, Group, option, stated
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
 
@@ -36,11 +36,7 @@ def show(session: Session) -> None:
             }
         )
         cells.table(
-            *(
-                session,
-                view["latest"],
-                ("what", lambda _, notice: notice["kind"].replace("_", " ")),
-            ),
+            *(session, view["latest"], "what: {kind:words}"),
             *("by: {way}", "state: {status}", "why"),
             empty="You have not been told of anything yet.",
         )

@@ -1,7 +1,8 @@
 """`remit question`: what agents ask, and the answers."""
 
-from remit.entrypoints.cli.drawing import cells, letters, output
-from remit.entrypoints.cli.options import Group, Session, View
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import NotFound
 from remit.ids import looks_like_id, several, short
 
@@ -15,7 +16,7 @@ def _asked(session: Session, row: View) -> str:
 
 question.rows(
     *("list", "id: {id:short}", "agent: {agentId:known}", ("asks", _asked)),
-    ("age", lambda _, row: letters.age(row["createdAt"])),
+    "age: {createdAt:age}",
     ("answer", lambda _, row: row["answer"] or row["status"]),
     "question",
     ("options", lambda _, row: " | ".join(row["options"])),

@@ -6,20 +6,17 @@ from functools import partial
 import click
 
 from remit.entrypoints.approval_text import asks_for
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import approval_view, cells, output
 from remit.entrypoints.cli.options import (
     AGENT_NAME,
     REFERENCES,
     Group,
     Reference,
-    Session,
-    View,
     limit_option,
     option,
-    pick,
     stated,
 )
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, looks_like_id, several, short
 from remit.model.text import name_key
@@ -56,7 +53,7 @@ def list_(session: Session, status: str | None, everything: bool, limit: int) ->
 
 def _draw_list(session: Session, approvals: list[View], empty: str) -> None:
     cells.table(
-        *(session, approvals, "id: {id:short}", ("status", approval_view.status)),
+        *(session, approvals, "id: {id:short}", "status: {status:words}"),
         ("title", _title),
         ("asked by", lambda session, row: approval_view.who(session, row, "requestedBy")),
         *("revision", "since: {createdAt:when}"),
@@ -123,7 +120,7 @@ def delete_agent(session: Session, id_: str, yes: bool) -> None:
 
 
 def _draw(session: Session, request: View) -> None:
-    output.say(f"{_title(session, request)}: {approval_view.status(session, request)}.")
+    output.say(f"{_title(session, request)}: {request['status'].replace('_', ' ')}.")
 
 
 def _title(session: Session, request: View) -> str:

@@ -3,7 +3,8 @@
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, View, option
+from remit.entrypoints.cli.options import Group, option
+from remit.entrypoints.cli.session import Session, View
 from remit.model.connections.diff import visible
 
 _LOG_LINES = 20

@@ -2,12 +2,12 @@
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.work.kb import write_out
 from remit.entrypoints.cli.drawing import cells, output, trees
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, Session, View, option
+from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a tamper-evident record.")

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, View, limit_option, option, pick
+from remit.entrypoints.cli.options import Group, limit_option, option
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import TooLarge
 from remit.ids import is_id, looks_like_id, short
 

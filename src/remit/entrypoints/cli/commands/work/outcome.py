@@ -7,20 +7,12 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli import following
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    OUTCOME,
-    Group,
-    Session,
-    View,
-    limit_option,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import OUTCOME, Group, limit_option, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 from remit.model.text import plural
 

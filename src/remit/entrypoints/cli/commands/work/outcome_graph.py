@@ -7,7 +7,8 @@ import click
 
 from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import OUTCOME, Command, Session, View, option
+from remit.entrypoints.cli.options import OUTCOME, Command, option
+from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
 
 _MOST_ROOTS = 20

@@ -4,11 +4,11 @@ from functools import partial
 
 import click
 
-from remit.entrypoints.cli import following, references
-from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli import following
 from remit.entrypoints.cli.drawing import cells, run_view
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import AGENT, LIMITED, REFERENCES, Group, Session, View, option
+from remit.entrypoints.cli.options import AGENT, LIMITED, REFERENCES, Group, option
+from remit.entrypoints.cli.session import Session, View, path, picked
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])
 
@@ -64,7 +64,7 @@ def _took(session: Session, view: View) -> str:
 
 
 def job_id(session: Session, text: str) -> str:
-    return references.picked(session, text, "job", "See `remit job list`.")
+    return picked(session, text, "job", "See `remit job list`.")
 
 
 def _draw(session: Session, view: View) -> None:
