@@ -229,6 +229,15 @@ def error_of(status: int, answer: Any) -> RemitError:
     )
 
 
+def save(response: http.client.HTTPResponse, sink: BinaryIO, what: str) -> None:
+    """Write a body piece by piece; refuse one that ends before its announced length."""
+    missing = int(response.getheader("Content-Length") or 0)
+    while piece := response.read(PIECE):
+        missing -= sink.write(piece)
+    if missing > 0:
+        raise Unreachable(f"The connection broke before the end of the {what}.", "Try again.")
+
+
 class Message(NamedTuple):
     """One server-sent event."""
 

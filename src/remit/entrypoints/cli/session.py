@@ -123,18 +123,16 @@ class Session:
         name = text.removeprefix("agent:")
         if is_id(name) or not self.is_company_named:
             return name  # the instance looks it up in the only company of the caller
-        agent = pick(self.agents, name, "agent", "See `remit agent list`.")
-        return str(agent["id"])
+        return str(pick(self.agents, name, "agent", "See `remit agent list`.")["id"])
 
     def agent_id_ever(self, text: str) -> str:
         """Like `agent_id`, terminated agents included."""
         name = text.removeprefix("agent:")
         if is_id(name) or not self.is_company_named:
             return name
-        named = self.agent_named(name)
-        if named is None:
-            named = pick(self.agents_ever, name, "agent", "See `remit agent list --all`.")
-        return str(named["id"])
+        step = "See `remit agent list --all`."
+        agent = self.agent_named(name) or pick(self.agents_ever, name, "agent", step)
+        return str(agent["id"])
 
     def agent_named(self, name: str) -> View | None:
         """Agent with this name, or the last one that had it: names of terminated agents may be

@@ -15,7 +15,6 @@ from remit.entrypoints.cli.options import Command, option
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, Conflict
 
-_TAR = {"Content-Type": "application/x-tar"}
 _PIECE = 256 * 1024
 _IN_MEMORY = 8 * 1024 * 1024
 #: Read timeout: the instance writes a large company down before it sends the first byte.
@@ -31,11 +30,9 @@ def export(session: Session, folder: Path) -> None:
     response = session.client.open(session.under_company("export"), silence=_SILENCE)
     count = _unpack(cast(BinaryIO, response), folder)
     company = session.company
-
-    def draw(_: View) -> None:
-        output.say(f"{company['name']} is in {folder} ({count} files).")
-
-    session.show({"id": company["id"], "folder": str(folder), "files": count}, draw)
+    sentence = f"{company['name']} is in {folder} ({count} files)."
+    answer = {"id": company["id"], "folder": str(folder), "files": count}
+    session.show(answer, lambda _: output.say(sentence))
 
 
 @click.command("import", cls=Command)
@@ -47,7 +44,7 @@ def import_(session: Session, folder: Path, name: str | None) -> None:
 
     target = path("companies", "import") + (f"?name={quote(name, safe='')}" if name else "")
     with _packed(folder) as (stream, size):
-        headers = {**_TAR, "Content-Length": str(size)}
+        headers = {"Content-Type": "application/x-tar", "Content-Length": str(size)}
         answer = session.client.upload("POST", target, stream, headers)
     session.show(answer, _draw)
     if answer["setup"]:

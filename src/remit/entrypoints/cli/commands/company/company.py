@@ -1,5 +1,6 @@
 """`remit company`: create, list, show, set; and its permission policy."""
 
+from functools import partial
 from typing import Any
 
 import click
@@ -35,18 +36,15 @@ def create(session: Session, /, template: str | None, **options: Any) -> None:
     new_company = session.client.send("POST", path("companies"), body)
 
     root = body.get("rootName", "ceo")
-    team = next(
-        (candidate for candidate in TEMPLATES if candidate.name == template and candidate.agents),
-        None,
-    )
-    if team is not None:
-        target = path("companies", new_company["id"], "apply")
-        session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
+    for team in TEMPLATES:
+        if team.name == template and team.agents:
+            target = path("companies", new_company["id"], "apply")
+            session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
     sentences = [
         f"{new_company['name']} is there, with {root}; you are its board.",
         f'Next: remit --company "{new_company["name"]}" send {root} "…"',
     ]
-    session.done(new_company, sentences, _draw)
+    session.done(new_company, sentences, partial(_draw, session))
 
 
 @company.command("list")
@@ -65,7 +63,7 @@ def list_(session: Session, limit: int) -> None:
 def show(session: Session, name: str | None) -> None:
     """Show one company."""
     session.company_option = name or session.company_option
-    session.show(session.client.get(session.under_company()), _draw)
+    session.show(session.client.get(session.under_company()), partial(_draw, session))
 
 
 @company.command("set")
@@ -118,7 +116,8 @@ def set_(session: Session, /, limits: tuple[str, ...], **options: Any) -> None:
     body = stated({**options, "limits": dict(map(_limit, limits)) or None})
     if not body:
         raise click.UsageError("Nothing is to be changed.")
-    session.show(session.client.send("PATCH", session.under_company(), body), _draw)
+    answer = session.client.send("PATCH", session.under_company(), body)
+    session.show(answer, partial(_draw, session))
 
 
 @company.command("signing-key")
@@ -138,23 +137,18 @@ def signing_key(session: Session, new: bool) -> None:
     session.show(answer, draw)
 
 
-def _draw(view: View) -> None:
-    output.fields(
-        {
-            "name": view["name"],
-            "id": view["id"],
-            "messaging": view.get("messaging"),
-            "hires": _waits(view.get("requireBoardApprovalForNewAgents")),
-            "configuration": _waits(view.get("requireApprovalForConfigChanges")),
-            "chat provider": view.get("chatLLMProvider"),
-            "chat model": view.get("chatLLMModel"),
-            "reviews after": f"{view['reviewHours']} hours" if "reviewHours" in view else None,
-            "committer": view.get("commitCommitter"),
-            "co-authors": view.get("commitCoAuthors"),
-            "commits signed with": view.get("commitSigning"),
-            **_limits(view.get("limits") or {}),
-            "created": output.when(view.get("createdAt")),
-        }
+def _draw(session: Session, view: View) -> None:
+    hires, configuration = "requireBoardApprovalForNewAgents", "requireApprovalForConfigChanges"
+    reviews = f"{view['reviewHours']} hours" if "reviewHours" in view else None
+    cells.fields(
+        *(session, view, "name", "id", "messaging: {messaging}"),
+        ("hires", lambda *_: _waits(view.get(hires))),
+        ("configuration", lambda *_: _waits(view.get(configuration))),
+        *("chat provider: {chatLLMProvider}", "chat model: {chatLLMModel}"),
+        ("reviews after", lambda *_: reviews),
+        *("committer: {commitCommitter}", "co-authors: {commitCoAuthors}"),
+        *("commits signed with: {commitSigning}", *_limits(view.get("limits") or {})),
+        "created: {createdAt:when}",
     )
 
 
@@ -165,13 +159,13 @@ def _limit(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _limits(amounts: dict[str, int | None]) -> dict[str, str]:
-    """Amounts of limits in words, by the names that the option takes."""
-    return {
-        limit.spelled: f"{amount_shown(limit, amounts[limit.spelled])} ({WORDS[limit]})"
+def _limits(amounts: dict[str, int | None]) -> list[str]:
+    """Cells of the amounts of limits in words, by the names that the option takes."""
+    return [
+        f"{limit.spelled}: {amount_shown(limit, amounts[limit.spelled])} ({WORDS[limit]})"
         for limit in Limit
         if limit.spelled in amounts
-    }
+    ]
 
 
 def _waits(flag: bool | None) -> str | None:

@@ -20,7 +20,7 @@ from remit.entrypoints.cli.options import Command, F, option
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
-from remit.settings import DEFAULT_HOST, DEFAULT_PORT
+from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
 #: Grace of `down` before it kills. An instance ends by itself sooner, whatever hangs in it.
 STOP_SECONDS = 9.5
@@ -81,7 +81,7 @@ def up(
     On an empty home folder this creates a company, its first agent, and the board's token. With
     --slots 0 no agent is started.
     """
-    _check_free(session)
+    _check_free(session.settings)
     if model_url is not None and model is None:
         raise click.UsageError("--model-url needs a --model.")
     how = Greeting(
@@ -90,8 +90,8 @@ def up(
         try_out=not untried,
     )
     if detached:
-        running = detach.start(session.settings, host, port, slots)
-        welcome(session, running.url, running.pid, how)
+        pid, url = detach.start(session.settings, host, port, slots)
+        welcome(session, url, pid, how)
         return 0
     return _serve(session, host, port, slots, how, quiet=quiet)
 
@@ -103,7 +103,7 @@ def serve(session: Session, host: str, port: int) -> int:
 
     For several machines that share a PostgreSQL database. On SQLite use `remit up`.
     """
-    _check_free(session)
+    _check_free(session.settings)
     if session.settings.database_url.startswith("sqlite:"):
         output.note("On SQLite no worker can join, so no agent is started; `remit up` has one.")
     return _serve(session, host, port, 0, Greeting())
@@ -126,20 +126,14 @@ def worker(session: Session, name: str | None, slots: int) -> int:
 
     def ready(url: str) -> None:
         answer = {"name": called, "slots": slots, "pid": os.getpid(), "url": url}
-        session.show(
-            answer,
-            lambda view: output.say(
-                f"Worker {view['name']} starts up to {slots} agents at once "
-                f"(process {view['pid']})."
-            ),
-        )
+        sentence = f"Worker {called} starts up to {slots} agents at once (process {os.getpid()})."
+        session.show(answer, lambda _: output.say(sentence))
         sys.stdout.flush()
 
     return work.run(session.settings, name=called, slots=slots, ready=ready)
 
 
-def _check_free(session: Session) -> None:
-    settings = session.settings
+def _check_free(settings: Settings) -> None:
     if pid := process.holder(settings).pid:
         raise Conflict(
             f"An instance is running in {settings.home} already (process {pid}).",

@@ -52,12 +52,8 @@ def send(
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait.")
-    body = {
-        **_letter(session, text, subject, attach),
-        "to": to,
-        "replyTo": reply_to,
-        "deliverAt": at,
-    }
+    letter = _letter(session, text, subject, attach)
+    body = {**letter, "to": to, "replyTo": reply_to, "deliverAt": at}
     answer = session.client.send("POST", session.under_company("messages"), body)
 
     def draw(sent: View) -> None:
@@ -228,11 +224,9 @@ def inbox(
         following.show(session, letters.draw_sent, target, limit, watch=watch, sent="1")
         return
     query = {"all": "1" if everything else None}
-    if agent is not None:
-        target = path("agents", agent, "inbox")
-    else:
-        target = path("inbox")
-        query["company"] = session.company["id"] if session.is_company_named else None
+    if agent is None and session.is_company_named:
+        query["company"] = session.company["id"]
+    target = path("inbox") if agent is None else path("agents", agent, "inbox")
     empty = f"There is no {'' if everything else 'unread '}mail."
     draw = partial(letters.draw_inbox, with_state=everything, empty=empty)
     following.show(session, draw, target, limit, watch=watch, **query)
@@ -290,12 +284,9 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     target = session.under_company("dead-letters")
     if everything:
         answer = session.client.send("POST", f"{target}/revive")
-        session.show(
-            answer,
-            lambda done: output.say(f"{plural(len(done['revived']), 'letter')} back in line."),
-        )
+        sentence = f"{plural(len(answer['revived']), 'letter')} back in line."
+        session.show(answer, lambda _: output.say(sentence))
         return
-    dead_letters = session.listed(target, limit)
 
     def draw(items: list[View]) -> None:
         row = ("id: {id:short}", "to: {agentId:name}", "subject: {title}", "why")
@@ -303,7 +294,7 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
         if items:
             output.say("", "`remit revive --all` puts all of them back in line.")
 
-    session.show(dead_letters, draw)
+    session.show(session.listed(target, limit), draw)
 
 
 @click.command("needs-you", cls=Command)

@@ -85,9 +85,7 @@ outcome.shows(*(OUTCOME, view.draw_whole), "Show one outcome: why, how, and what
 def create(session: Session, /, **options: Any) -> None:
     """Create a part of an outcome."""
     answer = session.client.send("POST", session.under_company("outcomes"), options)
-    session.done(
-        answer, _created(session, answer), lambda new_outcome: view.draw(session, new_outcome)
-    )
+    session.done(answer, _created(session, answer), partial(view.draw, session))
 
 
 def _created(session: Session, new_outcome: View) -> Iterator[str]:
@@ -126,7 +124,7 @@ def update(
     body["version"] = session.client.get(target)["version"] if version is None else version
     answer = session.client.send("PATCH", target, body)
     sentences = [f"Changed {short(answer['id'])}: {answer['title']} ({view.status(answer)})."]
-    session.done(answer, sentences, lambda changed_outcome: view.draw(session, changed_outcome))
+    session.done(answer, sentences, partial(view.draw, session))
 
 
 @outcome.command()
