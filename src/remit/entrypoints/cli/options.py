@@ -193,6 +193,17 @@ def option(usage: str, words: str = "", *, field: str = "", **more: Any) -> Call
     return click.option(*names, last, *filter(None, [field]), help=words or None, **more)
 
 
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return several options as one decorator, in the order of the help."""
+
+    def add(command: F) -> F:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
+
+
 class Command(click.Command):
     """A command that takes the shared options: its function gets the session of these options
     first, and ids in place of references."""

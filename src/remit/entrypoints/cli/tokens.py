@@ -6,19 +6,15 @@ from urllib.parse import quote
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import F, option, stated
+from remit.entrypoints.cli.options import option, stated, together
 from remit.entrypoints.cli.session import Session, View, pick
 
-
-def token_options(command: F) -> F:
-    for each in (
-        option("--list", "List the tokens instead.", field="list_"),
-        option("--revoke ID", "Revoke this token instead."),
-        option("--label TEXT", "Purpose.", default=""),
-        option("--expires TIME", "Time when it expires (ISO 8601).", field="expiresAt"),
-    ):
-        command = each(command)
-    return command
+token_options = together(
+    option("--expires TIME", "Time when it expires (ISO 8601).", field="expiresAt"),
+    option("--label TEXT", "Purpose.", default=""),
+    option("--revoke ID", "Revoke this token instead."),
+    option("--list", "List the tokens instead.", field="list_"),
+)
 
 
 def carry_out(

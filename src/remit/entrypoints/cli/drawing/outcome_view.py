@@ -58,13 +58,8 @@ def status(outcome: Outcome) -> str:
 def draw_list(session: Session, outcomes: list[Outcome], empty: str) -> None:
     names = owner_names(session)
     cells.table(
-        *(
-            session,
-            outcomes,
-            "title",
-            ("rank", lambda _, outcome: marks(outcome)),
-            ("status", _status),
-        ),
+        *(session, outcomes, "title", ("rank", lambda _, outcome: marks(outcome))),
+        ("status", _status),
         ("owner", lambda _, outcome: names.get(outcome["ownerId"], outcome["ownerId"])),
         ("delegated", lambda _, outcome: "yes" if outcome["delegated"] else ""),
         "id: {id:short}",

@@ -62,7 +62,6 @@ def _draw(answer: View, dry_run: bool) -> None:
     created, changed = answer["created"], answer["changed"]
     if not created and not changed:
         output.say("There is nothing to do.")
-    elif dry_run:
-        output.say(f"{created} to create, {changed} to change, {answer['unchanged']} unchanged.")
     else:
-        output.say(f"{created} created, {changed} changed, {answer['unchanged']} unchanged.")
+        create, change = ("to create", "to change") if dry_run else ("created", "changed")
+        output.say(f"{created} {create}, {changed} {change}, {answer['unchanged']} unchanged.")

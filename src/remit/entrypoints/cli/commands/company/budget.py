@@ -9,8 +9,8 @@ from remit.entrypoints.cli.options import AGENT, Command
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 
-_FIELDS = ("limit", "reserved", "spentByItself", "left")
-_WORDS = ("limit", "reserved", "spent", "left")
+#: Columns of each kind of budget, by the key of their amounts.
+_COLUMNS = {"limit": "limit", "reserved": "reserved", "spentByItself": "spent", "left": "left"}
 
 
 @click.command(cls=Command)
@@ -45,12 +45,15 @@ def _all(session: Session) -> None:
                 *(
                     budget_text.amount(kind, row[kind][field]).removeprefix("$")
                     for kind in budget_text.KINDS
-                    for field in _FIELDS
+                    for field in _COLUMNS
                 ),
             )
             for row in rows
         ]
-        columns = ("name", *(f"{unit} {word}" for unit in ("$", "tokens") for word in _WORDS))
+        columns = (
+            "name",
+            *(f"{unit} {word}" for unit in ("$", "tokens") for word in _COLUMNS.values()),
+        )
         output.table(columns, cells, empty="Nobody has a budget or spent anything this month.")
 
     session.show(budgets, draw)

@@ -20,13 +20,8 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
     Runs end and nothing starts until `remit go`. Mail is kept, and the instance runs on;
     `remit down` stops the instance.
     """
-    body: dict[str, Any] = {"note": note} if note else {}
-    if agent is None:
-        target = session.under_company("stop")
-    else:
-        target = path("agents", agent, "stop")
-        body["subtree"] = True
-    answer = session.client.send("POST", target, body)
+    target, body = _reach(session, agent, "stop")
+    answer = session.client.send("POST", target, {"note": note, **body} if note else body)
 
     def draw(halt: View) -> None:
         what = _what(session, halt)
@@ -47,11 +42,8 @@ def go(session: Session, agent: str | None) -> None:
 
     Only that halt is removed: one of the company and one of a subtree are lifted one by one.
     """
-    if agent is None:
-        answer = session.client.send("POST", session.under_company("go"))
-    else:
-        target = path("agents", agent, "go")
-        answer = session.client.send("POST", target, {"subtree": True})
+    target, body = _reach(session, agent, "go")
+    answer = session.client.send("POST", target, body or None)
 
     def draw(halt: View) -> None:
         output.say(f"{halt['agent'] or session.company['name']} goes on.")
@@ -59,6 +51,13 @@ def go(session: Session, agent: str | None) -> None:
             output.say(line(other))
 
     session.show(answer, draw)
+
+
+def _reach(session: Session, agent: str | None, verb: str) -> tuple[str, dict[str, Any]]:
+    """Return the path and the body of a request about the company, or an agent and those below."""
+    if agent is None:
+        return session.under_company(verb), {}
+    return path("agents", agent, verb), {"subtree": True}
 
 
 def _what(session: Session, halt: View) -> str:

@@ -17,6 +17,7 @@ from remit.entrypoints.cli.options import (
     option,
     stated,
     text_or_file,
+    together,
 )
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
@@ -27,23 +28,6 @@ _INLINE = {"JSON|@FILE": JSON, "TEXT|@FILE": TEXT}
 LEVELS = ("restricted", "standard", "privileged", "boss")
 _BY_KEY = {field.key: field for field in CONFIGURED}
 _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
-
-
-def description_options(command: F) -> F:
-    """Decorator: the options that describe a new agent, for `create` and `hire` alike."""
-    for each in reversed(
-        [
-            click.argument("name"),
-            *(_option(field) for field in CONFIGURED if field.part.option),
-            option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
-            option("--purpose TEXT", "The outcome it is responsible for."),
-            option(
-                "--once", "The purpose can be accomplished: it is worked on at once, and then done."
-            ),
-        ]
-    ):
-        command = each(command)
-    return command
 
 
 def _option(field: Field) -> Callable[[F], F]:
@@ -57,6 +41,16 @@ def _option(field: Field) -> Callable[[F], F]:
     if part.metavar in _INLINE:
         more = {"type": _INLINE[part.metavar]}
     return click.option(part.option, field.key, metavar=part.metavar, help=part.help, **more)
+
+
+#: What describes a new agent, for `create` and `hire` alike.
+description_options = together(
+    click.argument("name"),
+    *(_option(field) for field in CONFIGURED if field.part.option),
+    option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
+    option("--purpose TEXT", "The outcome it is responsible for."),
+    option("--once", "The purpose can be accomplished: it is worked on at once, and then done."),
+)
 
 
 def described(options: View) -> View:

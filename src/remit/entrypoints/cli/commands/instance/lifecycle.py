@@ -16,7 +16,7 @@ from remit.entrypoints.cli import detach, first_agent, process
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, F, option
+from remit.entrypoints.cli.options import Command, F, option, together
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
@@ -32,17 +32,17 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_COUNTED = 1000
 
 
-def place_options(command: F) -> F:
-    """Decorator: the options of the address where an instance listens."""
-    host = option("--host TEXT", "Where to listen.", default=DEFAULT_HOST, show_default=True)
-    port = option(
+#: The address where an instance listens.
+place_options = together(
+    option("--host TEXT", "Where to listen.", default=DEFAULT_HOST, show_default=True),
+    option(
         "--port",
         "Where to listen; 0 picks a free one.",
         type=click.IntRange(0, 65535),
         default=DEFAULT_PORT,
         show_default=True,
-    )
-    return host(port(command))
+    ),
+)
 
 
 def slots_option(fewest: int) -> Callable[[F], F]:
@@ -225,14 +225,9 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
         _browse(link)
     if how.try_out and not session.as_json:
         sys.stdout.flush()
-        _say_tried(first_agent.try_out(client, first))
-
-
-def _say_tried(tried: View | None) -> None:
-    if tried is not None:
-        output.say(f"Tried: {tried['sentence']}")
-        if tried["nextStep"]:
-            output.say(f"  next: {tried['nextStep']}")
+        if (tried := first_agent.try_out(client, first)) is not None:
+            step = [f"  next: {tried['nextStep']}"] if tried["nextStep"] else []
+            output.say(f"Tried: {tried['sentence']}", *step)
 
 
 def _daily_limit(client: Client) -> list[str]:

@@ -1,6 +1,7 @@
 """`remit demo` and `remit simulate`: a company at work, scenarios, and random companies."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -104,18 +105,14 @@ def _campaign(seeds: str, steps: int, as_json: bool) -> None:
     if not first.isdecimal() or not (last or first).isdecimal():
         raise click.BadParameter("write it like 1-20", param_hint="--seeds")
     broken, played, began = 0, 0, time.monotonic()
-    happened = dict.fromkeys(("steps", "runs", "deliveries", "crashes"), 0)
+    happened = Counter(steps=0, runs=0, deliveries=0, crashes=0)
     for out in campaign(range(int(first), int(last or first) + 1), steps):
         broken += out.broken is not None
         played += 1
-        happened["steps"] += out.steps
-        happened["runs"] += out.turns
-        happened["deliveries"] += out.deliveries
-        happened["crashes"] += out.crashes
-        if as_json:
-            output.say(output.as_json(out.summary(), one_line=True))
-        else:
-            output.say(str(out))
+        happened.update(
+            steps=out.steps, runs=out.turns, deliveries=out.deliveries, crashes=out.crashes
+        )
+        output.say(output.as_json(out.summary(), one_line=True) if as_json else out)
     if not as_json:
         told = ", ".join(f"{count:,} {what}" for what, count in happened.items())
         output.say(f"{played} companies in {time.monotonic() - began:.0f} s: {told}")

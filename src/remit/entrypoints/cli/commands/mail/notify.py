@@ -161,11 +161,10 @@ def _drawn(rules: dict[str, Any]) -> dict[str, str]:
 def test_(session: Session) -> None:
     """Send a test notice in every way that you use; `show` has its result."""
     answer = session.client.send("POST", session.under_company("notify", "test"))
-
-    def draw(done: View) -> None:
-        output.say(f"A test goes out by {' and by '.join(done['ways'])}; see `remit notify show`.")
-
-    session.show(answer, draw)
+    ways = " and by ".join(answer["ways"])
+    session.show(
+        answer, lambda _: output.say(f"A test goes out by {ways}; see `remit notify show`.")
+    )
 
 
 def _draw(done: View) -> None:

@@ -80,11 +80,9 @@ def _draw_chain(answer: View) -> None:
     for depth, step in enumerate(answer["steps"]):
         lead = "" if depth == 0 else f"{'   ' * (depth - 1)}└─ because "
         verb = "did" if step["allowed"] else f"was refused ({step['reason']})"
-        print(
-            output.clean(
-                f"{lead}{step['who']} {verb} {step['action']} {step['resource']}"
-                f" at {output.when(step['at'])} [{step['basis']}]"
-            )
+        output.say(
+            f"{lead}{step['who']} {verb} {step['action']} {step['resource']}"
+            f" at {output.when(step['at'])} [{step['basis']}]"
         )
     by = answer.get("authorisedBy")
     output.say(f"Authorised by {by}." if by else "It does not lead back to a person.")
