@@ -43,7 +43,7 @@ def _option(field: Field) -> Callable[[F], F]:
     return click.option(part.option, field.key, metavar=part.metavar, help=part.help, **more)
 
 
-#: What describes a new agent, for `create` and `hire` alike.
+#: Options that describe a new agent, for `create` and `hire` alike.
 description_options = together(
     click.argument("name"),
     *(_option(field) for field in CONFIGURED if field.part.option),
