@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from remit.clock import DAY, HOUR, MINUTE, SystemClock, to_iso
 from remit.entrypoints.cli import process
-from remit.entrypoints.cli.drawing import letters
+from remit.entrypoints.cli.drawing import output
 from remit.settings import load
 from remit.testing import ScriptedAgent
 from tests.http_client import Client
@@ -288,9 +288,9 @@ def test_ages_are_short() -> None:
         (3 * HOUR, "3 h"),
         (2 * DAY, "2 d"),
     ]:
-        assert letters.age(to_iso(now - passed)) == said
-    assert letters.age(to_iso(now - 40 * DAY)) == to_iso(now - 40 * DAY)[:10]
-    assert letters.age(None) == ""
+        assert output.age(to_iso(now - passed)) == said
+    assert output.age(to_iso(now - 40 * DAY)) == to_iso(now - 40 * DAY)[:10]
+    assert output.age(None) == ""
 
 
 # Questions, schedules, and what awaits

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.clock import MINUTE
-from remit.entrypoints.cli.options import pick
+from remit.entrypoints.cli.session import pick
 from remit.errors import BadInput, NotFound, RemitError
 from remit.ids import Ids, is_id, is_part_of, looks_like_id, short
 from remit.services.execution import runs

@@ -22,7 +22,7 @@ from remit.adapters.llm.adapter import LlmConfig, has_few_tools
 from remit.adapters.running import Child
 from remit.adapters.setup import lending, probe
 from remit.adapters.setup.probe import Tried
-from remit.entrypoints.cli import first_agent, named_model
+from remit.entrypoints.cli import first_agent
 from remit.entrypoints.mcp.registry import Tool
 from remit.entrypoints.mcp.tools.few import NAMES, few, simpler
 from remit.errors import BadInput, Unsupported
@@ -290,7 +290,7 @@ def test_a_model_is_named_in_one_word(
 ) -> None:
     monkeypatch.setattr("remit.adapters.llm.adapter.version", lambda name: "2.0")
     monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
-    assert named_model.settings(model, url) == settings
+    assert first_agent.model_settings(model, url) == settings
 
 
 @pytest.mark.requirement("FX-21")
@@ -300,12 +300,12 @@ def test_a_model_that_cannot_be_used_is_refused_before_anything_starts(
     monkeypatch.setattr("remit.adapters.llm.adapter.version", lambda name: "2.0")
     for wrong in ("qwen3", "nobody/qwen3", "ollama/", "/", ""):
         with pytest.raises(BadInput) as refused:
-            named_model.settings(wrong, None)
+            first_agent.model_settings(wrong, None)
         assert "ollama/qwen3" in refused.value.step
     with pytest.raises(BadInput, match="baseUrl"):
-        named_model.settings("ollama/qwen3", "ftp://box")
+        first_agent.model_settings("ollama/qwen3", "ftp://box")
     with pytest.raises(Unsupported, match="no key"):
-        named_model.settings("openai/gpt-5.5", None)
+        first_agent.model_settings("openai/gpt-5.5", None)
 
 
 @pytest.mark.requirement("FX-21")

@@ -47,8 +47,10 @@ def model(
         kind = kind_of(field)
         description = for_model(field) if model_only else for_people(field)
         usual: dict[str, Any] = {"alias": called(field.name), "description": description or None}
-        if not field.required:
-            usual |= _default(field)
+        if field.kind is list and field.default == ():
+            usual["default_factory"] = list
+        elif not field.required:
+            usual["default"] = field.default
         definitions[field.name] = (kind | None if field.optional else kind, PydanticField(**usual))
     return create_model(name, __base__=base, **definitions)
 
@@ -62,11 +64,3 @@ def for_people(field: Field) -> str:
     sentences = [] if field.help is None else [field.help.text.rstrip(".")]
     sentences += [f"null {mark.what}" for mark in field.marks if isinstance(mark, Cleared)]
     return "; ".join(sentences) + "." if sentences else ""
-
-
-def _default(field: Field) -> dict[str, Any]:
-    return (
-        {"default_factory": list}
-        if field.kind is list and field.default == ()
-        else {"default": field.default}
-    )

@@ -224,5 +224,5 @@ def _drawn(
         lines[edge] = points if path[0] == edge[0] else points[::-1]
     depth = max(layer.values(), default=0)
     width = 2 * sizes.margin + depth * step + sizes.width
-    height = max((at for at in centre.values()), default=0.0) + sizes.height / 2 + sizes.margin
+    height = max(centre.values(), default=0.0) + sizes.height / 2 + sizes.margin
     return Layout(width, height, boxes, lines)

@@ -8,6 +8,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,7 @@ ROUTES = (
     "/approvals",
 )
 
-_HEAD = """# API reference
-
-Made by `python -m remit.entrypoints.reference`. Keys with * are required.
-"""
-_WHOLE = """# Reference
+_HEAD = """# {}
 
 Made by `python -m remit.entrypoints.reference`. Keys with * are required.
 """
@@ -69,17 +66,16 @@ def reference(document: Mapping[str, Any], tools: Sequence[Tool]) -> str:
     """Return the reference of hiring: the parts of an OpenAPI document and of the tools."""
     known = {tool.name: tool for tool in tools}
     listed = [known[name] for name in TOOLS if name in known]
-    return _text(_HEAD, _tools(listed), _routes(document, ROUTES))
+    return _text("API reference", _tools(listed), _routes(document, ROUTES))
 
 
 def whole(document: Mapping[str, Any], tools: Sequence[Tool]) -> str:
     """Return the reference of all tools, routes and commands."""
-    return _text(_WHOLE, _tools(tools), _routes(document, ("/",)), _commands())
+    return _text("Reference", _tools(tools), _routes(document, ("/",)), _commands())
 
 
-def _text(*parts: str | Iterable[str]) -> str:
-    lines = [line for part in parts for line in ([part] if isinstance(part, str) else part)]
-    return "\n".join(lines).rstrip() + "\n"
+def _text(title: str, *parts: Iterable[str]) -> str:
+    return "\n".join([_HEAD.format(title), *chain(*parts)]).rstrip() + "\n"
 
 
 def _tools(tools: Sequence[Tool]) -> Iterator[str]:

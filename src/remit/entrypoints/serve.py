@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import uvicorn
 
@@ -80,7 +80,8 @@ def run(
                 ready(url)
 
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(app, host, listening, url, announce, slots, deadline))
+            serving = Serving(app, host, listening, url, announce, deadline)
+            runner.run(_serve(serving, slots))
             deadline.put_away()  # the runner waits for every task that is left
     return 0
 
@@ -90,35 +91,29 @@ def address(host: str, port: int) -> str:
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
-async def _serve(
-    app: App,
-    host: str,
-    listening: socket.socket,
-    url: str,
-    ready: Callable[[], None],
-    slots: int,
-    deadline: Deadline,
-) -> None:
-    async with app:
+class Serving(NamedTuple):
+    """The place where an application serves, and the callbacks of its start and end."""
+
+    app: App
+    host: str
+    listening: socket.socket
+    url: str
+    ready: Callable[[], None]
+    deadline: Deadline
+
+
+async def _serve(serving: Serving, slots: int) -> None:
+    async with serving.app as app:
         # Before a request can create an agent without naming its adapter.
         app.gate.usable_adapter = await threads.CHECKS.run(best_adapter)
         await app.first_start(alone=not is_shared(app.settings))
         app.start_housekeeping()
-        await serve_and_work(app, host, listening, url, ready, deadline, slots=slots)
+        await serve_and_work(serving, slots)
 
 
-async def serve_and_work(
-    app: App,
-    host: str,
-    listening: socket.socket,
-    url: str,
-    ready: Callable[[], None],
-    deadline: Deadline,
-    *,
-    slots: int,
-    name: str = "local",
-) -> None:
+async def serve_and_work(serving: Serving, slots: int, name: str = "local") -> None:
     """Serve until a signal and, with slots, run agents that have work."""
+    app, host, listening, url, ready, deadline = serving
     workers: list[Worker | Jobs] = []
     if slots:
         workers += [Worker(app, url, name=name, slots=slots), Jobs(app, name=name)]

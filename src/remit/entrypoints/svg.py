@@ -43,8 +43,7 @@ text{fill:#f0f6fc}
 
 def draw(graph: Mapping[str, Any], link: Callable[[str], str] | None = None) -> str:
     """Draw a graph of outcomes as an SVG document; `link` makes an address from an id."""
-    nodes, parts, blockers = _edges(graph)
-    placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
+    nodes, parts, blockers, placed = _arranged(graph)
     drawn = [_line(placed.lines[edge], "line", "end") for edge in parts]
     drawn += [_line(placed.lines[edge], "line blocks", "start") for edge in blockers]
     drawn += [_box(placed.boxes[node_id], node, link) for node_id, node in nodes.items()]
@@ -58,8 +57,7 @@ def embed(
 
     The node `here` is highlighted.
     """
-    nodes, parts, blockers = _edges(graph)
-    placed = arrange(list(nodes), [*parts, *blockers], _SIZES)
+    nodes, parts, blockers, placed = _arranged(graph)
     width, height = math.ceil(placed.width), math.ceil(placed.height)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     box = f'x="-12" y="-20" width="{_SIZES.width:.0f}" height="{_SIZES.height:.0f}" rx="6"'
@@ -89,23 +87,22 @@ def _node(corner: Point, node: Mapping[str, Any], link: str, box: str, here: boo
     first, *more = rows
     lines = [f"<text>{_text(first)}</text>"]
     lines += [f'<text y="{15 * number}">{_text(row)}</text>' for number, row in enumerate(more, 1)]
-    caption = f"{_said(node)} · {node['owner']}"
-    if node.get("hidden"):
-        caption = f"{caption} · +{node['hidden']} below"
-    below = _cut(caption, _ROW_LENGTH + 5)
     whole = f"<title>{_text(title)}</title>" if rows[-1].endswith("…") else ""
     kind = f"box {_status(node)} here" if here else f"box {_status(node)}"
     x, y = corner[0] + 12, corner[1] + 20
     return (
         f'<a href="{escape(link)}" transform="translate({x:.0f} {y:.0f})">'
         f'<use href="#{box}" class="{kind}"/>{"".join(lines)}'
-        f'<text class="dim" y="29">{_text(below)}</text>{whole}</a>'
+        f'<text class="dim" y="29">{_caption(node)}</text>{whole}</a>'
     )
 
 
-def _said(node: Mapping[str, Any]) -> str:
+def _caption(node: Mapping[str, Any]) -> str:
+    """Line below the title: state, owner, and the number of parts that are not shown."""
     state = str(node.get("state") or node["status"])
-    return "in parts" if state == "split" else state
+    hidden = f" · +{node['hidden']} below" if node.get("hidden") else ""
+    caption = f"{'in parts' if state == 'split' else state} · {node['owner']}{hidden}"
+    return _text(_cut(caption, _ROW_LENGTH + 5))
 
 
 def _status(node: Mapping[str, Any]) -> str:
@@ -117,13 +114,17 @@ def _status(node: Mapping[str, Any]) -> str:
 Edges = list[tuple[str, str]]
 
 
-def _edges(graph: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], Edges, Edges]:
+def _arranged(
+    graph: Mapping[str, Any],
+) -> tuple[dict[str, Mapping[str, Any]], Edges, Edges, Layout]:
+    """Return the nodes by id, the lines to parts and to blockers, and where all of it goes."""
     nodes = {node["id"]: node for node in graph["nodes"]}
     parts = [(parent, child) for parent, child in graph["parts"]]
     known = set(parts)
     # A part that also blocks its outcome is drawn as its part.
     waits = ((waiting, blocker) for blocker, waiting in graph["blockers"])
-    return nodes, parts, [edge for edge in waits if edge not in known]
+    blockers = [edge for edge in waits if edge not in known]
+    return nodes, parts, blockers, arrange(list(nodes), [*parts, *blockers], _SIZES)
 
 
 def _arrow(name: str) -> str:
@@ -190,15 +191,11 @@ def _box(corner: Point, node: Mapping[str, Any], link: Callable[[str], str] | No
         f'<text x="{x + 12:.1f}" y="{first + 15 * number:.1f}">{_text(row)}</text>'
         for number, row in enumerate(rows)
     ]
-    caption = f"{_said(node)} · {node['owner']}"
-    if node.get("hidden"):
-        caption = f"{caption} · +{node['hidden']} below"
-    below = _cut(caption, _ROW_LENGTH + 5)
     box = (
         f"<g><title>{_text(node['title'])} ({_text(node['status'])})</title>"
         f'<rect class="box {_status(node)}" x="{x:.1f}" y="{y:.1f}" width="{_SIZES.width:.0f}"'
         f' height="{_SIZES.height:.0f}" rx="6"/>{"".join(lines)}'
-        f'<text class="dim" x="{x + 12:.1f}" y="{y + 48:.1f}">{_text(below)}</text></g>'
+        f'<text class="dim" x="{x + 12:.1f}" y="{y + 48:.1f}">{_caption(node)}</text></g>'
     )
     return box if link is None else f'<a href="{escape(link(node["id"]))}">{box}</a>'
 

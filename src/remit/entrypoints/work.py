@@ -11,7 +11,14 @@ from remit import threads
 from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
 from remit.entrypoints.http.server.logs import keep_logs
-from remit.entrypoints.serve import address, is_shared, listen, loop_factory, serve_and_work
+from remit.entrypoints.serve import (
+    Serving,
+    address,
+    is_shared,
+    listen,
+    loop_factory,
+    serve_and_work,
+)
 from remit.errors import BadInput, Conflict
 from remit.runtime.deadlines import Deadline
 from remit.runtime.runs.lifecycle import tidy_up
@@ -54,21 +61,14 @@ def run(
                 ready(url)
 
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_work(App(settings), listening, url, announce, name, slots, deadline))
+            serving = Serving(App(settings), DEFAULT_HOST, listening, url, announce, deadline)
+            runner.run(_work(serving, name, slots))
             deadline.put_away()  # the runner waits for every task that is left
     return 0
 
 
-async def _work(
-    app: App,
-    listening: socket.socket,
-    url: str,
-    announce: Callable[[], None],
-    name: str,
-    slots: int,
-    deadline: Deadline,
-) -> None:
-    async with app:
+async def _work(serving: Serving, name: str, slots: int) -> None:
+    async with serving.app as app:
         if await app.gate(as_system(), bootstrap.is_empty):
             raise BadInput(
                 "There is no company in this database yet.",
@@ -81,9 +81,7 @@ async def _work(
         else:
             await app.first_start()
             app.start_housekeeping()  # no other process does it
-        await serve_and_work(
-            app, DEFAULT_HOST, listening, url, announce, deadline, slots=slots, name=name
-        )
+        await serve_and_work(serving, slots, name)
 
 
 @contextlib.contextmanager

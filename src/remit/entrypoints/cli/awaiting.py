@@ -2,11 +2,9 @@
 
 import sys
 import time
-from typing import Any
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import letters, output
-from remit.entrypoints.cli.options import Session
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 
 #: Seconds between two polls: an answer may come at once, or take a day.
@@ -39,13 +37,11 @@ def await_answer(session: Session, message: str, timeout: float | None) -> int:
     return 1
 
 
-def _watch(
-    session: Session, message: str, timeout: float | None
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _watch(session: Session, message: str, timeout: float | None) -> tuple[View, list[View]]:
     began = time.monotonic()
     pause = _FIRST_PAUSE
     sentence = ""
-    replies: dict[str, dict[str, Any]] = {}
+    replies: dict[str, View] = {}
     while True:
         trace = session.client.get(path("messages", message, "trace"))
         for reply in trace["replies"]:
@@ -64,9 +60,9 @@ def _watch(
     return trace, list(replies.values())
 
 
-def _print(session: Session, reply: str) -> dict[str, Any]:
+def _print(session: Session, reply: str) -> View:
     """Print one reply and mark it as read."""
-    letter: dict[str, Any] = session.client.get(path("messages", reply))
+    letter: View = session.client.get(path("messages", reply))
     shown = {name: value for name, value in letter.items() if name not in ("thread", "trace")}
     if not session.as_json:
         letters.draw_thread(session, [shown])

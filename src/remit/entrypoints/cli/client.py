@@ -4,9 +4,8 @@ import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple, TypeVar
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
-from remit.entrypoints.cli.address import split
 from remit.errors import (
     BadInput,
     Conflict,
@@ -28,17 +27,11 @@ LONGEST_ERROR = 256 * 1024
 PIECE = 256 * 1024
 
 _BROKEN = (ConnectionError, http.client.BadStatusLine, http.client.IncompleteRead)
+_BY_STATUS = (BadInput, Conflict, NotFound, Refused, StorageFull, TooLarge, Unauthenticated)
 _KINDS: dict[int, type[RemitError]] = {
+    **{kind.status: kind for kind in (*_BY_STATUS, Unavailable)},
     400: BadInput,
-    401: Unauthenticated,
-    403: Refused,
-    404: NotFound,
-    409: Conflict,
     412: Conflict,
-    413: TooLarge,
-    422: BadInput,
-    503: Unavailable,
-    507: StorageFull,
 }
 
 T = TypeVar("T")
@@ -174,6 +167,22 @@ class Client:
         return Unreachable(f"The instance at {self.url} cannot be reached ({what}).")
 
 
+def is_loopback(url: str) -> bool:
+    return split(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def split(url: str) -> SplitResult:
+    """The parts of an instance's address."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = None
+    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        raise BadInput(f"{url[:200]!r} is not an address.", "Write it like http://127.0.0.1:8420.")
+    return parts
+
+
 def with_query(target: str, query: Mapping[str, object]) -> str:
     parameters = {name: value for name, value in query.items() if value is not None}
     return f"{target}?{urlencode(parameters)}" if parameters else target
@@ -218,6 +227,15 @@ def error_of(status: int, answer: Any) -> RemitError:
         code=str(answer.get("code") or "") or None,
         details={name: value for name, value in answer.items() if name not in known},
     )
+
+
+def save(response: http.client.HTTPResponse, sink: BinaryIO, what: str) -> None:
+    """Write a body piece by piece; refuse one that ends before its announced length."""
+    missing = int(response.getheader("Content-Length") or 0)
+    while piece := response.read(PIECE):
+        missing -= sink.write(piece)
+    if missing > 0:
+        raise Unreachable(f"The connection broke before the end of the {what}.", "Try again.")
 
 
 class Message(NamedTuple):

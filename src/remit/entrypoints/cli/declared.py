@@ -14,19 +14,11 @@ from typing import Any, Final
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    JSON,
-    LIMITED,
-    REFERENCES,
-    Command,
-    Group,
-    Session,
-)
+from remit.entrypoints.cli.options import JSON, LIMITED, REFERENCES, Command, Group
+from remit.entrypoints.cli.session import Session, View, path
 
 TABLE: Final = Path(__file__).with_name("declared.json")
-View = dict[str, Any]
 
 
 def commands_of(group: Group) -> Iterator[Command]:
@@ -35,14 +27,20 @@ def commands_of(group: Group) -> Iterator[Command]:
 
 
 @cache
-def _table() -> dict[str, list[dict[str, Any]]]:
-    table: dict[str, list[dict[str, Any]]] = json.loads(TABLE.read_text())
+def _table() -> dict[str, list[View]]:
+    table: dict[str, list[View]] = json.loads(TABLE.read_text())
     return table
 
 
 def _command(entry: Mapping[str, Any], group: Group) -> Command:
     def carry_out(session: Session, /, **arguments: Any) -> None:
-        answer = _ask(session, entry, arguments)
+        # Not needed for help, and slow.
+        from remit.entrypoints.cli.client import with_query
+
+        address, values = _asked(session, entry, arguments)
+        target = with_query(address, values["query"])
+        body = values["body"] if entry["has_body"] else None
+        answer = session.client.send(entry["method"], target, body)
 
         def show(view: View) -> None:
             if session.verbose or not entry["said"]:
@@ -64,8 +62,8 @@ def _command(entry: Mapping[str, Any], group: Group) -> Command:
     parameters = [_parameter(parameter) for parameter in entry["parameters"]]
     if entry["is_list"]:
         parameters.append(click.Option(["--limit"], **LIMITED))
-        return Command(entry["name"], callback=list_, params=parameters, help=entry["help"])
-    return Command(entry["name"], callback=carry_out, params=parameters, help=entry["help"])
+    callback = list_ if entry["is_list"] else carry_out
+    return Command(entry["name"], callback=callback, params=parameters, help=entry["help"])
 
 
 def _draw(_: Session, answer: View) -> None:
@@ -75,42 +73,25 @@ def _draw(_: Session, answer: View) -> None:
 
 
 def _parameter(parameter: Mapping[str, Any]) -> click.Parameter:
-    kind: click.ParamType[Any] = click.INT if parameter.get("kind") == "int" else click.STRING
-    metavar = None
-    if parameter.get("kind") == "dict":
-        kind, metavar = JSON, "JSON|@FILE"
+    name, kind, words = parameter["name"], parameter.get("kind"), parameter.get("words")
+    more: dict[str, Any] = {"type": click.INT if kind == "int" else click.STRING}
+    if kind == "dict":
+        more = {"type": JSON, "metavar": "JSON|@FILE"}
     elif reference := REFERENCES.get(parameter.get("of", "")):
-        kind, metavar = reference, reference.metavar
+        more = {"type": reference, "metavar": reference.metavar}
     if parameter.get("required"):
-        return click.Argument(
-            [parameter["name"]], type=kind, metavar=metavar or parameter["name"].upper()
-        )
-    name = parameter["name"].replace("_", "-")
-    declared = [parameter["name"], f"--{name}"]
+        return click.Argument([name], **{"metavar": name.upper(), **more})
+    spelled = name.replace("_", "-")
+    usage = f"--{spelled}"
     if parameter.get("flag"):
-        return click.Option(declared, is_flag=True, help=parameter.get("help"))
-    if parameter.get("kind") == "bool":
-        declared = [parameter["name"], f"--{name}/--not-{name}"]
-        return click.Option(declared, default=None, help=parameter.get("help"))
-    if parameter.get("words"):
-        return click.Option(
-            declared, type=click.Choice(parameter["words"]), help=parameter.get("help")
-        )
-    many = parameter.get("many", False)
-    return click.Option(
-        declared, type=kind, multiple=many, metavar=metavar, help=parameter.get("help")
-    )
-
-
-def _ask(session: Session, entry: Mapping[str, Any], arguments: Mapping[str, Any]) -> View:
-    """Send a command's arguments to the route of its verb."""
-    # Not needed for help, and slow.
-    from remit.entrypoints.cli.client import with_query
-
-    address, values = _asked(session, entry, arguments)
-    body = values["body"] if entry["has_body"] else None
-    answer: View = session.client.send(entry["method"], with_query(address, values["query"]), body)
-    return answer
+        more = {"is_flag": True}
+    elif kind == "bool":
+        usage, more = f"--{spelled}/--not-{spelled}", {"default": None}
+    elif words:
+        more = {"type": click.Choice(words)}
+    else:
+        more["multiple"] = parameter.get("many", False)
+    return click.Option([name, usage], help=parameter.get("help"), **more)
 
 
 def _asked(
@@ -118,7 +99,7 @@ def _asked(
 ) -> tuple[str, dict[str, View]]:
     """Return the route's path, and the arguments by the place where they go: path, query or
     body."""
-    values: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
+    values: dict[str, View] = {"path": {}, "query": {}, "body": {}}
     for parameter in entry["parameters"]:
         value = arguments[parameter["name"]]
         if value is not None and value != () and not (value is False and parameter.get("flag")):

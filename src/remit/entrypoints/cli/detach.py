@@ -6,7 +6,6 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from remit.entrypoints.cli import process
 from remit.entrypoints.cli.client import Client
@@ -19,13 +18,9 @@ _CONFLICT = 4
 _LAST_LINES = 5
 
 
-class Running(NamedTuple):
-    pid: int
-    url: str
-
-
-def start(settings: Settings, host: str, port: int, slots: int) -> Running:
-    """Start the instance in a session of its own; return once it answers, raise if it fails."""
+def start(settings: Settings, host: str, port: int, slots: int) -> tuple[int, str]:
+    """Start the instance in a session of its own; once it answers, return its process and address,
+    and raise if it fails."""
     prepare_home(settings)
     # Output of an instance that cannot even begin; afterwards it logs to remit.log.
     log = settings.log_folder / "start.log"
@@ -49,7 +44,7 @@ def start(settings: Settings, host: str, port: int, slots: int) -> Running:
         holder = process.holder(settings)
         if holder.pid == child.pid and holder.url and _answers(holder.url):
             child.returncode = 0  # it outlives this process, of which Popen would warn
-            return Running(child.pid, holder.url)
+            return child.pid, holder.url
         time.sleep(_STEP_SECONDS)
     child.terminate()
     raise Unavailable(

@@ -1,13 +1,16 @@
-"""Check of the first agent: whether it can work, and the one thing that is missing if not."""
+"""The first agent: whether it can work, what is missing if not, and a model that is named at the
+start, as in `--model ollama/qwen3`."""
 
 import json
 import shlex
 from typing import Any, NamedTuple
 
 from remit.adapters.registry import WITH_MODEL, WITHOUT_MODEL
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.client import Client
-from remit.errors import RemitError
+from remit.entrypoints.cli.session import path
+from remit.errors import BadInput, Conflict, RemitError, Unsupported
+
+_LLM = "llm"
 
 
 class FirstAgent(NamedTuple):
@@ -46,11 +49,15 @@ def _test(client: Client, company: str, type_: str, **more: Any) -> dict[str, An
     return dict(client.send("POST", target, more))
 
 
-def _look(client: Client) -> FirstAgent:
+def _root(client: Client) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the first company and its root agent."""
     company = next(client.each(path("companies"), 1))
-    here = ("companies", company["id"])
-    agents = client.each(path(*here, "agents"), 100)
-    root = next((agent for agent in agents if agent["reportsTo"] is None), None)
+    agents = client.each(path("companies", company["id"], "agents"), 100)
+    return company, next((agent for agent in agents if agent["reportsTo"] is None), None)
+
+
+def _look(client: Client) -> FirstAgent:
+    company, root = _root(client)
     if root is None:
         return FirstAgent("ceo", False, f"{company['name']} has no agent yet.")
     name, type_ = root["name"], root["adapterType"]
@@ -58,7 +65,7 @@ def _look(client: Client) -> FirstAgent:
         check = _test(client, company["id"], type_, agentId=root["id"])
         if not check["usable"]:
             return FirstAgent(name, False, f"{name} cannot work yet: {check['sentence']}")
-        model = root["adapterConfig"].get("model") if type_ == "llm" else None
+        model = root["adapterConfig"].get("model") if type_ == _LLM else None
         runs = f"{name} works with {model or type_} and is started by its mail."
         return FirstAgent(name, True, runs, company["id"], root["id"], type_)
     tried = {other: _test(client, company["id"], other) for other in WITH_MODEL}
@@ -66,12 +73,10 @@ def _look(client: Client) -> FirstAgent:
         if check["usable"]:
             step = f"`remit agent set {name} adapterType={other}`"
             return FirstAgent(name, False, f"{name} has no model yet, but {step} gives it one.")
-    if local := tried["llm"]["details"].get("local"):
-        return FirstAgent(name, False, _offer(name, str(local), tried["llm"]))
-    installed = [
-        adapter_check for adapter_check in tried.values() if adapter_check["details"].get("program")
-    ]
-    missing = installed[0]["sentence"] if installed else "neither claude nor codex is installed."
+    if local := tried[_LLM]["details"].get("local"):
+        return FirstAgent(name, False, _offer(name, str(local), tried[_LLM]))
+    installed = (check["sentence"] for check in tried.values() if check["details"].get("program"))
+    missing = next(installed, "neither claude nor codex is installed.")
     return FirstAgent(name, False, f"{name} has no model and only reads its mail: {missing}")
 
 
@@ -88,3 +93,47 @@ def _offer(name: str, local: str, llm: dict[str, Any]) -> str:
             f"{llm['nextStep']} Then {take} gives it one."
         )
     return f"{name} has no model yet, but Ollama is here with {local}: {take} gives it one."
+
+
+def model_settings(model: str, url: str | None) -> dict[str, Any]:
+    """Validated settings for `--model` and `--model-url`; refused if no agent could work with them
+    here."""
+    # Imported here, because no other command needs these modules.
+    from remit.adapters import registry
+    from remit.adapters.llm.adapter import PROVIDERS
+
+    provider, _, name = model.partition("/")
+    if provider in PROVIDERS and name:
+        config = {"provider": provider, "model": name}
+    elif url is not None:
+        # Names with a slash are common on such servers.
+        config = {"provider": "compatible", "model": model}
+    else:
+        raise BadInput(
+            f"--model: {model[:80]!r} does not say who serves the model.",
+            f"Write PROVIDER/NAME, such as ollama/qwen3 ({', '.join(PROVIDERS)}), or say where it "
+            "answers with --model-url.",
+        )
+    if url is not None:
+        config["baseUrl"] = url
+    checked = registry.validate(_LLM, config)
+    looked = registry.check(_LLM, checked)
+    if not looked.usable:
+        raise Unsupported(looked.sentence, looked.next_step)
+    return checked
+
+
+def give_model(client: Client, wanted: dict[str, Any]) -> None:
+    """Configure the root agent of the first company to run with this model."""
+    company, root = _root(client)
+    if root is None or root["adapterType"] == "human":
+        raise Conflict(
+            f"{company['name']} has no root agent that a model could run.",
+            "Give the model to another agent with `remit agent set`.",
+        )
+    now = root["adapterConfig"] if root["adapterType"] == _LLM else {}
+    kept = {key: value for key, value in now.items() if key not in ("provider", "model", "baseUrl")}
+    after = {**kept, **wanted}
+    if root["adapterType"] != _LLM or after != now:
+        body = {"adapterType": _LLM, "adapterConfig": after}
+        client.send("PATCH", path("agents", root["id"]), body)

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session, option
+from remit.entrypoints.cli.options import option
+from remit.entrypoints.cli.session import Session, View
 
 if TYPE_CHECKING:
     from remit.entrypoints.cli.client import Client
@@ -27,8 +28,8 @@ _CLEAR = "\x1b[H\x1b[2J"
 
 watch_option = option("--watch", "Go on, and show what changes, until Ctrl-C.")
 
-Look = Callable[[], list[dict[str, Any]]]
-Draw = Callable[[list[dict[str, Any]]], None]
+Look = Callable[[], list[View]]
+Draw = Callable[[list[View]], None]
 
 
 def newest(session: Session) -> int:
@@ -37,7 +38,7 @@ def newest(session: Session) -> int:
     return events[0]["seq"] if events else 0
 
 
-def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, Any]]:
+def follow(session: Session, last: int, stream: Client) -> Iterator[View]:
     """Every event after `last`.
 
     `stream` is a connection of its own, so that names can be fetched on another meanwhile.
@@ -45,7 +46,7 @@ def follow(session: Session, last: int, stream: Client) -> Iterator[dict[str, An
     return resumed(stream, session.under_company("events"), "seq", last)
 
 
-def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator[dict[str, Any]]:
+def resumed(stream: Client, target: str, number: str, last: int = 0) -> Iterator[View]:
     """Events of a stream, each once and across lost connections, until the stream ends.
 
     `number` is the field of an event that resumes the stream, as Last-Event-ID.
@@ -92,7 +93,7 @@ def show(
         session.show(look(), draw)
         return
     on_screen = sys.stdout.isatty() and not session.as_json
-    shown: list[dict[str, Any]] | None = None
+    shown: list[View] | None = None
     try:
         for _ in _changes(session):
             session.forget()
@@ -109,7 +110,7 @@ def show(
         return
 
 
-def _patiently(look: Look) -> list[dict[str, Any]]:
+def _patiently(look: Look) -> list[View]:
     """Return the list; wait for an instance that is being restarted."""
     from remit.entrypoints.cli.client import Unreachable
 
@@ -123,7 +124,7 @@ def _patiently(look: Look) -> list[dict[str, Any]]:
             time.sleep(_LONGEST_PAUSE)
 
 
-def _append(session: Session, entries: list[dict[str, Any]], draw: Draw) -> None:
+def _append(session: Session, entries: list[View], draw: Draw) -> None:
     if not session.as_json:
         draw(entries)
         return

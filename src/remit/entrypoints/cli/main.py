@@ -12,7 +12,8 @@ import click
 
 from remit import __version__
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session
 from remit.errors import Conflict, NotAnId, NotFound, RemitError
 
 DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -32,9 +33,9 @@ _SECTIONS: Final = {
         ("instance.top", "top"),
         ("instance.lifecycle", "open"),
         ("instance.doctor", "doctor"),
-        ("instance.demo", "demo"),
+        ("instance.simulate", "demo"),
         ("instance.login", "login"),
-        ("instance.version", "version"),
+        ("instance.about", "version"),
     ),
     "Company": (
         ("company.company", "company"),
@@ -48,15 +49,13 @@ _SECTIONS: Final = {
         ("work.kb", "kb"),
         ("company.grant", "grant"),
         ("work.approval", "approval"),
-        ("work.run", "run"),
-        ("work.job", "job"),
+        ("work.run", "run job"),
         ("company.account", "account"),
         ("company.adapter", "adapter"),
         ("connections.mcp", "mcp"),
         ("connections.secret", "secret"),
         ("work.change", "change"),
-        ("connections.folder", "folder"),
-        ("connections.repo", "repo"),
+        ("connections.repo", "folder repo"),
     ),
     "Mail": (
         ("mail.mail", "send reply cancel inbox read revive needs-you"),
@@ -66,15 +65,9 @@ _SECTIONS: Final = {
         ("mail.question", "question"),
         ("mail.schedule", "schedule"),
     ),
-    "Record": (
-        ("work.event", "event why"),
-        ("work.as_of", "as-of"),
-    ),
+    "Record": (("work.event", "event why as-of"),),
     "Backups": (("instance.backup", "backup restore"),),
-    "This command line": (
-        ("instance.help", "help"),
-        ("instance.completion", "completion"),
-    ),
+    "This command line": (("instance.about", "help completion"),),
     "Trying out": (("instance.simulate", "simulate"),),
     "Agents' side": (("connections.mcp", "mcp-stdio"),),
 }

@@ -1,248 +1,21 @@
-"""Options that every command shares, and the session that they describe."""
+"""Options and parameter types of commands, and the groups and commands that take them."""
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from remit import settings as settings_module
-from remit.entrypoints.cli import process
-from remit.entrypoints.cli.address import is_loopback, path
-from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.drawing.cells import Cell
-from remit.errors import BadInput, NotFound, RemitError, Unauthenticated
-from remit.ids import is_id, is_part_of, looks_like_id, several
+from remit.entrypoints.cli.session import Cell, Session, View, path
 from remit.model.text import name_key
-from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
-
-if TYPE_CHECKING:
-    from remit.entrypoints.cli.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-#: How many entries a list shows unless told otherwise.
-LIMIT = 1000
-
-
-class Session:
-    """The options in force, and the connection to their instance, opened when needed."""
-
-    def __init__(self) -> None:
-        self.as_json = False
-        self.verbose = False
-        self.company_option: str | None = None
-        self.url_option: str | None = None
-        self.token_option: str | None = None
-        self._open = ExitStack()
-
-    def close(self) -> None:
-        self._open.close()
-
-    def connect(self, token: str | None) -> Client:
-        """A connection that ends with the command."""
-        # Imported here because it is a fifth of what `--help` would take.
-        from remit.entrypoints.cli.client import Client
-
-        return self._open.enter_context(closing(Client(self.url, token)))
-
-    @cached_property
-    def settings(self) -> Settings:
-        return settings_module.load()
-
-    @cached_property
-    def url(self) -> str:
-        address = self.url_option or self.settings.url or process.holder(self.settings).url
-        return (address or f"http://{DEFAULT_HOST}:{DEFAULT_PORT}").rstrip("/")
-
-    @cached_property
-    def token(self) -> str | None:
-        return self.token_option or os.environ.get("REMIT_TOKEN") or self._kept_token()
-
-    def _kept_token(self) -> str | None:
-        """Return the token stored for this address; it is never sent to another address."""
-        stored = settings_module.load({"REMIT_HOME": str(self.settings.home)})
-        belongs = stored.url.rstrip("/") == self.url if stored.url else self.is_local
-        if stored.token and belongs:
-            return stored.token
-        if self.is_local:
-            with suppress(OSError, UnicodeDecodeError):
-                return self.settings.board_token_file.read_text().strip() or None
-        return None
-
-    @cached_property
-    def is_local(self) -> bool:
-        return is_loopback(self.url)
-
-    @cached_property
-    def client(self) -> Client:
-        """Authenticated connection; refused if there is no token."""
-        if self.token is None:
-            self.anonymous.get("/health")  # if no instance answers, that error comes first
-            raise Unauthenticated(
-                f"There is no token for {self.url}.",
-                "Run `remit login --url URL`, or set REMIT_TOKEN.",
-            )
-        return self.connect(self.token)
-
-    @cached_property
-    def anonymous(self) -> Client:
-        return self.connect(None)
-
-    @cached_property
-    def company(self) -> dict[str, Any]:
-        """The company that was named, or the only one there is."""
-        named = self.company_option or self.settings.company
-        companies = list(self.client.each(path("companies")))
-        if named is None and len(companies) == 1:
-            return dict(companies[0])
-        names = ", ".join(company["name"] for company in companies) or "none"
-        if named is None:
-            if not companies:
-                raise NotFound("You have no part in a company.", "Ask its board to add you.")
-            raise BadInput(f"You have several companies: {names}.", "Say which with --company.")
-        return pick(companies, named, "company", f"You have: {names}.")
-
-    @property
-    def is_company_named(self) -> bool:
-        return bool(self.company_option or self.settings.company)
-
-    def under_company(self, *segments: str) -> str:
-        return path("companies", self.company["id"], *segments)
-
-    def agent_id(self, text: str) -> str:
-        """An agent by name, id or beginning of one, in the company in force."""
-        name = text.removeprefix("agent:")
-        if is_id(name) or not self.is_company_named:
-            return name  # the instance looks it up in the only company of the caller
-        agent = pick(self.agents, name, "agent", "See `remit agent list`.")
-        return str(agent["id"])
-
-    def agent_id_ever(self, text: str) -> str:
-        """Like `agent_id`, terminated agents included."""
-        name = text.removeprefix("agent:")
-        if is_id(name) or not self.is_company_named:
-            return name
-        named = self.agent_named(name)
-        if named is None:
-            named = pick(self.agents_ever, name, "agent", "See `remit agent list --all`.")
-        return str(named["id"])
-
-    def agent_named(self, name: str) -> dict[str, Any] | None:
-        """Agent with this name, or the last one that had it: names of terminated agents may be
-        reused."""
-        key = name_key(name.removeprefix("agent:"))
-        named = [agent for agent in self.agents_ever if name_key(agent["name"]) == key]
-        return max(
-            named, key=lambda agent: (agent["status"] != "terminated", agent["id"]), default=None
-        )
-
-    @cached_property
-    def agents_ever(self) -> list[dict[str, Any]]:
-        """The agents of the company, terminated ones included."""
-        return list(self.client.each(self.under_company("agents"), terminated="true"))
-
-    def agent_name(self, id_: str) -> str:
-        try:
-            return str(self.client.get(path("agents", id_))["name"])
-        except RemitError:
-            return id_
-
-    @cached_property
-    def agents(self) -> list[dict[str, Any]]:
-        return list(self.client.each(self.under_company("agents")))
-
-    @cached_property
-    def names(self) -> dict[str, str]:
-        """Agents and users by id, as far as the caller may know them."""
-        known: dict[str, str] = {}
-        with suppress(RemitError):
-            known |= {agent["id"]: agent["name"] for agent in self.agents}
-        return known | {user["id"]: user["name"] for user in self.visible("users")}
-
-    def known(self, id_: str) -> str:
-        """Name of a user, or of an agent, also a terminated one; the id if neither is known."""
-        if id_ not in self.names:
-            with suppress(RemitError):
-                self.names.update({agent["id"]: agent["name"] for agent in self.agents_ever})
-        return self.names.setdefault(id_, id_)
-
-    def visible(self, *segments: str) -> list[dict[str, Any]]:
-        """Return things of the company; none if the caller may not see them, or if the instance
-        cannot be asked."""
-        try:
-            return list(self.client.each(self.under_company(*segments)))
-        except RemitError:
-            return []
-
-    def forget(self) -> None:
-        """Drop the cached agents and names."""
-        for known in ("agents", "agents_ever", "names"):
-            self.__dict__.pop(known, None)
-
-    def listed(self, target: str, limit: int, **query: object) -> list[dict[str, Any]]:
-        """Fetch a list up to the limit, 0 for all; note it if there is more."""
-        entries = list(self.client.each(target, limit + 1 if limit else None, **query))
-        if limit and len(entries) > limit:
-            output.note(f"Only the first {limit} are shown; --limit 0 shows all.")
-        return entries[:limit] if limit else entries
-
-    def done(self, answer: Any, sentences: Iterable[str], draw: Callable[[Any], None]) -> None:
-        """Print the result of a change: its sentences or, with --json or --verbose, the whole
-        answer."""
-        if self.as_json or self.verbose:
-            self.show(answer, draw)
-        else:
-            output.say(*sentences)
-
-    def confirm(self, command: str, ask: Callable[[], str], nothing: str) -> None:
-        """Ask before an irreversible change; raise unless the answer is yes. --json cannot ask."""
-        if self.as_json:
-            raise click.UsageError(f"{command} with --json needs --yes.")
-        if not click.confirm(ask(), err=True):
-            raise BadInput(nothing, "Repeat it with --yes if you are sure.")
-
-    def show(self, answer: Any, draw: Callable[[Any], None]) -> None:
-        """Print an answer: as JSON if asked, otherwise drawn for a person."""
-        if self.as_json:
-            print(output.as_json(answer))
-        else:
-            draw(answer)
-
-    def show_table(self, answer: Sequence[dict[str, Any]], *row: Cell, empty: str) -> None:
-        """Print a list: as JSON if asked, otherwise a row for each entry."""
-        self.show(answer, lambda rows: cells.table(self, rows, *row, empty=empty))
-
-
-def pick(
-    candidates: Iterable[dict[str, Any]], text: str, what: str, step: str, called: str = "name"
-) -> dict[str, Any]:
-    """Return the one entry with this name, or else the one whose id or short id begins with the
-    text."""
-    entries = list(candidates)
-    key = name_key(text)
-    named = [
-        entry
-        for entry in entries
-        if key in (entry["id"], name_key(entry.get(called) or "")) and key
-    ]
-    if not named and looks_like_id(text):
-        named = [entry for entry in entries if is_part_of(entry["id"], text)]
-    if not named:
-        raise NotFound(f"There is no {what} {text[:100]!r} here.", step)
-    if len(named) > 1:
-        ids = [f"{entry['id']} ({output.clean(entry.get(called) or '')[:60]})" for entry in named]
-        raise several(f"Several match {text[:100]!r}", ids)
-    return named[0]
 
 
 def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -253,36 +26,26 @@ def _store(attribute: str) -> Callable[[click.Context, click.Parameter, Any], No
     return callback
 
 
+#: Attribute of the session, names and settings of each option that every command takes.
+_SHARED: Final[tuple[tuple[str, list[str], View], ...]] = (
+    ("as_json", ["--json"], {"is_flag": True, "help": "Print JSON."}),
+    (
+        *("verbose", ["-v", "--verbose"]),
+        {"is_flag": True, "help": "After a change, show all fields of the result."},
+    ),
+    (
+        *("company_option", ["--company"]),
+        {"metavar": "NAME|ID", "help": "The company, if you have several."},
+    ),
+    ("url_option", ["--url"], {"metavar": "URL", "help": "The instance."}),
+    ("token_option", ["--token"], {"metavar": "TOKEN", "help": "Your token."}),
+)
+
+
 def shared_options() -> list[click.Parameter]:
     return [
-        click.Option(
-            ["--json"],
-            is_flag=True,
-            expose_value=False,
-            callback=_store("as_json"),
-            help="Print JSON.",
-        ),
-        click.Option(
-            ["-v", "--verbose"],
-            is_flag=True,
-            expose_value=False,
-            callback=_store("verbose"),
-            help="After a change, show all fields of the result.",
-        ),
-        *(
-            click.Option(
-                [f"--{name}"],
-                metavar=metavar,
-                expose_value=False,
-                callback=_store(f"{name}_option"),
-                help=text,
-            )
-            for name, metavar, text in (
-                ("company", "NAME|ID", "The company, if you have several."),
-                ("url", "URL", "The instance."),
-                ("token", "TOKEN", "Your token."),
-            )
-        ),
+        click.Option(names, expose_value=False, callback=_store(attribute), **more)
+        for attribute, names, more in _SHARED
     ]
 
 
@@ -350,7 +113,7 @@ class Inline(click.ParamType[Any]):
         return self._read(value, param.opts[0] if param is not None else "")
 
 
-def json_object(text: str, option: str) -> dict[str, Any]:
+def json_object(text: str, option: str) -> View:
     try:
         document = json.loads(text_or_file(text, option))
     except ValueError:
@@ -383,10 +146,10 @@ REFERENCES: Final = {
     "account": Reference("commands.company.account.account_id", "NAME"),
     "agent": Reference(Session.agent_id, "AGENT"),
     "approval": Reference("commands.work.approval.approval_id", "ID|AGENT"),
-    "job": Reference("commands.work.job.job_id", "ID"),
+    "job": Reference("commands.work.run.job_id", "ID"),
     "question": Reference("commands.mail.question.question_id", "ID|AGENT"),
     "run": Reference("drawing.run_view.run_id", "ID|AGENT"),
-    "schedule": Reference("references.bare_id", "ID"),
+    "schedule": Reference("session.bare_id", "ID"),
     "message": Reference("drawing.letters.message_id", "MESSAGE"),
     "file": Reference("commands.work.kb.file_id", "FILE_ID"),
     "outcome": Reference("drawing.outcome_view.outcome_id", "ID"),
@@ -430,6 +193,17 @@ def option(usage: str, words: str = "", *, field: str = "", **more: Any) -> Call
     return click.option(*names, last, *filter(None, [field]), help=words or None, **more)
 
 
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return several options as one decorator, in the order of the help."""
+
+    def add(command: F) -> F:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
+
+
 class Command(click.Command):
     """A command that takes the shared options: its function gets the session of these options
     first, and ids in place of references."""
@@ -447,7 +221,7 @@ class Command(click.Command):
         return ctx.invoke(self.callback, session, **ctx.params)
 
 
-def stated(options: Mapping[str, Any]) -> dict[str, Any]:
+def stated(options: Mapping[str, Any]) -> View:
     """Return the options that were given, without those that were left out."""
     return {name: value for name, value in options.items() if value not in (None, ())}
 
@@ -469,8 +243,8 @@ class Group(click.Group):
 
     command_class = Command
     #: Draws the whole answer of a declared command; more lines to print after its sentence.
-    draw: Callable[[Session, dict[str, Any]], None] | None = None
-    more: Callable[[dict[str, Any]], Iterable[str]] | None = None
+    draw: Callable[[Session, View], None] | None = None
+    more: Callable[[View], Iterable[str]] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -483,10 +257,7 @@ class Group(click.Group):
         self.tables[command] = (row, empty)
 
     def shows(
-        self,
-        reference: Reference,
-        draw: Callable[[Session, dict[str, Any]], None],
-        words: str,
+        self, reference: Reference, draw: Callable[[Session, View], None], words: str
     ) -> None:
         """Add `show`: one thing by a reference, which is resolved to an id."""
 
@@ -531,9 +302,9 @@ class Group(click.Group):
         return (command.name if command else name), command, rest
 
 
-LIMITED: Final[dict[str, Any]] = {
+LIMITED: Final[View] = {
     "type": click.IntRange(min=0),
-    "default": LIMIT,
+    "default": 1000,
     "show_default": True,
     "help": "The most to list; 0 for all.",
 }

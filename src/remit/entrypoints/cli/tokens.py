@@ -6,18 +6,15 @@ from urllib.parse import quote
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import F, Session, option, pick, stated
+from remit.entrypoints.cli.options import option, stated, together
+from remit.entrypoints.cli.session import Session, View, pick
 
-
-def token_options(command: F) -> F:
-    for each in (
-        option("--list", "List the tokens instead.", field="list_"),
-        option("--revoke ID", "Revoke this token instead."),
-        option("--label TEXT", "Purpose.", default=""),
-        option("--expires TIME", "Time when it expires (ISO 8601).", field="expiresAt"),
-    ):
-        command = each(command)
-    return command
+token_options = together(
+    option("--expires TIME", "Time when it expires (ISO 8601).", field="expiresAt"),
+    option("--label TEXT", "Purpose.", default=""),
+    option("--revoke ID", "Revoke this token instead."),
+    option("--list", "List the tokens instead.", field="list_"),
+)
 
 
 def carry_out(
@@ -40,7 +37,7 @@ def carry_out(
         session.show(session.client.send("POST", target, stated(options)), _draw_new)
 
 
-def _draw_new(token: dict[str, Any]) -> None:
+def _draw_new(token: View) -> None:
     if token.get("token"):
         print(token["token"])
         output.note(f"Keep it now, it is not shown again. Its id is {token['id']}.")

@@ -6,9 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from remit.entrypoints.approval_text import asks_to, difference, monthly
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Session
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import short
 
@@ -33,17 +32,13 @@ def who(session: Session, view: Mapping[str, Any], role: str) -> str:
     return session.known(id_) if id_ else ""
 
 
-def status(_: Session, request: Mapping[str, Any]) -> str:
-    return str(request["status"]).replace("_", " ")
-
-
-def draw(session: Session, request: dict[str, Any]) -> None:
+def draw(session: Session, request: View) -> None:
     payload, revisions = request["payload"], request["revisions"]
     said_by = who(session, request, "requestedBy")
     output.say(f"{said_by or 'Somebody'} asks to {asks_to(request, called(session, request))}.")
     output.say("")
     cells.fields(
-        *(session, request, "id", ("status", status), "revision", "asked: {createdAt:when}"),
+        *(session, request, "id", "status: {status:words}", "revision", "asked: {createdAt:when}"),
         *("expires: {expiresAt:when}", "decided: {decidedAt:when}"),
         *(("by", lambda session, view: who(session, view, "decidedBy")), "note: {decisionNote}"),
         *("boss: {payload[reportsTo]:known}", "outcome: {payload[outcomeId]}"),
@@ -135,7 +130,7 @@ def _lines(document: Mapping[str, Any], above: str = "") -> Iterator[str]:
             yield f"{name}: {_value(value)}"
 
 
-def _changes(changes: list[dict[str, Any]]) -> Iterator[str]:
+def _changes(changes: list[View]) -> Iterator[str]:
     for change in changes:
         if change["was"] is not None:
             yield f"- {change['path']}: {_value(change['was'])}"
@@ -149,9 +144,9 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _thread(session: Session, comments: list[dict[str, Any]]) -> Iterator[str]:
+def _thread(session: Session, comments: list[View]) -> Iterator[str]:
     """Each comment, with the answers to it below, indented."""
-    below: dict[str | None, list[dict[str, Any]]] = {}
+    below: dict[str | None, list[View]] = {}
     for comment in comments:
         below.setdefault(comment["replyTo"], []).append(comment)
     pending = [(comment, 0) for comment in reversed(below.get(None, []))]

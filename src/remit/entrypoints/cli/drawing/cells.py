@@ -9,13 +9,7 @@ from remit.entrypoints.cli.drawing import output
 from remit.ids import short
 
 if TYPE_CHECKING:
-    from remit.entrypoints.cli.options import Session
-
-View = dict[str, Any]
-#: A key of the answer; or a title, a colon and a template with keys in braces, which may be
-#: missing; or a title and a function that returns the text. A key may have a format of `_SHOWN`, as
-#: in `since: {createdAt:when}`.
-Cell = str | tuple[str, Callable[["Session", View], object]]
+    from remit.entrypoints.cli.session import Cell, Session, View
 
 _SHOWN: dict[str, Callable[[Session, Any], object]] = {
     "": lambda _, value: value,
@@ -24,6 +18,8 @@ _SHOWN: dict[str, Callable[[Session, Any], object]] = {
     "short": lambda _, value: short(value),
     "size": lambda _, value: output.size(value),
     "when": lambda _, value: output.when(value),
+    "age": lambda _, value: output.age(value),
+    "words": lambda _, value: value.replace("_", " "),
     "yes": lambda _, value: "yes" if value else "no",
     #: A text with its UUIDs as short ids.
     "ids": lambda _, value: output.shortened(value),

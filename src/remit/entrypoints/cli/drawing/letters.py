@@ -5,11 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from remit.clock import DAY, HOUR, MINUTE, SystemClock, from_iso
-from remit.entrypoints.cli import references
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output, trees
-from remit.entrypoints.cli.options import Session
+from remit.entrypoints.cli.session import Session, path, picked
 from remit.errors import RemitError
 from remit.ids import short
 from remit.model.messaging.mail import MARKS, Mark
@@ -23,20 +20,7 @@ _BAR = "│ "
 
 def message_id(session: Session, text: str) -> str:
     """Resolve a message by its id or a part of it, in the company in force."""
-    return references.picked(session, text, "message", "See `remit inbox`.")
-
-
-def age(time: str | None) -> str:
-    """Return the time passed in a few characters, such as "3 h"; a date after two weeks."""
-    if not time:
-        return ""
-    passed = SystemClock().now() - from_iso(time)
-    if passed < MINUTE:
-        return "now"
-    for unit, word, until in ((MINUTE, "min", HOUR), (HOUR, "h", DAY), (DAY, "d", 14 * DAY)):
-        if passed < until:
-            return f"{passed // unit} {word}"
-    return time[:10]
+    return picked(session, text, "message", "See `remit inbox`.")
 
 
 def who(entry: Entry) -> str:
@@ -69,7 +53,7 @@ def draw_inbox(entries: Sequence[Entry], *, with_state: bool, empty: str) -> Non
         [
             short(entry["id"]),
             who(entry),
-            age(entry["deliveredAt"]),
+            output.age(entry["deliveredAt"]),
             *([state(entry)] if with_state else []),
             entry["subject"] + _files(entry),
             preview(entry),
@@ -102,7 +86,7 @@ def _draw(entries: Sequence[Entry], *, with_state: bool) -> None:
         drawn.add_row(
             short(entry["id"]),
             Text(output.clean(who(entry)), style="green" if entry["fromBoard"] else "cyan"),
-            age(entry["deliveredAt"]),
+            output.age(entry["deliveredAt"]),
             *([state(entry)] if with_state else []),
             about,
         )
@@ -156,7 +140,7 @@ def draw_sent(entries: Sequence[Entry]) -> None:
     """Sent letters, each with its state."""
     rows = [
         (
-            *(short(entry["id"]), _receiver(entry), age(entry["createdAt"])),
+            *(short(entry["id"]), _receiver(entry), output.age(entry["createdAt"])),
             entry["state"].replace("_", " "),
             entry["subject"] or preview(entry),
             output.timed(entry["sentence"]),
@@ -167,21 +151,23 @@ def draw_sent(entries: Sequence[Entry]) -> None:
     output.table(columns, rows, empty="You have written nothing.")
 
 
+#: By the title of a line in a trace: the key of its entries, and how each is written.
+_TRACES = {
+    "run": ("runs", "{agent}, {status}  {id}"),
+    "outcome": ("outcomes", "{title}, {status}, {owner}  {id}"),
+    "hired": ("hires", "{name}, {status}"),
+    "asked": ("questions", "{text} ({status})"),
+    "mail": ("letters", "{from} to {to}  {id}"),
+}
+
+
 def draw_trace(trace: Entry) -> None:
     """The trace of a letter, below it."""
     lines = [("", output.timed(trace["sentence"]))]
-    lines += [("run", f"{run['agent']}, {run['status']}  {run['id']}") for run in trace["runs"]]
     lines += [
-        ("outcome", f"{outcome['title']}, {outcome['status']}, {outcome['owner']}  {outcome['id']}")
-        for outcome in trace["outcomes"]
-    ]
-    lines += [("hired", f"{hire['name']}, {hire['status']}") for hire in trace["hires"]]
-    lines += [
-        ("asked", f"{question['text']} ({question['status']})") for question in trace["questions"]
-    ]
-    lines += [
-        ("mail", f"{letter['from']} to {letter['to']}  {letter['id']}")
-        for letter in trace["letters"]
+        (what, line.format_map(entry))
+        for what, (key, line) in _TRACES.items()
+        for entry in trace[key]
     ]
     lines += [
         ("reply", f"{reply['from']}, {output.when(reply['at'])}{_mark(reply)}  {reply['id']}")
@@ -220,7 +206,7 @@ def _receiver(entry: Entry) -> str:
 
 
 def _ago(time: str) -> str:
-    passed = age(time)
+    passed = output.age(time)
     return passed if passed == "now" or "-" in passed else f"{passed} ago"
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output, trees
-from remit.entrypoints.cli.options import Session, pick
+from remit.entrypoints.cli.session import Session, path, pick
 from remit.ids import is_id, looks_like_id
 from remit.model.text import name_key
 
@@ -59,13 +58,8 @@ def status(outcome: Outcome) -> str:
 def draw_list(session: Session, outcomes: list[Outcome], empty: str) -> None:
     names = owner_names(session)
     cells.table(
-        *(
-            session,
-            outcomes,
-            "title",
-            ("rank", lambda _, outcome: marks(outcome)),
-            ("status", _status),
-        ),
+        *(session, outcomes, "title", ("rank", lambda _, outcome: marks(outcome))),
+        ("status", _status),
         ("owner", lambda _, outcome: names.get(outcome["ownerId"], outcome["ownerId"])),
         ("delegated", lambda _, outcome: "yes" if outcome["delegated"] else ""),
         "id: {id:short}",

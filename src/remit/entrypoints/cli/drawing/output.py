@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from remit.clock import DAY, HOUR, MINUTE, SystemClock, from_iso
 from remit.ids import short
 
 #: Keys whose values are free documents and keep their own keys.
@@ -73,6 +74,19 @@ def when(time: str | None) -> str:
 def timed(sentence: str) -> str:
     """A sentence of an instance, with its times to the second."""
     return _MOMENT.sub(lambda moment: when(moment[0]), sentence)
+
+
+def age(time: str | None) -> str:
+    """Return the time passed in a few characters, such as "3 h"; a date after two weeks."""
+    if not time:
+        return ""
+    passed = SystemClock().now() - from_iso(time)
+    if passed < MINUTE:
+        return "now"
+    for unit, word, until in ((MINUTE, "min", HOUR), (HOUR, "h", DAY), (DAY, "d", 14 * DAY)):
+        if passed < until:
+            return f"{passed // unit} {word}"
+    return time[:10]
 
 
 def snake(value: Any) -> Any:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Session, option
+from remit.entrypoints.cli.options import option
+from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
 
 #: Most names that are listed for one right; the rest is counted.
@@ -22,10 +23,10 @@ def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
     carry_out(session, dry_run, operations=[{"op": "move", "agent": agent, "to": boss}])
 
 
-def draw(answer: dict[str, Any]) -> None:
+def draw(answer: View) -> None:
     output.say("This would change (nothing was changed):" if answer["dryRun"] else "Done:")
     output.say("")
-    people: dict[str, list[dict[str, Any]]] = {}
+    people: dict[str, list[View]] = {}
     for change in answer["changes"]:
         people.setdefault(change["who"], []).append(change)
     if not people:
@@ -39,7 +40,7 @@ def draw(answer: dict[str, Any]) -> None:
         output.say("", f"Take it back with `remit org undo {short(answer['eventId'])}`.")
 
 
-def _draw_side(verb: str, changes: list[dict[str, Any]]) -> None:
+def _draw_side(verb: str, changes: list[View]) -> None:
     rights: dict[str, list[str]] = {}
     for change in changes:
         rights.setdefault(change["right"], []).append(change["overName"])

@@ -2,13 +2,11 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from remit.clock import HOUR, MINUTE, SECOND, SystemClock, from_iso
 from remit.entrypoints.cli import following
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Session, pick
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import NotFound
 from remit.ids import is_id, looks_like_id, short
 from remit.model.execution import transcript
@@ -33,7 +31,7 @@ def run_id(session: Session, text: str) -> str:
     return str(newest[0]["id"])
 
 
-def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
+def draw_list(session: Session, runs: list[View], empty: str) -> None:
     cells.table(
         *(session, runs, "id: {id:short}", "agent: {agentId:known}", "status"),
         *("started: {startedAt:when}", ("took", took), ("tokens", tokens), ("why", _why)),
@@ -41,11 +39,11 @@ def draw_list(session: Session, runs: list[dict[str, Any]], empty: str) -> None:
     )
 
 
-def _why(_: Session, run: dict[str, Any]) -> str:
+def _why(_: Session, run: View) -> str:
     return "; ".join(filter(None, (run["error"] or run["why"], transcript.denials(run["denied"]))))
 
 
-def draw(session: Session, run: dict[str, Any]) -> None:
+def draw(session: Session, run: View) -> None:
     cells.fields(
         *(session, run, "id", "agent: {agentId:name}", "status", "why"),
         *("started: {startedAt:when}", "ended: {completedAt:when}", ("took", took)),
@@ -59,14 +57,14 @@ def draw(session: Session, run: dict[str, Any]) -> None:
         output.say("", *run["finalResponse"].splitlines())
 
 
-def _denied(_: Session, run: dict[str, Any]) -> str:
+def _denied(_: Session, run: View) -> str:
     return ", ".join(
         denial["tool"] if denial["count"] == 1 else f"{denial['tool']} ({denial['count']} times)"
         for denial in run["denied"]
     )
 
 
-def _kept(_: Session, run: dict[str, Any]) -> str | None:
+def _kept(_: Session, run: View) -> str | None:
     """Path of the run's kept workspace, and until when it is kept."""
     workspace = run.get("kept")
     if workspace is None:
@@ -74,7 +72,7 @@ def _kept(_: Session, run: dict[str, Any]) -> str | None:
     return f"{workspace['path']} until {output.when(workspace['until'])}"
 
 
-def took(_: Session, run: dict[str, Any]) -> str:
+def took(_: Session, run: View) -> str:
     """How long it took, or has taken so far."""
     ended = from_iso(run["completedAt"]) if run["completedAt"] else SystemClock().now()
     passed = max(0, ended - from_iso(run["startedAt"]))
@@ -85,7 +83,7 @@ def took(_: Session, run: dict[str, Any]) -> str:
     return f"{passed // HOUR} h {passed % HOUR // MINUTE} min"
 
 
-def tokens(_: Session, run: dict[str, Any]) -> str:
+def tokens(_: Session, run: View) -> str:
     total = run["tokensIn"] + run["tokensOut"]
     return str(total) if total else ""
 
@@ -94,13 +92,13 @@ def money(usd: float | None) -> str:
     return dollars(usd) if usd else ""
 
 
-def cost(_: Session, run: dict[str, Any]) -> str:
+def cost(_: Session, run: View) -> str:
     """Cost of a run, marked where it is an estimate because the run was cut off."""
     shown = money(run["costUsd"])
     return f"about {shown} (estimated)" if shown and run["costEstimated"] else shown
 
 
-def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[dict[str, Any]]:
+def follow(session: Session, run: str, form: dict[str, str]) -> Iterator[View]:
     """Yield every part of a log, until the run ends."""
     from remit.entrypoints.cli.client import with_query
 

@@ -1,19 +1,17 @@
 """`remit account`: accounts and set-ups that agents share, and which of them are closed."""
 
-from typing import Any
-
 import click
 
-from remit.entrypoints.cli.drawing import letters, output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import Conflict, NotFound
 
 account = Group("account", help="Accounts of providers and set-ups of workers.")
 
 
 account.rows(
-    *("list", "name", "state", "fault"),
-    ("since", lambda _, row: letters.age(row["since"])),
+    *("list", "name", "state", "fault", "since: {since:age}"),
     ("until", lambda _, row: output.when(row["until"] or row["triedAt"])),
     ("waiting", lambda _, row: row["waiting"] or ""),
     empty="No agent has used an account of a provider yet.",
@@ -28,7 +26,7 @@ def show(session: Session, name: str) -> None:
     session.show(view, output.fields)
 
 
-def _named(session: Session, name: str) -> dict[str, Any]:
+def _named(session: Session, name: str) -> View:
     """Find an account by its name or the beginning of its id."""
     every = list(session.client.each(session.under_company("accounts")))
     matches = [view for view in every if view["name"] == name] or [
@@ -45,12 +43,12 @@ def account_id(session: Session, name: str) -> str:
     return str(_named(session, name)["id"])
 
 
-def held(session: Session) -> list[dict[str, Any]]:
+def held(session: Session) -> list[View]:
     """Closed accounts; none if the caller may not see them."""
     return [view for view in session.visible("accounts") if view["state"] != "open"]
 
 
-def line(account: dict[str, Any]) -> str:
+def line(account: View) -> str:
     """Return one line about an account, for views of something else."""
     waiting = f" {account['waiting']} waiting." if account["waiting"] else ""
     return f"{output.timed(account['sentence'])}{waiting}"

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session, option, stated
+from remit.entrypoints.cli.options import Group, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 
 adapter = Group("adapter", help="Adapters that run agents, and their settings.")
 
@@ -27,7 +27,7 @@ def show(session: Session, type_: str) -> None:
     """Show an adapter's settings, and what agents' tools cost in every conversation."""
     answer = session.client.get(session.under_company("adapters", type_))
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         output.say(*view["text"].splitlines())
         tools = view["baseTools"]
         output.say("", f"Tools of every agent: {tools['count']}, about {tools['tokens']} tokens.")
@@ -56,7 +56,7 @@ def test(session: Session, type_: str | None, config: Any, agent: str | None, un
     answer = session.client.send("POST", target, body)
     parts = [part for part in (answer, answer["tried"]) if part is not None]
 
-    def draw(_: dict[str, Any]) -> None:
+    def draw(_: View) -> None:
         for part in parts:
             output.say(part["sentence"])
             if part["nextStep"]:

@@ -6,21 +6,13 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import following, setup_note, tokens
-from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli import following, tokens
 from remit.entrypoints.cli.commands.company import budget as budgets
 from remit.entrypoints.cli.commands.company import hiring
 from remit.entrypoints.cli.drawing import cells, output, reorganisation, run_view, trees
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    AGENT,
-    AGENT_NAME,
-    BOSS,
-    Group,
-    Session,
-    limit_option,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT, AGENT_NAME, BOSS, Group, limit_option, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 
 name_argument = click.argument("name", type=AGENT)
@@ -40,7 +32,7 @@ agent = Group("agent", help="Agents and their keys.")
 def list_(session: Session, everybody: bool, limit: int, watch: bool) -> None:
     """List the agents of the company."""
 
-    def draw(agents: list[dict[str, Any]]) -> None:
+    def draw(agents: list[View]) -> None:
         names = {row["id"]: row["name"] for row in agents}
         cells.table(
             *(session, agents, "name", "role", "title", "status"),
@@ -71,10 +63,10 @@ def create(session: Session, /, **options: Any) -> None:
     body = hiring.described(options)
     new_agent = session.client.send("POST", session.under_company("agents"), body)
     session.done(new_agent, _created(session, new_agent), partial(_draw, session))
-    setup_note.tell(session, new_agent)
+    hiring.note_missing(session, new_agent)
 
 
-def _created(session: Session, new_agent: dict[str, Any]) -> Iterator[str]:
+def _created(session: Session, new_agent: View) -> Iterator[str]:
     boss = session.agent_name(new_agent["reportsTo"]) if new_agent["reportsTo"] else "the board"
     name = new_agent["name"]
     if new_agent["adapterType"] == "human":
@@ -105,7 +97,7 @@ def terminate(session: Session, name: str, subtree: bool, dry_run: bool, yes: bo
     session.show(session.client.send("POST", target, body), _draw_ended)
 
 
-def _draw_ended(answer: dict[str, Any]) -> None:
+def _draw_ended(answer: View) -> None:
     preview = answer["dryRun"]
     if len(answer["agentsEnded"]) == 1:
         would = "would be" if preview else "is"
@@ -129,7 +121,7 @@ def update(session: Session, name: str, dry_run: bool) -> None:
     """Apply the current settings and program of an agent, in a new session."""
     answer = session.client.send("POST", path("agents", name, "update"), {"dryRun": dry_run})
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         if view["dryRun"]:
             output.say("This would change (nothing was changed):")
         for change in view["changes"]:
@@ -159,17 +151,15 @@ def purge(session: Session, name: str, yes: bool) -> None:
     if not yes:
         what = f"Remove the keys, memory, sessions and logs of {output.clean(name)} for good?"
         session.confirm("purge", lambda: what, "Nothing was removed.")
-    answer = session.client.send("POST", target)
-    session.show(answer, lambda view: output.say(f"{view['name']} is purged."))
+    session.change("POST", target, tells="{name} is purged.")
 
 
 @agent.command()
 @name_argument
 def stop(session: Session, name: str) -> None:
     """End what an agent is doing and keep it from being started."""
-    answer = session.client.send("POST", path("agents", name, "stop"))
-    sentence = "{0} is stopped; `remit agent start {0}` lets it work again."
-    session.show(answer, lambda view: output.say(sentence.format(view["name"])))
+    stopped = "{name} is stopped; `remit agent start {name}` lets it work again."
+    session.change("POST", path("agents", name, "stop"), tells=stopped)
 
 
 @agent.command()
@@ -194,7 +184,7 @@ def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -
         return
     log = session.listed(path("agents", name, "log"), limit)
 
-    def draw(entries: list[dict[str, Any]]) -> None:
+    def draw(entries: list[View]) -> None:
         if not entries:
             output.say("Its runs have said nothing yet.")
         for entry in entries:
@@ -217,11 +207,11 @@ for command in (*hiring.COMMANDS, budgets.budget):
     agent.add_command(command)
 
 
-def _boss(session: Session, view: dict[str, Any]) -> str:
+def _boss(session: Session, view: View) -> str:
     return session.agent_name(view["reportsTo"]) if view["reportsTo"] else "board"
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "name", "id", "role", "title", "status", ("boss", _boss)),
         *("adapter: {adapterType}", "may hire: {permissions[canCreateAgents]:yes}"),

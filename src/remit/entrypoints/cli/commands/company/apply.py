@@ -3,14 +3,14 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from remit.entrypoints import declared_text
-from remit.entrypoints.cli import setup_note
+from remit.entrypoints.cli.commands.company import hiring
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import BadInput
 
 _SIGNS = {"create": "+", "change": "~", "unchanged": " "}
@@ -30,7 +30,7 @@ def apply(session: Session, file: str, dry_run: bool) -> None:
     session.show(answer, lambda view: _draw(view, dry_run))
 
 
-def read(file: str) -> dict[str, Any]:
+def read(file: str) -> View:
     """Read the document of a TOML or JSON file; dates become text, as in the API."""
     if file.endswith((".yaml", ".yml")):
         raise BadInput("YAML files are not read.", "Write it as TOML or JSON.")
@@ -47,7 +47,7 @@ def read(file: str) -> dict[str, Any]:
     return declared_text.read(text, file, is_json=is_json)
 
 
-def _draw(answer: dict[str, Any], dry_run: bool) -> None:
+def _draw(answer: View, dry_run: bool) -> None:
     for entry in answer["plan"]:
         output.say(f"{_SIGNS[entry['action']]} {entry['kind']} {entry['name']}")
         for change in entry["changes"]:
@@ -58,11 +58,10 @@ def _draw(answer: dict[str, Any], dry_run: bool) -> None:
     if answer["tokens"]:
         output.say("  They are not shown again.")
     for warning in answer.get("warnings", ()):
-        setup_note.warn(warning["agent"], warning)
+        hiring.warn(warning["agent"], warning)
     created, changed = answer["created"], answer["changed"]
     if not created and not changed:
         output.say("There is nothing to do.")
-    elif dry_run:
-        output.say(f"{created} to create, {changed} to change, {answer['unchanged']} unchanged.")
     else:
-        output.say(f"{created} created, {changed} changed, {answer['unchanged']} unchanged.")
+        create, change = ("to create", "to change") if dry_run else ("created", "changed")
+        output.say(f"{created} {create}, {changed} {change}, {answer['unchanged']} unchanged.")

@@ -6,16 +6,15 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, Conflict
 
-_TAR = {"Content-Type": "application/x-tar"}
 _PIECE = 256 * 1024
 _IN_MEMORY = 8 * 1024 * 1024
 #: Read timeout: the instance writes a large company down before it sends the first byte.
@@ -31,11 +30,9 @@ def export(session: Session, folder: Path) -> None:
     response = session.client.open(session.under_company("export"), silence=_SILENCE)
     count = _unpack(cast(BinaryIO, response), folder)
     company = session.company
-
-    def draw(_: dict[str, Any]) -> None:
-        output.say(f"{company['name']} is in {folder} ({count} files).")
-
-    session.show({"id": company["id"], "folder": str(folder), "files": count}, draw)
+    sentence = f"{company['name']} is in {folder} ({count} files)."
+    answer = {"id": company["id"], "folder": str(folder), "files": count}
+    session.show(answer, lambda _: output.say(sentence))
 
 
 @click.command("import", cls=Command)
@@ -47,7 +44,7 @@ def import_(session: Session, folder: Path, name: str | None) -> None:
 
     target = path("companies", "import") + (f"?name={quote(name, safe='')}" if name else "")
     with _packed(folder) as (stream, size):
-        headers = {**_TAR, "Content-Length": str(size)}
+        headers = {"Content-Type": "application/x-tar", "Content-Length": str(size)}
         answer = session.client.upload("POST", target, stream, headers)
     session.show(answer, _draw)
     if answer["setup"]:
@@ -57,7 +54,7 @@ def import_(session: Session, folder: Path, name: str | None) -> None:
         )
 
 
-def _draw(answer: dict[str, Any]) -> None:
+def _draw(answer: View) -> None:
     output.fields({name: answer[name] for name in ("name", "id", "agents", "outcomes", "files")})
     for agent, settings in answer["removed"].items():
         output.note(f"{agent}: give again what was taken out: {', '.join(settings)}.")

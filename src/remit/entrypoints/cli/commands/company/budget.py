@@ -1,18 +1,16 @@
 """`remit agent budget`: what agents may spend, and what is left."""
 
-from typing import Any
-
 import click
 
 from remit.entrypoints import budget_text
 from remit.entrypoints.approval_text import monthly
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session
+from remit.entrypoints.cli.options import AGENT, Command
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 
-_FIELDS = ("limit", "reserved", "spentByItself", "left")
-_WORDS = ("limit", "reserved", "spent", "left")
+#: Columns of each kind of budget, by the key of their amounts.
+_COLUMNS = {"limit": "limit", "reserved": "reserved", "spentByItself": "spent", "left": "left"}
 
 
 @click.command(cls=Command)
@@ -27,7 +25,7 @@ def budget(session: Session, name: str | None) -> None:
         return
     answer = session.client.get(path("agents", name, "budget"))
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         output.say(f"{view['name']}, from {view['month'][:10]} until {view['until'][:10]}:")
         output.say(*(f"  {line}" for line in budget_text.lines(view)))
         output.say(*(f"  {line}" for line in budget_text.limits(view)))
@@ -40,25 +38,28 @@ def budget(session: Session, name: str | None) -> None:
 def _all(session: Session) -> None:
     budgets = list(session.client.each(session.under_company("budgets")))
 
-    def draw(rows: list[dict[str, Any]]) -> None:
+    def draw(rows: list[View]) -> None:
         cells = [
             (
                 row["name"],
                 *(
                     budget_text.amount(kind, row[kind][field]).removeprefix("$")
                     for kind in budget_text.KINDS
-                    for field in _FIELDS
+                    for field in _COLUMNS
                 ),
             )
             for row in rows
         ]
-        columns = ("name", *(f"{unit} {word}" for unit in ("$", "tokens") for word in _WORDS))
+        columns = (
+            "name",
+            *(f"{unit} {word}" for unit in ("$", "tokens") for word in _COLUMNS.values()),
+        )
         output.table(columns, cells, empty="Nobody has a budget or spent anything this month.")
 
     session.show(budgets, draw)
 
 
-def in_words(session: Session, agent: dict[str, Any]) -> str | None:
+def in_words(session: Session, agent: View) -> str | None:
     """Return an agent's monthly budget, and the rest of it if the caller may see that."""
     monthly_budget = monthly(agent)
     if not monthly_budget:

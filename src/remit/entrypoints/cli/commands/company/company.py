@@ -1,20 +1,15 @@
 """`remit company`: create, list, show, set; and its permission policy."""
 
+from functools import partial
 from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company.archive import export, import_
-from remit.entrypoints.cli.commands.company.policy import policy
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import (
-    Group,
-    Session,
-    limit_option,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.commands.company.hiring import LEVELS
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import Group, limit_option, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 from remit.model.execution.limit import WORDS, Limit, amount_shown
 from remit.services.declared.templates import TEMPLATES
 
@@ -41,18 +36,15 @@ def create(session: Session, /, template: str | None, **options: Any) -> None:
     new_company = session.client.send("POST", path("companies"), body)
 
     root = body.get("rootName", "ceo")
-    team = next(
-        (candidate for candidate in TEMPLATES if candidate.name == template and candidate.agents),
-        None,
-    )
-    if team is not None:
-        target = path("companies", new_company["id"], "apply")
-        session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
+    for team in TEMPLATES:
+        if team.name == template and team.agents:
+            target = path("companies", new_company["id"], "apply")
+            session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
     sentences = [
         f"{new_company['name']} is there, with {root}; you are its board.",
         f'Next: remit --company "{new_company["name"]}" send {root} "…"',
     ]
-    session.done(new_company, sentences, _draw)
+    session.done(new_company, sentences, partial(_draw, session))
 
 
 @company.command("list")
@@ -71,7 +63,7 @@ def list_(session: Session, limit: int) -> None:
 def show(session: Session, name: str | None) -> None:
     """Show one company."""
     session.company_option = name or session.company_option
-    session.show(session.client.get(session.under_company()), _draw)
+    session.show(session.client.get(session.under_company()), partial(_draw, session))
 
 
 @company.command("set")
@@ -124,7 +116,8 @@ def set_(session: Session, /, limits: tuple[str, ...], **options: Any) -> None:
     body = stated({**options, "limits": dict(map(_limit, limits)) or None})
     if not body:
         raise click.UsageError("Nothing is to be changed.")
-    session.show(session.client.send("PATCH", session.under_company(), body), _draw)
+    answer = session.client.send("PATCH", session.under_company(), body)
+    session.show(answer, partial(_draw, session))
 
 
 @company.command("signing-key")
@@ -134,7 +127,7 @@ def signing_key(session: Session, new: bool) -> None:
     target = session.under_company("signing-key")
     answer = session.client.send("POST", target, {}) if new else session.client.get(target)
 
-    def draw(key: dict[str, Any]) -> None:
+    def draw(key: View) -> None:
         if key["publicKey"] is None:
             output.say("Commits are not signed. Make a key with `remit company signing-key --new`.")
             return
@@ -144,23 +137,18 @@ def signing_key(session: Session, new: bool) -> None:
     session.show(answer, draw)
 
 
-def _draw(view: dict[str, Any]) -> None:
-    output.fields(
-        {
-            "name": view["name"],
-            "id": view["id"],
-            "messaging": view.get("messaging"),
-            "hires": _waits(view.get("requireBoardApprovalForNewAgents")),
-            "configuration": _waits(view.get("requireApprovalForConfigChanges")),
-            "chat provider": view.get("chatLLMProvider"),
-            "chat model": view.get("chatLLMModel"),
-            "reviews after": f"{view['reviewHours']} hours" if "reviewHours" in view else None,
-            "committer": view.get("commitCommitter"),
-            "co-authors": view.get("commitCoAuthors"),
-            "commits signed with": view.get("commitSigning"),
-            **_limits(view.get("limits") or {}),
-            "created": output.when(view.get("createdAt")),
-        }
+def _draw(session: Session, view: View) -> None:
+    hires, configuration = "requireBoardApprovalForNewAgents", "requireApprovalForConfigChanges"
+    reviews = f"{view['reviewHours']} hours" if "reviewHours" in view else None
+    cells.fields(
+        *(session, view, "name", "id", "messaging: {messaging}"),
+        ("hires", lambda *_: _waits(view.get(hires))),
+        ("configuration", lambda *_: _waits(view.get(configuration))),
+        *("chat provider: {chatLLMProvider}", "chat model: {chatLLMModel}"),
+        ("reviews after", lambda *_: reviews),
+        *("committer: {commitCommitter}", "co-authors: {commitCoAuthors}"),
+        *("commits signed with: {commitSigning}", *_limits(view.get("limits") or {})),
+        "created: {createdAt:when}",
     )
 
 
@@ -171,19 +159,73 @@ def _limit(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _limits(amounts: dict[str, int | None]) -> dict[str, str]:
-    """Amounts of limits in words, by the names that the option takes."""
-    return {
-        limit.spelled: f"{amount_shown(limit, amounts[limit.spelled])} ({WORDS[limit]})"
+def _limits(amounts: dict[str, int | None]) -> list[str]:
+    """Cells of the amounts of limits in words, by the names that the option takes."""
+    return [
+        f"{limit.spelled}: {amount_shown(limit, amounts[limit.spelled])} ({WORDS[limit]})"
         for limit in Limit
         if limit.spelled in amounts
-    }
+    ]
 
 
 def _waits(flag: bool | None) -> str | None:
     return None if flag is None else "wait for the board" if flag else "take effect at once"
 
 
-company.add_command(policy)
 company.add_command(export)
 company.add_command(import_)
+
+policy = Group("policy", help="Permission levels, and the actions that each bundles.")
+company.add_command(policy)
+
+_CREATES = {"yes": True, "no": False, "default": None}
+_SAYS = {None: "the CEO may", True: "yes", False: "no"}
+
+
+@policy.command("set")
+@click.argument("level", type=click.Choice(LEVELS))
+@option(
+    "--create-agents",
+    "Whether it hires; default: the CEO alone.",
+    type=click.Choice(sorted(_CREATES)),
+)
+@option("--allow ACTION…", "All that it allows; repeat it.")
+@option("--deny ACTION…", "All that it denies; repeat it.")
+@option("--no-allow", "It allows nothing.")
+@option("--no-deny", "It denies nothing.")
+@option("--governs nobody|below|company", "Over whom the level boss has a say.")
+@option("--shipped", "As Remit ships it, instead.")
+def set_policy(
+    session: Session, /, level: str, create_agents: str | None, shipped: bool, **options: Any
+) -> None:
+    """Change what a permission level bundles; whoever has the level follows."""
+    nothing: dict[str, Any] = {name: [] for name in ("allow", "deny") if options.pop(f"no_{name}")}
+    body = nothing | stated(options) | ({"shipped": True} if shipped else {})
+    if create_agents is not None:
+        body["canCreateAgents"] = _CREATES[create_agents]
+    if not body:
+        raise click.UsageError("Nothing is to be changed.")
+    target = session.under_company("permission-policy")
+    done = session.client.send("PATCH", target, {"level": level, **body})
+
+    def draw(view: View) -> None:
+        _draw_policy(session, view)
+        if view["agentsChanged"]:
+            output.say(f"Changed with it: {', '.join(view['agentsChanged'])}.")
+
+    session.show(done, draw)
+
+
+def _draw_policy(session: Session, view: View) -> None:
+    levels = [{"level": level, **bundle} for level, bundle in view["levels"].items()]
+    cells.table(
+        *(session, levels, "level"),
+        ("creates agents", lambda _, row: _SAYS[row["canCreateAgents"]]),
+        ("allows", lambda _, row: ", ".join(row["allow"]) or "-"),
+        ("denies", lambda _, row: ", ".join(row["deny"]) or "-"),
+        *("governs", "agents", ("", lambda _, row: "" if row["shipped"] else "changed")),
+        empty="There are no levels.",
+    )
+
+
+policy.draw = _draw_policy

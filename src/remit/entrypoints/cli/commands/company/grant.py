@@ -2,23 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.work.kb import file_id
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
-from remit.entrypoints.cli.options import (
-    AGENT,
-    MESSAGE,
-    Group,
-    Session,
-    limit_option,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT, MESSAGE, Group, limit_option, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import normalise, short
 
@@ -53,11 +44,9 @@ def list_(session: Session, agent: str | None, limit: int) -> None:
     field="paths",
 )
 @option(
-    "--branch PATTERN…",
-    "Of a repository: only into these branches. Repeatable.",
-    field="branches",
+    "--branch PATTERN…", "Of a repository: only into these branches. Repeatable.", field="branches"
 )
-def give(session: Session, /, request: str | None, **options: Any) -> None:
+def give(session: Session, /, request: str | None, **options: object) -> None:
     """Give an agent a capability, such as `kb_file:ID read`."""
     body = stated(options)
     if request is not None:
@@ -80,7 +69,7 @@ def _resource(session: Session, text: str) -> str:
     return f"{kind}:{outcome_id(session, named)}" if colon and kind == "outcome" else text
 
 
-def _given(session: Session, view: dict[str, Any]) -> Iterator[str]:
+def _given(session: Session, view: View) -> Iterator[str]:
     name, what = session.agent_name(view["holderId"]), _called(session, view["resource"])
     has = "is denied" if view["mode"] == "deny" else "has"
     until = f" until {output.when(view['expiresAt'])}" if view["expiresAt"] else ""
@@ -144,7 +133,7 @@ def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) ->
     session.show({"revoked": gone}, lambda _: output.say(f"Revoked {_count(len(gone))}."))
 
 
-def _revoke_all(session: Session, grants: list[dict[str, Any]]) -> list[str]:
+def _revoke_all(session: Session, grants: list[View]) -> list[str]:
     gone: dict[str, None] = {}
     for view in grants:
         if view["id"] not in gone:  # revoked already with the grant it was derived from
@@ -157,24 +146,20 @@ def _count(number: int) -> str:
     return f"{number} grant" if number == 1 else f"{number} grants"
 
 
-def _used(_: Session, row: dict[str, Any]) -> str:
+def _used(_: Session, row: View) -> str:
     return "" if row.get("derived") else output.when(row["usedAt"]) or "never"
 
 
-def _id(_: Session, row: dict[str, Any]) -> str:
-    return "by rule" if row.get("derived") else short(row["id"])
-
-
-def _draw_list(session: Session, grants: list[dict[str, Any]], empty: str) -> None:
+def _draw_list(session: Session, grants: list[View], empty: str) -> None:
     cells.table(
         *(session, grants, "agent: {holderId:known}", "resource: {resource:ids}", "level", "mode"),
-        *("why: {reason}", "expires: {expiresAt:when}"),
-        *(("used", _used), ("id", _id)),
+        *("why: {reason}", "expires: {expiresAt:when}", ("used", _used)),
+        ("id", lambda _, row: "by rule" if row.get("derived") else short(row["id"])),
         empty=empty,
     )
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "id", "agent: {holderId:name}", "resource", "level", "mode", "scope"),
         *("expires: {expiresAt:when}", "paths: {paths:list}", "branches: {branches:list}"),

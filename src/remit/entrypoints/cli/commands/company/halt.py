@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import AGENT, Command, Session, option
+from remit.entrypoints.cli.options import AGENT, Command, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -20,15 +20,10 @@ def stop(session: Session, agent: str | None, note: str | None) -> None:
     Runs end and nothing starts until `remit go`. Mail is kept, and the instance runs on;
     `remit down` stops the instance.
     """
-    body: dict[str, Any] = {"note": note} if note else {}
-    if agent is None:
-        target = session.under_company("stop")
-    else:
-        target = path("agents", agent, "stop")
-        body["subtree"] = True
-    answer = session.client.send("POST", target, body)
+    target, body = _reach(session, agent, "stop")
+    answer = session.client.send("POST", target, {"note": note, **body} if note else body)
 
-    def draw(halt: dict[str, Any]) -> None:
+    def draw(halt: View) -> None:
         what = _what(session, halt)
         if halt["already"]:
             output.say(
@@ -49,13 +44,10 @@ def go(session: Session, agent: str | None) -> None:
 
     Only that halt is removed: one of the company and one of a subtree are lifted one by one.
     """
-    if agent is None:
-        answer = session.client.send("POST", session.under_company("go"))
-    else:
-        target = path("agents", agent, "go")
-        answer = session.client.send("POST", target, {"subtree": True})
+    target, body = _reach(session, agent, "go")
+    answer = session.client.send("POST", target, body or None)
 
-    def draw(halt: dict[str, Any]) -> None:
+    def draw(halt: View) -> None:
         output.say(f"{halt['agent'] or session.company['name']} goes on.")
         for other in halt["left"]:
             output.say(line(other))
@@ -63,13 +55,20 @@ def go(session: Session, agent: str | None) -> None:
     session.show(answer, draw)
 
 
-def _what(session: Session, halt: dict[str, Any]) -> str:
+def _reach(session: Session, agent: str | None, verb: str) -> tuple[str, dict[str, Any]]:
+    """Return the path and the body of a request about the company, or an agent and those below."""
+    if agent is None:
+        return session.under_company(verb), {}
+    return path("agents", agent, verb), {"subtree": True}
+
+
+def _what(session: Session, halt: View) -> str:
     if halt["agentId"] is None:
         return f"{session.company['name']} is"
     return f"{halt['agent']} and everybody below it are"
 
 
-def line(halt: dict[str, Any]) -> str:
+def line(halt: View) -> str:
     """A halt in one line: its reach, by whom, since when, why, and the command that lifts it."""
     what = "The company is" if halt["agentId"] is None else f"{halt['agent']} and below are"
     because = f" ({halt['note']})" if halt["note"] else ""
@@ -79,11 +78,11 @@ def line(halt: dict[str, Any]) -> str:
     )
 
 
-def go_command(halt: dict[str, Any]) -> str:
+def go_command(halt: View) -> str:
     return "remit go" if halt["agentId"] is None else f"remit go {halt['agent']}"
 
 
-def listed(session: Session, company: str) -> list[dict[str, Any]]:
+def listed(session: Session, company: str) -> list[View]:
     """The halts of a company; none when the instance is too old to know them."""
     try:
         return list(session.client.each(path("companies", company, "halts")))

@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli import setup_note
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import (
     AGENT,
@@ -15,12 +13,14 @@ from remit.entrypoints.cli.options import (
     TEXT,
     Command,
     F,
-    Session,
     json_object,
     option,
     stated,
     text_or_file,
+    together,
 )
+from remit.entrypoints.cli.session import Session, View, path
+from remit.errors import RemitError
 from remit.ids import short
 from remit.model.organisation.agent_spec import CONFIGURED, Field, Holds
 
@@ -28,23 +28,6 @@ _INLINE = {"JSON|@FILE": JSON, "TEXT|@FILE": TEXT}
 LEVELS = ("restricted", "standard", "privileged", "boss")
 _BY_KEY = {field.key: field for field in CONFIGURED}
 _KEYS = ", ".join([*_BY_KEY][:-1]) + f" and {[*_BY_KEY][-1]}"
-
-
-def description_options(command: F) -> F:
-    """Decorator: the options that describe a new agent, for `create` and `hire` alike."""
-    for each in reversed(
-        [
-            click.argument("name"),
-            *(_option(field) for field in CONFIGURED if field.part.option),
-            option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
-            option("--purpose TEXT", "The outcome it is responsible for."),
-            option(
-                "--once", "The purpose can be accomplished: it is worked on at once, and then done."
-            ),
-        ]
-    ):
-        command = each(command)
-    return command
 
 
 def _option(field: Field) -> Callable[[F], F]:
@@ -60,7 +43,17 @@ def _option(field: Field) -> Callable[[F], F]:
     return click.option(part.option, field.key, metavar=part.metavar, help=part.help, **more)
 
 
-def described(options: dict[str, Any]) -> dict[str, Any]:
+#: Options that describe a new agent, for `create` and `hire` alike.
+description_options = together(
+    click.argument("name"),
+    *(_option(field) for field in CONFIGURED if field.part.option),
+    option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
+    option("--purpose TEXT", "The outcome it is responsible for."),
+    option("--once", "The purpose can be accomplished: it is worked on at once, and then done."),
+)
+
+
+def described(options: View) -> View:
     """Build the request body from the description options."""
     body = stated(options)
     if body.pop("once"):
@@ -80,7 +73,7 @@ def hire(session: Session, /, **options: Any) -> None:
     body = described(options)
     answer = session.client.send("POST", session.under_company("agent-hires"), body)
 
-    def draw(hired: dict[str, Any]) -> None:
+    def draw(hired: View) -> None:
         agent, approval = hired["agent"], hired["approval"]
         if approval is None:
             output.say(f"{agent['name']} is {agent['status']} and can be given work.")
@@ -90,7 +83,7 @@ def hire(session: Session, /, **options: Any) -> None:
         output.say(f"  remit approval show {agent['name']}")
 
     session.show(answer, draw)
-    setup_note.tell(session, answer["agent"])
+    note_missing(session, answer["agent"])
 
 
 @click.command(
@@ -126,12 +119,12 @@ def set_(
         )
         session.show(answer, lambda view: output.say(f"{view['name']} {predicate}."))
         if {"adapterType", "adapterConfig"} & body.keys():
-            setup_note.tell(session, answer)
+            note_missing(session, answer)
         return
     target = path("agents", name, "config-proposals")
     answer = session.client.send("POST", target, {**body, "reason": reason})
 
-    def draw(proposed: dict[str, Any]) -> None:
+    def draw(proposed: View) -> None:
         if proposed["approval"] is None:
             output.say(f"{proposed['agent']['name']} was changed.")
         else:
@@ -158,7 +151,7 @@ def permissions(session: Session, name: str, may_hire: bool | None, level: str |
     else:
         answer = session.client.get(path("agents", name))
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         may = (view.get("permissions") or {}).get("canCreateAgents")
         if may is None:
             output.say(f"You may not see what {view['name']} is permitted.")
@@ -177,7 +170,7 @@ def wake(session: Session, name: str, reason: str) -> None:
     """Send an agent mail that says why, so that it is started."""
     answer = session.client.send("POST", path("agents", name, "wakeup"), {"reason": reason})
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         why_not = view.get("notStarted")
         output.say(
             f"{view['name']} has mail. {output.timed(why_not)}"
@@ -221,3 +214,22 @@ def _loose(value: str) -> Any:
         return json.loads(value)
     except ValueError:
         return value
+
+
+def note_missing(session: Session, agent: View) -> None:
+    """Warn about a missing program, key or option now, not when the first mail arrives."""
+    type_ = agent.get("adapterType")
+    if type_ is None or type_ in ("human", "scripted"):
+        return
+    target = session.under_company("adapters", type_, "test-environment")
+    try:
+        check = session.client.send("POST", target, {"agentId": agent["id"]})
+    except RemitError:
+        return  # it is set up; a caller who may not test it gets no warning
+    if not check["usable"]:
+        warn(agent["name"], check)
+
+
+def warn(name: str, check: View) -> None:
+    output.note(f"warning: {name} cannot work yet: {check['sentence']}")
+    output.note(f"  next: {check['nextStep']}")

@@ -1,20 +1,12 @@
 """`remit org`: the tree of agents, and reorganisations of it while agents work."""
 
-from typing import Any
-
 import click
 
 from remit.entrypoints.cli.commands.company import agent
 from remit.entrypoints.cli.drawing import reorganisation
 from remit.entrypoints.cli.drawing.reorganisation import carry_out, dry_run_option
-from remit.entrypoints.cli.options import (
-    AGENT,
-    BOSS,
-    Group,
-    Session,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT, BOSS, Group, option, stated
+from remit.entrypoints.cli.session import Session
 from remit.ids import normalise
 
 agent_argument = click.argument("agent", type=AGENT)
@@ -40,7 +32,7 @@ org.add_command(agent.tree)
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @option("--purpose TEXT", "The outcome it is responsible for.")
 @dry_run_option
-def insert_layer(session: Session, /, dry_run: bool, **options: Any) -> None:
+def insert_layer(session: Session, /, dry_run: bool, **options: object) -> None:
     """Put a new agent between agents and the boss they share."""
     carry_out(session, dry_run, operations=[{"op": "insertLayer", **options}])
 
@@ -68,7 +60,7 @@ def move(session: Session, agent: str, boss: str, dry_run: bool) -> None:
 @option("--adapter TEXT", "Or the program that does.", field="adapterType")
 @option("--config JSON", "Settings of the adapter.", field="adapterConfig")
 @dry_run_option
-def seat(session: Session, /, dry_run: bool, **options: Any) -> None:
+def seat(session: Session, /, dry_run: bool, **options: object) -> None:
     """Put a person or a program into an agent's seat; all else stays as it is."""
     if (options["user"] is None) == (options["adapterType"] is None):
         raise click.UsageError("Give either --user or --adapter.")

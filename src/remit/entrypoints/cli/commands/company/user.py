@@ -6,13 +6,8 @@ import click
 
 from remit.entrypoints.cli import tokens
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    Group,
-    Session,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.session import Session, View
 
 role_option = option("--role board|observer", default="board", show_default=True)
 hours_option = option("--hours INTEGER", "How long the link is good; 72, if left out.")
@@ -63,7 +58,7 @@ def link(session: Session, /, name: str, **options: Any) -> None:
     session.show(answer, lambda invitation: _draw_link(session, invitation))
 
 
-def _draw_link(session: Session, invitation: dict[str, Any]) -> None:
+def _draw_link(session: Session, invitation: View) -> None:
     if invitation.get("known"):
         output.say(f"{invitation['name']} is known here already, and signs in as before.")
     elif invitation.get("token"):
@@ -74,14 +69,13 @@ def _draw_link(session: Session, invitation: dict[str, Any]) -> None:
         output.note("The link was shown already. Make another with `remit user link`.")
 
 
-def _over(session: Session, row: dict[str, Any]) -> str:
+def _over(session: Session, row: View) -> str:
     scope = row.get("scopeAgentId")
     return session.known(scope) if scope else "whole company"
 
 
 user.rows(
-    *("list", "name", "role", ("over", _over), "id: {id:short}"),
-    empty="Nobody has a part in it.",
+    *("list", "name", "role", ("over", _over), "id: {id:short}"), empty="Nobody has a part in it."
 )
 
 
@@ -94,6 +88,6 @@ def token(session: Session, /, name: str, **options: Any) -> None:
     tokens.carry_out(session, session.under_company("users", name, "tokens"), **options)
 
 
-def _draw(session: Session, person: dict[str, Any]) -> None:
+def _draw(session: Session, person: View) -> None:
     over = ("over", lambda _, view: view.get("scopeAgentId") or "whole company")
     cells.fields(session, person, "name", "id", "role", over)

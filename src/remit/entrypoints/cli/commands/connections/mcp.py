@@ -7,14 +7,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    Command,
-    Group,
-    Session,
-    command_words,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import Command, Group, command_words, option, stated
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import Unauthenticated
 
 
@@ -89,7 +83,7 @@ def test(session: Session, name: str) -> int:
     """Start a server and list its tools, as agents would see them."""
     answer = session.client.send("POST", session.under_company("mcp-servers", name, "test"), {})
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         if not view["usable"]:
             output.error(view["error"], view["complaint"] or "See to the server, and try again.")
             return
@@ -100,11 +94,11 @@ def test(session: Session, name: str) -> int:
     return 0 if answer["usable"] else 1
 
 
-def _where(_: Session, server: dict[str, Any]) -> str:
+def _where(_: Session, server: View) -> str:
     return server["url"] or shlex.join(server["command"])
 
 
-def _holders(session: Session, server: dict[str, Any]) -> str:
+def _holders(session: Session, server: View) -> str:
     return ", ".join(session.names.get(id_, id_) for id_ in server["holders"])
 
 
@@ -115,7 +109,7 @@ mcp.rows(
 )
 
 
-def _draw(session: Session, server: dict[str, Any]) -> None:
+def _draw(session: Session, server: View) -> None:
     cells.fields(
         *(session, server, "name", ("where", _where)),
         ("secrets", lambda _, view: ", ".join([*view["secretEnv"], *view["secretHeaders"]])),

@@ -1,11 +1,10 @@
-"""`remit repo`: repositories that agents get copies of."""
-
-from typing import Any
+"""`remit repo` and `remit folder`: copies of repositories, and folders that runs see."""
 
 import click
 
-from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.drawing import cells
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 
 repo = Group("repo", help="Repositories that agents get copies of.")
 
@@ -41,12 +40,11 @@ def sync(session: Session, name: str | None) -> None:
 @click.argument("name")
 def remove(session: Session, name: str) -> None:
     """Forget a repository, its copy and every capability on it."""
-    gone = session.client.send("DELETE", session.under_company("repos", name))
-    template = "{name} is removed; {revoked:count} grants ended with it."
-    session.show(gone, lambda view: output.say(cells.filled(session, view, template)))
+    ended = "{name} is removed; {revoked:count} grants ended with it."
+    session.change("DELETE", session.under_company("repos", name), tells=ended)
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "name", "url", "ref", "username", "secret", "forge", "api"),
         *("api secret: {apiSecret}", ("webhooks", _webhooks), "heard: {people:list}", "label"),
@@ -54,7 +52,7 @@ def _draw(session: Session, view: dict[str, Any]) -> None:
     )
 
 
-def _webhooks(_: Session, view: dict[str, Any]) -> str | None:
+def _webhooks(_: Session, view: View) -> str | None:
     return view["hook"] and f"/api/hooks/{view['id']}, signed with {view['hook']}"
 
 
@@ -62,4 +60,13 @@ repo.draw = _draw
 # Views of checks have a name, too, but no URL: no grant is given on a check.
 repo.more = lambda view: (
     [f"Next: remit grant give AGENT repo:{view['name']} read"] if "url" in view else []
+)
+
+
+folder = Group("folder", help="Folders of the machine that agents' runs work in or read.")
+
+folder.rows(
+    *("list", "id", "kind", ("agent", lambda _, row: row["agentName"] or "all"), "folder: {title}"),
+    ("PATH", lambda _, row: " ".join(row["programs"])),
+    empty="There are no folders.",
 )

@@ -2,18 +2,11 @@
 
 import os
 import sys
-from typing import Any
 
 import click
 
-from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import (
-    Group,
-    Session,
-    command_words,
-    limit_option,
-    option,
-)
+from remit.entrypoints.cli.options import Group, command_words, limit_option, option
+from remit.entrypoints.cli.session import Session
 
 _LONGEST = 1 << 20
 
@@ -52,8 +45,8 @@ def set_(
     if len(sources) > 1:
         raise click.UsageError("Give one of --env, --file, --command and --source.")
     body = {"name": name, **(sources[0] if sources else {"value": _value(name)})}
-    answer = session.client.send("POST", session.under_company("secrets"), body)
-    session.show(answer, lambda view: output.say(f"{view['name']} is found in {_where(view)}."))
+    where = "{name} is found in {source} {place}."
+    session.change("POST", session.under_company("secrets"), body, tells=where)
 
 
 def _value(name: str) -> str:
@@ -79,9 +72,4 @@ def list_(session: Session, limit: int) -> None:
 @click.argument("name")
 def remove(session: Session, name: str) -> None:
     """Forget a secret; a value that the instance kept is deleted."""
-    gone = session.client.send("DELETE", session.under_company("secrets", name))
-    session.show(gone, lambda view: output.say(f"{view['name']} is forgotten."))
-
-
-def _where(view: dict[str, Any]) -> str:
-    return f"{view['source']} {view['place']}"
+    session.change("DELETE", session.under_company("secrets", name), tells="{name} is forgotten.")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session
+from remit.entrypoints.cli.options import Command
+from remit.entrypoints.cli.session import Session
 from remit.model.text import plural
 from remit.settings import Settings, load
 

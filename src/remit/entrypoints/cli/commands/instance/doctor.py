@@ -1,13 +1,13 @@
 """`remit doctor`: findings about this installation, each with its next step."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from remit.entrypoints.cli.commands.company import account
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session
+from remit.entrypoints.cli.options import Command
+from remit.entrypoints.cli.session import Session
 from remit.errors import RemitError
 from remit.runtime import diagnosis
 from remit.runtime.diagnosis import Finding
@@ -25,10 +25,9 @@ def doctor(session: Session) -> int:
         *_receivers(session),
     ]
 
-    def draw(_: Any) -> None:
-        output.table(("check", "state", "found", "next step"), findings, empty="")
-
-    session.show([finding._asdict() for finding in findings], draw)
+    columns = ("check", "state", "found", "next step")
+    rows = [finding._asdict() for finding in findings]
+    session.show(rows, lambda _: output.table(columns, findings, empty=""))
     return 1 if any(finding.state == "fail" for finding in findings) else 0
 
 
@@ -64,21 +63,19 @@ def _conditions(session: Session) -> Iterator[Finding]:
 
 def _receivers(session: Session) -> Iterator[Finding]:
     """Findings about held bindings, and about the receivers of the others."""
-    bound = {binding["id"]: binding for binding in session.visible("bindings")}
-    for binding in bound.values():
+    bound: dict[str, tuple[str, str]] = {}
+    for binding in session.visible("bindings"):
+        agent, channel = binding["agentName"], binding["adapterType"]
+        bound[binding["id"]] = f"{channel} of {agent}", channel
         if binding["state"] == "held":
-            step = f"`remit bind add {binding['agentName']} {binding['adapterType']} --secret NAME`"
-            name = f"{binding['adapterType']} of {binding['agentName']}"
-            yield Finding(name, "warn", binding["problem"], step)
+            step = f"`remit bind add {agent} {channel} --secret NAME`"
+            yield Finding(f"{channel} of {agent}", "warn", binding["problem"], step)
     for receiver in session.visible("receivers"):
-        receiver_binding = bound.get(receiver["bindingId"])
-        if receiver_binding is None:
+        if receiver["bindingId"] not in bound:
             continue
-        name = f"{receiver_binding['adapterType']} of {receiver_binding['agentName']}"
+        name, channel = bound[receiver["bindingId"]]
         if receiver["problem"]:
-            step = (
-                f"See `remit bind channels {receiver_binding['adapterType']}`; it is tried again."
-            )
+            step = f"See `remit bind channels {channel}`; it is tried again."
             yield Finding(name, "warn", receiver["problem"], step)
         else:
             yield Finding(name, "ok", receiver["state"])
@@ -86,10 +83,6 @@ def _receivers(session: Session) -> Iterator[Finding]:
 
 def _accounts(session: Session) -> Iterator[Finding]:
     """Findings about closed accounts and set-ups; none if the instance cannot be asked."""
-    for closed_account in account.held(session):
-        yield Finding(
-            f"{closed_account['kind']} {closed_account['name']}",
-            "warn",
-            closed_account["sentence"],
-            closed_account["step"],
-        )
+    for closed in account.held(session):
+        name = f"{closed['kind']} {closed['name']}"
+        yield Finding(name, "warn", closed["sentence"], closed["step"])

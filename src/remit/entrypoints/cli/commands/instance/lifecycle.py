@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 
 import click
 
-from remit.entrypoints.cli import detach, first_agent, named_model, process
-from remit.entrypoints.cli.address import path
+from remit.entrypoints.cli import detach, first_agent, process
 from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import halt
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, F, Session, option
+from remit.entrypoints.cli.options import Command, F, option, together
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import Conflict, RemitError, Unavailable
 from remit.model.execution.limit import Limit, amount_shown, command_that_sets
-from remit.settings import DEFAULT_HOST, DEFAULT_PORT
+from remit.settings import DEFAULT_HOST, DEFAULT_PORT, Settings
 
 #: Grace of `down` before it kills. An instance ends by itself sooner, whatever hangs in it.
 STOP_SECONDS = 9.5
@@ -32,17 +32,17 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_COUNTED = 1000
 
 
-def place_options(command: F) -> F:
-    """Decorator: the options of the address where an instance listens."""
-    host = option("--host TEXT", "Where to listen.", default=DEFAULT_HOST, show_default=True)
-    port = option(
+#: The address where an instance listens.
+place_options = together(
+    option("--host TEXT", "Where to listen.", default=DEFAULT_HOST, show_default=True),
+    option(
         "--port",
         "Where to listen; 0 picks a free one.",
         type=click.IntRange(0, 65535),
         default=DEFAULT_PORT,
         show_default=True,
-    )
-    return host(port(command))
+    ),
+)
 
 
 def slots_option(fewest: int) -> Callable[[F], F]:
@@ -81,17 +81,17 @@ def up(
     On an empty home folder this creates a company, its first agent, and the board's token. With
     --slots 0 no agent is started.
     """
-    _check_free(session)
+    _check_free(session.settings)
     if model_url is not None and model is None:
         raise click.UsageError("--model-url needs a --model.")
     how = Greeting(
         browse=browse,
-        model=None if model is None else named_model.settings(model, model_url),
+        model=None if model is None else first_agent.model_settings(model, model_url),
         try_out=not untried,
     )
     if detached:
-        running = detach.start(session.settings, host, port, slots)
-        welcome(session, running.url, running.pid, how)
+        pid, url = detach.start(session.settings, host, port, slots)
+        welcome(session, url, pid, how)
         return 0
     return _serve(session, host, port, slots, how, quiet=quiet)
 
@@ -103,7 +103,7 @@ def serve(session: Session, host: str, port: int) -> int:
 
     For several machines that share a PostgreSQL database. On SQLite use `remit up`.
     """
-    _check_free(session)
+    _check_free(session.settings)
     if session.settings.database_url.startswith("sqlite:"):
         output.note("On SQLite no worker can join, so no agent is started; `remit up` has one.")
     return _serve(session, host, port, 0, Greeting())
@@ -126,20 +126,14 @@ def worker(session: Session, name: str | None, slots: int) -> int:
 
     def ready(url: str) -> None:
         answer = {"name": called, "slots": slots, "pid": os.getpid(), "url": url}
-        session.show(
-            answer,
-            lambda view: output.say(
-                f"Worker {view['name']} starts up to {slots} agents at once "
-                f"(process {view['pid']})."
-            ),
-        )
+        sentence = f"Worker {called} starts up to {slots} agents at once (process {os.getpid()})."
+        session.show(answer, lambda _: output.say(sentence))
         sys.stdout.flush()
 
     return work.run(session.settings, name=called, slots=slots, ready=ready)
 
 
-def _check_free(session: Session) -> None:
-    settings = session.settings
+def _check_free(settings: Settings) -> None:
     if pid := process.holder(settings).pid:
         raise Conflict(
             f"An instance is running in {settings.home} already (process {pid}).",
@@ -152,7 +146,7 @@ class Greeting(NamedTuple):
 
     browse: bool = False
     #: Settings that the root agent gets.
-    model: dict[str, Any] | None = None
+    model: View | None = None
     try_out: bool = True
 
 
@@ -187,7 +181,7 @@ def welcome(session: Session, url: str, pid: int, how: Greeting) -> None:
     token = session.settings.board_token_file.read_text().strip()
     with closing(Client(url, token)) as client:
         if how.model is not None:
-            named_model.give(client, how.model)
+            first_agent.give_model(client, how.model)
         _say_welcome(session, client, url, pid, how)
 
 
@@ -231,14 +225,9 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
         _browse(link)
     if how.try_out and not session.as_json:
         sys.stdout.flush()
-        _say_tried(first_agent.try_out(client, first))
-
-
-def _say_tried(tried: dict[str, Any] | None) -> None:
-    if tried is not None:
-        output.say(f"Tried: {tried['sentence']}")
-        if tried["nextStep"]:
-            output.say(f"  next: {tried['nextStep']}")
+        if (tried := first_agent.try_out(client, first)) is not None:
+            step = [f"  next: {tried['nextStep']}"] if tried["nextStep"] else []
+            output.say(f"Tried: {tried['sentence']}", *step)
 
 
 def _daily_limit(client: Client) -> list[str]:
@@ -265,7 +254,6 @@ def down(session: Session) -> None:
                 "An instance is just starting, or belongs to another user.",
                 "Try again in a moment.",
             )
-        answer: dict[str, Any] = {"stopped": False, "pid": None}
         sentence = f"No instance is running in {settings.home}."
     elif process.terminate(settings, pid) and not process.wait_until_stopped(
         settings, pid, STOP_SECONDS
@@ -276,12 +264,10 @@ def down(session: Session) -> None:
                 f"Process {pid} was told to stop, then killed, and is still there.",
                 f"See {settings.log_folder / 'remit.log'}, and whether a disk of it hangs.",
             )
-        answer = {"stopped": True, "pid": pid}
         sentence = f"Process {pid} did not stop and was killed; nothing that was done is lost."
     else:
-        answer = {"stopped": True, "pid": pid}
         sentence = f"Stopped the instance (process {pid})."
-    session.show(answer, lambda _: output.say(sentence))
+    session.show({"stopped": pid is not None, "pid": pid}, lambda _: output.say(sentence))
 
 
 @click.command(cls=Command)
@@ -294,7 +280,7 @@ def status(session: Session) -> None:
             print(output.as_json({"running": False, "url": session.url}))
         raise
     here = process.holder(session.settings)
-    answer: dict[str, Any] = {
+    answer: View = {
         "running": True,
         "url": session.url,
         "version": health.get("version") if isinstance(health, dict) else None,
@@ -304,7 +290,7 @@ def status(session: Session) -> None:
     answer["agents"] = sum(company["agents"] for company in answer["companies"])
     answer["runs"] = sum(company["runs"] for company in answer["companies"])
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         output.fields(
             {
                 "running at": view["url"],
@@ -324,7 +310,7 @@ def status(session: Session) -> None:
     session.show(answer, draw)
 
 
-def _companies(session: Session) -> list[dict[str, Any]]:
+def _companies(session: Session) -> list[View]:
     def count(company: str, what: str, **query: str) -> int:
         target = path("companies", company, what)
         return len(list(session.client.each(target, MOST_COUNTED, **query)))

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session, path
 from remit.errors import BadInput
 from remit.ids import looks_like_token, random_name
 from remit.settings import prepare_home

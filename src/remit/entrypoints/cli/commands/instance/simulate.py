@@ -1,17 +1,29 @@
-"""`remit simulate`: play a scenario with scripted or real agents, or test random companies."""
+"""`remit demo` and `remit simulate`: a company at work, scenarios, and random companies."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session
 from remit.errors import Conflict
 
 #: Lines of the story that are printed when a scenario fails.
 LAST_LINES = 40
+
+
+@click.command(cls=Command)
+@option("--serve", "Leave the demonstrated company running.")
+@option("--speed normal|fast", "The speed of the demonstration.", default="normal")
+def demo(session: Session, serve: bool, speed: str) -> int:
+    """Show a company at work, without a model or a key."""
+    from remit.entrypoints.cli.demo import run
+
+    return run(serve=serve, speed=speed, as_json=session.as_json)
 
 
 @click.command("simulate", cls=Command)
@@ -93,18 +105,14 @@ def _campaign(seeds: str, steps: int, as_json: bool) -> None:
     if not first.isdecimal() or not (last or first).isdecimal():
         raise click.BadParameter("write it like 1-20", param_hint="--seeds")
     broken, played, began = 0, 0, time.monotonic()
-    happened = dict.fromkeys(("steps", "runs", "deliveries", "crashes"), 0)
+    happened = Counter(steps=0, runs=0, deliveries=0, crashes=0)
     for out in campaign(range(int(first), int(last or first) + 1), steps):
         broken += out.broken is not None
         played += 1
-        happened["steps"] += out.steps
-        happened["runs"] += out.turns
-        happened["deliveries"] += out.deliveries
-        happened["crashes"] += out.crashes
-        if as_json:
-            output.say(output.as_json(out.summary(), one_line=True))
-        else:
-            output.say(str(out))
+        happened.update(
+            steps=out.steps, runs=out.turns, deliveries=out.deliveries, crashes=out.crashes
+        )
+        output.say(output.as_json(out.summary(), one_line=True) if as_json else out)
     if not as_json:
         told = ", ".join(f"{count:,} {what}" for what, count in happened.items())
         output.say(f"{played} companies in {time.monotonic() - began:.0f} s: {told}")

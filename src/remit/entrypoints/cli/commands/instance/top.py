@@ -8,10 +8,10 @@ import click
 
 from remit.clock import SystemClock, to_iso
 from remit.entrypoints import budget_text
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.company import account, halt
 from remit.entrypoints.cli.drawing import output, run_view
-from remit.entrypoints.cli.options import Command, Session, option
+from remit.entrypoints.cli.options import Command, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.model.text import plural
 
@@ -44,7 +44,7 @@ def top(session: Session, once: bool, every: float) -> None:
         _watch(session, every)
 
 
-def look(session: Session) -> dict[str, Any]:
+def look(session: Session) -> View:
     """Fetch everything that `top` shows."""
     client = session.client
     agents = {agent["id"]: agent for agent in client.each(session.under_company("agents"))}
@@ -54,7 +54,7 @@ def look(session: Session) -> dict[str, Any]:
     idle = [agent for agent in agents.values() if agent["id"] not in busy]
     return {
         "company": session.company["name"],
-        "halts": halt.listed(session, session.company["id"]),
+        "halts": session.visible("halts"),
         "held": account.held(session),
         "agents": len(agents),
         "running": [
@@ -78,7 +78,7 @@ def look(session: Session) -> dict[str, Any]:
     }
 
 
-def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
+def _idle(session: Session, agent: View) -> View:
     try:
         answer = session.client.get(path("agents", agent["id"], "why-idle"))
     except RemitError as error:
@@ -93,19 +93,15 @@ def _idle(session: Session, agent: dict[str, Any]) -> dict[str, Any]:
 
 def _doing(session: Session) -> dict[str, str]:
     """The newest event of each run; none if the caller may not read the record."""
-    try:
-        recent = list(session.client.each(session.under_company("events"), MOST_EVENTS))
-    except RemitError:
-        return {}
     last: dict[str, str] = {}
-    for event in recent:
+    for event in session.visible("events", most=MOST_EVENTS):
         if event["runId"]:
             doing = f"{event['action']} {output.shortened(event['resource'])}"
             last.setdefault(event["runId"], doing)
     return last
 
 
-def _today(session: Session) -> dict[str, Any]:
+def _today(session: Session) -> View:
     """Usage of the runs of this day (UTC), so far."""
     midnight = to_iso(SystemClock().now())[:10]
     sums: dict[str, Any] = {"runs": 0, "failed": 0, "tokensIn": 0, "tokensOut": 0, "costUsd": 0.0}
@@ -119,12 +115,9 @@ def _today(session: Session) -> dict[str, Any]:
     return sums
 
 
-def _budgets(session: Session) -> list[dict[str, Any]]:
+def _budgets(session: Session) -> list[View]:
     """The rest of each topmost budget this month: of agents whose boss has none."""
-    try:
-        rows = list(session.client.each(session.under_company("budgets"), MOST_RUNS))
-    except RemitError:
-        return []
+    rows = session.visible("budgets", most=MOST_RUNS)
     limited = {row["agentId"] for row in rows if budget_text.short(row)}
     return [
         {"agent": row["name"], "agentId": row["agentId"], "left": budget_text.short(row)}
@@ -133,7 +126,7 @@ def _budgets(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _limits(session: Session) -> list[dict[str, Any]]:
+def _limits(session: Session) -> list[View]:
     """Reached limits that the caller may raise."""
     try:
         rows = list(session.client.each(path("needs-you"), company=session.company["id"]))
@@ -146,11 +139,11 @@ def _limits(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _limit_line(limit: dict[str, Any]) -> str:
+def _limit_line(limit: View) -> str:
     return f"LIMIT: {limit['title']} `{limit['command']}` raises it."
 
 
-def _summary(view: dict[str, Any]) -> str:
+def _summary(view: View) -> str:
     today = view["today"]
     cost = run_view.money(today["costUsd"]) or "$0.00"
     left = "; ".join(
@@ -165,7 +158,7 @@ def _summary(view: dict[str, Any]) -> str:
     )
 
 
-def _notices(view: dict[str, Any]) -> list[str]:
+def _notices(view: View) -> list[str]:
     """Causes that keep many from working: halts, closed accounts, and reached limits."""
     return [
         *map(halt.line, view["halts"]),
@@ -174,27 +167,33 @@ def _notices(view: dict[str, Any]) -> list[str]:
     ]
 
 
-def _running_rows(view: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [
+_RUNNING = ("running", "for", "tokens", "doing", "why")
+_IDLE = ("idle", "reason", "why")
+
+
+Rows = list[tuple[str, ...]]
+
+
+def _rows(view: View) -> tuple[Rows, Rows]:
+    """The cells of those who run, and of those who are idle."""
+    running: Rows = [
         (run["agent"], run["took"], str(run["tokens"] or ""), run["doing"], run["why"])
         for run in view["running"]
     ]
-
-
-def _idle_rows(view: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [
+    idle: Rows = [
         (agent["agent"], agent["reason"].replace("_", " "), output.timed(agent["sentence"]))
         for agent in view["idle"]
     ]
+    return running, idle
 
 
-def _print(view: dict[str, Any]) -> None:
+def _print(view: View) -> None:
     output.say(_summary(view), *_notices(view), "")
-    columns = ("running", "for", "tokens", "doing", "why")
-    output.table(columns, _running_rows(view), empty="Nobody is running.")
-    if view["idle"]:
+    running, idle = _rows(view)
+    output.table(_RUNNING, running, empty="Nobody is running.")
+    if idle:
         output.say("")
-        output.table(("idle", "reason", "why"), _idle_rows(view), empty="")
+        output.table(_IDLE, idle, empty="")
     if view["idleNotShown"]:
         output.say(f"and {view['idleNotShown']} more")
 
@@ -224,29 +223,27 @@ def _trouble(error: RemitError) -> Any:
     return Text(output.clean(f"{error.sentence} {error.step} Trying again."))
 
 
-def _drawn(view: dict[str, Any], height: int) -> Any:
+def _drawn(view: View, height: int) -> Any:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    def text(cell: object) -> Text:
-        return Text(output.clean(cell), overflow="ellipsis", no_wrap=True)
+    def table(columns: tuple[str, ...], rows: Rows, room: int) -> Table:
+        drawn = Table(*columns, box=None, padding=(0, 2, 0, 0))
+        for row in rows[: max(1, room)]:
+            drawn.add_row(
+                *(Text(output.clean(cell), overflow="ellipsis", no_wrap=True) for cell in row)
+            )
+        return drawn
 
-    running = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("running", "for", "tokens", "doing", "why"):
-        running.add_column(column)
-    for row in _running_rows(view)[: max(1, height - 6)]:
-        running.add_row(*map(text, row))
-    idle = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("idle", "reason", "why"):
-        idle.add_column(column)
-    for row in _idle_rows(view)[: max(1, height - 6 - len(view["running"]))]:
-        idle.add_row(*map(text, row))
+    running, idle = _rows(view)
     return Group(
         Text(output.clean(_summary(view)), style="bold"),
         *(Text(output.clean(notice), style="bold") for notice in _notices(view)),
         Text(""),
-        running if view["running"] else Text("Nobody is running.", style="dim"),
+        table(_RUNNING, running, height - 6)
+        if running
+        else Text("Nobody is running.", style="dim"),
         Text(""),
-        idle,
+        table(_IDLE, idle, height - 6 - len(running)),
     )

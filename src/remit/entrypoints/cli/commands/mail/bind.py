@@ -5,13 +5,8 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    Group,
-    Session,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import NotFound
 
 #: Built-in channels with a receiver, so that no sender needs the binding's token.
@@ -19,14 +14,6 @@ _LISTENING = ("telegram", "slack", "email")
 
 
 bind = Group("bind", help="Channels that agents are bound to.")
-
-
-def _settings(_: Session, row: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in row["adapterConfig"].items())
-
-
-def _state(_: Session, row: dict[str, Any]) -> str:
-    return f"{row['state']}: {row['problem']}" if row["problem"] else row["state"]
 
 
 @bind.command()
@@ -50,7 +37,7 @@ def add(
     body = {**options, "adapterType": channel, "adapterConfig": settings}
     answer = session.client.send("POST", session.under_company("bindings"), body)
 
-    def draw(binding: dict[str, Any]) -> None:
+    def draw(binding: View) -> None:
         output.say(f"{binding['agentName']} is bound to {binding['adapterType']}.")
         if channel in _LISTENING:
             output.say("  Somebody listens within seconds; `remit doctor` says whether it works.")
@@ -64,9 +51,15 @@ def add(
     session.show(answer, draw)
 
 
+def _settings(_: Session, row: View) -> str:
+    return ", ".join(f"{key}={value}" for key, value in row["adapterConfig"].items())
+
+
 bind.rows(
     *("list", "agent: {agentName}", "channel: {adapterType}", ("settings", _settings)),
-    *("since: {createdAt:when}", ("state", _state), "last heard: {heardAt:when}"),
+    "since: {createdAt:when}",
+    ("state", lambda _, row: ": ".join(filter(None, (row["state"], row["problem"])))),
+    "last heard: {heardAt:when}",
     empty="No agent is bound to a channel.",
 )
 
@@ -79,7 +72,7 @@ def test(session: Session, agent: str, channel: str) -> int:
     path = session.under_company("bindings", _id(session, agent, channel), "test")
     answer = session.client.send("POST", path, {})
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         if view["usable"]:
             output.say(view["sentence"])
         else:
@@ -102,9 +95,8 @@ def _id(session: Session, agent: str, channel: str) -> str:
 @click.argument("channel")
 def remove(session: Session, agent: str, channel: str) -> None:
     """Unbind an agent from a channel; its token opens nothing any more."""
-    gone = session.client.send(
-        "DELETE", session.under_company("bindings", _id(session, agent, channel))
-    )
+    target = session.under_company("bindings", _id(session, agent, channel))
+    gone = session.client.send("DELETE", target)
     session.show(gone, lambda _: output.say(f"{agent} is not bound to {channel} any more."))
 
 
@@ -118,7 +110,7 @@ def channels(session: Session, channel: str | None) -> None:
         if not channel_kinds:
             raise NotFound(f"There is no channel {channel!r} here.", "See `remit bind channels`.")
 
-    def draw(kinds: list[dict[str, Any]]) -> None:
+    def draw(kinds: list[View]) -> None:
         if channel is not None:
             output.say(*(kinds[0]["problem"] or kinds[0]["text"]).splitlines())
             return

@@ -1,11 +1,10 @@
 """`remit link`: chat accounts that are linked to the caller."""
 
-from typing import Any
-
 import click
 
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 
 link = Group("link", help="Chat accounts whose messages count as yours.")
 
@@ -38,7 +37,7 @@ def code(session: Session, channel: str) -> None:
 def _code(session: Session, kind: str) -> None:
     answer = session.client.send("POST", "/api/linked-accounts", {"kind": kind})
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         output.say(
             f"Your code for {kind}: {view['code']}",
             "  Send it to your agent there, in a direct conversation, within fifteen minutes.",

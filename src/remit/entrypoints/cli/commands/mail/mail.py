@@ -1,28 +1,18 @@
 """`remit send`, `reply`, `cancel`, `inbox`, `read` and `needs-you`: a person's mail."""
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from remit.entrypoints.cli import following
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.awaiting import await_answer
 from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
 from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    AGENT,
-    AGENT_NAME,
-    MESSAGE,
-    Command,
-    Session,
-    limit_option,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT, AGENT_NAME, MESSAGE, Command, limit_option, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
 from remit.model.text import plural
@@ -30,6 +20,7 @@ from remit.model.text import plural
 id_argument = click.argument("id_", metavar="ID", type=MESSAGE)
 attach_option = option("--attach FILE…", "A local file, or one of the knowledge base.")
 
+_STATE = "{id:short} is {status}."
 #: A longer text is stored as a file first: plain bytes instead of JSON.
 _LONGEST_INLINE = 1024 * 1024
 
@@ -61,15 +52,11 @@ def send(
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait.")
-    body = {
-        **_letter(session, text, subject, attach),
-        "to": to,
-        "replyTo": reply_to,
-        "deliverAt": at,
-    }
+    letter = _letter(session, text, subject, attach)
+    body = {**letter, "to": to, "replyTo": reply_to, "deliverAt": at}
     answer = session.client.send("POST", session.under_company("messages"), body)
 
-    def draw(sent: dict[str, Any]) -> None:
+    def draw(sent: View) -> None:
         _draw_sent(sent, to, f" It is delivered at {at}." if at else "")
 
     if not wait:
@@ -111,20 +98,20 @@ def reply(session: Session, id_: str, text: str | None, attach: tuple[str, ...])
     session.show(answer, lambda sent: _draw_sent(sent, name))
 
 
-def _draw_sent(sent: dict[str, Any], to: str, when: str = "") -> None:
+def _draw_sent(sent: View, to: str, when: str = "") -> None:
     output.say(f"Sent {short(sent['id'])} to {to}.{when}")
     if sent["notStarted"]:
         output.say(f"warning: {sent['notStarted']}")
 
 
-_ENDS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "letters": lambda letter: f"unread: {letter['subject']} (to {letter['to']})",
-    "runs": lambda run: f"run of {run['agent']}",
-    "outcomes": lambda outcome: f"outcome: {outcome['title']} ({outcome['owner']})",
-    "agents": lambda agent: f"agent {agent['name']}",
-    "questions": lambda question: f"question: {question['text']}",
-    "approvals": lambda request: f"request: {request['about']}",
-    "jobs": lambda job: f"background job of {job['agent']}",
+_ENDS = {
+    "letters": "unread: {subject} (to {to})",
+    "runs": "run of {agent}",
+    "outcomes": "outcome: {title} ({owner})",
+    "agents": "agent {name}",
+    "questions": "question: {text}",
+    "approvals": "request: {about}",
+    "jobs": "background job of {agent}",
 }
 
 
@@ -150,7 +137,7 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
         click.confirm("Take it back?", abort=True, err=True)
     answer = session.client.send("POST", target)
 
-    def draw(done: dict[str, Any]) -> None:
+    def draw(done: View) -> None:
         if yes:
             _draw_ends(done, "Ended with it:")
         output.say(f"{done['id']} is taken back.")
@@ -158,9 +145,9 @@ def cancel(session: Session, id_: str, dry_run: bool, yes: bool) -> None:
     session.show(answer, draw)
 
 
-def _draw_ends(ends: dict[str, Any], title: str, *, note: bool = False) -> None:
+def _draw_ends(ends: View, title: str, *, note: bool = False) -> None:
     say = output.note if note else output.say
-    lines = [line(entry) for name, line in _ENDS.items() for entry in ends[name]]
+    lines = [line.format_map(entry) for name, line in _ENDS.items() for entry in ends[name]]
     say(title if lines else "Nothing was made of it that would end.")
     for line in lines:
         say(f"  {line}")
@@ -170,16 +157,14 @@ def _draw_ends(ends: dict[str, Any], title: str, *, note: bool = False) -> None:
         say(f"  {kept_entry['title']}: {kept_entry['why']}")
 
 
-def _letter(
-    session: Session, text: str | None, subject: str, attach: tuple[str, ...]
-) -> dict[str, Any]:
+def _letter(session: Session, text: str | None, subject: str, attach: tuple[str, ...]) -> View:
     """Return body and attachments of a letter; no file is stored before all are found."""
     attached = [_attachment(session, reference) for reference in attach]
     content = {**_text(session, text, subject), "subject": subject}
     return {**content, "attachments": [_stored(session, attachment) for attachment in attached]}
 
 
-def _text(session: Session, text: str | None, subject: str) -> dict[str, Any]:
+def _text(session: Session, text: str | None, subject: str) -> View:
     """Return the body field, or the id of a file that holds a long body."""
     if text not in (None, "-"):
         return {"body": text}
@@ -239,11 +224,9 @@ def inbox(
         following.show(session, letters.draw_sent, target, limit, watch=watch, sent="1")
         return
     query = {"all": "1" if everything else None}
-    if agent is not None:
-        target = path("agents", agent, "inbox")
-    else:
-        target = path("inbox")
-        query["company"] = session.company["id"] if session.is_company_named else None
+    if agent is None and session.is_company_named:
+        query["company"] = session.company["id"]
+    target = path("inbox") if agent is None else path("agents", agent, "inbox")
     empty = f"There is no {'' if everything else 'unread '}mail."
     draw = partial(letters.draw_inbox, with_state=everything, empty=empty)
     following.show(session, draw, target, limit, watch=watch, **query)
@@ -263,8 +246,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
         raise click.UsageError("--revive and --discard exclude each other.")
     if revive or discard:
         verb = "revive" if revive else "discard"
-        answer = session.client.send("POST", path("messages", id_, verb))
-        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
+        session.change("POST", path("messages", id_, verb), tells=_STATE)
         return
     letter = session.client.get(path("messages", id_))
     thread = letter["thread"]
@@ -272,7 +254,7 @@ def read(session: Session, id_: str, keep: bool, revive: bool, discard: bool) ->
         alone = {name: value for name, value in letter.items() if name not in ("thread", "trace")}
         thread = [*thread, alone]
 
-    def draw(_: dict[str, Any]) -> None:
+    def draw(_: View) -> None:
         letters.draw_thread(session, thread)
         if letter["trace"]:
             letters.draw_trace(letter["trace"])
@@ -297,30 +279,22 @@ def revive(session: Session, id_: str | None, everything: bool, limit: int) -> N
     if id_ is not None and everything:
         raise click.UsageError("Give ID or --all.")
     if id_ is not None:
-        answer = session.client.send("POST", path("messages", id_, "revive"))
-        session.show(answer, lambda done: output.say(f"{short(done['id'])} is {done['status']}."))
+        session.change("POST", path("messages", id_, "revive"), tells=_STATE)
         return
     target = session.under_company("dead-letters")
     if everything:
         answer = session.client.send("POST", f"{target}/revive")
-        session.show(
-            answer,
-            lambda done: output.say(f"{plural(len(done['revived']), 'letter')} back in line."),
-        )
+        sentence = f"{plural(len(answer['revived']), 'letter')} back in line."
+        session.show(answer, lambda _: output.say(sentence))
         return
-    dead_letters = session.listed(target, limit)
 
-    def draw(items: list[dict[str, Any]]) -> None:
-        names = {
-            agent: session.agent_name(agent) for agent in {letter["agentId"] for letter in items}
-        }
-        to = ("to", lambda _, letter: names[letter["agentId"]])
-        row = ("id: {id:short}", to, "subject: {title}", "why")
+    def draw(items: list[View]) -> None:
+        row = ("id: {id:short}", "to: {agentId:name}", "subject: {title}", "why")
         cells.table(session, items, *row, empty="There are none.")
         if items:
             output.say("", "`remit revive --all` puts all of them back in line.")
 
-    session.show(dead_letters, draw)
+    session.show(session.listed(target, limit), draw)
 
 
 @click.command("needs-you", cls=Command)
@@ -330,13 +304,9 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
     """List everything that awaits you."""
     company = session.company["id"] if session.is_company_named else None
 
-    def draw(items: list[dict[str, Any]]) -> None:
-        about = dict.fromkeys(entry["agentId"] for entry in items if entry["agentId"])
-        names = {agent: session.agent_name(agent) for agent in about}
+    def draw(items: list[View]) -> None:
         cells.table(
-            *(session, items, ("what", lambda _, entry: entry["kind"].replace("_", " "))),
-            ("age", lambda _, entry: letters.age(entry["since"])),
-            ("agent", lambda _, entry: names.get(entry["agentId"], "")),
+            *(session, items, "what: {kind:words}", "age: {since:age}", "agent: {agentId:name}"),
             *("title", "cause", "next step: {next:ids}"),
             empty="Nothing awaits you.",
         )

@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli import process
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Command, Group, Session, option, pick, stated
+from remit.entrypoints.cli.options import Command, Group, option, stated
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import BadInput
 from remit.runtime.delivery import notify_commands
 
@@ -26,7 +26,7 @@ def show(session: Session) -> None:
     """Show how you are notified, and the state of the last notices."""
     answer = session.client.get(session.under_company("notify"))
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         output.fields(
             {
                 "command": view["commandProblem"] or ("set" if view["command"] else "none"),
@@ -36,11 +36,7 @@ def show(session: Session) -> None:
             }
         )
         cells.table(
-            *(
-                session,
-                view["latest"],
-                ("what", lambda _, notice: notice["kind"].replace("_", " ")),
-            ),
+            *(session, view["latest"], "what: {kind:words}"),
             *("by: {way}", "state: {status}", "why"),
             empty="You have not been told of anything yet.",
         )
@@ -104,7 +100,7 @@ def set_(
         raise click.UsageError("--webhook and --no-webhook exclude each other.")
     if user is not None and (webhook or no_webhook or body):
         raise click.UsageError("Everybody sets their own webhook and rules.")
-    answer: dict[str, Any] = {}
+    answer: View = {}
     if command or no_command:
         _require_here(session)
         who = _user(session, user)
@@ -119,7 +115,7 @@ def set_(
     session.show(answer, _draw)
 
 
-def _rules(to: tuple[str, ...], **options: Any) -> dict[str, Any]:
+def _rules(to: tuple[str, ...], **options: Any) -> View:
     """Build the request body of the rules from the options."""
     routes: dict[str, list[str] | None] = {}
     for route in to:
@@ -165,14 +161,13 @@ def _drawn(rules: dict[str, Any]) -> dict[str, str]:
 def test_(session: Session) -> None:
     """Send a test notice in every way that you use; `show` has its result."""
     answer = session.client.send("POST", session.under_company("notify", "test"))
+    ways = " and by ".join(answer["ways"])
+    session.show(
+        answer, lambda _: output.say(f"A test goes out by {ways}; see `remit notify show`.")
+    )
 
-    def draw(done: dict[str, Any]) -> None:
-        output.say(f"A test goes out by {' and by '.join(done['ways'])}; see `remit notify show`.")
 
-    session.show(answer, draw)
-
-
-def _draw(done: dict[str, Any]) -> None:
+def _draw(done: View) -> None:
     if "command" in done:
         output.say("The command is set." if done["command"] else "No command is run any more.")
     if "webhook" in done:

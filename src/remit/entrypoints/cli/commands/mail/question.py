@@ -1,23 +1,22 @@
 """`remit question`: what agents ask, and the answers."""
 
-from typing import Any
-
-from remit.entrypoints.cli.drawing import cells, letters, output
-from remit.entrypoints.cli.options import Group, Session
+from remit.entrypoints.cli.drawing import cells, output
+from remit.entrypoints.cli.options import Group
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import NotFound
 from remit.ids import looks_like_id, several, short
 
 question = Group("question", help="Questions of agents, and your answers.")
 
 
-def _asked(session: Session, row: dict[str, Any]) -> str:
+def _asked(session: Session, row: View) -> str:
     _, _, agent = row["to"].partition(":")
     return session.known(agent) if agent else str(row["to"])
 
 
 question.rows(
     *("list", "id: {id:short}", "agent: {agentId:known}", ("asks", _asked)),
-    ("age", lambda _, row: letters.age(row["createdAt"])),
+    "age: {createdAt:age}",
     ("answer", lambda _, row: row["answer"] or row["status"]),
     "question",
     ("options", lambda _, row: " | ".join(row["options"])),

@@ -1,23 +1,16 @@
 """`remit schedule`: mail that agents send at set times."""
 
-from typing import Any
-
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    Group,
-    Session,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import AGENT_NAME, Group, option, stated
+from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
 
 schedule = Group("schedule", help="Mail that agents send at set times.")
 
 
-def _times(_: Session, row: dict[str, Any]) -> str:
+def _times(_: Session, row: View) -> str:
     return f"{row['cron']} {row['timezone']}" if row["cron"] else "once"
 
 
@@ -37,7 +30,7 @@ schedule.rows(
 @option("--timezone ZONE", "Time zone of --cron.", default="UTC", show_default=True)
 @option("--at TIME", "Time of a single message (ISO 8601).")
 @option("--subject TEXT", "Subject.", default="")
-def add(session: Session, /, **options: Any) -> None:
+def add(session: Session, /, **options: object) -> None:
     """Have an agent send mail again and again, or once at a time."""
     if (options["cron"] is None) == (options["at"] is None):
         raise click.UsageError("Give either --cron or --at.")
@@ -50,7 +43,7 @@ def add(session: Session, /, **options: Any) -> None:
     session.done(answer, sentences, lambda view: _draw(session, view))
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "id", "agent: {agentId:name}", "to", ("times", _times)),
         *("next: {nextAt:when}", "subject", "text: {body}"),

@@ -2,24 +2,21 @@
 
 import sys
 from functools import partial
-from typing import Any
 
 import click
 
 from remit.entrypoints.approval_text import asks_for
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.drawing import approval_view, cells, output
 from remit.entrypoints.cli.options import (
     AGENT_NAME,
     REFERENCES,
     Group,
     Reference,
-    Session,
     limit_option,
     option,
-    pick,
     stated,
 )
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, looks_like_id, several, short
 from remit.model.text import name_key
@@ -48,18 +45,15 @@ def list_(session: Session, status: str | None, everything: bool, limit: int) ->
     if status is not None or everything:
         requests = session.listed(target, limit, status=status)
     else:
-        undecided = [
-            request for each in OPEN for request in session.listed(target, limit, status=each)
-        ]
-        requests = sorted(undecided, key=lambda request: str(request["id"]), reverse=True)
-
+        requests = [entry for each in OPEN for entry in session.listed(target, limit, status=each)]
+        requests.sort(key=lambda request: str(request["id"]), reverse=True)
     empty = "Nothing waits for a decision." if status is None else "There are none."
     session.show(requests, lambda approvals: _draw_list(session, approvals, empty))
 
 
-def _draw_list(session: Session, approvals: list[dict[str, Any]], empty: str) -> None:
+def _draw_list(session: Session, approvals: list[View], empty: str) -> None:
     cells.table(
-        *(session, approvals, "id: {id:short}", ("status", approval_view.status)),
+        *(session, approvals, "id: {id:short}", "status: {status:words}"),
         ("title", _title),
         ("asked by", lambda session, row: approval_view.who(session, row, "requestedBy")),
         *("revision", "since: {createdAt:when}"),
@@ -74,7 +68,15 @@ def _deciding(word: str, says: str) -> click.Command:
     @note_option
     @revision_option
     def decide(session: Session, id_: str | None, note: str | None, revision: int | None) -> None:
-        _decide_or_ask(session, id_, word, note, revision)
+        if id_ is None:
+            request = _only_one(session, word)
+            if request is None:
+                return
+            # Bind the decision to the revision that was shown; a newer one is a conflict.
+            id_, revision = request["id"], revision or request["revision"]
+        body = stated({"decisionNote": note, "expectedRevision": revision})
+        target = path("approvals", approval_id(session, id_), word)
+        session.show(session.client.send("POST", target, body), partial(_draw, session))
 
     decide.help = f"""{says}
 
@@ -96,8 +98,8 @@ reject = _deciding("reject", "Reject a request; an agent that was to be hired is
 def comment(session: Session, id_: str, text: str | None, reply_to: str | None) -> None:
     """Comment on a request; without a text, from standard input."""
     body = {"body": sys.stdin.read() if text is None else text, "replyTo": reply_to}
-    answer = session.client.send("POST", path("approvals", id_, "comments"), stated(body))
-    session.show(answer, lambda view: output.say(f"Said as comment {view['id']}."))
+    target = path("approvals", id_, "comments")
+    session.change("POST", target, stated(body), tells="Said as comment {id}.")
 
 
 # Not declared: it asks for confirmation.
@@ -113,42 +115,22 @@ def delete_agent(session: Session, id_: str, yes: bool) -> None:
 
     if not yes:
         session.confirm("delete-agent", ask, "Nothing was deleted.")
-    answer = session.client.send("DELETE", path("approvals", id_, "agent"))
-    session.show(answer, lambda _: output.say("The agent is deleted; the approval stays."))
+    deleted = "The agent is deleted; the approval stays."
+    session.change("DELETE", path("approvals", id_, "agent"), tells=deleted)
 
 
-def _decide(session: Session, id_: str, verb: str, note: str | None, revision: int | None) -> None:
-    body = stated({"decisionNote": note, "expectedRevision": revision})
-    target = path("approvals", approval_id(session, id_), verb)
-    answer = session.client.send("POST", target, body)
-    session.show(answer, lambda request: _draw(session, request))
+def _draw(session: Session, request: View) -> None:
+    output.say(f"{_title(session, request)}: {request['status'].replace('_', ' ')}.")
 
 
-def _draw(session: Session, request: dict[str, Any]) -> None:
-    output.say(f"{_title(session, request)}: {approval_view.status(session, request)}.")
-
-
-def _title(session: Session, request: dict[str, Any]) -> str:
+def _title(session: Session, request: View) -> str:
     return asks_for(request, approval_view.called(session, request))
 
 
 approval.draw = _draw
 
 
-def _decide_or_ask(
-    session: Session, id_: str | None, verb: str, note: str | None, revision: int | None
-) -> None:
-    """Decide the named request, or the only one that waits, once it was shown and confirmed."""
-    if id_ is None:
-        request = _only_one(session, verb)
-        if request is None:
-            return
-        # Bind the decision to the revision that was shown; a newer one is a conflict.
-        id_, revision = request["id"], revision or request["revision"]
-    _decide(session, id_, verb, note, revision)
-
-
-def _only_one(session: Session, verb: str) -> dict[str, Any] | None:
+def _only_one(session: Session, verb: str) -> View | None:
     """Return the only request that waits, once it was shown and confirmed; None if none waits."""
     if session.as_json:
         raise click.UsageError(f"{verb} with --json needs ID or AGENT.")
@@ -158,7 +140,7 @@ def _only_one(session: Session, verb: str) -> dict[str, Any] | None:
         if not waiting:
             return None
         raise click.UsageError(f"{len(waiting)} requests wait. Say which: remit {verb} ID.")
-    request: dict[str, Any] = session.client.get(path("approvals", waiting[0]["id"]))
+    request: View = session.client.get(path("approvals", waiting[0]["id"]))
     approval_view.draw(session, request)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(f"Nothing is decided. Say it: remit {verb} {short(request['id'])}.")
@@ -179,7 +161,7 @@ def approval_id(session: Session, text: str, *, open_only: bool = True) -> str:
     return str(_concerning(session, bare, open_only=open_only)["id"])
 
 
-def _concerning(session: Session, name: str, *, open_only: bool) -> dict[str, Any]:
+def _concerning(session: Session, name: str, *, open_only: bool) -> View:
     """Find the undecided request about an agent, else by it; else perhaps the newest decided
     one."""
     target = session.under_company("approvals")
@@ -195,11 +177,11 @@ def _concerning(session: Session, name: str, *, open_only: bool) -> dict[str, An
     return matches[0]
 
 
-def _about(session: Session, requests: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+def _about(session: Session, requests: list[View], name: str) -> list[View]:
     agent = session.agent_named(name)
     key, id_ = name_key(name.removeprefix("agent:")), agent["id"] if agent else None
 
-    def is_about(request: dict[str, Any]) -> bool:
+    def is_about(request: View) -> bool:
         payload = request["payload"]
         return (id_ is not None and payload.get("agentId") == id_) or (
             request["type"] == "hire_agent" and name_key(payload.get("name") or "") == key

@@ -1,11 +1,10 @@
 """`remit change`: changes that agents propose to repositories, and decisions about them."""
 
-from typing import Any
-
 import click
 
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, option
+from remit.entrypoints.cli.options import Group, option
+from remit.entrypoints.cli.session import Session, View
 from remit.model.connections.diff import visible
 
 _LOG_LINES = 20
@@ -14,13 +13,13 @@ _LOG_LINES = 20
 change = Group("change", help="Changes that agents propose to repositories.")
 
 
-def _status(_: Session, view: dict[str, Any]) -> str:
+def _status(_: Session, view: View) -> str:
     decision = view["decision"]
     decided = decision["decision"] if decision and decision["isCurrent"] else ""
     return str(decided if decided and view["status"] == "open" else view["status"])
 
 
-def _title(_: Session, view: dict[str, Any]) -> str:
+def _title(_: Session, view: View) -> str:
     return visible(view["title"])
 
 
@@ -41,7 +40,7 @@ def show(session: Session, change: str, diff: bool) -> None:
     session.show(answer, lambda view: _draw(session, view))
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     decision = view["decision"]
     verdict = decision and f"{decision['decision']} {visible(decision['note'])}"
     cells.fields(
@@ -73,12 +72,12 @@ def _draw(session: Session, view: dict[str, Any]) -> None:
         output.say("It is too large to be shown whole.")
 
 
-def _why(check: dict[str, Any]) -> str:
+def _why(check: View) -> str:
     needed = " (required)" if check["required"] else ""
     return needed + (f", {visible(check['why'])}" if check["state"] == "broken" else "")
 
 
-def _request(_: Session, change: dict[str, Any]) -> str | None:
+def _request(_: Session, change: View) -> str | None:
     """The state of the request at the forge."""
     request = change["request"]
     if request is None:

@@ -1,21 +1,13 @@
-"""`remit event` and `remit why`: the record of events, and chains of causes in it."""
-
-from typing import Any
+"""`remit event`, `remit why` and `remit as-of`: the record, chains of causes, and the past."""
 
 import click
 
-from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output
+from remit.entrypoints.cli.commands.work.kb import write_out
+from remit.entrypoints.cli.drawing import cells, output, trees
 from remit.entrypoints.cli.drawing.outcome_view import outcome_id
 from remit.entrypoints.cli.following import follow, newest
-from remit.entrypoints.cli.options import (
-    AGENT_NAME,
-    LIMITED,
-    Command,
-    Group,
-    Session,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT_NAME, LIMITED, Command, Group, option
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import looks_like_id, normalise
 
 event = Group("event", help="Events, in a tamper-evident record.")
@@ -29,15 +21,9 @@ event = Group("event", help="Events, in a tamper-evident record.")
 def list_(session: Session, limit: int, about: str, by: str, refused: bool) -> None:
     """List events, the newest first."""
     wanted = {"action": about or None, "actor": by or None, "refused": refused or None}
-    events = session.listed(session.under_company("events"), limit, **wanted)
-
     session.show_table(
-        *(
-            events,
-            "seq",
-            "at: {at:when}",
-            ("who", lambda session, row: _who(session, row["actor"])),
-        ),
+        session.listed(session.under_company("events"), limit, **wanted),
+        *("seq", "at: {at:when}", ("who", lambda session, row: _who(session, row["actor"]))),
         *("action", "resource: {resource:ids}"),
         ("refused", lambda _, row: "" if row["allowed"] else row["reason"]),
         "id: {id:short}",
@@ -65,7 +51,7 @@ def verify(session: Session, expect: str | None) -> int:
     """Check that nobody changed the record; exits 1 and names the events if somebody did."""
     answer = session.client.get(session.under_company("events", "verify"), expect=expect)
 
-    def draw(view: dict[str, Any]) -> None:
+    def draw(view: View) -> None:
         if view["ok"]:
             output.say(f"The record is whole: {view['events']} events, up to {view['hash']}.")
 
@@ -85,26 +71,18 @@ def why(session: Session, id_: str) -> None:
 
     That is who authorised it, or wished for it. Events and outcomes go by id; an outcome also by
     its title, and an agent by its name."""
-    bare = _bare(id_)
+    bare = id_.removeprefix("event:").removeprefix("outcome:").removeprefix("agent:")
     subject_id = normalise(bare) if looks_like_id(bare) else outcome_id(session, bare)
-    target = path("events", subject_id, "why")
-    answer = session.client.get(target)
-    session.show(answer, _draw_chain)
+    session.show(session.client.get(path("events", subject_id, "why")), _draw_chain)
 
 
-def _bare(id_: str) -> str:
-    return id_.removeprefix("event:").removeprefix("outcome:").removeprefix("agent:")
-
-
-def _draw_chain(answer: dict[str, Any]) -> None:
+def _draw_chain(answer: View) -> None:
     for depth, step in enumerate(answer["steps"]):
         lead = "" if depth == 0 else f"{'   ' * (depth - 1)}└─ because "
         verb = "did" if step["allowed"] else f"was refused ({step['reason']})"
-        print(
-            output.clean(
-                f"{lead}{step['who']} {verb} {step['action']} {step['resource']}"
-                f" at {output.when(step['at'])} [{step['basis']}]"
-            )
+        output.say(
+            f"{lead}{step['who']} {verb} {step['action']} {step['resource']}"
+            f" at {output.when(step['at'])} [{step['basis']}]"
         )
     by = answer.get("authorisedBy")
     output.say(f"Authorised by {by}." if by else "It does not lead back to a person.")
@@ -119,5 +97,39 @@ def _draw_chain(answer: dict[str, Any]) -> None:
 def _who(session: Session, actor: str) -> str:
     kind, colon, id_ = actor.partition(":")
     if kind == "agent" and id_ not in session.names:
-        session.names[id_] = session.agent_name(id_)
+        return f"{kind}:{session.agent_name(id_)}"
     return f"{kind}:{session.names.get(id_, id_)}" if colon else actor
+
+
+@click.command("as-of", cls=Command)
+@click.argument("time")
+@click.argument("what", type=click.Choice(["org", "grants", "file"]))
+@click.argument("id_", metavar="[FILE_ID]", required=False)
+@option("--agent AGENT", "Only what this agent held.", type=AGENT_NAME)
+def as_of(session: Session, time: str, what: str, id_: str | None, agent: str | None) -> None:
+    """Show the tree, the grants or a file as they were at a time."""
+    if (what == "file") != (id_ is not None):
+        raise click.UsageError("A file, and only a file, is named by its id.")
+    if agent is not None and what != "grants":
+        raise click.UsageError("--agent goes with grants.")
+    if id_ is not None:
+        write_out(session, id_, at=time)
+        return
+    entries = list(
+        session.client.each(session.under_company("as-of"), at=time, what=what, agent=agent)
+    )
+    if what == "org":
+        forest = trees.nested(entries)
+        title = f"{session.company['name']} at {time}"
+        session.show(forest, lambda all_: trees.draw_agents(title, all_))
+    else:
+        session.show(entries, lambda grants: _draw_grants(session, grants))
+
+
+def _draw_grants(session: Session, grants: list[View]) -> None:
+    cells.table(
+        *(session, grants, "agent: {holderId:name}"),
+        *("resource: {resource:ids}", "level", "mode", "since: {createdAt:when}"),
+        *("expires: {expiresAt:when}", "id: {id:short}"),
+        empty="No grants were in force then.",
+    )

@@ -12,17 +12,16 @@ from urllib.parse import quote
 
 import click
 
-from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
+from remit.entrypoints.cli.client import PIECE, save, with_query
 from remit.entrypoints.cli.drawing import cells, output
-from remit.entrypoints.cli.options import Group, Session, limit_option, option, pick
+from remit.entrypoints.cli.options import Group, limit_option, option
+from remit.entrypoints.cli.session import Session, View, path, pick
 from remit.errors import TooLarge
 from remit.ids import is_id, looks_like_id, short
 
 LARGEST = 32 * 1024 * 1024
 _IN_MEMORY = 1024 * 1024
 _SEEN = re.compile(r"[0-9]{1,10}:[0-9a-f]{64}")
-_BYTES = {"Content-Type": "application/octet-stream"}
 
 id_argument = click.argument("id_", metavar="ID")
 source_argument = click.argument("source", metavar="[FILE|-]", default="-")
@@ -63,20 +62,14 @@ def write_out(session: Session, id_: str, **query: object) -> None:
     """Write a file's bytes to standard output, in the version that the query names."""
     target = with_query(path("files", file_id(session, id_), "content"), query)
     response = session.client.open(target)
-    expected = int(response.getheader("Content-Length") or -1)
     if session.as_json:
         seen = (response.getheader("ETag") or "").strip('"').partition(":")
         print(output.as_json(_described(id_, seen[0], seen[2], response.read())))
         return
-    written = 0
-    while piece := response.read(PIECE):
-        written += len(piece)
-        sys.stdout.buffer.write(piece)
-    if written < expected:
-        raise Unreachable("The connection broke before the end of the file.", "Try again.")
+    save(response, sys.stdout.buffer, "file")
 
 
-def _described(id_: str, version: str, sha256: str, content: bytes) -> dict[str, Any]:
+def _described(id_: str, version: str, sha256: str, content: bytes) -> View:
     known: dict[str, Any] = {"id": id_, "version": int(version or 0), "hash": sha256}
     try:
         return {**known, "content": content.decode()}
@@ -104,16 +97,17 @@ def create(session: Session, description: str, source: str, unlisted: bool) -> N
 
 def store(
     session: Session, description: str, stream: BinaryIO, size: int, *, unlisted: bool
-) -> dict[str, Any]:
+) -> View:
     """Store a stream as a new file."""
     target = f"{session.under_company('files')}?description={quote(description, safe='')}"
-    file: dict[str, Any] = session.client.upload(
-        "POST",
-        target + ("&unlisted=true" if unlisted else ""),
-        stream,
-        {**_BYTES, "Content-Length": str(size)},
+    file: View = session.client.upload(
+        "POST", target + ("&unlisted=true" if unlisted else ""), stream, _bytes(size)
     )
     return file
+
+
+def _bytes(size: int) -> dict[str, str]:
+    return {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
 
 
 @kb.command()
@@ -131,12 +125,8 @@ def write(session: Session, id_: str, source: str, if_version: str | None) -> No
         if if_version is None:
             now = session.client.get(path("files", file))
             file, if_version = now["id"], f"{now['version']}:{now['hash']}"
-        answer = session.client.upload(
-            "PUT",
-            path("files", file, "content"),
-            stream,
-            {**_BYTES, "Content-Length": str(size), "If-Match": f'"{if_version}"'},
-        )
+        headers = {**_bytes(size), "If-Match": f'"{if_version}"'}
+        answer = session.client.upload("PUT", path("files", file, "content"), stream, headers)
     told = f"version {answer['version']}, {output.size(answer['size'])}: {answer['description']}"
     session.done(answer, [f"Wrote kb://{short(answer['id'])}, {told}"], partial(_draw, session))
 
@@ -178,7 +168,7 @@ def file_id(session: Session, text: str) -> str:
     return str(pick(files, text, "file", "See `remit kb browse`.", "description")["id"])
 
 
-def _author(session: Session, row: dict[str, Any]) -> str:
+def _author(session: Session, row: View) -> str:
     kind = "agent" if row.get("agentId") else "user"
     id_ = row.get("agentId") or row.get("userId")
     return f"{kind}:{session.known(id_)}" if id_ else "remit"
@@ -190,12 +180,11 @@ kb.rows(
     empty="It has no versions.",
 )
 kb.rows(
-    *("log", "at: {at:when}", "access", "version", ("by", _author)),
-    empty="Nobody has used it yet.",
+    *("log", "at: {at:when}", "access", "version", ("by", _author)), empty="Nobody has used it yet."
 )
 
 
-def _draw_list(session: Session, files: list[dict[str, Any]], empty: str) -> None:
+def _draw_list(session: Session, files: list[View], empty: str) -> None:
     cells.table(
         *(session, files, "id: {id:short}", "level", "version", "size: {size:size}"),
         *("updated: {updatedAt:when}", "description"),
@@ -203,5 +192,5 @@ def _draw_list(session: Session, files: list[dict[str, Any]], empty: str) -> Non
     )
 
 
-def _draw(session: Session, view: dict[str, Any]) -> None:
+def _draw(session: Session, view: View) -> None:
     cells.fields(session, view, "id", "description", "version", "hash", "size: {size:size}")

@@ -7,19 +7,12 @@ from typing import Any
 import click
 
 from remit.entrypoints.cli import following
-from remit.entrypoints.cli.address import path
 from remit.entrypoints.cli.commands.work.outcome_graph import graph
 from remit.entrypoints.cli.drawing import outcome_view as view
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    OUTCOME,
-    Group,
-    Session,
-    limit_option,
-    option,
-    stated,
-)
+from remit.entrypoints.cli.options import OUTCOME, Group, limit_option, option, stated
+from remit.entrypoints.cli.session import Session, View, path
 from remit.ids import short
 from remit.model.text import plural
 
@@ -59,7 +52,7 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
     if open_only:
         forest = [node for node in map(view.only_open, forest) if node is not None]
 
-    def draw(roots: list[dict[str, Any]]) -> None:
+    def draw(roots: list[View]) -> None:
         if not roots:
             output.say("There are no outcomes.")
         elif id_ is None and len(roots) > 1:
@@ -71,10 +64,7 @@ def tree(session: Session, id_: str | None, depth: int | None, open_only: bool, 
     session.show(forest, draw)
 
 
-outcome.shows(
-    *(OUTCOME, view.draw_whole),
-    "Show one outcome: why, how, and what happened to it.",
-)
+outcome.shows(*(OUTCOME, view.draw_whole), "Show one outcome: why, how, and what happened to it.")
 
 
 @outcome.command()
@@ -95,12 +85,10 @@ outcome.shows(
 def create(session: Session, /, **options: Any) -> None:
     """Create a part of an outcome."""
     answer = session.client.send("POST", session.under_company("outcomes"), options)
-    session.done(
-        answer, _created(session, answer), lambda new_outcome: view.draw(session, new_outcome)
-    )
+    session.done(answer, _created(session, answer), partial(view.draw, session))
 
 
-def _created(session: Session, new_outcome: dict[str, Any]) -> Iterator[str]:
+def _created(session: Session, new_outcome: View) -> Iterator[str]:
     id_, owner = short(new_outcome["id"]), session.agent_name(new_outcome["ownerId"])
     yield f"Created {id_}: {new_outcome['title']} ({view.status(new_outcome)}), which {owner} owns."
     yield f"Next: remit outcome delegate {id_} --to AGENT, or leave it to {owner}"
@@ -114,17 +102,9 @@ def _created(session: Session, new_outcome: dict[str, Any]) -> Iterator[str]:
 @option("--important/--not-important", "Whether it is important.", default=None)
 @option("--defer TIME|never", "Not before this time, or no longer deferred.", field="deferredUntil")
 @option(
-    "--parent ID…",
-    "Outcomes that it is for, instead of before.",
-    field="parents",
-    type=OUTCOME,
+    "--parent ID…", "Outcomes that it is for, instead of before.", field="parents", type=OUTCOME
 )
-@option(
-    "--blocked-by ID…",
-    "Outcomes that it waits for, instead.",
-    field="blockedBy",
-    type=OUTCOME,
-)
+@option("--blocked-by ID…", "Outcomes that it waits for, instead.", field="blockedBy", type=OUTCOME)
 @option("--unblock", "It waits for nothing any more.")
 @option("--version INTEGER", "Only if this is its version; otherwise whichever is.")
 def update(
@@ -144,7 +124,7 @@ def update(
     body["version"] = session.client.get(target)["version"] if version is None else version
     answer = session.client.send("PATCH", target, body)
     sentences = [f"Changed {short(answer['id'])}: {answer['title']} ({view.status(answer)})."]
-    session.done(answer, sentences, lambda changed_outcome: view.draw(session, changed_outcome))
+    session.done(answer, sentences, partial(view.draw, session))
 
 
 @outcome.command()
@@ -184,7 +164,7 @@ def delegate(
     body |= {"to": to} if to is not None else {"hire": {"name": hire, **fields}}
     target = path("outcomes", id_, "delegate")
 
-    def draw(answer: dict[str, Any]) -> None:
+    def draw(answer: View) -> None:
         moved = answer["moved"]
         along = f", with {moved} below it" if moved else ""
         name, approval = answer["agent"]["name"], answer["approval"]
@@ -206,7 +186,7 @@ def reclaim(session: Session, id_: str, reason: str) -> None:
     """Take a delegated outcome back by force; the agents below it stop."""
     answer = session.client.send("POST", path("outcomes", id_, "reclaim"), {"reason": reason})
 
-    def draw(answer: dict[str, Any]) -> None:
+    def draw(answer: View) -> None:
         names = view.owner_names(session)
         gone = ", ".join(names.get(agent, agent) for agent in answer["agents"]) or "nobody"
         output.say(f"Reclaimed; shut down: {gone}.")
@@ -228,7 +208,7 @@ _THINGS = {
 }
 
 
-def _consequences(answer: dict[str, Any]) -> list[str]:
+def _consequences(answer: View) -> list[str]:
     """Sentences about the agents and things that ended or were restored."""
     sentences = []
     if answer.get("agentsEnded"):

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import click
 
-from remit.entrypoints.cli.client import PIECE, Unreachable, with_query
+from remit.entrypoints.cli.client import save, with_query
 from remit.entrypoints.cli.drawing import output
-from remit.entrypoints.cli.options import OUTCOME, Command, Session, option
+from remit.entrypoints.cli.options import OUTCOME, Command, option
+from remit.entrypoints.cli.session import Session, View
 from remit.ids import short
 
 _MOST_ROOTS = 20
@@ -24,7 +24,9 @@ def graph(session: Session, id_: str | None, file: Path | None) -> None:
     drawing = with_query(session.under_company("outcomes", "graph.svg"), {"root": id_})
     answer = session.client.get(session.under_company("outcomes", "graph.json"), root=id_)
     if file is not None:
-        _save(session, drawing, file)
+        response = session.client.open(drawing, {"Accept": "image/svg+xml"})
+        with file.open("wb") as sink:
+            save(response, sink, "drawing")
     if answer["cutOff"]:
         output.note(
             f"Only the oldest {answer['most']} are shown; name one to see what is below it."
@@ -32,17 +34,7 @@ def graph(session: Session, id_: str | None, file: Path | None) -> None:
     session.show({**answer, "file": str(file) if file else None}, lambda _: _draw(answer, file))
 
 
-def _save(session: Session, drawing: str, file: Path) -> None:
-    response = session.client.open(drawing, {"Accept": "image/svg+xml"})
-    expected = int(response.getheader("Content-Length") or -1)
-    with file.open("wb") as sink:
-        while piece := response.read(PIECE):
-            sink.write(piece)
-        if sink.tell() < expected:
-            raise Unreachable("The connection broke before the end of the drawing.", "Try again.")
-
-
-def _draw(answer: dict[str, Any], file: Path | None) -> None:
+def _draw(answer: View, file: Path | None) -> None:
     nodes = answer["nodes"]
     counts = Counter(node["status"] for node in nodes)
     words = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))

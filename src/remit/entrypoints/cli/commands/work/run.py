@@ -1,21 +1,14 @@
-"""`remit run`: runs of agents, their output, and cancelling them."""
+"""`remit run` and `remit job`: runs and background jobs of agents."""
 
 from functools import partial
 
 import click
 
 from remit.entrypoints.cli import following
-from remit.entrypoints.cli.address import path
-from remit.entrypoints.cli.drawing import output, run_view
+from remit.entrypoints.cli.drawing import cells, run_view
 from remit.entrypoints.cli.following import watch_option
-from remit.entrypoints.cli.options import (
-    AGENT,
-    LIMITED,
-    REFERENCES,
-    Group,
-    Session,
-    option,
-)
+from remit.entrypoints.cli.options import AGENT, LIMITED, REFERENCES, Group, option
+from remit.entrypoints.cli.session import Session, View, path, picked
 
 id_argument = click.argument("id_", metavar="ID|AGENT", type=REFERENCES["run"])
 
@@ -35,10 +28,7 @@ def list_(session: Session, /, limit: int, watch: bool, **wanted: str | None) ->
     following.show(session, draw, session.under_company("runs"), limit, watch=watch, **wanted)
 
 
-run.shows(
-    *(REFERENCES["run"], run_view.draw),
-    "Show one run, or the newest of an agent.",
-)
+run.shows(*(REFERENCES["run"], run_view.draw), "Show one run, or the newest of an agent.")
 
 
 @run.command()
@@ -62,5 +52,39 @@ def tail(session: Session, id_: str, no_follow: bool, full: bool, raw: bool) -> 
 @option("--reason TEXT", "Why; it is kept with the run.", default="")
 def cancel(session: Session, id_: str, reason: str) -> None:
     """Cancel a run; the mail that it took up is not given to another run."""
-    answer = session.client.send("POST", path("runs", id_, "cancel"), {"reason": reason})
-    session.show(answer, lambda view: output.say(f"The run is {view['status']}."))
+    target = path("runs", id_, "cancel")
+    session.change("POST", target, {"reason": reason}, tells="The run is {status}.")
+
+
+job = Group("job", help="Background jobs of agents.")
+
+
+def _took(session: Session, view: View) -> str:
+    return run_view.took(session, view) if view["startedAt"] else ""
+
+
+def job_id(session: Session, text: str) -> str:
+    return picked(session, text, "job", "See `remit job list`.")
+
+
+def _draw(session: Session, view: View) -> None:
+    cells.fields(
+        *(session, view, "id", "agent: {agentId:name}", "status", "error", "waits for: {waitsFor}"),
+        *("message: {messageId}", "answer: {answerId}", "asked for: {createdAt:when}"),
+        *("due: {dueAt:when}", "started: {startedAt:when}", "ended: {completedAt:when}"),
+        *(("took", _took), "attempts", "adapter: {adapterType}", "worker"),
+        *("tokens in: {tokensIn}", "tokens out: {tokensOut}", "from cache: {tokensCached}"),
+        ("cost", lambda _, row: run_view.money(row["costUsd"])),
+    )
+
+
+job.rows(
+    *("list", "id: {id:short}", "agent: {agentId:known}", "status", "asked for: {createdAt:when}"),
+    *(("took", _took), ("tokens", run_view.tokens)),
+    ("why", lambda _, row: row["error"] or row["waitsFor"]),
+    empty="There are no background jobs.",
+)
+job.shows(
+    *(REFERENCES["job"], _draw),
+    "Show one job; what was asked and answered is mail, see `remit read`.",
+)

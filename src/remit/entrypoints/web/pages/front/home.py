@@ -26,7 +26,7 @@ from remit.services.connections import notice_rules
 from remit.services.execution import accounts, runs
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
-from remit.services.messaging import inbox, mail, questions, threads
+from remit.services.messaging import inbox, mail, pending_items, questions, threads
 from remit.services.organisation import agents
 from remit.services.people import companies
 from remit.services.screens import company_dashboard, front_page, standing
