@@ -207,7 +207,7 @@ class Loop(ABC, Generic[W]):
         take_over: Callable[[K, Micros], Awaitable[None]],
     ) -> None:
         """Watch the leases of other workers, and take over those not renewed for too long."""
-        silence: Silence[K] = Silence(lease / SECOND)
+        silence: Silence[K] = Silence(lease / SECOND, 2 * self._longest)
         seen: int | None = None
         held: Mapping[K, Micros] = {}
 
