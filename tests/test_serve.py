@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,13 @@ from starlette.types import Receive, Scope, Send
 
 from remit.adapters.setup.ability import best_adapter
 from remit.app import App, InstanceLock
-from remit.entrypoints import serve
+from remit.entrypoints import serve, work
 from remit.entrypoints.http.server.logs import Redacting, keep_logs
 from remit.errors import BadInput, Conflict
 from remit.services.command import Gate
 from remit.services.identity import Caller
 from remit.services.people import bootstrap, users
-from tests.company import run_sql, settings
+from tests.company import opened, run_sql, settings
 from tests.http_client import Child, Client, server_sent, serving, settings_for
 from tests.postgres import Cluster
 
@@ -78,6 +80,28 @@ def test_of_two_that_start_at_once_on_an_empty_database_each_gets_a_token(
         one, other = runner.run(users_of_tokens())
     assert one == other
     assert len(run_sql(url, "SELECT id FROM companies")) == 1
+
+
+def test_who_would_store_contents_elsewhere_than_the_others_does_not_start(
+    tmp_path: Path, postgres_cluster: Cluster
+) -> None:
+    url = postgres_cluster.migrated_database()
+    with opened(url, tmp_path / "one") as company:
+        first = company.file(company.board, b"first")
+        company.file(company.board, b"second")
+        elsewhere = settings(url, tmp_path / "other")
+        for start in (
+            partial(work.run, elsewhere, name="w", slots=1),
+            partial(serve.run, elsewhere, host="127.0.0.1", port=0),
+        ):
+            with pytest.raises(BadInput, match="none of the newest contents") as error:
+                start(log_to_stderr=False)
+            assert "REMIT_BLOB_URL" in error.value.step
+        assert not elsewhere.board_token_file.exists()
+        company.wait(company.app.library.check_place())
+        # A content that is lost does not keep the others from being worked with.
+        shutil.rmtree(tmp_path / "one/blobs" / first["id"])
+        company.wait(company.app.library.check_place())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -102,6 +102,8 @@ async def _serve(
     async with app:
         # Before a request can create an agent without naming its adapter.
         app.gate.usable_adapter = await threads.CHECKS.run(best_adapter)
+        if is_shared(app.settings):
+            await app.library.check_place()
         await app.first_start(alone=not is_shared(app.settings))
         app.start_housekeeping()
         await serve_and_work(app, host, listening, url, ready, deadline, slots=slots)
