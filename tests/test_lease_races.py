@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from remit.clock import MINUTE, SystemClock
-from remit.errors import Conflict
+from remit.errors import Conflict, Unavailable
 from remit.services.execution import job_queue, jobs, run_queue
 from remit.services.identity import as_system
 from remit.store.engine import migrate
 from remit.store.engine.database import Transaction, open_database
+from remit.store.engine.postgres import connection_address
 from tests import background
 from tests.company import Company
 from tests.postgres import Cluster
@@ -123,3 +126,70 @@ def test_a_connection_that_is_lost_while_something_is_undone_hides_nothing(
         assert database.submit_write(lambda tx: tx.execute("SELECT 1", {}).fetchone()).result(30)
     finally:
         database.close()
+
+
+def test_what_a_lost_connection_undid_is_done_again_with_a_new_one(
+    postgres_cluster: Cluster,
+) -> None:
+    """As after a restart of the server: no call has to fail for it."""
+    url = postgres_cluster.migrated_database()
+    database = open_database(url)
+    attempts = []
+
+    def add(tx: Transaction) -> None:
+        tx.execute("INSERT INTO users VALUES ('u', 'u', true, 1, 'u')", {})
+        attempts.append(tx)
+        if len(attempts) == 1:
+            _end_all(url)
+            tx.execute("SELECT 1", {})
+
+    def end_in_commit(tx: Transaction) -> None:
+        attempts.append(tx)
+        tx.execute("SELECT 1", {})
+        _end_all(url)
+
+    try:
+        database.submit_write(add).result(30)
+        assert len(attempts) == 2
+        _end_all(url)
+        read = database.submit_read(lambda tx: tx.execute("SELECT id FROM users", {}).fetchall())
+        assert read.result(30) == [("u",)]
+        # Whether a commit took effect is unknown when the connection is lost in it.
+        with pytest.raises(Unavailable):
+            database.submit_write(end_in_commit).result(30)
+        assert len(attempts) == 3
+    finally:
+        database.close()
+
+
+def test_a_server_that_went_away_without_a_word_is_noticed_unless_the_address_says_otherwise(
+    postgres_cluster: Cluster,
+) -> None:
+    url = postgres_cluster.migrated_database()
+    given = f"{url}?keepalives_idle=77&options=-c%20work_mem%3D5MB"
+    for address, idle, memory in ((url, "10", "4MB"), (given, "77", "5MB")):
+        patience = conninfo_to_dict(connection_address(address))
+        assert (patience["keepalives_idle"], patience["tcp_user_timeout"]) == (idle, "25000")
+        database = open_database(address)
+        try:
+            for name, value in (
+                *(("jit", "off"), ("work_mem", memory)),
+                ("idle_in_transaction_session_timeout", "5s"),
+            ):
+                shown = database.submit_read(partial(_shown, name=name)).result(30)
+                assert (name, shown) == (name, value)
+        finally:
+            database.close()
+
+
+def _end_all(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as beside:
+        beside.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def _shown(tx: Transaction, name: str) -> str:
+    (value,) = tx.execute(f"SHOW {name}", {}).fetchone()
+    return str(value)

@@ -376,6 +376,20 @@ def test_a_lease_is_silent_when_it_stays_as_it_is_whatever_its_time_says() -> No
     assert silence.of({"late": -3600}, 129.9) == []
 
 
+def test_while_nobody_can_look_no_lease_is_silent() -> None:
+    """Whoever is kept from looking cannot know who was kept from renewing."""
+    silence: Silence[str] = Silence(10, longest_gap=2)
+    for second in range(9):
+        assert silence.of({"other": 5}, second) == []
+    # The database was away for a minute, and this look is the first one after it.
+    assert silence.of({"other": 5}, 68.0) == ["other"]  # eight seconds of silence and two
+    assert silence.of({"other": 6}, 69.0) == []
+    assert silence.of({"other": 6}, 169.0) == []
+    for second in range(170, 177):
+        assert silence.of({"other": 6}, second) == []
+    assert silence.of({"other": 6}, 177.0) == ["other"]
+
+
 @pytest.mark.requirement("BX-16", "AG-64", "AG-87", "HB-29", "FX-06", "AG-112")
 def test_a_run_that_changes_nothing_is_not_repeated_and_never_switches_its_agent_off(
     company: Company, clock: VirtualClock

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,18 +15,25 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from remit.adapters.registry import best_adapter
-from remit.app import InstanceLock
-from remit.entrypoints import serve
+from remit.app import App, InstanceLock
+from remit.entrypoints import serve, work
 from remit.entrypoints.http.server.logs import Redacting, keep_logs
 from remit.errors import BadInput, Conflict
+from remit.services.command import Gate
+from remit.services.identity import Caller
+from remit.services.people import bootstrap, users
+from tests.company import opened, run_sql, settings
 from tests.http_client import Child, Client, server_sent, serving, settings_for
+from tests.postgres import Cluster
 
 
 def first_company(client: Client) -> str:
@@ -39,6 +48,60 @@ def test_an_empty_home_becomes_a_company_with_a_root_agent(tmp_path: Path) -> No
         agents = client.must("GET", f"/api/companies/{company}/agents")
         assert [(agent["role"], agent["adapterType"]) for agent in agents] == [("ceo", "scripted")]
         assert child.stop() == 0
+
+
+def test_of_two_that_start_at_once_on_an_empty_database_each_gets_a_token(
+    tmp_path: Path, postgres_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_cluster.migrated_database()
+    apps = [App(settings(url, tmp_path / name)) for name in ("one", "other")]
+    call = Gate.__call__
+
+    async def start() -> list[bool]:
+        both = asyncio.Barrier(2)
+
+        async def in_step(gate: Gate, caller: Caller, verb: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = await call(gate, caller, verb, *args, **kwargs)
+            if verb is bootstrap.is_empty:
+                await both.wait()
+            return answer
+
+        monkeypatch.setattr(Gate, "__call__", in_step)
+        return list(await asyncio.gather(*(app.first_start(alone=False) for app in apps)))
+
+    async def users_of_tokens() -> list[Any]:
+        tokens = [app.settings.board_token_file.read_text().strip() for app in apps]
+        found = [await apps[0].gate(Caller(token), users.me) for token in tokens]
+        await asyncio.gather(*(app.aclose() for app in apps))
+        return found
+
+    with asyncio.Runner() as runner:
+        assert sorted(runner.run(start())) == [False, True]
+        one, other = runner.run(users_of_tokens())
+    assert one == other
+    assert len(run_sql(url, "SELECT id FROM companies")) == 1
+
+
+def test_who_would_store_contents_elsewhere_than_the_others_does_not_start(
+    tmp_path: Path, postgres_cluster: Cluster
+) -> None:
+    url = postgres_cluster.migrated_database()
+    with opened(url, tmp_path / "one") as company:
+        first = company.file(company.board, b"first")
+        company.file(company.board, b"second")
+        elsewhere = settings(url, tmp_path / "other")
+        for start in (
+            partial(work.run, elsewhere, name="w", slots=1),
+            partial(serve.run, elsewhere, host="127.0.0.1", port=0),
+        ):
+            with pytest.raises(BadInput, match="none of the newest contents") as error:
+                start(log_to_stderr=False)
+            assert "REMIT_BLOB_URL" in error.value.step
+        assert not elsewhere.board_token_file.exists()
+        company.wait(company.app.library.check_place())
+        # A content that is lost does not keep the others from being worked with.
+        shutil.rmtree(tmp_path / "one/blobs" / first["id"])
+        company.wait(company.app.library.check_place())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -132,7 +195,7 @@ def test_a_second_instance_in_the_same_home_is_refused(tmp_path: Path) -> None:
 _KILLED = """
 import os, signal, sys, time
 from pathlib import Path
-from remit.app import InstanceLock
+from remit.app import App, InstanceLock
 from remit.settings import load
 with InstanceLock(load({"REMIT_HOME": sys.argv[1]})) as lock:
     lock.describe("http://127.0.0.1:1")

@@ -171,8 +171,7 @@ class App:
         if empty:
             # The file comes first: a crash in between leaves a token that the next start uses.
             token = token or _write_token(self.settings.board_token_file)
-            adapter = self.gate.usable_adapter
-            await self.gate(as_system(), bootstrap.first_start, token=token, adapter_type=adapter)
+            empty = await self._set_up(token)
         elif token is None:
             await self._renew_board_token()
         elif not await self._opens(token):
@@ -188,6 +187,16 @@ class App:
                 await queue.recover()
         await jobs.recover(self.gate, self.settings.job_folder, alone=alone)
         return empty
+
+    async def _set_up(self, token: str) -> bool:
+        """Set up an empty instance; returns False if another process was quicker."""
+        adapter = self.gate.usable_adapter
+        try:
+            await self.gate(as_system(), bootstrap.first_start, token=token, adapter_type=adapter)
+        except Conflict:
+            await self.gate(as_system(), bootstrap.renew_board_token, token=token)
+            return False
+        return True
 
     async def _restore_roots(self) -> None:
         for company in await self.gate(as_system(), roots.missing):

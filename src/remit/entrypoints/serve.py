@@ -106,6 +106,8 @@ async def _serve(serving: Serving, slots: int) -> None:
     async with serving.app as app:
         # Before a request can create an agent without naming its adapter.
         app.gate.usable_adapter = await threads.CHECKS.run(best_adapter)
+        if is_shared(app.settings):
+            await app.library.check_place()
         await app.first_start(alone=not is_shared(app.settings))
         app.start_housekeeping()
         await serve_and_work(serving, slots)

@@ -76,6 +76,7 @@ async def _work(serving: Serving, name: str, slots: int) -> None:
             )
         app.gate.usable_adapter = await threads.CHECKS.run(best_adapter)
         if is_shared(app.settings):
+            await app.library.check_place()
             await tidy_up(app.gate, app.settings.workspaces, app.kept)
             app.start_tidying()
         else:

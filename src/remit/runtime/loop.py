@@ -7,6 +7,7 @@ row by a lease with an epoch; the row's id and the epoch together are the key of
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
@@ -206,7 +207,7 @@ class Loop(ABC, Generic[W]):
         take_over: Callable[[K, Micros], Awaitable[None]],
     ) -> None:
         """Watch the leases of other workers, and take over those not renewed for too long."""
-        silence: Silence[K] = Silence(lease / SECOND)
+        silence: Silence[K] = Silence(lease / SECOND, 2 * self._longest)
         seen: int | None = None
         held: Mapping[K, Micros] = {}
 
@@ -235,13 +236,22 @@ class Silence(Generic[K]):
     changes count.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, longest_gap: float = math.inf) -> None:
+        """Between two looks, at most `longest_gap` counts: a renewal may be later because the
+        database was away, and so was the look."""
         self._seconds = seconds
-        #: The last seen end of each lease, and the time since which it has been unchanged.
+        self._longest_gap = longest_gap
+        self._looked: float | None = None
+        #: The time that counts, by an own clock.
+        self._watched = 0.0
+        #: The last seen end of each lease, and the own time since which it has been unchanged.
         self._seen: dict[K, tuple[Micros, float]] = {}
 
     def of(self, leases: Mapping[K, Micros], now: float) -> list[K]:
         """Return the leases that have not changed for the given time, by this process's clock."""
+        if self._looked is not None:
+            self._watched += min(now - self._looked, self._longest_gap)
+        self._looked, now = now, self._watched
         before, self._seen = self._seen, {}
         for held, until in leases.items():
             seen = before.get(held)

@@ -13,18 +13,27 @@ from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 from remit.clock import DAY, Micros
-from remit.errors import BadInput, RemitError, Stopped, Unauthenticated
+from remit.errors import BadInput, RemitError, Stopped, Unauthenticated, Unavailable
 from remit.ids import Ids, is_id
+from remit.model.work.file import File
 from remit.services.command import Answer, Gate, Verb
 from remit.services.identity import Caller
 from remit.services.knowledge import documents, files
 from remit.services.messaging import mail
 from remit.services.verbs import Arguments, R
 from remit.services.work import outcomes
-from remit.store.blob_store.blobs import SMALL, BlobStore, Content, LocalBlobs, Spool, SweepReport
+from remit.store.blob_store.blobs import (
+    MISSING,
+    SMALL,
+    BlobStore,
+    Content,
+    LocalBlobs,
+    Spool,
+    SweepReport,
+)
 from remit.store.engine.database import Transaction
 from remit.store.organisation.governance import HOLDS_BLOB
-from remit.store.work.files import REFERENCED
+from remit.store.work.files import NEWEST_STORED, REFERENCED
 
 T = TypeVar("T")
 #: Source of bytes: all at once, an open file, or an asynchronous stream.
@@ -188,6 +197,25 @@ class Library:
         """Remove orphans: bytes that no version references."""
         now = self.gate.clock.now()
         return await self.run(self.blobs.sweep, self._referenced, now, ORPHAN_AGE)
+
+    async def check_place(self) -> None:
+        """Refuse a blob store without any of the newest contents: other processes use another."""
+        newest = await self.gate.database.read(lambda tx: tx.all(NEWEST_STORED))
+        if newest and not await self.run(self._has_any, newest):
+            raise BadInput(
+                "The blob store has none of the newest contents that the database names.",
+                "Give this process the REMIT_BLOB_URL of the other ones, or restore the blobs.",
+            )
+
+    def _has_any(self, some: Sequence[File]) -> bool:
+        for file in some:
+            try:
+                self.blobs.open(file.id, file.sha256).close()
+            except Unavailable as error:
+                if error.reason == MISSING:
+                    continue
+            return True
+        return False
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Run blocking storage work in a thread of the pool."""

@@ -35,6 +35,7 @@ from remit.store.blob_store.spool import MAX_LINKS, Content, Spool, storage_erro
 __all__ = [
     "EMPTY",
     "MAX_LINKS",
+    "MISSING",
     "SMALL",
     "BlobStore",
     "Content",
@@ -53,6 +54,9 @@ EMPTY = hashlib.sha256().hexdigest()
 
 #: Content up to this size is read at once: the page cache is faster than handing over to a thread.
 SMALL = 64 * 1024
+
+#: Code of the error about content that is named and not there.
+MISSING = "content_missing"
 
 _ATTEMPTS = 50
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -121,7 +125,7 @@ def missing(file_id: str) -> Unavailable:
     return Unavailable(
         f"The content of file {file_id} is missing from the blob store.",
         "Run `remit doctor`; restore the blobs from a backup.",
-        code="content_missing",
+        code=MISSING,
     )
 
 

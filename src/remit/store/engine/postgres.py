@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from remit.errors import BadInput, RemitError, StorageFull, Unavailable
 from remit.store.engine.database import Database, Parameters, Transaction
@@ -24,6 +25,17 @@ CONNECTIONS = 8
 LONGEST_SILENCE_MS = 5_000
 #: Attempts at a transaction; a deadlock or serialization failure rolls it back, so a retry is safe.
 ATTEMPTS = 5
+#: Defaults of a connection, which the address may override: a server that went away without a word
+#: is noticed within half a minute.
+DEFAULTS = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+#: Settings of a session. Compiling one of our statements takes longer than running it.
+OPTIONS = f"-c idle_in_transaction_session_timeout={LONGEST_SILENCE_MS} -c jit=off"
 
 
 class PostgresTransaction(Transaction):
@@ -81,15 +93,19 @@ class PostgresDatabase(Database):
     def _run(self, work: Callable[[Transaction], T], writable: bool) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             connection = self._connection()
+            undone = True
             try:
                 _begin(connection, writable=writable)
                 result = PostgresTransaction(connection, writable=writable).carry_out(work)
+                undone = False
                 connection.commit()
             except (pg.SerializationFailure, pg.DeadlockDetected):
                 _undo(connection)
                 if attempt == ATTEMPTS:
                     raise Unavailable("Too many changes at once.") from None
             except BaseException as error:
+                if undone and _is_lost(connection, error) and attempt < ATTEMPTS:
+                    continue  # with a new connection, such as after a restart of the server
                 _undo(connection)
                 raise translate(error) from error
             else:
@@ -100,11 +116,7 @@ class PostgresDatabase(Database):
         connection: psycopg.Connection[Any] | None = getattr(self._local, "connection", None)
         if connection is None or connection.closed:
             try:
-                connection = psycopg.connect(
-                    self._url,
-                    application_name="remit",
-                    options=f"-c idle_in_transaction_session_timeout={LONGEST_SILENCE_MS}",
-                )
+                connection = psycopg.connect(connection_address(self._url))
             except psycopg.Error as error:
                 raise Unavailable(
                     "The PostgreSQL database cannot be reached.",
@@ -123,6 +135,18 @@ def _undo(connection: psycopg.Connection[Any]) -> None:
             connection.rollback()
     except psycopg.Error:
         connection.close()
+
+
+def connection_address(url: str) -> str:
+    """Return the address with our defaults for what it leaves open."""
+    parts = {**DEFAULTS, **conninfo_to_dict(url, application_name="remit")}
+    options = f"{OPTIONS} {parts.get('options') or ''}".rstrip()
+    return make_conninfo("", **{**parts, "options": options})
+
+
+def _is_lost(connection: psycopg.Connection[Any], error: BaseException) -> bool:
+    """Return whether the server ended the connection, and with it the transaction."""
+    return connection.closed and isinstance(error, psycopg.OperationalError)
 
 
 def _begin(connection: psycopg.Connection[Any], *, writable: bool) -> None:

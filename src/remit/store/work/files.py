@@ -123,6 +123,8 @@ NEWEST_WRITTEN = Statement(
     into(File),
     sqlite=_newest.where(files.c.letter == sa.literal_column("0")),
 )
+#: The newest files of all companies whose content is stored.
+NEWEST_STORED = _FILES.find(files.c.size > 0, order=[files.c.id.desc()], limit=5)
 #: Marks the files of an imported company that are texts of its messages.
 KNOW_LETTERS = _FILES.update(
     files.c.company_id == bind("company"),
