@@ -27,7 +27,7 @@ from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.messaging import inbox, questions, schedules
 from remit.services.messaging import pending_items as waiting
-from remit.services.organisation import agents, idleness, permissions, policies, reorganise
+from remit.services.organisation import agents, idleness, permissions, reorganise
 from remit.services.people import companies
 from remit.services.record import events
 from remit.services.redaction import REMOVED, without_secrets
@@ -226,7 +226,9 @@ def govern(company: Company, engineer: Member) -> None:
         require_board_approval_for_new_agents=True,
         chat_llm_model="small",
     )
-    company.call(board, policies.change, level="boss", settings={"governs": "company", "allow": []})
+    company.call(
+        board, permissions.change_policy, level="boss", settings={"governs": "company", "allow": []}
+    )
     waiting = company.call(
         ceo,
         hiring.hire,

@@ -18,7 +18,7 @@ from remit.runtime.jobs.job_execution import Spent, execute
 from remit.runtime.jobs.job_folders import JobFolder
 from remit.runtime.runs.execution import Instance
 from remit.services.command import Ask
-from remit.services.execution import admission, job_queue, run_queue
+from remit.services.execution import accounts, job_queue, run_queue
 from remit.services.queues import Held
 
 #: Shortest time between two rounds, which batches the many changes that do not concern jobs.
@@ -65,7 +65,7 @@ class Jobs(Claims[None, Found]):
         try:
             return await super()._claim(item, about)
         except (Conflict, NotFound) as refusal:
-            if refusal.reason == admission.HELD:
+            if refusal.reason == accounts.HELD:
                 await self._do(job_queue.wait, job=item, worker=self._name)
             return False  # otherwise another worker was faster, or it was cancelled
 

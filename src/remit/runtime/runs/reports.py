@@ -4,7 +4,7 @@ import asyncio
 
 from remit.adapters.running import RunResult, Usage
 from remit.services.command import Gate
-from remit.services.execution import run_reports
+from remit.services.execution import runs
 from remit.services.identity import as_system
 
 LOOK_SECONDS = 0.25
@@ -15,7 +15,7 @@ async def wait_for_report(gate: Gate, run: str) -> RunResult:
     time."""
     report = None
     while report is None:
-        report = await gate(as_system(), run_reports.read, run=run)
+        report = await gate(as_system(), runs.read_report, run=run)
         if report is None:
             await asyncio.sleep(LOOK_SECONDS)
     return RunResult(

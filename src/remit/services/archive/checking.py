@@ -15,10 +15,9 @@ from remit.model.organisation.grant import IN_BACKGROUND, Grant, Mode, ResourceK
 from remit.model.text import name_key
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import OutcomeStatus
-from remit.services.archive import checking_mail, governance
+from remit.services.archive import governance, mail
 from remit.services.archive.layout import meta_path, outcome_path
-from remit.services.archive.plan import Plan
-from remit.services.archive.references import in_order, known
+from remit.services.archive.plan import Plan, in_order, known
 
 
 def check(plan: Plan, now: Micros) -> None:
@@ -27,7 +26,7 @@ def check(plan: Plan, now: Micros) -> None:
     _check_outcomes(plan)
     _check_files(plan)
     _check_grants(plan, now)
-    checking_mail.check(plan)
+    mail.check(plan)
     governance.check(plan)
     _count_prerequisites(plan)
 

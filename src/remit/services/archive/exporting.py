@@ -21,7 +21,7 @@ from remit.errors import NotFound, Unavailable
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes
-from remit.services.archive import channels, governance, layout, mail, setup, tar
+from remit.services.archive import connections, governance, layout, mail, tar
 from remit.services.archive.text import dump, line, with_prose
 from remit.services.command import Context, command, query
 from remit.services.knowledge.file_contents import PIECE
@@ -112,8 +112,8 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
         layout.CONFIGURATIONS,
         (line(governance.configuration(config, written)) for config in configs),
     )
-    outline.lines(layout.BINDINGS, channels.written(ctx))
-    outline.text(layout.SETUP, dump(setup.written(ctx)).encode())
+    outline.lines(layout.BINDINGS, connections.binding_lines(ctx))
+    outline.text(layout.SETUP, dump(connections.setup(ctx)).encode())
     events = each(ctx.tx, event_log.EVENTS_AFTER, key="seq", after=0)
     outline.lines(layout.EVENTS, (line(layout.event(event)) for event in events))
     outline.end()

@@ -60,9 +60,6 @@ class Fields:
             raise self.wrong(name, "must be an id")
         return id_
 
-    def maybe_id(self, name: str) -> str | None:
-        return None if self.get(name) is None else self.id(name)
-
     def ids(self, name: str) -> list[str]:
         ids = self.get(name)
         if ids is None:
@@ -96,9 +93,6 @@ class Fields:
             return from_iso(written)
         except BadInput:
             raise self.wrong(name, "is not a time") from None
-
-    def maybe_time(self, name: str) -> Micros | None:
-        return None if self.get(name) is None else self.time(name)
 
     def flag(self, name: str) -> bool:
         flag = self.get(name)

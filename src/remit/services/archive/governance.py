@@ -30,9 +30,8 @@ from remit.model.organisation.approval import (
 from remit.model.organisation.configuration import CONFIG_KEYS, ConfigRevision
 from remit.services.archive import layout
 from remit.services.archive.fields import Fields
-from remit.services.archive.plan import Plan
+from remit.services.archive.plan import Plan, known
 from remit.services.archive.records import Author, Entry, Kind, Record, raw
-from remit.services.archive.references import known
 from remit.services.redaction import REMOVED, without_secrets
 from remit.services.shape_basics import JsonObject
 

@@ -19,7 +19,7 @@ from remit.model.text import name_key
 from remit.model.work.file import FileKind
 from remit.model.work.wait import WaitKind
 from remit.services import shapes, views
-from remit.services.archive import checking, checking_mail, layout
+from remit.services.archive import checking, layout, mail
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Context, command, query
 from remit.services.connections import bindings
@@ -183,7 +183,7 @@ def _insert_grants(ctx: Context, plan: Plan) -> None:
 def _insert_mail(ctx: Context, plan: Plan) -> None:
     for question in plan.questions.values():
         ctx.tx.add(question)
-    for message in checking_mail.answered_first(plan):
+    for message in mail.answered_first(plan):
         ctx.tx.add(message)
     ctx.tx.run(file_statements.KNOW_LETTERS)
     for delivery in plan.deliveries:

@@ -31,7 +31,7 @@ from remit.services.declared.declaration import (
     table,
 )
 from remit.services.messaging import schedules
-from remit.services.organisation import permissions, policies
+from remit.services.organisation import permissions
 from remit.services.people import companies
 from remit.services.rights import grants
 from remit.services.shape_basics import JsonObject
@@ -156,7 +156,9 @@ def _policy(ctx: Context, plan: Plan, levels: Entry) -> None:
         changes = differences(_in_order(was), _in_order(now))
         if changes:
             with at(path):
-                policies.change.body(ctx, level=level.value, settings=dict(levels[level.value]))
+                permissions.change_policy.body(
+                    ctx, level=level.value, settings=dict(levels[level.value])
+                )
         plan.compare(path, "permission level", level.value, changes)
 
 

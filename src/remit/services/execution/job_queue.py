@@ -24,7 +24,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.connections import folders
 from remit.services.context import system_only
-from remit.services.execution import account_faults, admission, jobs, run_start
+from remit.services.execution import account_faults, accounts, jobs, run_start
 from remit.services.execution.run_queue import LEASE_TIME, MOST_AT_ONCE, has_full_access
 from remit.services.knowledge import files
 from remit.services.organisation import halts
@@ -44,8 +44,8 @@ _QUEUE = Queue(statements.QUEUE)
 def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> list[str]:
     """Return the jobs that can start, fair to senders: those first whose sender has the fewest
     running; before them the waiting jobs that may start after all, such as probes of closed
-    accounts (`admission.job_candidates`)."""
-    ids: list[str] = [*admission.job_candidates(ctx, worker)]
+    accounts (`accounts.job_candidates`)."""
+    ids: list[str] = [*accounts.job_candidates(ctx, worker)]
     ids += [job.id for job in ctx.tx.all(statements.READY, limit=limit)]
     return ids[:limit]
 
@@ -65,11 +65,11 @@ def claim(
     agent = _sender(ctx, job_row)
     halts.refuse_stopped(ctx, agent)
     may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
-    admitted = admission.admit(ctx, job_row, worker)
+    admitted = accounts.admit(ctx, job_row, worker)
     probed = admitted.account.id if admitted.probe else None
     if not may_start or not _QUEUE.claim(ctx, job, worker, lease, probed=probed):
         raise Conflict("The job cannot be started, or somebody is at it.")
-    admission.count(ctx, admitted)
+    accounts.count(ctx, admitted)
     epoch = job_row.epoch + 1
     details = {"agent_id": job_row.agent_id, "worker": worker, "attempt": job_row.attempts + 1}
     ctx.record("job.start", f"job:{job}", details)
@@ -86,7 +86,7 @@ def wait(ctx: Context, *, job: str, worker: str) -> None:
     """Mark a job as waiting for its closed account or set-up; for the worker that met it."""
     job_row = lookup.find(ctx, jobs.JOB, job)
     ctx.lock_company()  # opening the account takes this lock, too
-    if (closed := admission.closed_for(ctx, job_row, worker)) is not None:
+    if (closed := accounts.closed_for(ctx, job_row, worker)) is not None:
         ctx.tx.run(statements.WAIT_FOR, job=job_row.id, account=closed.id)
 
 

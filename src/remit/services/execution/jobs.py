@@ -17,7 +17,7 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import SYSTEM, ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
-from remit.services.execution import accounts, admission
+from remit.services.execution import accounts
 from remit.services.execution.running import reader, require_look
 from remit.services.fields import CompanyRef, Help, JobRef, OnlyAgent, Remark
 from remit.services.messaging import mail
@@ -73,7 +73,7 @@ def show(ctx: Context, *, job: JobRef) -> shapes.JobWithWaitShape:
 
 
 def _view(ctx: Context, job: Job) -> shapes.JobWithWaitShape:
-    closed = admission.holding_job(ctx, job)
+    closed = accounts.holding_job(ctx, job)
     # The account's name and address are for those who may see accounts.
     waits_for = None
     if closed is not None:

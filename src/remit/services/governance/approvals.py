@@ -37,7 +37,8 @@ from remit.services.fields import (
     Words,
 )
 from remit.services.governance import approval_engine, pending_calls
-from remit.services.hiring import configuration, hiring, removal
+from remit.services.hiring import configuration, hiring
+from remit.services.organisation import termination
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.organisation import governance as statements
 from remit.store.record import events as event_log
@@ -416,7 +417,7 @@ def delete_agent(ctx: Context, *, approval: ApprovalRef) -> shapes.DeletedAgentS
             f"{agent.name} was not disapproved.", "Only who was never taken on can be deleted."
         )
     ctx.record("agent.delete", f"agent:{agent.id}", {"name": agent.name, "approval": row.id})
-    removal.delete(ctx, agent)
+    termination.delete(ctx, agent)
     return {"id": agent.id, "deleted": True, "approval_id": row.id}
 
 

@@ -32,12 +32,7 @@ from remit.services.governance import approval_engine
 from remit.services.hiring import agent_spec, configuration
 from remit.services.knowledge import documents
 from remit.services.organisation import tree
-from remit.services.organisation.permissions import (
-    HIRING,
-    permit,
-    require_level,
-    set_level,
-)
+from remit.services.organisation.permissions import HIRING, permit, require_level, set_level
 from remit.services.organisation.permissions import begin as begin_level
 from remit.services.organisation.permissions import read as read_permissions
 from remit.services.redaction import restore

@@ -7,7 +7,7 @@ from remit.model.text import plural
 from remit.model.work.outcome import Look, Outcome
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
-from remit.services.execution import accounts, admission, error_recovery
+from remit.services.execution import accounts, error_recovery
 from remit.services.execution.running import require_look
 from remit.services.fields import AgentRef
 from remit.services.organisation import halts, tree
@@ -91,7 +91,7 @@ def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
     missing = _without_adapter(agent)
     if missing is not None:
         return "no_adapter", missing
-    closed = admission.holding(ctx, agent, held_by)
+    closed = accounts.holding(ctx, agent, held_by)
     if closed is not None:
         return "held", f"{accounts.sentence(closed)} {accounts.step(closed)}"
     return None
@@ -141,9 +141,7 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
     """Sentence about background jobs that wait for a closed account, and whose answers would start
     it."""
     waiting = ctx.tx.all(job_statements.HELD_OF, agent=agent.id)
-    closed = next(
-        (account for job in waiting if (account := admission.holding_job(ctx, job))), None
-    )
+    closed = next((account for job in waiting if (account := accounts.holding_job(ctx, job))), None)
     if closed is None:
         return None
     verb = "wait" if len(waiting) > 1 else "waits"

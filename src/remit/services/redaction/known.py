@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from remit.services.redaction.shapes import REMOVED
+from remit.services.redaction.rules import REMOVED
 
 #: A shorter text is a part of too many others.
 SHORTEST = 6

@@ -17,7 +17,7 @@ from remit.entrypoints.http.wire.json_document import reply
 from remit.entrypoints.http.wire.paging import LARGEST, Paged, View
 from remit.model.organisation.agent_spec import FIELDS
 from remit.services.command import Verb
-from remit.services.organisation import agents, halts, purging
+from remit.services.organisation import agents, halts, termination
 
 MOST_GRANTS = 100
 
@@ -68,7 +68,7 @@ def router(app: App) -> APIRouter:
     @routes.post("/agents/{id}/purge")
     async def purge_agent(request: Request, agent: Id) -> Response:
         """Take out for good what a terminated agent left, as the board; the record stays."""
-        gone = await app.gate(caller(request), purging.purge, agent=agent)
+        gone = await app.gate(caller(request), termination.purge, agent=agent)
         await app.kept.tidy()
         return reply(gone)
 

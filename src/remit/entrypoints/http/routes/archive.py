@@ -12,7 +12,7 @@ from remit.entrypoints.http.wire.fields import CompanyId, new_router
 from remit.entrypoints.http.wire.json_document import reply
 from remit.errors import BadInput
 from remit.services.fields import LONGEST_REFERENCE
-from remit.services.work import outcome_drawing
+from remit.services.work import outcome_walks
 
 TAR: Final = "application/x-tar"
 _BYTES: Final[dict[str, Any]] = {TAR: {"schema": {"type": "string", "format": "binary"}}}
@@ -65,7 +65,7 @@ def router(app: App) -> APIRouter:
     async def outcome_graph(request: Request, company: CompanyId, root: Root = None) -> Response:
         """The outcomes of the company, or those below one, with what connects them."""
         return reply(
-            await app.gate(caller(request), outcome_drawing.show, company=company, root=root)
+            await app.gate(caller(request), outcome_walks.drawing, company=company, root=root)
         )
 
     @routes.get(
@@ -75,7 +75,7 @@ def router(app: App) -> APIRouter:
     )
     async def draw_outcomes(request: Request, company: CompanyId, root: Root = None) -> Response:
         """The same as a drawing."""
-        shown = await app.gate(caller(request), outcome_drawing.show, company=company, root=root)
+        shown = await app.gate(caller(request), outcome_walks.drawing, company=company, root=root)
         drawing = await app.library.run(svg.draw, shown)
         return Response(drawing, headers=_DRAWING, media_type="image/svg+xml")
 

@@ -12,7 +12,7 @@ from remit.entrypoints.http.wire.fields import Body, CompanyId, new_router
 from remit.entrypoints.http.wire.json_document import reply
 from remit.errors import BadInput
 from remit.model.organisation.permission import CAN_CREATE_AGENTS
-from remit.services.organisation import policies
+from remit.services.organisation import permissions
 
 
 class PolicyBody(Body):
@@ -52,7 +52,7 @@ def router(app: App) -> APIRouter:
         return reply(
             await app.gate(
                 caller(request),
-                policies.change,
+                permissions.change_policy,
                 company=company,
                 level=body.level,
                 settings=None if body.shipped else settings,

@@ -9,9 +9,9 @@ from remit.app import App
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import Body, Id, new_router
 from remit.entrypoints.http.wire.json_document import reply
-from remit.services.execution import run_reports
+from remit.services.execution import runs
 
-Count = Annotated[int, Field(ge=0, le=run_reports.MOST)]
+Count = Annotated[int, Field(ge=0, le=runs.MOST)]
 
 
 class UsageBody(Body):
@@ -23,9 +23,9 @@ class UsageBody(Body):
 
 class ReportBody(Body):
     ok: bool = True
-    text: Annotated[str, Field(max_length=run_reports.LONGEST_TEXT)] = ""
-    error: Annotated[str, Field(max_length=run_reports.LONGEST_ERROR)] | None = None
-    session: Annotated[str, Field(max_length=run_reports.LONGEST_SESSION)] | None = None
+    text: Annotated[str, Field(max_length=runs.LONGEST_TEXT)] = ""
+    error: Annotated[str, Field(max_length=runs.LONGEST_ERROR)] | None = None
+    session: Annotated[str, Field(max_length=runs.LONGEST_SESSION)] | None = None
     #: The fault, if not the agent's: `auth`, `rate`, `overload`, `billing`, `network`,
     #: `setup` or `message`; and until when that lasts, in ISO 8601.
     fault: Annotated[str, Field(max_length=40)] | None = None
@@ -41,8 +41,6 @@ def router(app: App) -> APIRouter:
         """With the token of the run, and once: how it ended and what it took."""
         report = body.model_dump(exclude={"usage"})
         taken = body.usage.model_dump()
-        return reply(
-            await app.gate(caller(request), run_reports.submit, run=run, **report, **taken)
-        )
+        return reply(await app.gate(caller(request), runs.report, run=run, **report, **taken))
 
     return routes

@@ -18,7 +18,7 @@ from remit.model.messaging.notice import Way
 from remit.model.text import plural
 from remit.services.chat import accounts
 from remit.services.connections import notice_rules, notices
-from remit.services.people import own_tokens, sessions, users
+from remit.services.people import sessions, tokens, users
 
 #: Kinds of notices and their labels.
 NOTICES: Final = (
@@ -50,7 +50,7 @@ def show(visit: Visit) -> Page:
     return visit.show(
         "account.html",
         sessions=visit.ask(sessions.mine),
-        tokens=[row for row in visit.ask(own_tokens.listing) if row["revoked_at"] is None][::-1],
+        tokens=[row for row in visit.ask(tokens.listing) if row["revoked_at"] is None][::-1],
         linked=visit.ask(accounts.mine),
         linkable=[channel.type for channel in registry.installed.all() if channel.vouches],
         notify=_notify(visit),
@@ -137,7 +137,7 @@ async def try_out(visit: Visit) -> Done:
 
 async def new_token(visit: Visit) -> Page:
     form = visit.form
-    token = await visit.do(own_tokens.create, label=form.text("label"), days=form.number("days"))
+    token = await visit.do(tokens.create, label=form.text("label"), days=form.number("days"))
     return shown_once(visit, "A token of yours", visit.me, token, "/account")
 
 
@@ -148,7 +148,7 @@ async def new_link(visit: Visit) -> Page:
 
 
 async def revoke(visit: Visit) -> Done:
-    await visit.do(own_tokens.revoke, token=visit.argument("token"))
+    await visit.do(tokens.revoke, token=visit.argument("token"))
     return Done("/account", "Token revoked.")
 
 

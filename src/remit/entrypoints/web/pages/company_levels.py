@@ -10,7 +10,7 @@ from remit.entrypoints.web.pages.company import entered
 from remit.entrypoints.web.site import Done, Page, Site, Visit
 from remit.model.organisation.grant import ACTIONS
 from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel, Reach
-from remit.services.organisation import policies
+from remit.services.organisation import permissions
 
 #: The purpose of each level, in words.
 WORDS: Final = {
@@ -42,7 +42,7 @@ def routes(site: Site) -> list[Route]:
 
 def show(visit: Visit) -> Page:
     company = entered(visit)
-    policy = visit.ask(policies.show, company=company)
+    policy = visit.ask(permissions.show_policy, company=company)
     return visit.show(
         "company_levels.html",
         policy=policy,
@@ -70,7 +70,7 @@ async def change(visit: Visit) -> Done:
         if form.text("governs"):
             settings["governs"] = form.text("governs")
     done = await visit.do(
-        policies.change,
+        permissions.change_policy,
         company=company,
         level=form.text("level"),
         settings=settings,

@@ -18,7 +18,7 @@ from remit.errors import AlreadyExists, Conflict, NotFound, RemitError
 from remit.ids import TokenKind
 from remit.model.execution.limit import Limit
 from remit.services.execution import accounts
-from remit.services.people import companies, invitations, users
+from remit.services.people import companies, tokens, users
 
 PAGE: Final = 50
 LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
@@ -88,7 +88,7 @@ def _load(visit: Visit) -> Page:
     invited: set[str | None] = set()
     if visit.whole:
         people = visit.ask(users.listing, company=company, after=after, limit=PAGE)
-        invited = {link["user_id"] for link in visit.ask(invitations.links, company=company)}
+        invited = {link["user_id"] for link in visit.ask(tokens.links, company=company)}
     # After a conflict the form shows the current values; after a mistake, the typed ones.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
     return visit.show(
@@ -220,7 +220,7 @@ async def add(visit: Visit) -> Page:
     company = await visit.look(entered)
     form = visit.form
     invitation = await visit.do(
-        invitations.invite,
+        tokens.invite,
         company=company,
         name=form.text("person"),
         role=form.text("role"),
@@ -299,7 +299,7 @@ async def new_token(visit: Visit) -> Page:
 
 async def new_link(visit: Visit) -> Page:
     company = await visit.look(entered)
-    link = await visit.do(invitations.create_link, company=company, user=visit.argument("user"))
+    link = await visit.do(tokens.create_link, company=company, user=visit.argument("user"))
     return await _made(visit, "link", link)
 
 
