@@ -19,7 +19,7 @@ from remit.model.execution.job import MOST_ATTEMPTS, Job, JobStatus
 from remit.model.messaging.mail import Message
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.decision import deny
-from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.connections import folders
@@ -260,7 +260,7 @@ def material(ctx: Context, *, job: str, epoch: int) -> Material:
         subject=message.subject,
         body=(message.body_file_id, body.sha256),
         attachments=_attachments(ctx, agent, message),
-        folders=run_start.shown_folders(ctx, _as_sender(agent), agent),
+        folders=run_start.shown_folders(ctx, Principal.of(agent), agent),
     )
 
 
@@ -270,7 +270,7 @@ def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachmen
     attachments = []
     for file in json.loads(message.attachments):
         try:
-            with ctx.acting_as(_as_sender(agent), ticket=message.id):
+            with ctx.acting_as(Principal.of(agent), ticket=message.id):
                 view = files.read.body(ctx, file=file)
         except (NotFound, Refused):
             raise Conflict(
@@ -278,12 +278,6 @@ def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachmen
             ) from None
         attachments.append(Attachment(*(view[name] for name in Attachment._fields)))
     return attachments
-
-
-def _as_sender(agent: Agent) -> Principal:
-    return Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
-    )
 
 
 def _is_held(job: Job, epoch: int) -> bool:

@@ -380,9 +380,7 @@ def principal(ctx: Context, approval: Approval) -> Principal:
         return Principal(ActorKind.USER, user.id, user.name)
     agent = lookup.agent_row(ctx, approval.requested_by_agent_id)
     assert agent is not None, "only who never acted is deleted"
-    return Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
-    )
+    return Principal.of(agent)
 
 
 def summary(approval: Approval) -> str:
@@ -495,8 +493,7 @@ def _who(ctx: Context, requester: str) -> str:
     if kind == "agent":
         agent = lookup.agent_row(ctx, who)
         return agent.name if agent else "an agent"
-    user = ctx.tx.one(people.USER, user=who)
-    return user.name if user else "somebody"
+    return lookup.user_name(ctx, who, "somebody")
 
 
 def details(approval: Approval) -> dict[str, object]:

@@ -137,13 +137,8 @@ def request(
         named = contents.get("agentId") or ctx.actor.agent_id
         if not isinstance(named, str):
             raise BadInput("payload.agentId: is required.", "Say whose budget it is.")
-        whose = lookup.agent(ctx, named)
-        if whose.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-            raise Conflict(
-                f"{whose.name} is {whose.status.value.replace('_', ' ')}.",
-                "Budgets are for agents that can act.",
-            )
-        about = whose
+        about = lookup.agent(ctx, named)
+        about.require_operational("Budgets are for agents that can act.")
         contents |= {"agentId": about.id, **_budget(contents)}
     mine = ctx.actor.agent_id if about is None else about.id
     ctx.require(Action.APPROVAL_REQUEST, on=f"agent:{mine}" if mine else "approvals", over=mine)

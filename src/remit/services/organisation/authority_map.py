@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from remit.ids import AgentId, UserId
+from remit.ids import AgentId
 from remit.model.organisation.agent import DEEPEST_TREE, Agent, AgentStatus
 from remit.model.organisation.grant import Mode
-from remit.services import shapes
+from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.store.organisation import agents as statements
 from remit.store.organisation import grants as grant_statements
-from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
 _ALL = 1_000_000
@@ -77,27 +76,34 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
 
     def name_of(agent: AgentId) -> str:
         if agent not in names:
-            row = ctx.tx.one(statements.AGENT, agent=agent)
-            names[agent] = row.name if row else agent
+            names[agent] = lookup.name_of(ctx, agent)
         return names[agent]
-
-    def person(user: UserId) -> str:
-        row = ctx.tx.one(people.USER, user=user)
-        return row.name if row else user
 
     for agent in concerned.values():
         if agent.status is AgentStatus.TERMINATED:
             continue
         if agent.boss_user_id is not None:
             boss_user = agent.boss_user_id
-            add(f"user:{boss_user}", "is boss of", agent.id, person(boss_user), agent.name)
+            add(
+                f"user:{boss_user}",
+                "is boss of",
+                agent.id,
+                lookup.user_name(ctx, boss_user, boss_user),
+                agent.name,
+            )
         for depth, boss in enumerate(chains.above(agent)):
             add(boss, "supervises", agent.id, name_of(boss), agent.name)
             if depth == 0:
                 add(boss, "is boss of", agent.id, name_of(boss), agent.name)
         if agent.seat_user_id is not None:
             seated = agent.seat_user_id
-            add(f"user:{seated}", "acts as", agent.id, person(seated), agent.name)
+            add(
+                f"user:{seated}",
+                "acts as",
+                agent.id,
+                lookup.user_name(ctx, seated, seated),
+                agent.name,
+            )
         for outcome in owned.get(agent.id, ()):
             add(agent.id, "owns", outcome.id, agent.name, outcome.title)
             if outcome.delegated and outcome.delegator_id is not None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from remit.authority import Action
 from remit.errors import BadInput, Conflict, stale
-from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import permissions
 from remit.model.organisation.grant import AGENT_CREATE, Mode, Resource, ResourceKind
 from remit.model.organisation.permission import (
@@ -66,11 +66,7 @@ def change(
     if wanted is not None:
         require_level(ctx, wanted, on=f"agent:{agent_row.id}", home=agent_row.id)
     ctx.require(Action.AGENT_PERMIT, over=agent_row.id)
-    if agent_row.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(
-            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
-            "Permissions are for agents that can act.",
-        )
+    agent_row.require_operational("Permissions are for agents that can act.")
     if wanted is not None:
         set_level(ctx, agent_row, wanted)
     else:

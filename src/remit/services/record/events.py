@@ -23,7 +23,6 @@ from remit.store.execution import runs as run_statements
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as grant_statements
-from remit.store.organisation import people
 from remit.store.record import events as log
 from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
@@ -129,11 +128,10 @@ def _message(ctx: Context, message: str) -> Message | None:
 
 
 def _letter(ctx: Context, wish: Message) -> shapes.CausingLetterShape:
-    user = ctx.tx.one(people.USER, user=wish.sender_user_id or "")
     return {
         "message_id": wish.id,
         "subject": wish.subject,
-        "by": user.name if user else "somebody",
+        "by": lookup.user_name(ctx, wish.sender_user_id or "", "somebody"),
         "at": views.time(wish.created_at),
     }
 
@@ -159,8 +157,7 @@ def _first(ctx: Context, resource: str, before: int) -> Event | None:
 
 def _who(ctx: Context, event: Event) -> str:
     if event.actor_kind is ActorKind.USER:
-        user = ctx.tx.one(people.USER, user=event.actor_id)
-        return f"user:{user.name}" if user else f"user:{event.actor_id}"
+        return f"user:{lookup.user_name(ctx, event.actor_id, event.actor_id)}"
     if event.actor_kind is ActorKind.AGENT:
         agent = ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=event.actor_id)
         return f"agent:{agent.name}" if agent else f"agent:{event.actor_id}"

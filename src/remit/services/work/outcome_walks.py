@@ -14,7 +14,7 @@ from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.fields import OutcomeRef, Range
-from remit.services.subjects import OUTCOME, reader, require_outcome
+from remit.services.subjects import outcome_for, reader
 from remit.services.surfaces import AsRoute, AsTool
 from remit.services.verbs import Added
 from remit.store.organisation import people
@@ -44,8 +44,7 @@ _PAGE = 500
 )
 def ancestors(ctx: Context, *, outcome: OutcomeRef) -> shapes.ReasonsShape:
     """Every reason for an outcome: the graph above it, and the chains to a root as lists of ids."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, row)
+    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
     above = ctx.tx.all(statements.ANCESTORS, outcome=row.id)
     may_read = reader(ctx)
     readable = {reason.id for reason in above if may_read(reason)}
@@ -60,7 +59,7 @@ def ancestors(ctx: Context, *, outcome: OutcomeRef) -> shapes.ReasonsShape:
         parents.setdefault(edge.child_id, []).append(edge.parent_id)
     chains, more = _chains(row.id, parents)
     return {
-        "outcomes": [_brief(reason) for reason in above if reason.id in shown],
+        "outcomes": [views.brief_outcome(reason) for reason in above if reason.id in shown],
         "edges": [{"parent": edge.parent_id, "child": edge.child_id} for edge in edges],
         "chains": chains,
         "more_chains": more,
@@ -103,8 +102,7 @@ def subtree(
     """An outcome and what it consists of. What hangs in several places is unfolded in the first."""
     if depth is not None and not 0 <= depth <= DEEPEST:
         raise BadInput(f"depth must be 0 to {DEEPEST}.", "Leave it out for everything.")
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, row)
+    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
     shown = DEEPEST if depth is None else depth
     # One level more than is shown, to know where there is more.
     reach: dict[str, object] = {"company": ctx.company, "outcome": row.id, "depth": shown + 1}
@@ -125,8 +123,7 @@ def outline(
 
     The cost is proportional to what is shown. `more` marks where parts were left out.
     """
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, row)
+    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
     may_read = reader(ctx)
     parts: dict[str, list[Outcome]] = {}
     more: dict[str, str] = {}
@@ -186,10 +183,12 @@ def _unfold(
         for node in level:
             for child in children.get(node["id"], ()):
                 if child in unfolded:
-                    node["children"].append({**_brief(below[child]), "elsewhere": True})
+                    node["children"].append(
+                        {**views.brief_outcome(below[child]), "elsewhere": True}
+                    )
                     continue
                 if not may_read(below[child]):
-                    node["children"].append({**_brief(below[child]), "hidden": True})
+                    node["children"].append({**views.brief_outcome(below[child]), "hidden": True})
                     continue
                 unfolded.add(below[child].id)
                 inner = _node(ctx, below[child])
@@ -205,15 +204,6 @@ def _unfold(
 def _node(ctx: Context, outcome: Outcome) -> shapes.TreeShape:
     everything: shapes.MoreShape = {}
     return {**views.outcome(outcome, ctx.now), "children": [], **everything}
-
-
-def _brief(outcome: Outcome) -> shapes.BriefOutcomeShape:
-    return {
-        "id": outcome.id,
-        "title": outcome.title,
-        "status": outcome.status.value,
-        "owner_id": outcome.owner_id,
-    }
 
 
 # ── drawings ────────────────────────────────────────────────────────────────────────────────────
@@ -241,8 +231,7 @@ def drawing(
         filters: Any = {"status": status, "inboxes_too": inboxes, "company": ctx.company}
         rows = each(ctx.tx, search.DRAWN, page=_PAGE, **filters)
     else:
-        top = lookup.find(ctx, OUTCOME, root)
-        require_outcome(ctx, Action.OUTCOME_READ, top)
+        top = outcome_for(ctx, Action.OUTCOME_READ, root)
         below = each(ctx.tx, statements.OUTCOMES_BELOW, outcome=top.id, company=ctx.company)
         rows = (outcome for outcome in below if status is None or outcome.status == status)
     may_read = reader(ctx)
@@ -266,8 +255,7 @@ def drawing(
 @query("picture.around")
 def drawing_around(ctx: Context, *, outcome: str) -> shapes.PictureShape:
     """Return one outcome with its reasons, its parts, and what waits for what."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, row)
+    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
     nodes = {row.id: row}
     cut_off = False
 
