@@ -98,7 +98,7 @@ def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
     return ctx.require(action, _resource(outcome), **_outcome_facts(ctx, outcome))
 
 
-def outcome_for(ctx: Context, action: Action, text: str) -> Outcome:
+def require_named_outcome(ctx: Context, action: Action, text: str) -> Outcome:
     """Return the outcome that a text names, if the caller may do `action` to it."""
     outcome = find(ctx, OUTCOME, text)
     require_outcome(ctx, action, outcome)

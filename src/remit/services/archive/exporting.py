@@ -158,11 +158,11 @@ class Outline:
         return self
 
     def text(self, path: str, content: bytes) -> None:
-        self._head(path, len(content))
+        self._plain(tar.header(path, len(content)))
         self._plain(content + bytes(tar.padding(len(content))))
 
     def blob(self, path: str, file_id: str, sha256: str, size: int) -> None:
-        self._head(path, size)
+        self._plain(tar.header(path, size))
         self._blob(file_id, sha256, size)
         self._plain(bytes(tar.padding(size)))
 
@@ -172,7 +172,7 @@ class Outline:
             self.text(path, head)
             return
         whole_size = len(head) + size + 2
-        self._head(path, whole_size)
+        self._plain(tar.header(path, whole_size))
         self._plain(head + b"\n")
         self._blob(file_id, sha256, size)
         self._plain(b"\n" + bytes(tar.padding(whole_size)))
@@ -219,9 +219,6 @@ class Outline:
             file_id, sha256 = self._file.read(36).decode(), self._file.read(64).decode()
             with blobs.open(file_id, sha256) as stream:
                 yield from _exactly(stream, length, file_id)
-
-    def _head(self, path: str, size: int) -> None:
-        self._plain(tar.header(path, size))
 
     def _plain(self, content: bytes) -> None:
         if content:

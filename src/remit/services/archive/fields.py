@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -126,11 +127,7 @@ class Fields:
 
     def sha256(self, name: str) -> str:
         digest = self.get(name)
-        if (
-            not isinstance(digest, str)
-            or len(digest) != 64
-            or set(digest) - set("0123456789abcdef")
-        ):
+        if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
             raise self.wrong(name, "must be 64 hex digits")
         return digest
 

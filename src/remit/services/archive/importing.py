@@ -88,7 +88,8 @@ def create(
     ledger.settle(ctx, None)
     for stored in plan.files.values():
         _insert_file(ctx, stored, new_contents)
-    _insert_grants(ctx, plan)
+    for grant in checking.parents_first(plan):
+        ctx.tx.add(grant, level=int(grant.level))
     _insert_mail(ctx, plan)
     _insert_governance(ctx, plan)
     for binding in plan.bindings.values():
@@ -175,11 +176,6 @@ def _insert_file(ctx: Context, stored: Stored, contents: Contents) -> None:
         files.index(ctx, file.id, file.description)
 
 
-def _insert_grants(ctx: Context, plan: Plan) -> None:
-    for grant in checking.parents_first(plan):
-        ctx.tx.add(grant, level=int(grant.level))
-
-
 def _insert_mail(ctx: Context, plan: Plan) -> None:
     for question in plan.questions.values():
         ctx.tx.add(question)
@@ -211,13 +207,8 @@ def _go_on(ctx: Context, plan: Plan) -> None:
         waking.look_now(ctx, agent.id)
     for question in plan.questions.values():
         if question.status is QuestionStatus.OPEN:
-            waits.begin(
-                ctx,
-                WaitKind.QUESTION,
-                question.id,
-                question.agent_id,
-                to_agent=question.to_agent_id,
-            )
+            to = question.to_agent_id
+            waits.begin(ctx, WaitKind.QUESTION, question.id, question.agent_id, to_agent=to)
     for approval in plan.approvals.values():
         requester_id = approval.requested_by_agent_id
         if approval.status is ApprovalStatus.PENDING and requester_id is not None:

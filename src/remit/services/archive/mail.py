@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from remit.errors import BadInput
-from remit.ids import AgentId, MessageId
+from remit.ids import AgentId
 from remit.model.messaging.chat import LONGEST_LABEL
 from remit.model.messaging.mail import (
     LONGEST_SUBJECT,
@@ -282,10 +282,7 @@ def check(plan: Plan) -> None:
 
 
 def answered_first(plan: Plan) -> list[Message]:
-    above: dict[MessageId, list[MessageId]] = {
-        message.id: [message.reply_to] if message.reply_to else []
-        for message in plan.messages.values()
-    }
+    above = {message.id: filter(None, [message.reply_to]) for message in plan.messages.values()}
     return [plan.messages[message_id] for message_id in in_order(above)]
 
 

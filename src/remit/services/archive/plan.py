@@ -32,7 +32,7 @@ from remit.model.organisation.grant import Grant
 from remit.model.work.file import File, Version
 from remit.model.work.outcome import Outcome
 from remit.services.archive.fields import Fields
-from remit.services.archive.folder import Piece
+from remit.services.archive.tar import Piece
 from remit.store.organisation.agents import Place
 
 K = TypeVar("K", bound=str)

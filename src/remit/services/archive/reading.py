@@ -15,8 +15,8 @@ from remit.model.work.file import Version
 from remit.model.work.outcome import Look
 from remit.services.archive import connections, governance, layout, mail
 from remit.services.archive.fields import Fields
-from remit.services.archive.folder import Folder, Piece
 from remit.services.archive.plan import Plan, Stored
+from remit.services.archive.tar import Folder, Piece
 from remit.services.archive.text import load, split_prose
 
 T = TypeVar("T")

@@ -201,12 +201,8 @@ def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
     was, now = dict(views.grant(held[-1])), dict(views.grant(new_grant))
     keys = ("level", "mode", "expires_at")
     changes = [{"path": key, "was": was[key], "now": now[key]} for key in keys]
-    limits = [
-        {"path": key, "was": was.get(key), "now": now.get(key)}
-        for key in ("paths", "branches")
-        if was.get(key) != now.get(key)
-    ]
-    return name, changes + limits
+    limits = ({key: grant.get(key) for key in ("paths", "branches")} for grant in (was, now))
+    return name, changes + differences(*limits)
 
 
 def _by_board(ctx: Context, grant: Grant) -> bool:

@@ -62,7 +62,7 @@ def claim(
 ) -> shapes.ClaimedJobShape:
     """Lease a job to one worker; others are refused."""
     job_row = _entered(ctx, job)
-    agent = _sender(ctx, job_row)
+    agent = lookup.known_agent(ctx, job_row.agent_id)
     halts.refuse_stopped(ctx, agent)
     may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
     admitted = accounts.admit(ctx, job_row, worker)
@@ -237,7 +237,7 @@ class Material:
 def material(ctx: Context, *, job: str, epoch: int) -> Material:
     """Input of a job for its worker; files are read with the rights of the sender."""
     job_row = _held(ctx, job, epoch)
-    agent = _sender(ctx, job_row)
+    agent = lookup.known_agent(ctx, job_row.agent_id)
     if (over := ledger.used_up(ctx, agent.id)) is not None:
         deny(budgets.OVER, budgets.sentence(ctx, over)).enforce()
     if (reached := limits.money_reached(ctx)) is not None:
@@ -304,9 +304,3 @@ def _entered(ctx: Context, job_id: str) -> Job:
     job = lookup.find(ctx, jobs.JOB, job_id)
     ctx.require(Action.RUN_CHANGE, on=f"job:{JobId(job_id)}", home=job.agent_id)
     return job
-
-
-def _sender(ctx: Context, job: Job) -> Agent:
-    agent = lookup.agent_row(ctx, job.agent_id)
-    assert agent is not None, "only who never acted is deleted"
-    return agent

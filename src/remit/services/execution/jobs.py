@@ -138,7 +138,7 @@ def take_up_again(ctx: Context, agent: Agent, dropped: str) -> str | None:
     job = ctx.tx.one(statements.JOB_ANYWHERE, job=JobId(dropped))
     if job is None or job.agent_id != agent.id or job.error != _GONE:
         return "it is over"
-    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    message = lookup.message_row(ctx, job.message_id)
     if job.attempts and (message is None or message.at_most_once):
         return "it had been begun and is for once"
     ctx.tx.run(statements.TAKE_UP_AGAIN, job=job.id)

@@ -12,7 +12,7 @@ from remit.clock import Micros, from_iso
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import END_OF_IDS, AgentId, RunId, earliest_id, is_id
 from remit.model.execution.fault import Fault
-from remit.model.execution.run import ENDED_WELL, RunStatus
+from remit.model.execution.run import ENDED_WELL, Run, RunStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
@@ -168,17 +168,12 @@ def log(ctx: Context, *, run: str, after: int = 0, limit: int = 1000) -> shapes.
     return {
         "run_id": run_row.id,
         "status": run_row.status.value,
-        "pieces": [
-            {
-                "number": piece.number,
-                "at": views.time(piece.at),
-                "stream": piece.stream,
-                "text": piece.text,
-            }
-            for piece in pieces
-        ],
+        "pieces": [_piece(piece) for piece in pieces],
         "live": run_row.status is RunStatus.RUNNING,
     }
+
+
+_piece = views.view_of(statements.LogPiece, shapes.LogPieceShape)
 
 
 @query("runs.workspace")
@@ -266,19 +261,17 @@ def read_report(ctx: Context, *, run: str) -> shapes.RunReportShape | None:
         raise NotFound("There is no such run.")
     if run_row.exit_reason is None or run_row.status is not RunStatus.RUNNING:
         return None
-    return {
-        "ok": run_row.exit_reason == "completed",
-        "text": run_row.final_response or "",
-        "reason": run_row.exit_reason,
-        "error": run_row.error,
-        "fault": run_row.fault,
-        "fault_until": run_row.fault_until,
-        "session": run_row.session_id,
-        "tokens_in": run_row.tokens_in,
-        "tokens_out": run_row.tokens_out,
-        "tokens_cached": run_row.tokens_cached,
-        "cost_micros": run_row.cost_micros,
-    }
+    return _report(run_row)
+
+
+_report = views.view_of(
+    Run,
+    shapes.RunReportShape,
+    ok=lambda run: run.exit_reason == "completed",
+    text=lambda run: run.final_response or "",
+    reason="exit_reason",
+    session="session_id",
+)
 
 
 # ── retention of workspaces ─────────────────────────────────────────────────────────────────────

@@ -81,17 +81,13 @@ def _outcomes(ctx: Context, run: Run, agent: Agent) -> list[str]:
 def _state(ctx: Context, outcome: Outcome, due: bool) -> str:
     marks = [word for word in ("urgent", "important") if getattr(outcome, word)]
     if outcome.open_waits:
-        marks.append(_waits(ctx, outcome))
+        open_waits = waits.of_outcome(ctx, outcome.id)
+        marks.append(waits.briefly(ctx, open_waits[0]) if open_waits else "waits")
     elif (why := why_not_actionable(outcome, ctx.now)) is not None:
         marks.append(why)
     else:
         marks.append("due now" if due else "can be worked on")
     return f"({', '.join(marks)})"
-
-
-def _waits(ctx: Context, outcome: Outcome) -> str:
-    open_waits = waits.of_outcome(ctx, outcome.id)
-    return waits.briefly(ctx, open_waits[0]) if open_waits else "waits"
 
 
 def _to_judge(ctx: Context, agent: Agent) -> list[str]:

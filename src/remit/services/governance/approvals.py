@@ -25,7 +25,6 @@ from remit.model.organisation.configuration import RevisionSource, configuration
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.context import Matter
 from remit.services.fields import (
     ApprovalRef,
     CompanyRef,
@@ -73,10 +72,7 @@ class Consequence:
 
 
 def _set_budget(ctx: Context, approval: Approval) -> None:
-    payload = json.loads(approval.payload)
-    agent = lookup.agent_row(ctx, payload["agentId"])
-    if agent is None or agent.status is AgentStatus.TERMINATED:
-        raise Conflict("The agent is gone.", "Reject it.")
+    payload, agent = configuration.proposed(ctx, approval, "Reject it.")
     wanted = {**configuration_of(agent), **{key: payload[key] for key in _BUDGETS & set(payload)}}
     configuration.apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
 
@@ -449,7 +445,15 @@ def _refuse_expired(ctx: Context, approval: Approval) -> None:
 
 def _require(ctx: Context, action: Action, text: str) -> Approval:
     row = lookup.find(ctx, APPROVAL, text)
-    ctx.require(action, approval_engine.DECIDING, on=f"approval:{row.id}", **_facts(ctx, row))
+    ctx.require(
+        action,
+        approval_engine.DECIDING,
+        on=f"approval:{row.id}",
+        over=row.home_agent_id or row.agent_id,
+        requester=row.requested_by_agent_id,
+        listed=False,
+        for_people=ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, row),
+    )
     return row
 
 
@@ -477,16 +481,6 @@ APPROVAL = lookup.Noun(
     _reader,
     parameters=lambda _: {"limit": _MOST_WITH_PREFIX},
 )
-
-
-def _facts(ctx: Context, approval: Approval) -> Matter:
-    home = approval.home_agent_id or approval.agent_id
-    return {
-        "over": home,
-        "requester": approval.requested_by_agent_id,
-        "listed": False,
-        "for_people": ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, approval),
-    }
 
 
 def _is_for_people(ctx: Context, approval: Approval) -> bool:

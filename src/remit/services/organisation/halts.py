@@ -175,24 +175,17 @@ def explain(ctx: Context, halt: Halt) -> str:
 
 def view(ctx: Context, halt: Halt) -> shapes.HaltShape:
     top = lookup.agent_row(ctx, halt.agent_id) if halt.agent_id else None
-    by = "agent" if halt.made_by_agent_id else "user"
-    return _view(
-        halt,
-        agent=top and top.name,
-        by=f"{by}:{halt.made_by_agent_id or halt.made_by_user_id}",
-        by_name=_maker_name(ctx, halt),
-    )
+    if (maker := halt.made_by_agent_id) is not None:
+        by, by_name = f"agent:{maker}", lookup.name_of(ctx, maker)
+    else:
+        by = f"user:{halt.made_by_user_id}"
+        by_name = lookup.user_name(ctx, halt.made_by_user_id, "the board")
+    return _view(halt, agent=top and top.name, by=by, by_name=by_name)
 
 
 _view = views.view_of(
     Halt, shapes.HaltShape, supplied={"agent", "by", "by_name"}, level="level", since="created_at"
 )
-
-
-def _maker_name(ctx: Context, halt: Halt) -> str:
-    if halt.made_by_agent_id is not None:
-        return lookup.name_of(ctx, halt.made_by_agent_id)
-    return lookup.user_name(ctx, halt.made_by_user_id, "the board")
 
 
 def _top(ctx: Context, company: str | None, agent: str | None) -> Agent | None:

@@ -4,7 +4,7 @@ from remit.adapters import registry
 from remit.model.execution.run import Lease
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.text import plural
-from remit.model.work.outcome import Look, Outcome
+from remit.model.work.outcome import Look
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import accounts, error_recovery
@@ -88,20 +88,13 @@ def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
     reached = limits.keeping(ctx, agent)
     if reached is not None:
         return "limit", f"{limits.sentence(ctx, reached)} {limits.next_step(ctx, reached)}"
-    missing = _without_adapter(agent)
-    if missing is not None:
-        return "no_adapter", missing
+    kind = agent.adapter_type
+    if kind not in registry.types():
+        return "no_adapter", f"There is no adapter {kind!r} here. Install it, or choose another."
     closed = accounts.holding(ctx, agent, held_by)
     if closed is not None:
         return "held", f"{accounts.sentence(closed)} {accounts.step(closed)}"
     return None
-
-
-def _without_adapter(agent: Agent) -> str | None:
-    """Sentence if its adapter is not installed here, else None."""
-    if agent.adapter_type in registry.types():
-        return None
-    return f"There is no adapter {agent.adapter_type!r} here. Install it, or choose another."
 
 
 def _why_backoff(lease: Lease) -> str:
@@ -120,7 +113,7 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "held", held
     later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id)
     if later is not None:
-        outcome = _later(ctx, agent, later)
+        outcome = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=later)[0]
         at = views.time(later)
         if outcome.look_for == Look.DEFERRAL:
             return "deferred", f"“{outcome.title}” was put off until {at}."
@@ -131,9 +124,9 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         )
     for outcome in ctx.tx.all(outcome_statements.OWNED_BY, owner=agent.id, after="", limit=50):
         if outcome.open_prereqs and outcome.status.value == "open":
-            others = "one other" if outcome.open_prereqs == 1 else f"{outcome.open_prereqs} other"
-            plural = "outcome" if outcome.open_prereqs == 1 else "outcomes"
-            return "blocked", f"“{outcome.title}” waits for {others} {plural}."
+            count = outcome.open_prereqs
+            others = "one other outcome" if count == 1 else f"{count} other outcomes"
+            return "blocked", f"“{outcome.title}” waits for {others}."
     return "no_work", "Nothing to do: no mail, and no outcome that is ready."
 
 
@@ -149,8 +142,3 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
         f"{plural(len(waiting), 'background job')} of it {verb}. {accounts.sentence(closed)} "
         f"{accounts.step(closed)}"
     )
-
-
-def _later(ctx: Context, agent: Agent, at: int) -> Outcome:
-    """Return the outcome that is due at that time."""
-    return ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=at)[0]

@@ -69,7 +69,7 @@ def end(ctx: Context, agent: Agent, *, subtree: bool) -> shapes.TerminationShape
     moved: list[shapes.MovedOutcomeShape] = []
     for outcome in owned.values():
         # Outcomes are never deleted.
-        now = ctx.tx.existing(outcome_statements.OUTCOME, outcome=outcome.id)
+        now = lookup.known_outcome(ctx, outcome.id)
         brief: shapes.TitledShape = {"id": now.id, "title": now.title}
         if now.status is not OutcomeStatus.OPEN:
             closed.append(brief)
@@ -89,7 +89,7 @@ def _end_one(ctx: Context, agent_id: str) -> None:
     if agent.status is AgentStatus.TERMINATED:
         return  # it ended with a mandate that it was hired for
     # Every agent has a mandate.
-    mandate = ctx.tx.existing(outcome_statements.OUTCOME, outcome=agent.id)
+    mandate = lookup.known_outcome(ctx, agent.id)
     if mandate.status is OutcomeStatus.OPEN and mandate.owner_id == agent.id:
         outcome_ending.finish_tree(
             ctx, mandate, OutcomeStatus.CLOSED, f"{agent.name} was terminated"

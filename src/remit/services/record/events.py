@@ -20,7 +20,6 @@ from remit.services.subjects import require_file
 from remit.services.surfaces import AsRoute
 from remit.services.verbs import Added
 from remit.store.execution import runs as run_statements
-from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as grant_statements
 from remit.store.record import events as log
@@ -115,16 +114,12 @@ def _wish(ctx: Context, event: Event) -> Message | None:
     letter = None
     if kind == "outcome":
         letter = origins.of_outcome(ctx, subject)
-    elif kind == "message" and (message := _message(ctx, subject)) is not None:
+    elif kind == "message" and (message := lookup.message_row(ctx, subject)) is not None:
         letter = origins.of_message(message)
     if letter is None and event.run_id is not None:
         run = ctx.tx.one(run_statements.RUN, run=event.run_id)
         letter = origins.of_run(ctx, run) if run is not None else None
-    return None if letter is None else _message(ctx, letter)
-
-
-def _message(ctx: Context, message: str) -> Message | None:
-    return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+    return None if letter is None else lookup.message_row(ctx, letter)
 
 
 def _letter(ctx: Context, wish: Message) -> shapes.CausingLetterShape:
@@ -233,7 +228,7 @@ def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPla
     places: list[shapes.PastPlaceShape] = []
     for place in ctx.tx.all(agent_statements.PLACES_AT, at=_past(ctx, at)):
         # Agents are never deleted.
-        agent = ctx.tx.existing(agent_statements.AGENT, agent=place.agent_id)
+        agent = lookup.known_agent(ctx, place.agent_id)
         places.append(
             {
                 "id": agent.id,

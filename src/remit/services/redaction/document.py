@@ -138,7 +138,8 @@ class _Walk:
             return self._list(value, path, judgement, depth)
         if isinstance(value, str):
             return self._told(value, path, judgement, depth)
-        return self._number(value, path, judgement)
+        hidden = (Says.SECRET, Says.IDENTIFIER, Says.ENVIRONMENT, Says.HEADERS)
+        return self._hide(path) if judgement in hidden else value
 
     def _hide(self, path: str) -> str:
         self.removed.append(path)
@@ -180,10 +181,6 @@ class _Walk:
             entries.append(self.value(inner, here, below, depth + 1))
             before = inner
         return entries
-
-    def _number(self, value: Any, path: str, judgement: Says) -> Any:
-        hidden = (Says.SECRET, Says.IDENTIFIER, Says.ENVIRONMENT, Says.HEADERS)
-        return self._hide(path) if judgement in hidden else value
 
     def _told(self, value: str, path: str, judgement: Says, depth: int) -> str:
         match judgement:

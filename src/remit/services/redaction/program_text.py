@@ -122,9 +122,8 @@ def _is_secret(line: str) -> bool:
         return True
     if not any(sign in line for sign in ":=-"):
         return False
-    for match in _QUOTED.finditer(line):
-        if _opens(match[1], match[3]):
-            return True
+    if any(_opens(match[1], match[3]) for match in _QUOTED.finditer(line)):
+        return True
     alone = _ALONE.fullmatch(line)
     if alone is not None and _opens(alone[1], alone[3], bare=not _VARIABLE.fullmatch(alone[1])):
         return True

@@ -307,12 +307,10 @@ def _says_secret(words: list[str], joined: str) -> bool:
 
 
 def _secret_at(words: list[str]) -> bool:
-    for before, word in zip(("", *words), words, strict=False):
-        if word in _WORDS:
-            if word in ("key", "keys") and before in _PUBLIC_BEFORE_KEY:
-                continue
-            return True
-    return False
+    return any(
+        word in _WORDS and not (word in ("key", "keys") and before in _PUBLIC_BEFORE_KEY)
+        for before, word in zip(("", *words), words, strict=False)
+    )
 
 
 def _about(words: list[str]) -> Says:

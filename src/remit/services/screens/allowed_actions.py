@@ -16,8 +16,8 @@ from remit.services.rights import grants
 from remit.services.subjects import (
     decide_file,
     decide_outcome,
-    outcome_for,
     require_file,
+    require_named_outcome,
 )
 from remit.services.surfaces import AsRoute
 from remit.services.work import submissions
@@ -31,7 +31,7 @@ MOST_HOLDERS = 100
 @query("choices.outcome", AsRoute("GET /outcomes/{id}/choices", "list_choices"))
 def outcome(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeChoicesShape:
     """With an outcome: each verb that would be carried out, and to whom it could be handed."""
-    outcome_row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
+    outcome_row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
 
     def may(action: Action) -> bool:
         return decide_outcome(ctx, action, outcome_row).effect is not Effect.DENY

@@ -252,7 +252,7 @@ def subjects_of(ctx: Context, run: Run) -> list[str]:
     """Subjects of the mail that a run took up, limited to mail that the caller may read."""
     subjects: list[str] = []
     for message_id in json.loads(run.message_ids)[:MOST_SUBJECTS]:
-        message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message_id)
+        message = lookup.message_row(ctx, message_id)
         if message is not None and message.subject and letters.sees(ctx, message):
             subjects.append(message.subject)
     return subjects

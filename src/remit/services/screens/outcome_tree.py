@@ -9,7 +9,7 @@ from remit.ids import END_OF_IDS, AgentId
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
-from remit.services.subjects import outcome_for, reader
+from remit.services.subjects import reader, require_named_outcome
 from remit.services.work import outcome_walks, submissions, waits
 from remit.store.organisation import people
 from remit.store.record import search
@@ -121,7 +121,7 @@ def states(ctx: Context, *, company: str | None, outcomes: Sequence[str]) -> dic
 
 def _tops(ctx: Context, root: str | None, ended: bool) -> list[Outcome]:
     if root is not None:
-        top = outcome_for(ctx, Action.OUTCOME_READ, root)
+        top = require_named_outcome(ctx, Action.OUTCOME_READ, root)
         return [top]
     tops = ctx.tx.all(
         search.OUTCOMES_NEWEST,

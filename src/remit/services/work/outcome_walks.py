@@ -14,7 +14,7 @@ from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.fields import OutcomeRef, Range
-from remit.services.subjects import outcome_for, reader
+from remit.services.subjects import reader, require_named_outcome
 from remit.services.surfaces import AsRoute, AsTool
 from remit.services.verbs import Added
 from remit.store.organisation import people
@@ -44,7 +44,7 @@ _PAGE = 500
 )
 def ancestors(ctx: Context, *, outcome: OutcomeRef) -> shapes.ReasonsShape:
     """Every reason for an outcome: the graph above it, and the chains to a root as lists of ids."""
-    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     above = ctx.tx.all(statements.ANCESTORS, outcome=row.id)
     may_read = reader(ctx)
     readable = {reason.id for reason in above if may_read(reason)}
@@ -102,7 +102,7 @@ def subtree(
     """An outcome and what it consists of. What hangs in several places is unfolded in the first."""
     if depth is not None and not 0 <= depth <= DEEPEST:
         raise BadInput(f"depth must be 0 to {DEEPEST}.", "Leave it out for everything.")
-    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     shown = DEEPEST if depth is None else depth
     # One level more than is shown, to know where there is more.
     reach: dict[str, object] = {"company": ctx.company, "outcome": row.id, "depth": shown + 1}
@@ -123,7 +123,7 @@ def outline(
 
     The cost is proportional to what is shown. `more` marks where parts were left out.
     """
-    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     may_read = reader(ctx)
     parts: dict[str, list[Outcome]] = {}
     more: dict[str, str] = {}
@@ -231,7 +231,7 @@ def drawing(
         filters: Any = {"status": status, "inboxes_too": inboxes, "company": ctx.company}
         rows = each(ctx.tx, search.DRAWN, page=_PAGE, **filters)
     else:
-        top = outcome_for(ctx, Action.OUTCOME_READ, root)
+        top = require_named_outcome(ctx, Action.OUTCOME_READ, root)
         below = each(ctx.tx, statements.OUTCOMES_BELOW, outcome=top.id, company=ctx.company)
         rows = (outcome for outcome in below if status is None or outcome.status == status)
     may_read = reader(ctx)
@@ -255,7 +255,7 @@ def drawing(
 @query("picture.around")
 def drawing_around(ctx: Context, *, outcome: str) -> shapes.PictureShape:
     """Return one outcome with its reasons, its parts, and what waits for what."""
-    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     nodes = {row.id: row}
     cut_off = False
 
@@ -293,14 +293,7 @@ def _drawing(
     return {
         "company": company.name if company else "",
         "nodes": [
-            {
-                "id": node.id,
-                "title": node.title,
-                "status": node.status.value,
-                "owner_id": node.owner_id,
-                "owner": names[node.owner_id],
-            }
-            for node in nodes.values()
+            {**views.brief_outcome(node), "owner": names[node.owner_id]} for node in nodes.values()
         ],
         "parts": parts,
         "blockers": blockers,

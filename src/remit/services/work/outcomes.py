@@ -45,7 +45,12 @@ from remit.services.governance import approval_engine
 from remit.services.knowledge import documents
 from remit.services.messaging import origins
 from remit.services.organisation import tree
-from remit.services.subjects import OUTCOME, outcome_for, require_outcome, require_outcomes_of
+from remit.services.subjects import (
+    OUTCOME,
+    require_named_outcome,
+    require_outcome,
+    require_outcomes_of,
+)
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added
 from remit.services.work import (
@@ -169,7 +174,7 @@ def change(
     blocked_by: Blockers | None = None,
 ) -> shapes.OutcomeWithCycleShape:
     """Change what an outcome is, how it ranks, what it is for and what it waits for."""
-    row = outcome_for(ctx, Action.OUTCOME_CHANGE, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_CHANGE, outcome)
     if version != row.version:
         raise Conflict(
             f"The outcome is at version {row.version} now.",
@@ -260,7 +265,7 @@ def complete(
     note: Annotated[Remark, Help("Note to remember with it.")] = "",
 ) -> shapes.CompletedOutcomeShape:
     """Say that an outcome is accomplished, and on what evidence."""
-    row = outcome_for(ctx, Action.OUTCOME_FINISH, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_FINISH, outcome)
     if row.perpetual:
         raise Conflict(
             "A perpetual outcome is never completed.", "Close it if it is not wanted any more."
@@ -306,7 +311,7 @@ def close(
     rationale: Annotated[Reason, Help("Why it will not be done", model=True)],
 ) -> shapes.OutcomeShape:
     """Give an outcome up, and say why; the reason stays in its document."""
-    row = outcome_for(ctx, Action.OUTCOME_FINISH, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_FINISH, outcome)
     outcome_ending.finish_tree(ctx, row, OutcomeStatus.CLOSED, rationale)
     return views.outcome(lookup.known_outcome(ctx, row.id), ctx.now)
 
@@ -324,7 +329,7 @@ def reopen(
 
     Everybody who could judge can do that; the agents that ended because it was accepted come back.
     """
-    row = outcome_for(ctx, Action.OUTCOME_FINISH, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_FINISH, outcome)
     if row.status is OutcomeStatus.OPEN:
         raise Conflict("The outcome is open.")
     above = ctx.tx.all(statements.PARENTS, outcome=row.id)
@@ -358,7 +363,7 @@ def reopen(
 )
 def show(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeInFullShape:
     """An outcome with what it is for, what it consists of, and what happened to it."""
-    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     happened = ctx.tx.all(
         event_log.NEWEST_ON, resource=f"outcome:{row.id}", limit=MOST_HISTORY_SHOWN
     )
@@ -402,7 +407,7 @@ def history(
     ctx: Context, *, outcome: OutcomeRef, before: int, limit: int = 100
 ) -> list[shapes.NumberedHappeningShape]:
     """Events of an outcome, newest first."""
-    row = outcome_for(ctx, Action.OUTCOME_READ, outcome)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     happened = ctx.tx.all(
         event_log.ON_BEFORE,
         resource=f"outcome:{row.id}",
@@ -476,7 +481,7 @@ def _view(ctx: Context, outcome: Outcome, hired: Agent | None) -> shapes.Outcome
 
 def _require_open_parent(ctx: Context, text: str) -> Outcome:
     """Return an open outcome below which the caller may create; refuses otherwise."""
-    parent = outcome_for(ctx, Action.OUTCOME_CREATE, text)
+    parent = require_named_outcome(ctx, Action.OUTCOME_CREATE, text)
     if parent.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The parent is {parent.status.value}.", "Choose an open outcome.")
     return parent
