@@ -37,7 +37,7 @@ from remit.services.governance import approvals
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import questions, schedules
-from remit.services.organisation import agents, halts, policies
+from remit.services.organisation import agents, halts, permissions
 from remit.services.people import companies
 from remit.services.spending import budgets, limits
 from remit.services.work import delegation, outcomes, submitting
@@ -218,7 +218,7 @@ def _limits(company: Company) -> None:
 def _policies(company: Company) -> None:
     """A permission level that the board changed."""
     settings = {"allow": ["approval.decide"]}
-    company.call(company.board, policies.change, level="privileged", settings=settings)
+    company.call(company.board, permissions.change_policy, level="privileged", settings=settings)
 
 
 def _held_jobs(company: Company) -> None:

@@ -22,14 +22,7 @@ from remit.runtime.runs import worker as workers
 from remit.runtime.runs.execution import Claimed
 from remit.runtime.runs.worker import Worker
 from remit.services.connections import secrets
-from remit.services.execution import (
-    account_faults,
-    accounts,
-    admission,
-    error_recovery,
-    run_queue,
-    runs,
-)
+from remit.services.execution import account_faults, accounts, error_recovery, run_queue, runs
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import inbox
@@ -81,8 +74,8 @@ def start_all(company: Company, name: str = "w") -> list[Run]:
         try:
             begun.append(claim(company, member, worker=name))
         except Conflict as refusal:
-            if refusal.reason == admission.HELD:
-                company.call(as_system(), admission.wait, agent=agent, worker=name)
+            if refusal.reason == accounts.HELD:
+                company.call(as_system(), accounts.wait, agent=agent, worker=name)
     return begun
 
 
@@ -113,7 +106,7 @@ def test_one_fault_closes_an_account_for_everybody_and_one_good_answer_opens_it(
     account = the_account_named(company, "claude:key")
     assert (account["state"], account["fault"]) == ("closed", "rate")
     assert from_iso(account["until"]) == until
-    assert refused(company, two) == admission.HELD
+    assert refused(company, two) == accounts.HELD
     assert [started.agent_id for started in start_all(company)] == [other.id]
     assert ready(company) == []
     assert account_of(company, "claude:key")["waiting"] == 3
@@ -128,7 +121,7 @@ def test_one_fault_closes_an_account_for_everybody_and_one_good_answer_opens_it(
     assert ready(company) == []
     for member in (one, two, three):
         if member.id != probe.agent_id:
-            assert refused(company, member) == admission.HELD
+            assert refused(company, member) == accounts.HELD
     company.call(as_system(), account_faults.answered, run=probe.id)
     assert account_of(company, "claude:key")["state"] == "open"
     waiting_ones = {one.id, two.id, three.id} - {probe.agent_id}
@@ -177,7 +170,7 @@ def test_at_most_one_run_tries_a_closed_account_however_many_workers_want_to(
     begun = [one for one in answers if isinstance(one, dict)]
     assert len(begun) == 1
     assert begun[0]["probe"]
-    assert {one.reason for one in answers if isinstance(one, Conflict)} == {admission.HELD}
+    assert {one.reason for one in answers if isinstance(one, Conflict)} == {accounts.HELD}
 
 
 @pytest.mark.requirement("FX-10")
@@ -334,7 +327,7 @@ def test_only_who_may_configure_has_an_account_tried_and_agents_see_none(
         (account_faults.answered, {"run": "x"}),
         (account_faults.to_check, {"worker": "w"}),
         (account_faults.checked, {"account": "x", "usable": True}),
-        (admission.wait, {"agent": "one", "worker": "w"}),
+        (accounts.wait, {"agent": "one", "worker": "w"}),
         (error_recovery.to_check, {}),
         (error_recovery.checked, {"agent": "one", "usable": True}),
     ]

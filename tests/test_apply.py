@@ -16,7 +16,7 @@ from remit.services.execution import runs
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import schedules
-from remit.services.organisation import agents, policies
+from remit.services.organisation import agents, permissions
 from remit.services.people import companies
 from remit.services.record import events
 from remit.services.redaction import REMOVED
@@ -219,7 +219,7 @@ def test_what_a_level_bundles_can_be_declared_and_reaches_who_has_it(company: Co
         return "instance.configure" in [one["resource"] for one in held]
 
     assert may_configure()
-    shown = company.call(company.board, policies.show, company=company.id)
+    shown = company.call(company.board, permissions.show_policy, company=company.id)
     assert shown["levels"]["boss"]["governs"] == "nobody"
     assert shown["levels"]["boss"]["allow"], "what is not named stays"
     # In any order, and levels that are not named stay.
@@ -238,7 +238,7 @@ def test_what_a_level_bundles_can_be_declared_and_reaches_who_has_it(company: Co
     )
     assert entry["changes"] == [{"path": "allow", "was": ["instance.configure"], "now": []}]
     assert not may_configure()
-    assert company.call(company.board, policies.show, company=company.id)["version"] == 3
+    assert company.call(company.board, permissions.show_policy, company=company.id)["version"] == 3
 
 
 def test_a_binding_that_is_new_has_a_token_that_is_shown_once(company: Company) -> None:

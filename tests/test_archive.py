@@ -16,7 +16,7 @@ from remit.clock import DAY, to_iso
 from remit.entrypoints.cli.commands.company import archive as unpacking
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError, TooLarge
 from remit.ids import is_id
-from remit.services.archive import checking, folder, reading, tar
+from remit.services.archive import checking, reading, tar
 from remit.services.archive.text import dump, load, split_prose, with_prose
 from remit.services.chat import receivers
 from remit.services.connections import bindings, folders, repo_checks, repos, secrets
@@ -27,7 +27,7 @@ from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.messaging import inbox, questions, schedules
 from remit.services.messaging import pending_items as waiting
-from remit.services.organisation import agents, idleness, permissions, policies, reorganise
+from remit.services.organisation import agents, idleness, permissions, reorganise
 from remit.services.people import companies
 from remit.services.record import events
 from remit.services.redaction import REMOVED, without_secrets
@@ -226,7 +226,9 @@ def govern(company: Company, engineer: Member) -> None:
         require_board_approval_for_new_agents=True,
         chat_llm_model="small",
     )
-    company.call(board, policies.change, level="boss", settings={"governs": "company", "allow": []})
+    company.call(
+        board, permissions.change_policy, level="boss", settings={"governs": "company", "allow": []}
+    )
     waiting = company.call(
         ceo,
         hiring.hire,
@@ -1591,7 +1593,7 @@ def check(archive: bytes, place: Path) -> None:
         file.write(archive)
         file.flush()
         file.seek(0)
-        plan = reading.read(folder.Folder(file), _IMPORTER)
+        plan = reading.read(tar.Folder(file), _IMPORTER)
         checking.check(plan, 1_800_000_000_000_000)
 
 
@@ -1672,10 +1674,10 @@ def test_an_export_that_an_editor_and_an_older_version_touched_is_fine(
 def test_an_archive_of_too_many_files_or_of_a_large_one_is_refused(
     sample: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "LARGEST_TEXTS", 2_000)
+    monkeypatch.setattr(tar, "LARGEST_TEXTS", 2_000)
     with pytest.raises(BadInput, match="is too large for what it is"):
         check(sample, tmp_path)
-    monkeypatch.setattr(folder, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(tar, "MOST_ENTRIES", 3)
     with pytest.raises(BadInput, match="more than 3 files"):
         check(sample, tmp_path)
 

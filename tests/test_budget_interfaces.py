@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.clock import SystemClock
-from remit.services.execution import run_reports, runs
+from remit.services.execution import runs
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
 from remit.services.identity import as_system
@@ -246,8 +246,8 @@ def test_an_agent_elsewhere_is_charged_for_what_it_reports(company: Company) -> 
     dev = program(company, "dev", "true")
     set_budget(company, dev, tokens=100)
     run = company.run(dev)
-    company.call(run.caller, run_reports.submit, run=run.id, tokens_in=30, tokens_out=5)
-    said = company.call(as_system(), run_reports.read, run=run.id)
+    company.call(run.caller, runs.report, run=run.id, tokens_in=30, tokens_out=5)
+    said = company.call(as_system(), runs.read_report, run=run.id)
     assert said is not None
     report = {"tokens_in": said["tokens_in"], "tokens_out": said["tokens_out"]}
     company.call(as_system(), runs.end, run=run.id, report=report)

@@ -25,7 +25,7 @@ from remit.services.connections import bindings, channels, outbox, secrets
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import inbox, pending_items, schedules, threads
-from remit.services.organisation import agents, purging
+from remit.services.organisation import agents, termination
 from remit.services.people import users
 from remit.services.record import events
 from remit.services.rights import grants
@@ -929,7 +929,7 @@ def test_bindings_end_with_their_agent_and_are_purged_with_it(
     assert company.call(company.board, bindings.listing, agent=worker.id) == []
     with pytest.raises(Conflict, match="terminated"):
         bind(company, worker)
-    removed = company.call(company.board, purging.purge, agent=worker.id)["removed"]
+    removed = company.call(company.board, termination.purge, agent=worker.id)["removed"]
     assert removed["bindings"] == 1
     assert run_sql(company.url, "SELECT id FROM agent_bindings") == []
     assert run_sql(company.url, "SELECT outside_id FROM channel_receipts") == []

@@ -26,7 +26,7 @@ from remit.services.identity import Caller, as_linked, as_system
 from remit.services.knowledge import files as library
 from remit.services.messaging import inbox, pending_items, questions
 from remit.services.organisation import agents, halts
-from remit.services.people import own_tokens, sessions, users
+from remit.services.people import sessions, tokens, users
 from remit.services.record import events
 from remit.testing.channels import MemoryChannel, Outside
 from remit.testing.clock import VirtualClock
@@ -196,7 +196,7 @@ def test_an_account_ends_with_what_its_person_was_signed_in_with(
     """Expired or revoked; then it can be linked again."""
 
     def signed_in(**asked: Any) -> tuple[Caller, str]:
-        token = chat.c.call(chat.c.board, own_tokens.create, **asked)
+        token = chat.c.call(chat.c.board, tokens.create, **asked)
         session = chat.c.call(Caller(token["token"]), sessions.open_)["token"]
         return Caller(session), token["id"]
 
@@ -208,7 +208,7 @@ def test_an_account_ends_with_what_its_person_was_signed_in_with(
     session, token = signed_in()
     assert "is linked" in chat.link("ann", session)
     assert "ceo of" in chat.say("/status")
-    chat.c.call(chat.c.board, own_tokens.revoke, token=token)
+    chat.c.call(chat.c.board, tokens.revoke, token=token)
     assert "not linked" in chat.say("/stop")
     assert not chat.halted()
 

@@ -31,8 +31,8 @@ from remit.services.command import Answer, Ask, Context, approved, command
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.organisation import agents
-from remit.services.people import bootstrap, companies
-from remit.services.record import events, maintenance
+from remit.services.people import companies, instance
+from remit.services.record import events
 from remit.services.rights import grants
 from remit.services.work import outcomes
 from remit.store.engine.database import Transaction
@@ -160,10 +160,10 @@ def test_answers_are_kept_for_30_days_and_forgotten_by_remit_alone(
     assert isinstance(clock, VirtualClock)
     company.call(keyed(company.board, "one"), agents.create, company=company.id, name="worker")
     with pytest.raises(NotFound):
-        company.call(company.board, maintenance.forget_answers, before=clock.now() + 1)
-    assert company.call(as_system(), maintenance.forget_answers, before=clock.now()) == 0
+        company.call(company.board, events.forget_answers, before=clock.now() + 1)
+    assert company.call(as_system(), events.forget_answers, before=clock.now()) == 0
     clock.advance(30 * DAY)
-    assert company.call(as_system(), maintenance.forget_answers, before=clock.now()) == 1
+    assert company.call(as_system(), events.forget_answers, before=clock.now()) == 1
 
 
 CRASH = textwrap.dedent(
@@ -413,7 +413,7 @@ def test_a_command_that_records_nothing_does_not_commit(company: Company) -> Non
     before = recorded(company)
     with pytest.raises(AssertionError, match="recorded nothing"):
         company.call(keyed(company.board, "one"), quietly_rename, company=company.id)
-    assert name_of(company) == bootstrap.FIRST_COMPANY
+    assert name_of(company) == instance.FIRST_COMPANY
     assert recorded(company) == before
     assert company.sql("SELECT * FROM answers") == []
 
@@ -421,7 +421,7 @@ def test_a_command_that_records_nothing_does_not_commit(company: Company) -> Non
 def test_a_command_that_records_before_deciding_does_not_commit(company: Company) -> None:
     with pytest.raises(AssertionError, match="before anything was decided"):
         company.call(company.board, rename_undecided, company=company.id)
-    assert name_of(company) == bootstrap.FIRST_COMPANY
+    assert name_of(company) == instance.FIRST_COMPANY
 
 
 def test_a_refusal_undoes_what_the_command_did_and_keeps_that_it_was_refused(
@@ -430,7 +430,7 @@ def test_a_refusal_undoes_what_the_command_did_and_keeps_that_it_was_refused(
     before = recorded(company)
     with pytest.raises(Refused):
         company.call(keyed(company.ceo.caller, "one"), rename_then_ask, company=company.id)
-    assert name_of(company) == bootstrap.FIRST_COMPANY
+    assert name_of(company) == instance.FIRST_COMPANY
     assert recorded(company) == before + 1
     event = company.call(company.board, events.listing, company=company.id, limit=1)[0]
     assert (event["action"], event["allowed"]) == ("company.change", False)
@@ -477,7 +477,7 @@ def test_an_error_undoes_everything_and_records_nothing(company: Company) -> Non
     before = recorded(company)
     with pytest.raises(Conflict):
         company.call(keyed(company.board, "one"), rename_then_fail, company=company.id)
-    assert name_of(company) == bootstrap.FIRST_COMPANY
+    assert name_of(company) == instance.FIRST_COMPANY
     assert recorded(company) == before
     assert company.sql("SELECT * FROM answers") == []
 

@@ -14,7 +14,7 @@ from remit.runtime.runs import lifecycle as live_runs
 from remit.runtime.secrets.values import Vault
 from remit.services.identity import Caller, as_system
 from remit.services.organisation import agents
-from remit.services.people import bootstrap, companies, sessions
+from remit.services.people import companies, instance, sessions
 from tests.company import Company, keyed, opened, settings
 
 
@@ -87,7 +87,7 @@ def test_a_new_board_token_opens_the_instance_although_its_maker_died(
             gate = app.gate
 
             async def dying(caller: Any, verb: Any, **given: Any) -> Any:
-                if verb is bootstrap.renew_board_token:
+                if verb is instance.renew_board_token:
                     if committed:
                         await gate(caller, verb, **given)
                     raise Died

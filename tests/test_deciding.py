@@ -166,8 +166,8 @@ def _body(verb: Verb[Any, Any]) -> FunctionType:
 def test_a_verb_without_a_decision_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     from remit.services.work import outcomes
 
-    assert list(_decisions(_body(outcomes.reopen))) == ["subjects.require_outcome"]
-    monkeypatch.setattr(outcomes, "require_outcome", print)
+    assert list(_decisions(_body(outcomes.reopen))) == ["subjects.require_named_outcome"]
+    monkeypatch.setattr(outcomes, "require_named_outcome", print)
     assert list(_decisions(_body(outcomes.reopen))) == []
 
 

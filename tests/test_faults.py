@@ -19,7 +19,7 @@ from remit.model.execution.fault import (
     fault_of,
 )
 from remit.model.messaging.mail import MOST_ATTEMPTS, MOST_FAULTS_TOGETHER
-from remit.services.execution import error_recovery, run_queue, run_reports, run_start, runs
+from remit.services.execution import error_recovery, run_queue, run_start, runs
 from remit.services.hiring import configuration
 from remit.services.identity import as_system
 from remit.services.messaging import inbox, pending_items, threads
@@ -334,13 +334,13 @@ def test_an_agent_elsewhere_names_the_fault_itself(small: Company, clock: Virtua
     run = claim(small, dev)
     said: dict[str, Any] = {"run": run.id, "ok": False, "error": "Too much."}
     with pytest.raises(Exception, match="is not a fault"):
-        small.call(run.caller, run_reports.submit, **said, fault="nonsense")
-    small.call(run.caller, run_reports.submit, **said, fault="rate", until="2030-01-01T00:00:00Z")
-    found: Any = small.call(as_system(), run_reports.read, run=run.id)
+        small.call(run.caller, runs.report, **said, fault="nonsense")
+    small.call(run.caller, runs.report, **said, fault="rate", until="2030-01-01T00:00:00Z")
+    found: Any = small.call(as_system(), runs.read_report, run=run.id)
     assert found["fault"] == "rate"
     assert found["fault_until"] == 1893456000 * SECOND
     with pytest.raises(Conflict, match="reported already"):
-        small.call(run.caller, run_reports.submit, run=run.id)
+        small.call(run.caller, runs.report, run=run.id)
 
 
 def test_a_report_is_of_a_run_that_is_under_way_and_counts_forwards(small: Company) -> None:
@@ -348,13 +348,13 @@ def test_a_report_is_of_a_run_that_is_under_way_and_counts_forwards(small: Compa
     letters(small, "text")
     run = claim(small, dev)
     with pytest.raises(BadInput, match="not below zero"):
-        small.call(run.caller, run_reports.submit, run=run.id, tokens_in=-1)
+        small.call(run.caller, runs.report, run=run.id, tokens_in=-1)
     with pytest.raises(NotFound):
-        small.call(small.board, run_reports.submit, run=run.id)
+        small.call(small.board, runs.report, run=run.id)
     with pytest.raises(NotFound):
-        small.call(as_system(), run_reports.read, run=dev.id)
-    small.call(run.caller, run_reports.submit, run=run.id, ok=False)
-    found: Any = small.call(as_system(), run_reports.read, run=run.id)
+        small.call(as_system(), runs.read_report, run=dev.id)
+    small.call(run.caller, runs.report, run=run.id, ok=False)
+    found: Any = small.call(as_system(), runs.read_report, run=run.id)
     assert (found["ok"], found["fault"]) == (False, None)
 
 
@@ -364,7 +364,7 @@ def test_a_run_that_somebody_ended_was_not_reported(small: Company) -> None:
     run = claim(small, dev)
     small.call(small.board, runs.cancel, run=run.id)
     # The worker goes on waiting, is cancelled, and says so at `cancelUrl`.
-    assert small.call(as_system(), run_reports.read, run=run.id) is None
+    assert small.call(as_system(), runs.read_report, run=run.id) is None
 
 
 def test_what_remit_tests_in_an_hour_is_one_line_of_the_record(small: Company) -> None:

@@ -16,7 +16,7 @@ from remit.runtime.runs import conditions, held_commands
 from remit.runtime.sandbox import sandbox_policy
 from remit.runtime.sandbox.mounts import View
 from remit.services.connections import folders, repos
-from remit.services.organisation import agents, purging
+from remit.services.organisation import agents, termination
 from tests import working
 from tests.company import Answer, Company, Member
 from tests.git_remote import Remote, git
@@ -161,7 +161,7 @@ def test_purging_an_agent_takes_its_folder_along(small: Company, tmp_path: Path)
     agent = small.agent("coder")
     bind(small, agent, path=str(tmp_path / "here"))
     small.call(small.board, agents.terminate, agent=agent.id)
-    small.call(small.board, purging.purge, agent=agent.id)
+    small.call(small.board, termination.purge, agent=agent.id)
     assert small.call(small.board, folders.listing, company=small.id) == []
 
 

@@ -16,7 +16,7 @@ from remit.services.identity import Caller, as_system
 from remit.services.messaging import schedules
 from remit.services.organisation import agents, halts, idleness, reorganise
 from remit.services.record import events
-from remit.services.screens import company_dashboard, needs_you, overview
+from remit.services.screens import front_page, needs_you, overview
 from remit.store.engine.migrate import sqlite_path
 from remit.store.engine.statement import SQLITE
 from remit.store.execution import leases
@@ -183,8 +183,7 @@ def test_live_runs_end_as_stopped_and_lose_nothing(
     assert look(company, team["lead"]) == []
     assert company.call(company.board, needs_you.listing) == []
     assert (
-        company.call(company.board, company_dashboard.newest_runs, company=company.id, failed=True)
-        == []
+        company.call(company.board, front_page.newest_runs, company=company.id, failed=True) == []
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from remit.clock import HOUR, MINUTE, to_iso
 from remit.errors import BadInput, NotFound
 from remit.services.organisation import agents, reorganise
-from remit.services.record import history
+from remit.services.record import events
 from remit.services.rights import grants
 from remit.services.work import delegation, outcomes
 from remit.testing.clock import VirtualClock
@@ -25,13 +25,13 @@ def tick(clock: VirtualClock) -> str:
 
 
 def org(company: Company, at: str) -> dict[str, str | None]:
-    found = company.call(company.board, history.org_at, company=company.id, at=at)
+    found = company.call(company.board, events.org_at, company=company.id, at=at)
     return {agent["name"]: agent["reports_to"] for agent in found}
 
 
 def held(company: Company, at: str, agent: str | None = None) -> set[tuple[str, str]]:
     found = company.call(
-        company.board, history.grants_at, company=company.id, at=at, agent=agent, limit=1000
+        company.board, events.grants_at, company=company.id, at=at, agent=agent, limit=1000
     )
     return {(grant["resource"], grant["level"]) for grant in found if grant["scope"]}
 
@@ -137,7 +137,7 @@ def test_what_a_file_said_at_any_time(company: Company, clock: VirtualClock) -> 
     as_it_is = tick(clock)
 
     def said(file: str, at: str) -> bytes:
-        version = company.call(ceo.caller, history.version_at, file=file, at=at)
+        version = company.call(ceo.caller, events.version_at, file=file, at=at)
         return company.read(ceo.caller, file, version)[1]
 
     assert (said(paper["id"], first), said(paper["id"], second)) == (b"first", b"second")
@@ -167,7 +167,7 @@ def test_what_came_by_mail_is_left_out_of_past_grants_on_request(
     at, about = tick(clock), f"kb_file:{file['id']}"
 
     def holders(**more: Any) -> set[str]:
-        found = company.call(company.board, history.grants_at, company=company.id, at=at, **more)
+        found = company.call(company.board, events.grants_at, company=company.id, at=at, **more)
         return {grant["holder_id"] for grant in found if grant["resource"] == about}
 
     assert holders() == {worker.id, company.ceo.id}
@@ -180,7 +180,7 @@ def test_the_past_is_for_the_board_and_has_happened(company: Company, clock: Vir
     now = to_iso(clock.now())
     partial = company.user("partial", scope="lead")
     stranger = company.second_company()
-    verbs: list[Any] = [history.org_at, history.grants_at]
+    verbs: list[Any] = [events.org_at, events.grants_at]
     for verb in verbs:
         assert refusal(company, lead.caller, verb, company=None, at=now) == "board_only"
         assert refusal(company, partial, verb, company=company.id, at=now) == "outside_scope"
@@ -190,7 +190,7 @@ def test_the_past_is_for_the_board_and_has_happened(company: Company, clock: Vir
                 company.call(company.board, verb, company=company.id, at=at)
     secret = company.file(lead.caller, unlisted=True)
     assert (
-        refusal(company, company.ceo.caller, history.version_at, file=secret["id"], at=now)
+        refusal(company, company.ceo.caller, events.version_at, file=secret["id"], at=now)
         == "not_found"
     )
 

@@ -10,7 +10,7 @@ from remit.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated
 from remit.ids import token_digest
 from remit.services.identity import Caller, as_system
 from remit.services.organisation import agents
-from remit.services.people import invitations, own_tokens, sessions, users
+from remit.services.people import sessions, tokens, users
 from remit.services.record import events
 from remit.testing.clock import VirtualClock
 from tests.company import Company, keyed
@@ -28,8 +28,8 @@ def test_who_is_new_gets_a_link_that_signs_them_in_once(company: Company) -> Non
         "role": "observer",
         "scope": "ceo",
     }
-    made = company.call(keyed(company.board, "k"), invitations.invite, **asked)
-    again = company.call(keyed(company.board, "k"), invitations.invite, **asked)
+    made = company.call(keyed(company.board, "k"), tokens.invite, **asked)
+    again = company.call(keyed(company.board, "k"), tokens.invite, **asked)
     assert again == {**made, "token": None}
     with pytest.raises(Unauthenticated):
         company.call(Caller(made["token"]), users.me)  # it opens a session and nothing else
@@ -38,39 +38,39 @@ def test_who_is_new_gets_a_link_that_signs_them_in_once(company: Company) -> Non
     with pytest.raises(Unauthenticated):
         opened(company, made["token"])
     with pytest.raises(Conflict):
-        company.call(company.board, invitations.invite, **asked)
+        company.call(company.board, tokens.invite, **asked)
     with pytest.raises(Refused):
-        company.call(session, invitations.invite, company=company.id, name="eve")
+        company.call(session, tokens.invite, company=company.id, name="eve")
 
 
 def test_a_link_ends_by_itself_or_when_it_is_revoked_or_another_is_made(
     company: Company, clock: VirtualClock
 ) -> None:
     def invited(name: str) -> dict[str, Any]:
-        return company.call(company.board, invitations.invite, company=company.id, name=name)
+        return company.call(company.board, tokens.invite, company=company.id, name=name)
 
     late, revoked, replaced = invited("ann"), invited("bea"), invited("cem")
-    listed = company.call(company.board, invitations.links, company=company.id)
+    listed = company.call(company.board, tokens.links, company=company.id)
     assert {one["id"] for one in listed} == {one["link_id"] for one in (late, revoked, replaced)}
     assert not any("token" in one or "digest" in one for one in listed)
     company.call(
         company.board, users.revoke_token, company=company.id, user="bea", token=revoked["link_id"]
     )
     fresh = company.call(
-        company.board, invitations.create_link, company=company.id, user="cem", hours=200
+        company.board, tokens.create_link, company=company.id, user="cem", hours=200
     )
     with pytest.raises(Unauthenticated):
         opened(company, replaced["token"])  # not only because its time is over
-    clock.advance(invitations.USUAL_HOURS * HOUR)
+    clock.advance(tokens.USUAL_HOURS * HOUR)
     for one in (late, revoked, replaced):
         with pytest.raises(Unauthenticated):
             opened(company, one["token"])
     assert company.call(opened(company, fresh["token"]), users.me)["name"] == "cem"
-    for hours in (0, invitations.MOST_HOURS + 1, -1):
+    for hours in (0, tokens.MOST_HOURS + 1, -1):
         with pytest.raises(BadInput):
             company.call(
                 company.board,
-                invitations.create_link,
+                tokens.create_link,
                 company=company.id,
                 user="cem",
                 hours=hours,
@@ -80,10 +80,10 @@ def test_a_link_ends_by_itself_or_when_it_is_revoked_or_another_is_made(
 def test_no_board_gets_a_link_that_opens_what_is_not_theirs(company: Company) -> None:
     elsewhere = company.second_company()
     company.user("ann", "observer")
-    made = company.call(elsewhere.board, invitations.invite, company=elsewhere.id, name="ann")
+    made = company.call(elsewhere.board, tokens.invite, company=elsewhere.id, name="ann")
     assert (made["known"], made["token"]) == (True, None)
     for name in ("ann", "board"):
-        for verb in (users.create_token, invitations.create_link):
+        for verb in (users.create_token, tokens.create_link):
             with pytest.raises(Conflict):
                 company.call(elsewhere.board, verb, company=elsewhere.id, user=name)
     # Who is board of all these companies may.
@@ -94,7 +94,7 @@ def test_a_link_that_somebody_kept_ends_when_its_person_gets_a_part_elsewhere(
     company: Company,
 ) -> None:
     elsewhere = company.second_company()
-    kept = company.call(elsewhere.board, invitations.invite, company=elsewhere.id, name="ann")
+    kept = company.call(elsewhere.board, tokens.invite, company=elsewhere.id, name="ann")
     company.call(company.board, users.add, company=company.id, name="ann")
     with pytest.raises(Unauthenticated):
         opened(company, kept["token"])
@@ -104,30 +104,30 @@ def test_a_link_that_somebody_kept_ends_when_its_person_gets_a_part_elsewhere(
 def test_whoever_is_not_board_of_the_whole_invites_nobody(company: Company, role: str) -> None:
     who = company.user("ann", role, scope="ceo" if role == "board" else None)
     for verb, given in (
-        (invitations.invite, {"name": "eve"}),
-        (invitations.create_link, {"user": "board"}),
+        (tokens.invite, {"name": "eve"}),
+        (tokens.create_link, {"user": "board"}),
     ):
         with pytest.raises((Refused, NotFound)):
             company.call(who, verb, company=company.id, **given)
 
 
 def test_a_person_makes_and_ends_tokens_of_their_own(company: Company, clock: VirtualClock) -> None:
-    made = company.call(company.board, invitations.invite, company=company.id, name="ann")
+    made = company.call(company.board, tokens.invite, company=company.id, name="ann")
     session = opened(company, made["token"])
-    token = company.call(session, own_tokens.create, label="my tablet", days=30)
+    token = company.call(session, tokens.create, label="my tablet", days=30)
     mine = Caller(token["token"])
     assert company.call(mine, users.me)["name"] == "ann"
     assert company.call(Caller(company.call(mine, sessions.open_)["token"]), users.me)
-    assert "my tablet" in {one["label"] for one in company.call(session, own_tokens.listing)}
+    assert "my tablet" in {one["label"] for one in company.call(session, tokens.listing)}
     with pytest.raises(NotFound):
-        company.call(company.user("eve", "observer"), own_tokens.revoke, token=token["id"])
-    company.call(session, own_tokens.revoke, token=token["id"])
+        company.call(company.user("eve", "observer"), tokens.revoke, token=token["id"])
+    company.call(session, tokens.revoke, token=token["id"])
     with pytest.raises(Unauthenticated):
         company.call(mine, users.me)
     for days in (0, 4000):
         with pytest.raises(BadInput, match="days must be from 1"):
-            company.call(session, own_tokens.create, days=days)
-    later = Caller(company.call(session, own_tokens.create, days=1)["token"])
+            company.call(session, tokens.create, days=days)
+    later = Caller(company.call(session, tokens.create, days=1)["token"])
     clock.advance(DAY)
     with pytest.raises(Unauthenticated):
         company.call(later, users.me)
@@ -148,16 +148,16 @@ def all_it_makes(company: Company, caller: Caller) -> list[Caller]:
     here: Any = {"company": company.id}
     links = [
         made(sessions.create_link),
-        made(invitations.invite, **here, name=f"new-{token_digest(caller.token)[:8]}"),
-        made(invitations.create_link, **here, user="bea"),
+        made(tokens.invite, **here, name=f"new-{token_digest(caller.token)[:8]}"),
+        made(tokens.create_link, **here, user="bea"),
     ]
-    tokens = [
-        made(own_tokens.create),
+    lasting = [
+        made(tokens.create),
         made(users.create_token, **here, user="bea"),
         made(agents.create_key, agent="ceo"),
         made(sessions.open_),
     ]
-    return [*map(Caller, tokens), *(opened(company, one) for one in links)]
+    return [*map(Caller, lasting), *(opened(company, one) for one in links)]
 
 
 def is_good(company: Company, caller: Caller) -> bool:
@@ -190,11 +190,11 @@ def test_what_would_outlive_its_maker_is_refused_and_says_until_when(
     token = limited(company, clock)
     for caller in (token, Caller(company.call(token, sessions.open_)["token"])):
         for verb, given in (
-            (own_tokens.create, {"days": 1}),
+            (tokens.create, {"days": 1}),
             (users.create_token, {**here, "user": "bea", "expires_at": late}),
             (agents.create_key, {"agent": "ceo", "expires_at": clock.now() + HOUR + 1}),
-            (invitations.invite, {**here, "name": "eve", "hours": 2}),
-            (invitations.create_link, {**here, "user": "bea", "hours": 2}),
+            (tokens.invite, {**here, "name": "eve", "hours": 2}),
+            (tokens.create_link, {**here, "user": "bea", "hours": 2}),
         ):
             with pytest.raises(BadInput, match=re.escape(end)) as refused:
                 company.call(caller, verb, **given)
@@ -203,32 +203,32 @@ def test_what_would_outlive_its_maker_is_refused_and_says_until_when(
         assert at_last["expires_at"] == end
     # What lasts for ever makes what lasts longer than the session in between, and no surprises.
     session = opened(company, company.call(company.board, sessions.create_link)["token"])
-    year = company.call(session, own_tokens.create, days=own_tokens.MOST_DAYS)
-    assert year["expires_at"] == to_iso(clock.now() + own_tokens.MOST_DAYS * DAY)
+    year = company.call(session, tokens.create, days=tokens.MOST_DAYS)
+    assert year["expires_at"] == to_iso(clock.now() + tokens.MOST_DAYS * DAY)
     assert company.call(session, users.create_token, **here, user="bea")["expires_at"] is None
-    usual = company.call(session, own_tokens.create)
-    assert usual["expires_at"] == to_iso(clock.now() + own_tokens.USUAL_DAYS * DAY)
+    usual = company.call(session, tokens.create)
+    assert usual["expires_at"] == to_iso(clock.now() + tokens.USUAL_DAYS * DAY)
 
 
 def test_a_revoked_token_takes_what_its_person_opened_with_it_along(company: Company) -> None:
     """Sessions and unused links; not tokens, so that a new one can take the place of an old one."""
     ann = company.user("ann")
-    (old,) = company.call(ann, own_tokens.listing)
+    (old,) = company.call(ann, tokens.listing)
     by_token, beside = (Caller(company.call(ann, sessions.open_)["token"]) for _ in range(2))
     by_link = opened(company, company.call(by_token, sessions.create_link)["token"])
     unused = company.call(by_link, sessions.create_link)["token"]
-    next_one = Caller(company.call(by_link, own_tokens.create)["token"])
+    next_one = Caller(company.call(by_link, tokens.create)["token"])
     later = Caller(company.call(next_one, sessions.open_)["token"])
-    made = company.call(ann, invitations.invite, company=company.id, name="eve")
+    made = company.call(ann, tokens.invite, company=company.id, name="eve")
     eve = opened(company, made["token"])
     company.call(beside, sessions.end, session=beside.token)
     assert is_good(company, by_link)  # the end of one session is the end of nothing else
-    company.call(later, own_tokens.revoke, token=old["id"])
+    company.call(later, tokens.revoke, token=old["id"])
     assert not any(is_good(company, one) for one in (ann, by_token, by_link))
     with pytest.raises(Unauthenticated):
         opened(company, unused)
     assert all(is_good(company, one) for one in (next_one, later, eve))
-    (mine,) = (one for one in company.call(later, own_tokens.listing) if not one["revoked_at"])
+    (mine,) = (one for one in company.call(later, tokens.listing) if not one["revoked_at"])
     about: Any = {"company": company.id, "user": "ann", "token": mine["id"]}
     company.call(company.board, users.revoke_token, **about)
     assert not any(is_good(company, one) for one in (next_one, later))
@@ -236,16 +236,16 @@ def test_a_revoked_token_takes_what_its_person_opened_with_it_along(company: Com
 
 def test_no_agent_signs_in_or_has_tokens_of_a_person(company: Company) -> None:
     key = company.agent("ada").caller
-    for verb in (sessions.open_, own_tokens.create):
+    for verb in (sessions.open_, tokens.create):
         with pytest.raises(NotFound):
             company.call(key, verb)
     with pytest.raises(NotFound):
-        company.call(key, own_tokens.listing)
+        company.call(key, tokens.listing)
 
 
 def test_no_event_holds_a_link_or_a_token(company: Company) -> None:
-    made = company.call(company.board, invitations.invite, company=company.id, name="ann")
-    token = company.call(opened(company, made["token"]), own_tokens.create)
+    made = company.call(company.board, tokens.invite, company=company.id, name="ann")
+    token = company.call(opened(company, made["token"]), tokens.create)
     told = str(company.call(company.board, events.listing, company=company.id))
     assert made["token"] not in told
     assert token["token"] not in told

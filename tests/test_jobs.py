@@ -14,7 +14,7 @@ from remit.model.execution.job import MOST_UNFINISHED
 from remit.model.messaging.mail import MOST_HOPS
 from remit.runtime.jobs import Jobs
 from remit.services.connections import folders, repos
-from remit.services.execution import admission, job_queue, jobs, run_queue, runs
+from remit.services.execution import accounts, job_queue, jobs, run_queue, runs
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
@@ -729,7 +729,7 @@ def start_jobs(company: Company, worker: str = "w") -> list[tuple[str, int]]:
         try:
             begun.append((job, company.call(as_system(), job_queue.claim, job=job, worker=worker)))
         except Conflict as refusal:
-            if refusal.reason == admission.HELD:
+            if refusal.reason == accounts.HELD:
                 company.call(as_system(), job_queue.wait, job=job, worker=worker)
     return [(job, answer["epoch"]) for job, answer in begun]
 
@@ -797,12 +797,12 @@ def test_an_agent_that_waits_finds_out_before_its_jobs_do(clocked: Company) -> N
     assert [one.agent_id for one in ready] == [dev.id]
     with pytest.raises(Conflict):
         claim(company, dev, worker="w")
-    company.call(as_system(), admission.wait, agent=dev.id, worker="w")
+    company.call(as_system(), accounts.wait, agent=dev.id, worker="w")
     clock.advance(HOUR)
     assert start_jobs(company) == []
     with pytest.raises(Conflict) as caught:
         company.call(as_system(), job_queue.claim, job=first[0], worker="w")
-    assert caught.value.reason == admission.HELD
+    assert caught.value.reason == accounts.HELD
     run = claim(company, dev, worker="w")
     assert start_jobs(company) == []
     company.call(as_system(), runs.end, run=run.id)

@@ -13,7 +13,7 @@ import pytest
 from remit.entrypoints import svg
 from remit.entrypoints.graph_layout import Layout, Sizes, arrange, crossings
 from remit.services.people import users
-from remit.services.work import outcome_drawing, outcomes
+from remit.services.work import outcome_walks, outcomes
 from tests.company import Company, opened
 from tests.http_client import serving
 
@@ -240,30 +240,30 @@ def test_everybody_is_shown_what_they_may_read(database_url: str, tmp_path: Path
         goal = below(company, "Goal", company.ceo.id)
         first = below(company, "First", goal)
         second = below(company, "Second", goal, blocked_by=[first])
-        whole = company.call(company.board, outcome_drawing.show, company=company.id)
+        whole = company.call(company.board, outcome_walks.drawing, company=company.id)
         assert {node["title"] for node in whole["nodes"]} >= {"Goal", "First", "Second"}
         assert [goal, first] in whole["parts"]
         assert whole["blockers"] == [[first, second]]
         assert not whole["cut_off"]
-        part = company.call(company.board, outcome_drawing.show, company=company.id, root=goal)
+        part = company.call(company.board, outcome_walks.drawing, company=company.id, root=goal)
         assert {node["title"] for node in part["nodes"]} == {"Goal", "First", "Second"}
-        seen = company.call(worker.caller, outcome_drawing.show, company=company.id)
+        seen = company.call(worker.caller, outcome_walks.drawing, company=company.id)
         ids = {node["id"] for node in seen["nodes"]}
         assert worker.id in ids
         assert not ids & {goal, first, second}
         company.call(company.board, users.add, company=company.id, name="eye", role="observer")
         eye = company.token_of("eye")
-        assert company.call(eye, outcome_drawing.show, company=company.id) == whole
+        assert company.call(eye, outcome_walks.drawing, company=company.id) == whole
 
 
 def test_a_drawing_has_a_limit_and_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcome_drawing, "MOST_DRAWN", 3)
+    monkeypatch.setattr(outcome_walks, "MOST_DRAWN", 3)
     with opened(f"sqlite:///{tmp_path}/remit.db", tmp_path) as company:
         for number in range(4):
             below(company, f"Goal {number}", company.ceo.id)
-        shown = company.call(company.board, outcome_drawing.show, company=company.id)
+        shown = company.call(company.board, outcome_walks.drawing, company=company.id)
         assert (len(shown["nodes"]), shown["cut_off"], shown["most"]) == (3, True, 3)
 
 

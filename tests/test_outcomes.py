@@ -16,7 +16,7 @@ from remit.services.hiring import hiring
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
 from remit.services.messaging import pending_items, questions, schedules
-from remit.services.organisation import agents, purging, reorganise
+from remit.services.organisation import agents, reorganise, termination
 from remit.services.people import companies, users
 from remit.services.record import events
 from remit.services.rights import grants
@@ -600,7 +600,7 @@ def test_whoever_cannot_come_back_is_named_and_the_mandate_goes_to_its_judge(
     other = work(company, ceo.caller, ceo.id, "Other")
     gone = hire(company, ceo.caller, other, "gone")
     company.call(ceo.caller, outcomes.complete, outcome=other)
-    company.call(company.board, purging.purge, agent=gone.id)
+    company.call(company.board, termination.purge, agent=gone.id)
     undone = company.call(ceo.caller, outcomes.reopen, outcome=other)
     assert undone["not_restored"] == [{"name": "gone", "why": "it was purged since"}]
 

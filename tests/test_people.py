@@ -14,7 +14,7 @@ from remit.services.messaging import inbox
 from remit.services.organisation import agents
 from remit.services.people import companies, sessions, users
 from remit.services.record import events
-from remit.services.screens import company_dashboard, front_page, org_page
+from remit.services.screens import front_page, org_page
 from remit.testing.clock import VirtualClock
 from tests.budgeting import set_budget
 from tests.company import Answer, Company
@@ -158,11 +158,10 @@ def test_who_has_a_part_sees_who_is_at_work_there_and_with_what(company: Company
     for run in started.values():
         end(company, run, "failed")
     assert at_work(partner) == {}
-    failed = company.call(partner, company_dashboard.newest_runs, company=company.id, failed=True)
+    failed = company.call(partner, front_page.newest_runs, company=company.id, failed=True)
     assert {one["agent_id"] for one in failed} == {lead.id, below.id}
     tops = [
-        company.call(who, company_dashboard.roots, company=company.id)
-        for who in (partner, company.board)
+        company.call(who, front_page.roots, company=company.id) for who in (partner, company.board)
     ]
     assert [[one["name"] for one in top] for top in tops] == [["lead"], ["ceo"]]
     refused = [
@@ -175,12 +174,12 @@ def test_who_has_a_part_sees_who_is_at_work_there_and_with_what(company: Company
 
 def test_a_glance_is_for_people_of_the_company(company: Company) -> None:
     elsewhere = company.second_company()
-    looks: list[Verb[..., Any]] = [company_dashboard.roots, company_dashboard.newest_runs]
+    looks: list[Verb[..., Any]] = [front_page.roots, front_page.newest_runs]
     for verb in (*looks, front_page.now):
         with pytest.raises(NotFound):
             company.call(elsewhere.board, verb, company=company.id)
     company.wait(remove_root(company.app, company.ceo.id))
-    assert company.call(company.board, company_dashboard.roots, company=company.id) == []
+    assert company.call(company.board, front_page.roots, company=company.id) == []
 
 
 def test_the_front_page_says_what_a_run_works_on_and_what_it_said_last(small: Company) -> None:

@@ -11,7 +11,7 @@ from remit.services.connections import bindings, secrets
 from remit.services.governance import approvals
 from remit.services.hiring import configuration, hiring
 from remit.services.messaging import questions, schedules, threads
-from remit.services.organisation import agents, halts, permissions, policies, purging, reorganise
+from remit.services.organisation import agents, halts, permissions, reorganise, termination
 from remit.services.people import companies, users
 from remit.services.record import events
 from remit.services.rights import grants
@@ -36,7 +36,7 @@ def clock() -> SystemClock:
 
 def change(company: Company, level: str, **more: Any) -> Any:
     caller = more.pop("by", company.board)
-    return company.call(caller, policies.change, company=company.id, level=level, **more)
+    return company.call(caller, permissions.change_policy, company=company.id, level=level, **more)
 
 
 def set_level(company: Company, who: Member, level: str) -> None:
@@ -53,7 +53,7 @@ def rights(company: Company, who: Member) -> dict[str, str]:
 
 @pytest.mark.requirement("HB-08", "HB-09")
 def test_the_levels_are_data_of_the_company_and_shipped_as_presets(company: Company) -> None:
-    policy = company.call(company.board, policies.show, company=company.id)
+    policy = company.call(company.board, permissions.show_policy, company=company.id)
     assert policy["version"] == 0
     for level, expected in SHIPPED.items():
         one = policy["levels"][level]
@@ -75,12 +75,18 @@ def test_the_board_alone_sees_and_edits_the_policy(company: Company) -> None:
         (guest, None, "observer"),
     ):
         if looking is not None:
-            assert refusal(company, who, policies.show, company=company.id) == looking
+            assert refusal(company, who, permissions.show_policy, company=company.id) == looking
         else:
-            company.call(who, policies.show, company=company.id)
-        assert refusal(company, who, policies.change, company=company.id, **settings) == changing
+            company.call(who, permissions.show_policy, company=company.id)
+        assert (
+            refusal(company, who, permissions.change_policy, company=company.id, **settings)
+            == changing
+        )
     stranger = company.second_company()
-    assert refusal(company, stranger.agent.caller, policies.show, company=company.id) == "not_found"
+    assert (
+        refusal(company, stranger.agent.caller, permissions.show_policy, company=company.id)
+        == "not_found"
+    )
 
 
 @pytest.mark.requirement("HB-08")
@@ -160,7 +166,7 @@ def test_a_policy_that_makes_no_sense_is_refused(company: Company) -> None:
     change(company, "boss", settings={"governs": "company"}, expected_version=0)
     with pytest.raises(Conflict, match="version 1"):
         change(company, "boss", expected_version=0)
-    assert company.call(company.board, policies.show, company=company.id)["version"] == 1
+    assert company.call(company.board, permissions.show_policy, company=company.id)["version"] == 1
 
 
 # ── what the level boss may ─────────────────────────────────────────────────────────────────────
@@ -296,7 +302,10 @@ PEOPLE: dict[str, Callable[[Firm], tuple[Any, dict[str, Any]]]] = {
         configuration.change,
         {"agent": firm.boss.id, "changes": {"budgetMonthlyCents": 1}},
     ),
-    "policy": lambda firm: (policies.change, {"level": "boss", "settings": {"governs": "company"}}),
+    "policy": lambda firm: (
+        permissions.change_policy,
+        {"level": "boss", "settings": {"governs": "company"}},
+    ),
     "users": lambda firm: (users.add, {"company": firm.company.id, "name": "somebody"}),
     "seats": lambda firm: (
         reorganise.reorganise,
@@ -373,7 +382,7 @@ def test_a_boss_lifts_no_halt_no_pause_and_no_denial_of_a_person(firm: Firm) -> 
     denied = empower(company, worker, "instance.configure", mode="deny")
     assert firm.refused(grants.revoke, grant=denied["id"]) == "not_found"
     company.call(company.board, agents.terminate, agent=worker.id)
-    assert firm.refused(purging.purge, agent=worker.id) == "board_only"
+    assert firm.refused(termination.purge, agent=worker.id) == "board_only"
     # What was denied to the boss itself goes before its level.
     file = company.file(firm.lead.caller)
     company.give(company.board, firm.boss, file, "read", mode="deny")

@@ -14,7 +14,7 @@ from remit.services.governance import approvals
 from remit.services.hiring import configuration
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge import files
-from remit.services.organisation import agents, purging, reorganise
+from remit.services.organisation import agents, reorganise, termination
 from remit.services.people import companies
 from remit.services.record import events
 from remit.services.screens import overview
@@ -63,7 +63,7 @@ def dev(company: Company) -> Member:
 
 
 def purge(company: Company, caller: Caller, agent: str) -> Answer:
-    gone = company.call(caller, purging.purge, agent=agent)
+    gone = company.call(caller, termination.purge, agent=agent)
     company.wait(company.app.kept.tidy())
     return gone
 
@@ -131,7 +131,7 @@ def test_only_the_board_over_the_whole_company_purges(company: Company, dev: Mem
 
     def reason(caller: Caller) -> str:
         with pytest.raises(RemitError) as refused:
-            company.call(caller, purging.purge, agent=dev.id)
+            company.call(caller, termination.purge, agent=dev.id)
         return refused.value.reason
 
     assert reason(company.ceo.caller) == "board_only"

@@ -9,7 +9,7 @@ from remit.clock import SystemClock
 from remit.errors import BadInput, Conflict, Refused, RemitError, Unauthenticated
 from remit.services.hiring import hiring
 from remit.services.identity import Caller, as_system
-from remit.services.organisation import agents, purging, reorganise, roots
+from remit.services.organisation import agents, reorganise, roots, termination
 from remit.services.people import companies, users
 from remit.services.record import events
 from remit.services.screens import overview
@@ -196,7 +196,7 @@ def test_a_terminated_root_is_reinstated_at_the_next_start(company: Company) -> 
 @pytest.mark.requirement("FX-14", "HH-23")
 def test_in_the_place_of_a_purged_root_comes_a_new_one(company: Company) -> None:
     without_root(company)
-    company.call(company.board, purging.purge, agent=company.ceo.id)
+    company.call(company.board, termination.purge, agent=company.ceo.id)
     company.app.gate.usable_adapter = "scripted"
     (sentence,) = start_again(company)
     assert sentence == "My company had no root agent; ceo is its new one."

@@ -15,7 +15,7 @@ from remit.services.knowledge import files
 from remit.services.organisation import reorganise
 from remit.services.record import events, search
 from remit.services.screens import allowed_actions, finding, name_lookup, record_page
-from remit.services.work import delegation, outcome_drawing, outcome_walks, outcomes
+from remit.services.work import delegation, outcome_walks, outcomes
 from tests.company import Company
 from tests.http_client import serving
 from tests.mailing import send
@@ -108,18 +108,18 @@ def test_a_drawing_of_some_outcomes_has_what_connects_them(company: Company) -> 
     lease = work(company, ceo.caller, shop, "Lease")
     sign = work(company, ceo.caller, shop, "Sign", blocked_by=[lease])
     company.call(ceo.caller, outcomes.complete, outcome=lease)
-    shown = company.call(company.board, outcome_drawing.show, company=company.id, status="open")
+    shown = company.call(company.board, outcome_walks.drawing, company=company.id, status="open")
     assert {node["id"] for node in shown["nodes"]} == {ceo.id, shop, sign}
     assert sorted(shown["parts"]) == sorted([[ceo.id, shop], [shop, sign]])
-    whole = company.call(company.board, outcome_drawing.show, company=company.id)
+    whole = company.call(company.board, outcome_walks.drawing, company=company.id)
     assert whole["blockers"] == [[lease, sign]]
-    few = company.call(company.board, outcome_drawing.show, company=company.id, most=2)
+    few = company.call(company.board, outcome_walks.drawing, company=company.id, most=2)
     assert (len(few["nodes"]), few["cut_off"]) == (2, True)
-    near = company.call(company.board, outcome_drawing.around, outcome=lease)
+    near = company.call(company.board, outcome_walks.drawing_around, outcome=lease)
     assert {node["id"] for node in near["nodes"]} == {ceo.id, shop, lease, sign}
     assert [lease, sign] in near["blockers"]
     with pytest.raises(BadInput):
-        company.call(company.board, outcome_drawing.show, company=company.id, status="lost")
+        company.call(company.board, outcome_walks.drawing, company=company.id, status="lost")
 
 
 # ── what is offered ─────────────────────────────────────────────────────────────────────────────

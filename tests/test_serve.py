@@ -30,7 +30,7 @@ from remit.entrypoints.http.server.logs import Redacting, keep_logs
 from remit.errors import BadInput, Conflict
 from remit.services.command import Gate
 from remit.services.identity import Caller
-from remit.services.people import bootstrap, users
+from remit.services.people import instance, users
 from tests.company import opened, run_sql, settings
 from tests.http_client import Child, Client, server_sent, serving, settings_for
 from tests.postgres import Cluster
@@ -62,7 +62,7 @@ def test_of_two_that_start_at_once_on_an_empty_database_each_gets_a_token(
 
         async def in_step(gate: Gate, caller: Caller, verb: Any, *args: Any, **kwargs: Any) -> Any:
             answer = await call(gate, caller, verb, *args, **kwargs)
-            if verb is bootstrap.is_empty:
+            if verb is instance.is_empty:
                 await both.wait()
             return answer
 

@@ -18,7 +18,7 @@ from remit.services.identity import Caller
 from remit.services.knowledge import files
 from remit.services.messaging import pending_items
 from remit.services.organisation import agents
-from remit.services.people import own_tokens
+from remit.services.people import tokens
 from remit.services.work import outcomes
 from remit.store.engine import migrate
 from remit.store.tables import metadata
@@ -162,10 +162,10 @@ def test_a_session_of_before_an_upgrade_makes_nothing_that_outlives_it(
     )
     with opened(empty_database_url, ages.home) as company:
         with pytest.raises(BadInput):
-            company.call(Caller(session), own_tokens.create, days=1)
-        made = company.call(Caller(session), own_tokens.create)
+            company.call(Caller(session), tokens.create, days=1)
+        made = company.call(Caller(session), tokens.create)
         assert made["expires_at"] == to_iso(until)
-        assert company.call(company.board, own_tokens.create)["expires_at"] > made["expires_at"]
+        assert company.call(company.board, tokens.create)["expires_at"] > made["expires_at"]
 
 
 def test_the_first_schema_is_that_of_the_first_release(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from remit.services.identity import Caller
 from remit.services.messaging import pending_items, questions, schedules
 from remit.services.organisation import agents
 from remit.services.people import users
-from remit.services.record import events, history
+from remit.services.record import events
 from remit.services.screens import needs_you
 from remit.services.work import outcomes, submitting
 from remit.testing.clock import VirtualClock
@@ -202,7 +202,7 @@ def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: Vi
     worker = company.agent("worker")
     task = work(company, worker.caller, worker.id, "A task")
     before = clock.now()
-    held = company.call(company.board, history.grants_at, company=company.id, at=to_iso(before))
+    held = company.call(company.board, events.grants_at, company=company.id, at=to_iso(before))
     clock.advance(HOUR)
     send(company, company.ceo.caller, "agent:worker", "hello")
     run = company.run(worker)
@@ -211,9 +211,9 @@ def test_mail_leaves_history_and_the_record_in_order(company: Company, clock: Vi
     clock.advance(HOUR)
     send(company, company.ceo.caller, "agent:worker", "hello again")
     then = to_iso(before)
-    assert company.call(company.board, history.grants_at, company=company.id, at=then) == held
-    assert len(company.call(company.board, history.org_at, company=company.id, at=then)) == 2
-    assert company.call(company.board, history.version_at, file=task, at=to_iso(before)) == 1
+    assert company.call(company.board, events.grants_at, company=company.id, at=then) == held
+    assert len(company.call(company.board, events.org_at, company=company.id, at=then)) == 2
+    assert company.call(company.board, events.version_at, file=task, at=to_iso(before)) == 1
     shown = company.call(company.board, outcomes.show, outcome=task)
     assert (shown["status"], shown["version"]) == ("open", 1)
     company.call(company.board, agents.terminate, agent="worker")

@@ -13,7 +13,7 @@ import remit.services
 import remit.store
 from remit.ids import TokenKind, new_token
 from remit.services.identity import Caller, as_system
-from remit.services.people import bootstrap, companies
+from remit.services.people import companies, instance
 from remit.settings import Settings, load
 from remit.store.engine.migrate import is_sqlite, migrate, sqlite_path
 from remit.store.engine.statement import POSTGRESQL, SQLITE, Statement
@@ -78,7 +78,7 @@ async def _work_once(settings: Settings) -> None:
         # A whole start would begin threads that stay, and that a fork would miss.
         token = new_token(TokenKind.USER)
         adapter = first.gate.usable_adapter
-        await first.gate(as_system(), bootstrap.first_start, token=token, adapter_type=adapter)
+        await first.gate(as_system(), instance.first_start, token=token, adapter_type=adapter)
         await first.gate(Caller(token), companies.listing)
 
 

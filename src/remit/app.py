@@ -44,8 +44,8 @@ from remit.services.governance.pending_calls import CallsAwaitingApproval
 from remit.services.identity import Caller, as_system
 from remit.services.knowledge.file_contents import LARGEST_FILE, Library
 from remit.services.organisation import roots
-from remit.services.people import bootstrap, users
-from remit.services.record import maintenance
+from remit.services.people import instance, users
+from remit.services.record import events
 from remit.settings import Settings, prepare_home
 from remit.store.blob_store.blobs import BlobStore, open_blobs, storage_error
 from remit.store.engine.database import Database, open_database
@@ -166,7 +166,7 @@ class App:
         `alone` means that no other process uses the database, so that everything that seems to be
         running there is recovered.
         """
-        empty = await self.gate(as_system(), bootstrap.is_empty)
+        empty = await self.gate(as_system(), instance.is_empty)
         token = _read_token(self.settings.board_token_file)
         if empty:
             # The file comes first: a crash in between leaves a token that the next start uses.
@@ -192,9 +192,9 @@ class App:
         """Set up an empty instance; returns False if another process was quicker."""
         adapter = self.gate.usable_adapter
         try:
-            await self.gate(as_system(), bootstrap.first_start, token=token, adapter_type=adapter)
+            await self.gate(as_system(), instance.first_start, token=token, adapter_type=adapter)
         except Conflict:
-            await self.gate(as_system(), bootstrap.renew_board_token, token=token)
+            await self.gate(as_system(), instance.renew_board_token, token=token)
             return False
         return True
 
@@ -213,7 +213,7 @@ class App:
         beside = place.with_name(f"{place.name}.new")
         token = _read_token(beside) or _write_token(beside)
         if not await self._opens(token):
-            await self.gate(as_system(), bootstrap.renew_board_token, token=token)
+            await self.gate(as_system(), instance.renew_board_token, token=token)
         os.replace(beside, place)
 
     async def _opens(self, token: str) -> bool:
@@ -242,7 +242,7 @@ class App:
             await self.library.sweep()
             await self.vault.tidy()
             before = self.clock.now() - KEEP_ANSWERS
-            await self.gate(as_system(), maintenance.forget_answers, before=before)
+            await self.gate(as_system(), events.forget_answers, before=before)
             await self.gate(as_system(), intake.tidy)
 
     async def _keep_house(self, *, only_here: bool = False) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from remit.clock import HOUR
 from remit.services.identity import Caller, as_system
 from remit.services.organisation import reorganise
-from remit.services.people import own_tokens, sessions, users
+from remit.services.people import sessions, tokens, users
 from remit.services.spending import limits
 from tests.company import Answer
 from tests.crashing.call import THEN, Call
@@ -104,7 +104,7 @@ def _(s: Scene) -> Call:
 @situation("tokens.revoke")
 def _(s: Scene) -> Call:
     person = s.c.token_of(_person(s))
-    return s.by(person, token=s.c.call(person, own_tokens.create)["id"])
+    return s.by(person, token=s.c.call(person, tokens.create)["id"])
 
 
 @situation("sessions.open")

@@ -23,7 +23,7 @@ from remit.errors import BadInput, Conflict
 from remit.runtime.deadlines import Deadline
 from remit.runtime.runs.lifecycle import tidy_up
 from remit.services.identity import as_system
-from remit.services.people import bootstrap
+from remit.services.people import instance
 from remit.settings import DEFAULT_HOST, Settings, prepare_home
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def run(
 
 async def _work(serving: Serving, name: str, slots: int) -> None:
     async with serving.app as app:
-        if await app.gate(as_system(), bootstrap.is_empty):
+        if await app.gate(as_system(), instance.is_empty):
             raise BadInput(
                 "There is no company in this database yet.",
                 "Start `remit serve` first; it makes one.",

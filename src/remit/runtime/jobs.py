@@ -32,7 +32,7 @@ from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.processes import end_leftovers_of_jobs
 from remit.runtime.runs.workspace import destroy_workspace, materialise
 from remit.services.command import Ask, Gate
-from remit.services.execution import admission, job_queue, run_queue
+from remit.services.execution import accounts, job_queue, run_queue
 from remit.services.identity import as_system
 from remit.services.queues import Held
 from remit.services.redaction import Known
@@ -279,7 +279,7 @@ class Jobs(Claims[None, Found]):
         try:
             return await super()._claim(item, about)
         except (Conflict, NotFound) as refusal:
-            if refusal.reason == admission.HELD:
+            if refusal.reason == accounts.HELD:
                 await self._do(job_queue.wait, job=item, worker=self._name)
             return False  # otherwise another worker was faster, or it was cancelled
 

@@ -310,6 +310,12 @@ def name_of(ctx: Context, agent: str) -> str:
     return row.name if row else agent
 
 
+def user_name(ctx: Context, user: str | None, otherwise: str) -> str:
+    """The name of a person; of one that is not known, the other text."""
+    row = ctx.tx.one(people.USER, user=user)
+    return row.name if row else otherwise
+
+
 def message_row(ctx: Context, message: str) -> Message | None:
     return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
 

@@ -16,7 +16,7 @@ from remit.model.work.file import File, FileKind
 from remit.model.work.outcome import Outcome, OutcomeKind
 from remit.services.command import Context
 from remit.services.context import Matter
-from remit.services.lookup import Noun
+from remit.services.lookup import Noun, find
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import grants as grant_statements
 from remit.store.work import outcomes as outcome_statements
@@ -96,6 +96,13 @@ def _outcome_facts(ctx: Context, outcome: Outcome) -> Matter:
 def require_outcome(ctx: Context, action: Action, outcome: Outcome) -> Decision:
     """Decide about an outcome, and refuse the call unless it is allowed."""
     return ctx.require(action, _resource(outcome), **_outcome_facts(ctx, outcome))
+
+
+def require_named_outcome(ctx: Context, action: Action, text: str) -> Outcome:
+    """Return the outcome that a text names, if the caller may do `action` to it."""
+    outcome = find(ctx, OUTCOME, text)
+    require_outcome(ctx, action, outcome)
+    return outcome
 
 
 def require_outcomes_of(ctx: Context, owner: str | None) -> None:

@@ -277,6 +277,7 @@ approval_revision = view_of(
 comment = view_of(Comment, shapes.CommentShape)
 
 _outcome = view_of(Outcome, shapes.OutcomeShape)
+brief_outcome = view_of(Outcome, shapes.BriefOutcomeShape)
 
 
 def outcome(value: Outcome, now: Micros | None = None) -> shapes.OutcomeShape:

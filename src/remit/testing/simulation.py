@@ -31,7 +31,7 @@ from remit.entrypoints.mcp.tools.listing import build_tools
 from remit.errors import Conflict, NotFound, RemitError
 from remit.ids import Ids
 from remit.services.command import Verb
-from remit.services.execution import admission, run_queue, runs
+from remit.services.execution import accounts, run_queue, runs
 from remit.services.identity import Caller, as_system
 from remit.services.messaging import inbox, mail, schedules, threads
 from remit.services.organisation import agents
@@ -324,9 +324,9 @@ class Simulation:
         with contextlib.suppress(RemitError):
             if refusal.reason == limits.REACHED:
                 self.do(limits.hold, caller=as_system(), agent=agent)
-            elif refusal.reason == admission.HELD:
-                self.do(admission.wait, caller=as_system(), agent=agent, worker="simulated")
-            elif refusal.reason != admission.OPENING:
+            elif refusal.reason == accounts.HELD:
+                self.do(accounts.wait, caller=as_system(), agent=agent, worker="simulated")
+            elif refusal.reason != accounts.OPENING:
                 self.do(run_queue.settle, caller=as_system(), agent=agent)
 
     def step(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from remit.clock import Micros
+from remit.errors import Conflict
 from remit.ids import AgentId, CompanyId, FileId, UserId
 from remit.model.organisation.agent_spec import AgentRole, AgentSpec
 from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel
@@ -76,3 +77,8 @@ class Agent(AgentSpec):
         """Return whether it leads the company; the role alone does not count, only below a
         person."""
         return self.role is AgentRole.CEO and self.boss_id is None
+
+    def require_operational(self, step: str) -> None:
+        """Refuse an agent that awaits approval or is terminated; `step` says what to do instead."""
+        if self.status not in OPERATIONAL:
+            raise Conflict(f"{self.name} is {self.status.value.replace('_', ' ')}.", step)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from remit.clock import Micros
 from remit.ids import AgentId, CompanyId, RunId, TokenId, TokenKind, UserId
@@ -38,6 +39,12 @@ class Principal:
     workspace: str | None = None
     agent_status: AgentStatus | None = None
     operator: bool = False
+
+    @classmethod
+    def of(cls, agent: Agent, run: RunId | None = None) -> Self:
+        """An agent with its present status, in a run if any."""
+        place, status = agent.company_id, agent.status
+        return cls(ActorKind.AGENT, agent.id, agent.name, place, run, agent_status=status)
 
     @property
     def address(self) -> str:

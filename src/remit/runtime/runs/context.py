@@ -23,7 +23,7 @@ from remit.runtime.runs.processes import ChildProcess, end_leftovers
 from remit.runtime.sandbox import cgroups, sandbox_policy
 from remit.runtime.sandbox.places import Place
 from remit.services.command import Gate
-from remit.services.execution import account_faults, run_reports
+from remit.services.execution import account_faults, runs
 from remit.services.identity import as_system
 from remit.services.redaction import Known
 from remit.services.spending import budgets
@@ -194,7 +194,7 @@ class Context(RunContext):
 
     async def reported(self) -> RunResult:
         """Poll the database for the report; the caller limits the time."""
-        while (report := await self.gate(as_system(), run_reports.read, run=self.run_id)) is None:  # noqa: ASYNC110
+        while (report := await self.gate(as_system(), runs.read_report, run=self.run_id)) is None:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_SECONDS)  # another process may receive it
         tokens = (report["tokens_in"], report["tokens_out"], report["tokens_cached"])
         return RunResult(

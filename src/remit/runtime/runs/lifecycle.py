@@ -17,7 +17,7 @@ from remit.runtime.runs.processes import end_leftovers, runs_with_programs
 from remit.runtime.runs.workspace import create_workspace, destroy_workspace
 from remit.runtime.sandbox import cgroups
 from remit.services.command import Gate
-from remit.services.execution import run_queue, runs, workspace_retention
+from remit.services.execution import run_queue, runs
 from remit.services.identity import as_system
 from remit.settings import Settings
 
@@ -69,7 +69,7 @@ class RetainedWorkspaces:
 
     async def put_away(self, run: str, workspace: Path | str) -> None:
         """Retain the workspace of a failed run, if this is configured; remove any other."""
-        known = await self._gate(as_system(), workspace_retention.of_runs, runs=[run])
+        known = await self._gate(as_system(), runs.ends, runs=[run])
         wanted = any(not ended_run.well and not ended_run.purged for ended_run in known)
         if not wanted or not self._time:
             await threads.FILES.run(destroy_workspace, workspace)
@@ -100,7 +100,7 @@ class RetainedWorkspaces:
 
     async def _tidy(self) -> None:
         there = await threads.FILES.run(_names, self._folder)
-        ended_runs = await self._gate(as_system(), workspace_retention.of_runs, runs=there)
+        ended_runs = await self._gate(as_system(), runs.ends, runs=there)
         ended = {ended_run.id: ended_run.at for ended_run in ended_runs if not ended_run.purged}
         now, room, count = self._clock.now(), self._most_bytes, 0
         for run in sorted(there, key=lambda name: ended.get(name) or 0, reverse=True):
@@ -115,7 +115,7 @@ class RetainedWorkspaces:
                     continue
             await self._remove(self._folder / run)
         homes = await threads.FILES.run(_names, self._homes)
-        for agent in await self._gate(as_system(), workspace_retention.purged, agents=homes):
+        for agent in await self._gate(as_system(), runs.purged, agents=homes):
             await self._remove(self._homes / agent)
 
     def _move(self, run: str, workspace: Path) -> bool:

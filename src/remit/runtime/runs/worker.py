@@ -21,7 +21,7 @@ from remit.runtime.runs.processes import end_leftovers
 from remit.services.command import Ask
 from remit.services.execution import (
     account_faults,
-    admission,
+    accounts,
     error_recovery,
     run_endings,
     run_queue,
@@ -177,9 +177,9 @@ class Worker(Loop[Claimed]):
         except Conflict as refusal:
             if (follows := _AFTER_REFUSAL.get(refusal.reason)) is not None:
                 await self._do(follows, agent=agent)
-            elif refusal.reason == admission.HELD:
-                await self._do(admission.wait, agent=agent, worker=self.name)
-            elif refusal.reason == admission.OPENING:
+            elif refusal.reason == accounts.HELD:
+                await self._do(accounts.wait, agent=agent, worker=self.name)
+            elif refusal.reason == accounts.OPENING:
                 self._opening.add((company, adapter))
             return False  # otherwise another worker was faster
         except NotFound:

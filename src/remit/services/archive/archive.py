@@ -13,10 +13,10 @@ from remit.ids import FileId, UserId
 from remit.model.work.file import Version
 from remit.services.archive import checking, exporting, importing
 from remit.services.archive.exporting import Outline
-from remit.services.archive.folder import Folder, Piece
 from remit.services.archive.importing import Known
 from remit.services.archive.plan import Plan
 from remit.services.archive.reading import read
+from remit.services.archive.tar import Folder, Piece
 from remit.services.command import Answer
 from remit.services.identity import Caller
 from remit.services.knowledge.file_contents import PIECE, Library

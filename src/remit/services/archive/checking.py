@@ -15,10 +15,9 @@ from remit.model.organisation.grant import IN_BACKGROUND, Grant, Mode, ResourceK
 from remit.model.text import name_key
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import OutcomeStatus
-from remit.services.archive import checking_mail, governance
+from remit.services.archive import governance, mail
 from remit.services.archive.layout import meta_path, outcome_path
-from remit.services.archive.plan import Plan
-from remit.services.archive.references import in_order, known
+from remit.services.archive.plan import Plan, in_order, known
 
 
 def check(plan: Plan, now: Micros) -> None:
@@ -27,22 +26,18 @@ def check(plan: Plan, now: Micros) -> None:
     _check_outcomes(plan)
     _check_files(plan)
     _check_grants(plan, now)
-    checking_mail.check(plan)
+    mail.check(plan)
     governance.check(plan)
     _count_prerequisites(plan)
 
 
 def bosses_first(plan: Plan) -> list[Agent]:
-    return [
-        plan.agents[agent_id]
-        for agent_id in in_order({agent.id: _above(agent) for agent in plan.agents.values()})
-    ]
+    above = {agent.id: filter(None, [agent.boss_id]) for agent in plan.agents.values()}
+    return [plan.agents[agent_id] for agent_id in in_order(above)]
 
 
 def parents_first(plan: Plan) -> list[Grant]:
-    above = {
-        grant.id: [grant.parent_id] if grant.parent_id else [] for grant in plan.grants.values()
-    }
+    above = {grant.id: filter(None, [grant.parent_id]) for grant in plan.grants.values()}
     return [plan.grants[grant_id] for grant_id in in_order(above)]
 
 
@@ -71,13 +66,11 @@ def _check_agents(plan: Plan) -> None:
 
 def _check_tree(plan: Plan) -> None:
     depth: dict[AgentId, int] = {}
-    order = in_order({agent.id: _above(agent) for agent in plan.agents.values()})
-    for agent_id in order:
-        boss = plan.agents[agent_id].boss_id
-        depth[agent_id] = 1 + (depth[boss] if boss else 0)
-        if depth[agent_id] > DEEPEST_TREE:
+    for agent in bosses_first(plan):
+        depth[agent.id] = 1 + (depth[agent.boss_id] if agent.boss_id else 0)
+        if depth[agent.id] > DEEPEST_TREE:
             raise BadInput(
-                f"{plan.where[agent_id]}: the tree is more than {DEEPEST_TREE} agents deep."
+                f"{plan.where[agent.id]}: the tree is more than {DEEPEST_TREE} agents deep."
             )
     for agent_id in plan.agents.keys() - depth.keys():
         raise BadInput(f"{plan.where[agent_id]}: its bosses go round in a circle.")
@@ -183,14 +176,11 @@ def _check_source(plan: Plan, grant: Grant, where: str) -> None:
         grant.level > source.level
         or source.mode is Mode.DENY
         or (source.mode is Mode.ASK and grant.mode is Mode.ALLOW)
-        or (source.expires_at is not None and not _within(grant.expires_at, source.expires_at))
     )
+    if source.expires_at is not None:
+        wider |= grant.expires_at is None or grant.expires_at > source.expires_at
     if wider:
         raise BadInput(f"{where}: exceeds its parent.")
-
-
-def _within(wanted: Micros | None, source: Micros) -> bool:
-    return wanted is not None and wanted <= source
 
 
 def _count_prerequisites(plan: Plan) -> None:
@@ -206,7 +196,3 @@ def _count_prerequisites(plan: Plan) -> None:
             waiting[parent] += 1
     for outcome_id, count in waiting.items():
         plan.outcomes[outcome_id] = replace(plan.outcomes[outcome_id], open_prereqs=count)
-
-
-def _above(agent: Agent) -> list[AgentId]:
-    return [agent.boss_id] if agent.boss_id else []

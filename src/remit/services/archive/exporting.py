@@ -21,7 +21,7 @@ from remit.errors import NotFound, Unavailable
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes
-from remit.services.archive import channels, governance, layout, mail, setup, tar
+from remit.services.archive import connections, governance, layout, mail, tar
 from remit.services.archive.text import dump, line, with_prose
 from remit.services.command import Context, command, query
 from remit.services.knowledge.file_contents import PIECE
@@ -112,8 +112,8 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
         layout.CONFIGURATIONS,
         (line(governance.configuration(config, written)) for config in configs),
     )
-    outline.lines(layout.BINDINGS, channels.written(ctx))
-    outline.text(layout.SETUP, dump(setup.written(ctx)).encode())
+    outline.lines(layout.BINDINGS, connections.binding_lines(ctx))
+    outline.text(layout.SETUP, dump(connections.setup(ctx)).encode())
     events = each(ctx.tx, event_log.EVENTS_AFTER, key="seq", after=0)
     outline.lines(layout.EVENTS, (line(layout.event(event)) for event in events))
     outline.end()
@@ -158,11 +158,11 @@ class Outline:
         return self
 
     def text(self, path: str, content: bytes) -> None:
-        self._head(path, len(content))
+        self._plain(tar.header(path, len(content)))
         self._plain(content + bytes(tar.padding(len(content))))
 
     def blob(self, path: str, file_id: str, sha256: str, size: int) -> None:
-        self._head(path, size)
+        self._plain(tar.header(path, size))
         self._blob(file_id, sha256, size)
         self._plain(bytes(tar.padding(size)))
 
@@ -172,7 +172,7 @@ class Outline:
             self.text(path, head)
             return
         whole_size = len(head) + size + 2
-        self._head(path, whole_size)
+        self._plain(tar.header(path, whole_size))
         self._plain(head + b"\n")
         self._blob(file_id, sha256, size)
         self._plain(b"\n" + bytes(tar.padding(whole_size)))
@@ -219,9 +219,6 @@ class Outline:
             file_id, sha256 = self._file.read(36).decode(), self._file.read(64).decode()
             with blobs.open(file_id, sha256) as stream:
                 yield from _exactly(stream, length, file_id)
-
-    def _head(self, path: str, size: int) -> None:
-        self._plain(tar.header(path, size))
 
     def _plain(self, content: bytes) -> None:
         if content:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -60,9 +61,6 @@ class Fields:
             raise self.wrong(name, "must be an id")
         return id_
 
-    def maybe_id(self, name: str) -> str | None:
-        return None if self.get(name) is None else self.id(name)
-
     def ids(self, name: str) -> list[str]:
         ids = self.get(name)
         if ids is None:
@@ -97,9 +95,6 @@ class Fields:
         except BadInput:
             raise self.wrong(name, "is not a time") from None
 
-    def maybe_time(self, name: str) -> Micros | None:
-        return None if self.get(name) is None else self.time(name)
-
     def flag(self, name: str) -> bool:
         flag = self.get(name)
         if flag is not None and not isinstance(flag, bool):
@@ -132,11 +127,7 @@ class Fields:
 
     def sha256(self, name: str) -> str:
         digest = self.get(name)
-        if (
-            not isinstance(digest, str)
-            or len(digest) != 64
-            or set(digest) - set("0123456789abcdef")
-        ):
+        if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
             raise self.wrong(name, "must be 64 hex digits")
         return digest
 

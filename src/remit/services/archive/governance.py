@@ -30,9 +30,8 @@ from remit.model.organisation.approval import (
 from remit.model.organisation.configuration import CONFIG_KEYS, ConfigRevision
 from remit.services.archive import layout
 from remit.services.archive.fields import Fields
-from remit.services.archive.plan import Plan
+from remit.services.archive.plan import Plan, known
 from remit.services.archive.records import Author, Entry, Kind, Record, raw
-from remit.services.archive.references import known
 from remit.services.redaction import REMOVED, without_secrets
 from remit.services.shape_basics import JsonObject
 
@@ -139,8 +138,13 @@ def configuration(value: ConfigRevision, approvals: set[ApprovalId]) -> JsonObje
 
 def check(plan: Plan) -> None:
     """Check approvals and configurations against each other and against their company."""
-    for request in plan.approvals.values():
-        _check_approval(plan, request)
+    for approval in plan.approvals.values():
+        where = plan.where[approval.id]
+        known(approval.requested_by_agent_id, plan.agents, where, "requested_by")
+        known(approval.agent_id, plan.agents, where, "agent")
+        known(approval.home_agent_id, plan.agents, where, "home")
+        known(approval.routed_to_agent_id, plan.agents, where, "routed_to")
+        known(approval.decided_by_agent_id, plan.agents, where, "decided_by")
     for revision in plan.approval_revisions:
         where = plan.where[revision.approval_id]
         known(revision.author_agent_id, plan.agents, where, "the author of a revision")
@@ -220,18 +224,6 @@ def _read_comment(approval_id: ApprovalId, plan: Plan, fields: Fields) -> None:
 def _read_configuration(plan: Plan, fields: Fields) -> None:
     read = CONFIGURATION.read(fields, company_id=plan.company.id)
     plan.add(plan.configurations, read.id, read, fields.path)
-
-
-def _check_approval(plan: Plan, approval: Approval) -> None:
-    where = plan.where[approval.id]
-    for what, agent in (
-        ("requested_by", approval.requested_by_agent_id),
-        ("agent", approval.agent_id),
-        ("home", approval.home_agent_id),
-        ("routed_to", approval.routed_to_agent_id),
-        ("decided_by", approval.decided_by_agent_id),
-    ):
-        known(agent, plan.agents, where, what)
 
 
 #: Readers of one line, by file.

@@ -19,7 +19,7 @@ from remit.model.text import name_key
 from remit.model.work.file import FileKind
 from remit.model.work.wait import WaitKind
 from remit.services import shapes, views
-from remit.services.archive import checking, checking_mail, layout
+from remit.services.archive import checking, layout, mail
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Context, command, query
 from remit.services.connections import bindings
@@ -88,7 +88,8 @@ def create(
     ledger.settle(ctx, None)
     for stored in plan.files.values():
         _insert_file(ctx, stored, new_contents)
-    _insert_grants(ctx, plan)
+    for grant in checking.parents_first(plan):
+        ctx.tx.add(grant, level=int(grant.level))
     _insert_mail(ctx, plan)
     _insert_governance(ctx, plan)
     for binding in plan.bindings.values():
@@ -175,15 +176,10 @@ def _insert_file(ctx: Context, stored: Stored, contents: Contents) -> None:
         files.index(ctx, file.id, file.description)
 
 
-def _insert_grants(ctx: Context, plan: Plan) -> None:
-    for grant in checking.parents_first(plan):
-        ctx.tx.add(grant, level=int(grant.level))
-
-
 def _insert_mail(ctx: Context, plan: Plan) -> None:
     for question in plan.questions.values():
         ctx.tx.add(question)
-    for message in checking_mail.answered_first(plan):
+    for message in mail.answered_first(plan):
         ctx.tx.add(message)
     ctx.tx.run(file_statements.KNOW_LETTERS)
     for delivery in plan.deliveries:
@@ -211,13 +207,8 @@ def _go_on(ctx: Context, plan: Plan) -> None:
         waking.look_now(ctx, agent.id)
     for question in plan.questions.values():
         if question.status is QuestionStatus.OPEN:
-            waits.begin(
-                ctx,
-                WaitKind.QUESTION,
-                question.id,
-                question.agent_id,
-                to_agent=question.to_agent_id,
-            )
+            to = question.to_agent_id
+            waits.begin(ctx, WaitKind.QUESTION, question.id, question.agent_id, to_agent=to)
     for approval in plan.approvals.values():
         requester_id = approval.requested_by_agent_id
         if approval.status is ApprovalStatus.PENDING and requester_id is not None:

@@ -1,7 +1,10 @@
 """Plan of an import: the company's rows, before any is written."""
 
+from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
 
 from remit.errors import BadInput
 from remit.ids import (
@@ -29,8 +32,10 @@ from remit.model.organisation.grant import Grant
 from remit.model.work.file import File, Version
 from remit.model.work.outcome import Outcome
 from remit.services.archive.fields import Fields
-from remit.services.archive.folder import Piece
+from remit.services.archive.tar import Piece
 from remit.store.organisation.agents import Place
+
+K = TypeVar("K", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +96,20 @@ class Plan:
             raise BadInput(f"{where}: has the id of {self.where[id_]}.")
         known[id_] = value
         self.where[id_] = where
+
+
+def in_order(needs: Mapping[K, Iterable[K]]) -> list[K]:
+    """Return everything in topological order; members of cycles are left out."""
+    sorter = TopologicalSorter(needs)
+    with suppress(CycleError):  # the others can be sorted all the same
+        sorter.prepare()
+    order: list[K] = []
+    while ready := sorter.get_ready():
+        order += sorted(ready)
+        sorter.done(*ready)
+    return order
+
+
+def known(wanted: str | None, here: Container[str], where: str, what: str) -> None:
+    if wanted is not None and wanted not in here:
+        raise BadInput(f"{where}: {what}, {wanted}, is not here.")

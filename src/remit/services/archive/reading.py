@@ -13,10 +13,10 @@ from remit.model.organisation.permission import CAN_CREATE_AGENTS as _HIRING
 from remit.model.text import clean_text
 from remit.model.work.file import Version
 from remit.model.work.outcome import Look
-from remit.services.archive import channels, governance, layout, mail
+from remit.services.archive import connections, governance, layout, mail
 from remit.services.archive.fields import Fields
-from remit.services.archive.folder import Folder, Piece
 from remit.services.archive.plan import Plan, Stored
+from remit.services.archive.tar import Folder, Piece
 from remit.services.archive.text import load, split_prose
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def read(folder: Folder, importer: UserId) -> Plan:
     if about["format"] >= layout.WITH_GOVERNANCE:
         readers |= governance.READERS
     if about["format"] >= layout.WITH_BINDINGS:
-        readers |= channels.READERS
+        readers |= connections.READERS
     for file, read_line in readers.items():
         for where, row in folder.lines(file):
             read_line(plan, plan.fields(where, row))
@@ -101,7 +101,7 @@ def _outcome(plan: Plan, folder: Folder, path: str, prose: dict[str, Piece]) -> 
     if not is_id(outcome_id) or path != layout.outcome_path(outcome_id):
         raise BadInput(f"{path}: must be named by the outcome's id.")
     fields.get("mandate")  # only for human readers
-    deferred = fields.maybe_time("deferred_until")
+    deferred = None if fields.get("deferred_until") is None else fields.time("deferred_until")
     parents = [OutcomeId(parent) for parent in fields.ids("parents")]
     blockers = [OutcomeId(blocker) for blocker in fields.ids("blocked_by")]
     outcome = layout.OUTCOME.read(
@@ -137,7 +137,7 @@ def _verdict(fields: Fields) -> str | None:
         ),
         "evidence": evidence,
         "by": f"agent:{agent}" if agent else f"user:{user}" if user else "system:",
-        "run_id": verdict_fields.maybe_id("run"),
+        "run_id": None if verdict_fields.get("run") is None else verdict_fields.id("run"),
     }
     verdict_fields.done()
     return json.dumps(verdict)

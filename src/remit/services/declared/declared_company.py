@@ -31,7 +31,7 @@ from remit.services.declared.declaration import (
     table,
 )
 from remit.services.messaging import schedules
-from remit.services.organisation import permissions, policies
+from remit.services.organisation import permissions
 from remit.services.people import companies
 from remit.services.rights import grants
 from remit.services.shape_basics import JsonObject
@@ -156,7 +156,9 @@ def _policy(ctx: Context, plan: Plan, levels: Entry) -> None:
         changes = differences(_in_order(was), _in_order(now))
         if changes:
             with at(path):
-                policies.change.body(ctx, level=level.value, settings=dict(levels[level.value]))
+                permissions.change_policy.body(
+                    ctx, level=level.value, settings=dict(levels[level.value])
+                )
         plan.compare(path, "permission level", level.value, changes)
 
 
@@ -199,12 +201,8 @@ def _grant(ctx: Context, _: Plan, entry: Entry, once: Once) -> tuple[str, list[A
     was, now = dict(views.grant(held[-1])), dict(views.grant(new_grant))
     keys = ("level", "mode", "expires_at")
     changes = [{"path": key, "was": was[key], "now": now[key]} for key in keys]
-    limits = [
-        {"path": key, "was": was.get(key), "now": now.get(key)}
-        for key in ("paths", "branches")
-        if was.get(key) != now.get(key)
-    ]
-    return name, changes + limits
+    limits = ({key: grant.get(key) for key in ("paths", "branches")} for grant in (was, now))
+    return name, changes + differences(*limits)
 
 
 def _by_board(ctx: Context, grant: Grant) -> bool:

@@ -24,7 +24,7 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.execution import accounts, admission
+from remit.services.execution import accounts
 from remit.services.execution.error_recovery import Broken
 from remit.services.execution.running import entered
 from remit.services.governance import approval_engine
@@ -60,11 +60,9 @@ def job_ended(
     """Update the account and set-up of an ended background job, like `run_ended`."""
     assert job.worker is not None, "it was begun by somebody"
     assert job.started_at is not None
-    account, _ = admission.of(ctx, job, job.worker)
+    account, _ = accounts.of(ctx, job, job.worker)
     used = _Used(job.worker, account.id, job.started_at, reason, error, until)
-    probed = ctx.tx.one(statements.ACCOUNT, account=AccountId(job.held_by or ""))
-    if probed is not None and not probed.is_held:
-        probed = None
+    probed = accounts.closed_one(ctx, job.held_by)
     return _used(ctx, job, used, probed, fault, ok=ok)
 
 
@@ -119,7 +117,7 @@ def _found_closed(
 ) -> Account | None:
     if used.worker is None or used.reason in UNMENDABLE:
         return None  # a run by hand, or a fault of the agent's own settings
-    of_account, of_setup = admission.of(ctx, user, used.worker)
+    of_account, of_setup = accounts.of(ctx, user, used.worker)
     if CONSEQUENCES[fault].holds is Holds.SETUP:
         meant, named = of_setup, of_setup.id
         if probed is not None:
@@ -162,7 +160,7 @@ def _is_of_its_settings(ctx: Context, setup: Account, user: Agent | Job) -> bool
     )
     agents = (lookup.agent_row(ctx, agent) for agent in {run.agent_id for run in others})
     return any(
-        agent is not None and admission.of(ctx, agent, setup.worker)[1].id == setup.id
+        agent is not None and accounts.of(ctx, agent, setup.worker)[1].id == setup.id
         for agent in agents
         if agent is None or agent.id != user.id
     )

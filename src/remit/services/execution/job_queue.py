@@ -19,12 +19,12 @@ from remit.model.execution.job import MOST_ATTEMPTS, Job, JobStatus
 from remit.model.messaging.mail import Message
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.decision import deny
-from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.connections import folders
 from remit.services.context import system_only
-from remit.services.execution import account_faults, admission, jobs, run_start
+from remit.services.execution import account_faults, accounts, jobs, run_start
 from remit.services.execution.run_queue import LEASE_TIME, MOST_AT_ONCE, has_full_access
 from remit.services.knowledge import files
 from remit.services.organisation import halts
@@ -44,8 +44,8 @@ _QUEUE = Queue(statements.QUEUE)
 def ready(ctx: Context, *, limit: int = MOST_AT_ONCE, worker: str = "local") -> list[str]:
     """Return the jobs that can start, fair to senders: those first whose sender has the fewest
     running; before them the waiting jobs that may start after all, such as probes of closed
-    accounts (`admission.job_candidates`)."""
-    ids: list[str] = [*admission.job_candidates(ctx, worker)]
+    accounts (`accounts.job_candidates`)."""
+    ids: list[str] = [*accounts.job_candidates(ctx, worker)]
     ids += [job.id for job in ctx.tx.all(statements.READY, limit=limit)]
     return ids[:limit]
 
@@ -62,14 +62,14 @@ def claim(
 ) -> shapes.ClaimedJobShape:
     """Lease a job to one worker; others are refused."""
     job_row = _entered(ctx, job)
-    agent = _sender(ctx, job_row)
+    agent = lookup.known_agent(ctx, job_row.agent_id)
     halts.refuse_stopped(ctx, agent)
     may_start = agent.status in (AgentStatus.IDLE, AgentStatus.RUNNING)
-    admitted = admission.admit(ctx, job_row, worker)
+    admitted = accounts.admit(ctx, job_row, worker)
     probed = admitted.account.id if admitted.probe else None
     if not may_start or not _QUEUE.claim(ctx, job, worker, lease, probed=probed):
         raise Conflict("The job cannot be started, or somebody is at it.")
-    admission.count(ctx, admitted)
+    accounts.count(ctx, admitted)
     epoch = job_row.epoch + 1
     details = {"agent_id": job_row.agent_id, "worker": worker, "attempt": job_row.attempts + 1}
     ctx.record("job.start", f"job:{job}", details)
@@ -86,7 +86,7 @@ def wait(ctx: Context, *, job: str, worker: str) -> None:
     """Mark a job as waiting for its closed account or set-up; for the worker that met it."""
     job_row = lookup.find(ctx, jobs.JOB, job)
     ctx.lock_company()  # opening the account takes this lock, too
-    if (closed := admission.closed_for(ctx, job_row, worker)) is not None:
+    if (closed := accounts.closed_for(ctx, job_row, worker)) is not None:
         ctx.tx.run(statements.WAIT_FOR, job=job_row.id, account=closed.id)
 
 
@@ -237,7 +237,7 @@ class Material:
 def material(ctx: Context, *, job: str, epoch: int) -> Material:
     """Input of a job for its worker; files are read with the rights of the sender."""
     job_row = _held(ctx, job, epoch)
-    agent = _sender(ctx, job_row)
+    agent = lookup.known_agent(ctx, job_row.agent_id)
     if (over := ledger.used_up(ctx, agent.id)) is not None:
         deny(budgets.OVER, budgets.sentence(ctx, over)).enforce()
     if (reached := limits.money_reached(ctx)) is not None:
@@ -260,7 +260,7 @@ def material(ctx: Context, *, job: str, epoch: int) -> Material:
         subject=message.subject,
         body=(message.body_file_id, body.sha256),
         attachments=_attachments(ctx, agent, message),
-        folders=run_start.shown_folders(ctx, _as_sender(agent), agent),
+        folders=run_start.shown_folders(ctx, Principal.of(agent), agent),
     )
 
 
@@ -270,7 +270,7 @@ def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachmen
     attachments = []
     for file in json.loads(message.attachments):
         try:
-            with ctx.acting_as(_as_sender(agent), ticket=message.id):
+            with ctx.acting_as(Principal.of(agent), ticket=message.id):
                 view = files.read.body(ctx, file=file)
         except (NotFound, Refused):
             raise Conflict(
@@ -278,12 +278,6 @@ def _attachments(ctx: Context, agent: Agent, message: Message) -> list[Attachmen
             ) from None
         attachments.append(Attachment(*(view[name] for name in Attachment._fields)))
     return attachments
-
-
-def _as_sender(agent: Agent) -> Principal:
-    return Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
-    )
 
 
 def _is_held(job: Job, epoch: int) -> bool:
@@ -310,9 +304,3 @@ def _entered(ctx: Context, job_id: str) -> Job:
     job = lookup.find(ctx, jobs.JOB, job_id)
     ctx.require(Action.RUN_CHANGE, on=f"job:{JobId(job_id)}", home=job.agent_id)
     return job
-
-
-def _sender(ctx: Context, job: Job) -> Agent:
-    agent = lookup.agent_row(ctx, job.agent_id)
-    assert agent is not None, "only who never acted is deleted"
-    return agent

@@ -17,7 +17,7 @@ from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import SYSTEM, ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
-from remit.services.execution import accounts, admission
+from remit.services.execution import accounts
 from remit.services.execution.running import reader, require_look
 from remit.services.fields import CompanyRef, Help, JobRef, OnlyAgent, Remark
 from remit.services.messaging import mail
@@ -73,7 +73,7 @@ def show(ctx: Context, *, job: JobRef) -> shapes.JobWithWaitShape:
 
 
 def _view(ctx: Context, job: Job) -> shapes.JobWithWaitShape:
-    closed = admission.holding_job(ctx, job)
+    closed = accounts.holding_job(ctx, job)
     # The account's name and address are for those who may see accounts.
     waits_for = None
     if closed is not None:
@@ -138,7 +138,7 @@ def take_up_again(ctx: Context, agent: Agent, dropped: str) -> str | None:
     job = ctx.tx.one(statements.JOB_ANYWHERE, job=JobId(dropped))
     if job is None or job.agent_id != agent.id or job.error != _GONE:
         return "it is over"
-    message = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=job.message_id)
+    message = lookup.message_row(ctx, job.message_id)
     if job.attempts and (message is None or message.at_most_once):
         return "it had been begun and is for once"
     ctx.tx.run(statements.TAKE_UP_AGAIN, job=job.id)

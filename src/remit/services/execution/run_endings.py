@@ -121,9 +121,8 @@ def release(
     progress: bool = True,
 ) -> None:
     """Release the agent's lease, and set when it is due again."""
-    agent = lookup.agent_row(ctx, run.agent_id)
+    agent = lookup.known_agent(ctx, run.agent_id)
     lease = ctx.tx.one(leases.LEASE, agent=run.agent_id)
-    assert agent is not None
     # The row again: by now it has what the run was shown, and whether it wants to go on.
     run = ctx.tx.one(statements.RUN, run=run.id) or run
     if ended is RunStatus.COMPLETED:
@@ -149,7 +148,7 @@ def release(
         nudges = after_run.plan(ctx, run, nudges=nudges, progress=progress, at_once=at_once)
     elif ended is not RunStatus.CANCELLED:
         after_run.keep_what_failed(ctx, run)
-    again = after.again and _is_due(ctx, agent)
+    again = after.again and ctx.tx.one(leases.HAS_WORK, agent=agent.id) is not None
     pause = pause_after(after.failures)
     if again and ended is RunStatus.COMPLETED and not progress and not _is_newer(lease, seen):
         # It left its mail unread; the pause keeps it from being restarted in a loop.
@@ -205,10 +204,8 @@ def _is_for_a_person(ctx: Context, lease: Lease, run: Run, failures: int) -> boo
 
 def give_up(ctx: Context, agent: Agent) -> None:
     """Put an agent in `error`, and plan the next check of its adapter."""
-    now = lookup.agent_row(ctx, agent.id)
-    lease = ctx.tx.one(leases.LEASE, agent=agent.id)
-    assert now is not None
-    assert lease is not None
+    now = lookup.known_agent(ctx, agent.id)
+    lease = ctx.tx.existing(leases.LEASE, agent=agent.id)
     if now.status is AgentStatus.IDLE:
         tree.set_status(ctx, now, AgentStatus.ERROR)
     so_far = ctx.now - (lease.failing_since or ctx.now)
@@ -280,10 +277,11 @@ def _say_what_follows(
     ctx: Context, agent: Agent, before: Lease, ended: RunStatus, after: _After
 ) -> None:
     """Tell the boss of an agent that fails, once for each cause."""
+    boss = approval_engine.boss_address(agent)
     if after.failures == FAILURES_TOLD > before.failures:
-        _tell_boss(
+        approval_engine.tell(
             ctx,
-            agent,
+            boss,
             f"{agent.name} does not get on",
             f"{after.failures} runs in a row of {agent.name} failed, the last one with "
             f"{_in_its_words(after.cause)} It is tried again at growing intervals of up to an "
@@ -296,7 +294,7 @@ def _say_what_follows(
     ):
         words = _in_its_words(after.cause)
         failed = f"A run of {agent.name} failed"
-        _tell_boss(ctx, agent, failed, f"{failed} with {words}")
+        approval_engine.tell(ctx, boss, failed, f"{failed} with {words}")
 
 
 def _in_its_words(cause: str | None) -> str:
@@ -311,10 +309,6 @@ def _is_same(cause: str, told: str | None) -> bool:
     return told is not None and _PASSING.sub("#", cause) == _PASSING.sub("#", told)
 
 
-def _is_due(ctx: Context, agent: Agent) -> bool:
-    return ctx.tx.one(leases.HAS_WORK, agent=agent.id) is not None
-
-
 def clean(report: Mapping[str, object]) -> shapes.RunEndShape:
     """A program's report about itself, made storable: cut, capped, valid text."""
     cleaned: dict[str, object] = {}
@@ -325,7 +319,3 @@ def clean(report: Mapping[str, object]) -> shapes.RunEndShape:
         elif isinstance(value, int):
             cleaned[name] = min(max(int(value), 0), MOST_COUNTED)
     return cast(shapes.RunEndShape, cleaned)
-
-
-def _tell_boss(ctx: Context, agent: Agent, subject: str, text: str) -> None:
-    approval_engine.tell(ctx, approval_engine.boss_address(agent), subject, text)

@@ -17,7 +17,7 @@ from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.grant import FULL_ACCESS, Level, Resource, ResourceKind
 from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Context, command, logged, query
-from remit.services.execution import admission, tool_changes, waking
+from remit.services.execution import accounts, tool_changes, waking
 from remit.services.execution.run_endings import STOPPED, finish, release
 from remit.services.execution.running import begin, entered
 from remit.services.organisation import halts
@@ -47,9 +47,9 @@ def ready(
     ctx: Context, *, each: int = MOST_AT_ONCE, limit: int = MOST_AT_ONCE, worker: str = ""
 ) -> list[Ready]:
     """Return the agents that can start now, at most `each` of one company; before them the waiting
-    agents that may start after all, such as probes of closed accounts (`admission.candidates`)."""
+    agents that may start after all, such as probes of closed accounts (`accounts.candidates`)."""
     agents = ctx.tx.all(leases.READY, each=each, limit=limit)
-    return [*admission.candidates(ctx, worker), *agents]
+    return [*accounts.candidates(ctx, worker), *agents]
 
 
 class Following(NamedTuple):
@@ -98,7 +98,7 @@ def claim(
         raise Conflict(
             limits.sentence(ctx, reached), limits.next_step(ctx, reached), code=limits.REACHED
         )
-    admitted = admission.admit(ctx, agent_row, worker)
+    admitted = accounts.admit(ctx, agent_row, worker)
     if _cannot_start(agent_row) or not _LEASES.claim(ctx, agent_row.id, worker, lease):
         raise Conflict(f"{agent_row.name} has nothing to do, or is being seen to.")
     budgets.release(ctx, agent_row.id)
@@ -113,7 +113,7 @@ def claim(
         why=held.why,
         account=admitted.account.id,
     )
-    admission.begun(ctx, admitted, run)
+    accounts.begun(ctx, admitted, run)
     return {
         **begun,
         "probe": admitted.probe,

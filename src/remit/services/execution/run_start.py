@@ -78,10 +78,8 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
     """
     run_row = entered(ctx, run)
     ctx.lock_company()  # so that no token is revoked meanwhile
-    agent = lookup.agent_row(ctx, run_row.agent_id)
-    company = ctx.tx.one(people.COMPANY, company=run_row.company_id)
-    assert agent is not None
-    assert company is not None
+    agent = lookup.known_agent(ctx, run_row.agent_id)
+    company = ctx.tx.existing(people.COMPANY, company=run_row.company_id)
     settings = registry.usable(agent.adapter_type, json.loads(agent.adapter_config))
     session = _resumed(ctx, agent, getattr(settings, "session_policy", None))
     left = limits.capped(

@@ -67,7 +67,7 @@ def silent(ctx: Context) -> list[tuple[Run, Micros]]:
 
 def silent_item(ctx: Context, run: Run, last: Micros) -> shapes.AwaitingShape:
     minutes = (ctx.now - last) // MINUTE
-    title = f"{_name(ctx, run)} has given no sign of life for {minutes} minutes"
+    title = f"{lookup.name_of(ctx, run.agent_id)} has given no sign of life for {minutes} minutes"
     cause = "it printed nothing, called nothing and awaits nobody"
     about = (run.id, title, run.agent_id, last, cause)
     return {
@@ -83,7 +83,7 @@ def runaway_item(ctx: Context, run: Run) -> shapes.AwaitingShape | None:
         return None
     allowed = limits.of_company(ctx).of(limit)
     why = (run.error or "it took too much").removesuffix(".")
-    title = f"A run of {_name(ctx, run)} was ended: {why}"
+    title = f"A run of {lookup.name_of(ctx, run.agent_id)} was ended: {why}"
     about = (run.id, title, run.agent_id, run.ended_at, why)
     return {
         **views.awaiting(ctx.company, "runaway", *about),
@@ -91,8 +91,3 @@ def runaway_item(ctx: Context, run: Run) -> shapes.AwaitingShape | None:
         if allowed is None
         else command_that_raises(limit, allowed),
     }
-
-
-def _name(ctx: Context, run: Run) -> str:
-    agent = lookup.agent_row(ctx, run.agent_id)
-    return agent.name if agent else run.agent_id

@@ -16,7 +16,6 @@ from remit.services.knowledge import documents
 from remit.services.spending import ledger
 from remit.services.work import waits
 from remit.store.organisation import agents as agent_statements
-from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as wait_statements
 
@@ -41,8 +40,8 @@ def boss(ctx: Context, agent: Agent) -> shapes.BossShape:
     above = lookup.agent_row(ctx, agent.boss_id or "")
     if above is not None:
         return {"kind": "agent", "name": above.name, "outcome": above.id}
-    user = ctx.tx.one(people.USER, user=agent.boss_user_id)
-    return {"kind": "user", "name": user.name if user else "the board", "outcome": None}
+    name = lookup.user_name(ctx, agent.boss_user_id, "the board")
+    return {"kind": "user", "name": name, "outcome": None}
 
 
 def mandate(ctx: Context, agent: Agent) -> shapes.MandateShape:
@@ -82,17 +81,13 @@ def _outcomes(ctx: Context, run: Run, agent: Agent) -> list[str]:
 def _state(ctx: Context, outcome: Outcome, due: bool) -> str:
     marks = [word for word in ("urgent", "important") if getattr(outcome, word)]
     if outcome.open_waits:
-        marks.append(_waits(ctx, outcome))
+        open_waits = waits.of_outcome(ctx, outcome.id)
+        marks.append(waits.briefly(ctx, open_waits[0]) if open_waits else "waits")
     elif (why := why_not_actionable(outcome, ctx.now)) is not None:
         marks.append(why)
     else:
         marks.append("due now" if due else "can be worked on")
     return f"({', '.join(marks)})"
-
-
-def _waits(ctx: Context, outcome: Outcome) -> str:
-    open_waits = waits.of_outcome(ctx, outcome.id)
-    return waits.briefly(ctx, open_waits[0]) if open_waits else "waits"
 
 
 def _to_judge(ctx: Context, agent: Agent) -> list[str]:

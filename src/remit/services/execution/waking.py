@@ -6,8 +6,6 @@ woken: a person, or an agent that is paused, stopped, gone or not yet approved. 
 makes it startable again wakes it.
 """
 
-from collections.abc import Iterable
-
 from remit.model.work.outcome import Outcome
 from remit.services.context import Context
 from remit.store.execution import due, leases
@@ -20,11 +18,6 @@ def wake(ctx: Context, agent: str, why: str, *, by_clock: bool = False) -> bool:
     News ends a pause, but a pause after a failure only once for each failure.
     """
     return bool(ctx.tx.run(leases.WAKE, agent=agent, due=ctx.now, why=why, by_clock=by_clock))
-
-
-def wake_all(ctx: Context, agents: Iterable[str], why: str) -> None:
-    for agent in dict.fromkeys(agents):
-        wake(ctx, agent, why)
 
 
 def news(ctx: Context, outcome: Outcome, why: str) -> None:
@@ -66,11 +59,10 @@ def news_for_dependents(ctx: Context, outcome: str) -> None:
         place=ctx.place_in_record + 1,
     )
     ctx.tx.run(due.DEPENDENTS_MOVED, outcome=outcome)
-    wake_all(
-        ctx,
-        ctx.tx.all(outcome_statements.OWNERS_OF_DEPENDENTS, outcome=outcome),
-        "what it waited for is finished",
-    )
+    for owner in dict.fromkeys(
+        ctx.tx.all(outcome_statements.OWNERS_OF_DEPENDENTS, outcome=outcome)
+    ):
+        wake(ctx, owner, "what it waited for is finished")
 
 
 def look_now(ctx: Context, agent: str) -> None:

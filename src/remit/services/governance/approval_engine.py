@@ -38,7 +38,7 @@ from remit.model.organisation.grant import (
     ResourceKind,
 )
 from remit.model.organisation.permission import PermissionLevel, Reach
-from remit.model.organisation.principal import SYSTEM, ActorKind, Principal, in_name_of
+from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
 from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup
@@ -85,8 +85,9 @@ def hire_payload(
     requested_by: str | None,
     outcome: str | None = None,
     grants: list[dict[str, object]] | None = None,
+    **terms: object,
 ) -> dict[str, object]:
-    """The payload of a hire: name, place, purpose, configuration and rights."""
+    """The payload of a hire: name, place, purpose, configuration, rights, and further terms."""
     return {
         "agentId": agent.id,
         "requestedByAgentId": requested_by,
@@ -100,6 +101,7 @@ def hire_payload(
         "permissions": json.loads(agent.permissions),
         "grants": grants or [],
         "requestedConfigurationSnapshot": configurations.configuration_of(agent),
+        **terms,
     }
 
 
@@ -275,8 +277,7 @@ def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
     """
     gone = []
     for approval in ctx.tx.all(statements.UNDECIDED_OF_AGENT, agent=agent.id):
-        new = move(ctx, approval, ApprovalStatus.CANCELLED, f"{agent.name} was shut down")
-        ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+        new = cancel_one(ctx, approval, f"{agent.name} was shut down")
         if approval.requested_by_agent_id != agent.id:
             tell_requester(ctx, new, "Cancelled", new.decision_note)
         gone.append(new)
@@ -285,10 +286,11 @@ def withdraw(ctx: Context, agent: Agent) -> list[Approval]:
     return gone
 
 
-def cancel_one(ctx: Context, approval: Approval, note: str) -> None:
+def cancel_one(ctx: Context, approval: Approval, note: str) -> Approval:
     """Cancel an approval, without mail to the requester, who is told in another way."""
     new = move(ctx, approval, ApprovalStatus.CANCELLED, note)
     ctx.record("approval.cancel", f"approval:{new.id}", _details(new))
+    return new
 
 
 def route_again(ctx: Context, approval: Approval) -> Approval:
@@ -378,9 +380,8 @@ def principal(ctx: Context, approval: Approval) -> Principal:
         # Users are never deleted.
         user = ctx.tx.existing(people.USER, user=approval.requested_by_user_id)
         return Principal(ActorKind.USER, user.id, user.name)
-    agent = lookup.agent_row(ctx, approval.requested_by_agent_id)
-    assert agent is not None, "only who never acted is deleted"
-    return in_name_of(agent)
+    # Only an agent that never acted is deleted.
+    return Principal.of(lookup.known_agent(ctx, approval.requested_by_agent_id))
 
 
 def summary(approval: Approval) -> str:
@@ -493,8 +494,7 @@ def _who(ctx: Context, requester: str) -> str:
     if kind == "agent":
         agent = lookup.agent_row(ctx, who)
         return agent.name if agent else "an agent"
-    user = ctx.tx.one(people.USER, user=who)
-    return user.name if user else "somebody"
+    return lookup.user_name(ctx, who, "somebody")
 
 
 def details(approval: Approval) -> dict[str, object]:

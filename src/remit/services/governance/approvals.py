@@ -25,7 +25,6 @@ from remit.model.organisation.configuration import RevisionSource, configuration
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.context import Matter
 from remit.services.fields import (
     ApprovalRef,
     CompanyRef,
@@ -37,7 +36,8 @@ from remit.services.fields import (
     Words,
 )
 from remit.services.governance import approval_engine, pending_calls
-from remit.services.hiring import configuration, hiring, removal
+from remit.services.hiring import configuration, hiring
+from remit.services.organisation import termination
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.store.organisation import governance as statements
 from remit.store.record import events as event_log
@@ -72,10 +72,7 @@ class Consequence:
 
 
 def _set_budget(ctx: Context, approval: Approval) -> None:
-    payload = json.loads(approval.payload)
-    agent = lookup.agent_row(ctx, payload["agentId"])
-    if agent is None or agent.status is AgentStatus.TERMINATED:
-        raise Conflict("The agent is gone.", "Reject it.")
+    payload, agent = configuration.proposed(ctx, approval, "Reject it.")
     wanted = {**configuration_of(agent), **{key: payload[key] for key in _BUDGETS & set(payload)}}
     configuration.apply(ctx, agent, wanted, RevisionSource.PROPOSAL, approval)
 
@@ -136,13 +133,8 @@ def request(
         named = contents.get("agentId") or ctx.actor.agent_id
         if not isinstance(named, str):
             raise BadInput("payload.agentId: is required.", "Say whose budget it is.")
-        whose = lookup.agent(ctx, named)
-        if whose.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-            raise Conflict(
-                f"{whose.name} is {whose.status.value.replace('_', ' ')}.",
-                "Budgets are for agents that can act.",
-            )
-        about = whose
+        about = lookup.agent(ctx, named)
+        about.require_operational("Budgets are for agents that can act.")
         contents |= {"agentId": about.id, **_budget(contents)}
     mine = ctx.actor.agent_id if about is None else about.id
     ctx.require(Action.APPROVAL_REQUEST, on=f"agent:{mine}" if mine else "approvals", over=mine)
@@ -416,7 +408,7 @@ def delete_agent(ctx: Context, *, approval: ApprovalRef) -> shapes.DeletedAgentS
             f"{agent.name} was not disapproved.", "Only who was never taken on can be deleted."
         )
     ctx.record("agent.delete", f"agent:{agent.id}", {"name": agent.name, "approval": row.id})
-    removal.delete(ctx, agent)
+    termination.delete(ctx, agent)
     return {"id": agent.id, "deleted": True, "approval_id": row.id}
 
 
@@ -453,7 +445,15 @@ def _refuse_expired(ctx: Context, approval: Approval) -> None:
 
 def _require(ctx: Context, action: Action, text: str) -> Approval:
     row = lookup.find(ctx, APPROVAL, text)
-    ctx.require(action, approval_engine.DECIDING, on=f"approval:{row.id}", **_facts(ctx, row))
+    ctx.require(
+        action,
+        approval_engine.DECIDING,
+        on=f"approval:{row.id}",
+        over=row.home_agent_id or row.agent_id,
+        requester=row.requested_by_agent_id,
+        listed=False,
+        for_people=ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, row),
+    )
     return row
 
 
@@ -481,16 +481,6 @@ APPROVAL = lookup.Noun(
     _reader,
     parameters=lambda _: {"limit": _MOST_WITH_PREFIX},
 )
-
-
-def _facts(ctx: Context, approval: Approval) -> Matter:
-    home = approval.home_agent_id or approval.agent_id
-    return {
-        "over": home,
-        "requester": approval.requested_by_agent_id,
-        "listed": False,
-        "for_people": ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, approval),
-    }
 
 
 def _is_for_people(ctx: Context, approval: Approval) -> bool:

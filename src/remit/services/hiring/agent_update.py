@@ -9,7 +9,7 @@ from remit.adapters import registry
 from remit.adapters.registry import WITHOUT_MODEL
 from remit.authority import Action
 from remit.errors import Conflict
-from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
+from remit.model.organisation.agent import HUMAN, Agent
 from remit.model.organisation.approval import ApprovalType
 from remit.model.organisation.configuration import (
     RevisionSource,
@@ -40,11 +40,7 @@ def update(ctx: Context, *, agent: AgentRef) -> shapes.UpdatedAgentShape:
     agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.lock_company()
     ctx.require(Action.AGENT_CONTROL, over=agent_row.id)
-    if agent_row.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(
-            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
-            "Choose an agent that works here.",
-        )
+    agent_row.require_operational("Choose an agent that works here.")
     if agent_row.adapter_type == HUMAN:
         raise Conflict(
             f"{agent_row.name} is the seat of a person; no program runs it.",

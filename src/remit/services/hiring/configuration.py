@@ -33,6 +33,7 @@ from remit.services.hiring import agent_spec
 from remit.services.organisation import tree
 from remit.services.organisation.permissions import HIRING
 from remit.services.redaction import restore, without_secrets
+from remit.services.shape_basics import JsonObject
 from remit.services.spending import budgets, ledger
 from remit.services.surfaces import AsRoute, AsTool
 from remit.store.engine.statement import row
@@ -305,13 +306,19 @@ def changes_seen(
     return [{"path": entry["path"], "now": entry["now"]} for entry in changes]
 
 
-def take_effect(ctx: Context, approval: Approval) -> None:
-    """Apply an approved proposal, if the agent's configuration is still the one that it was made
-    for."""
+def proposed(ctx: Context, approval: Approval, step: str) -> tuple[JsonObject, Agent]:
+    """Return the payload of a proposal and its agent, or refuse it if that is gone."""
     payload = json.loads(approval.payload)
     agent = lookup.agent_row(ctx, payload["agentId"])
     if agent is None or agent.status is AgentStatus.TERMINATED:
-        raise Conflict("The agent is gone.", "Reject the proposal.")
+        raise Conflict("The agent is gone.", step)
+    return payload, agent
+
+
+def take_effect(ctx: Context, approval: Approval) -> None:
+    """Apply an approved proposal, if the agent's configuration is still the one that it was made
+    for."""
+    payload, agent = proposed(ctx, approval, "Reject the proposal.")
     if agent.config_revision != payload["baseRevision"]:
         raise Conflict(
             f"{agent.name} was configured differently meanwhile.",
@@ -324,10 +331,7 @@ def take_effect(ctx: Context, approval: Approval) -> None:
 
 def resubmitted(ctx: Context, approval: Approval, changes: Mapping[str, Any]) -> dict[str, object]:
     """The proposal again, based on the agent's present configuration."""
-    payload = json.loads(approval.payload)
-    agent = lookup.agent_row(ctx, payload["agentId"])
-    if agent is None or agent.status is AgentStatus.TERMINATED:
-        raise Conflict("The agent is gone.", "Cancel the proposal.")
+    payload, agent = proposed(ctx, approval, "Cancel the proposal.")
     configuration = payload["configuration"]
     inner = changes.get("configuration")
     more = {**(inner if isinstance(inner, Mapping) else {}), **changes}

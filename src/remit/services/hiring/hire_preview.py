@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from remit.errors import BadInput
-from remit.model.organisation.principal import ActorKind, Principal
+from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, logged
 from remit.services.execution import situation
@@ -37,10 +37,7 @@ def preview(
     if agent is None or here is None:
         raise BadInput("There is nothing to show.", "Describe the agent.")
     held = ctx.tx.all(statements.HELD_BY, holder=agent.id, after="", limit=1000)
-    itself = Principal(
-        ActorKind.AGENT, agent.id, agent.name, agent.company_id, agent_status=agent.status
-    )
-    with ctx.acting_as(itself):
+    with ctx.acting_as(Principal.of(agent)):
         offered = overview.offered.body(ctx)
     shown = {**views.agent(agent), "prompt": agent.prompt, "capabilities": agent.capabilities}
     answer: shapes.HirePreviewShape = {

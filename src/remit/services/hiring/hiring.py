@@ -18,10 +18,7 @@ from remit.model.organisation.configuration import (
     lends_secret,
 )
 from remit.model.organisation.decision import Decision, Effect, deny
-from remit.model.organisation.permission import (
-    PermissionLevel,
-    permission_level,
-)
+from remit.model.organisation.permission import PermissionLevel, permission_level
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_text
 from remit.model.work.outcome import Outcome
@@ -32,12 +29,7 @@ from remit.services.governance import approval_engine
 from remit.services.hiring import agent_spec, configuration
 from remit.services.knowledge import documents
 from remit.services.organisation import tree
-from remit.services.organisation.permissions import (
-    HIRING,
-    permit,
-    require_level,
-    set_level,
-)
+from remit.services.organisation.permissions import HIRING, permit, require_level, set_level
 from remit.services.organisation.permissions import begin as begin_level
 from remit.services.organisation.permissions import read as read_permissions
 from remit.services.redaction import restore
@@ -169,41 +161,25 @@ def _take_on(
         grants.weigh(ctx, agent, wish)  # refuse now what could not be granted later
     if boss is not None and amounts:
         reservations.weigh(ctx, boss, amounts)
-    payload = {
-        **approval_engine.hire_payload(
-            agent,
-            mandate,
-            requested_by=ctx.actor.agent_id,
-            outcome=mandate.id if outcome is not None else None,
-            grants=wishes,
-        ),
-        "permissionLevel": wanted_level.value if wanted_level else None,
+    payload = approval_engine.hire_payload(
+        agent,
+        mandate,
+        requested_by=ctx.actor.agent_id,
+        outcome=mandate.id if outcome is not None else None,
+        grants=wishes,
+        permissionLevel=wanted_level.value if wanted_level else None,
         **({"reason": reason} if reason else {}),
-        **(
-            {"setAside": {kind.value: amount for kind, amount in amounts.items()}}
-            if amounts
-            else {}
-        ),
-    }
-    approval = approval_engine.ask(
-        ctx,
-        ApprovalType.HIRE_AGENT,
-        payload,
-        agent=agent,
-        mandate=mandate,
-        home=boss or agent,
+        **({"setAside": {kind.value: amounts[kind] for kind in amounts}} if amounts else {}),
     )
+    kind, home = ApprovalType.HIRE_AGENT, boss or agent
+    approval = approval_engine.ask(ctx, kind, payload, agent=agent, mandate=mandate, home=home)
     return Hired(agent, mandate, approval)
 
 
 def _may_hire(ctx: Context, spec: AgentSpec, boss: Agent | None, *, for_delegation: bool) -> bool:
     """Return whether the hire needs approval; refuses one that is not permitted at all."""
-    decision = ctx.decide(
-        Action.AGENT_CREATE,
-        HIRING,
-        home=boss.id if boss else None,
-        for_delegation=for_delegation,
-    )
+    home = boss.id if boss else None
+    decision = ctx.decide(Action.AGENT_CREATE, HIRING, home=home, for_delegation=for_delegation)
     company = ctx.tx.existing(people.COMPANY)
     if decision.effect is Effect.ASK and decision.basis:
         # The request of the hire is the approval that a capability in mode `ask` needs.
@@ -259,14 +235,8 @@ def _free_mandate(ctx: Context, outcome: Outcome, boss: Agent) -> Outcome:
     same title."""
     if lookup.agent_row(ctx, outcome.id) is None:
         return outcome
-    again = open_outcome(
-        ctx,
-        title=outcome.title,
-        owner=boss.id,
-        urgent=outcome.urgent,
-        important=outcome.important,
-        deferred_until=outcome.deferred_until,
-    )
+    rank = {key: getattr(outcome, key) for key in ("urgent", "important", "deferred_until")}
+    again = open_outcome(ctx, title=outcome.title, owner=boss.id, **rank)
     write_document(ctx, again, documents.prose(ctx, outcome.id))
     outcomes.insert_below(ctx, outcome, again)
     ctx.record(
@@ -318,7 +288,11 @@ def take_effect(ctx: Context, approval: Approval) -> None:
     with approval_engine.in_their_name(ctx, approval, "Ask for a revision, or reject it."):
         if for_outcome:
             responsibility.require_delegable(ctx, mandate)
-            _check_owner(mandate, working)
+            if mandate.owner_id != agent.boss_id:
+                raise Conflict(
+                    f"{mandate.title!r} has another owner by now.",
+                    "Reject it; the new owner can hire.",
+                )
         _begin(ctx, working, mandate, payload["grants"], None, for_outcome=for_outcome)
         _set_aside(ctx, working, mandate, payload.get("setAside"))
 
@@ -364,14 +338,6 @@ def _check_purpose(mandate: Outcome, payload: Mapping[str, Any]) -> None:
         )
 
 
-def _check_owner(mandate: Outcome, agent: Agent) -> None:
-    """Check that the outcome's owner is still the agent's boss."""
-    if mandate.owner_id != agent.boss_id:
-        raise Conflict(
-            f"{mandate.title!r} has another owner by now.", "Reject it; the new owner can hire."
-        )
-
-
 def turned_down(ctx: Context, approval: Approval, why: str) -> None:
     """End the agent: its name is free again, and the outcome stays with its owner."""
     agent = lookup.agent_row(ctx, approval.agent_id or "")
@@ -391,10 +357,8 @@ def resubmitted(ctx: Context, approval: Approval, changes: Mapping[str, Any]) ->
     _refuse_another_hire(ctx, {**payload, "perpetual": mandate.perpetual}, changes)
     agent, level = _permitted_again(ctx, agent, payload.get("permissionLevel"), changes)
     current = configuration_of(agent)
-    wanted = {
-        **current,
-        **{key: restore(fields[key], current[key]) for key in CONFIG_KEYS if key in fields},
-    }
+    changed = {key: restore(fields[key], current[key]) for key in CONFIG_KEYS if key in fields}
+    wanted = {**current, **changed}
     if wanted != current:
         agent = configuration.apply(ctx, agent, wanted, RevisionSource.RESUBMIT, approval)
     wishes = payload["grants"]
@@ -407,18 +371,16 @@ def resubmitted(ctx: Context, approval: Approval, changes: Mapping[str, Any]) ->
         for wish in wishes:
             grants.weigh(ctx, agent, wish)
     reason = _reason(changes.get("reason", payload.get("reason")))
-    return {
-        **approval_engine.hire_payload(
-            agent,
-            mandate,
-            requested_by=payload["requestedByAgentId"],
-            outcome=payload["outcomeId"],
-            grants=wishes,
-        ),
-        "permissionLevel": level,
+    return approval_engine.hire_payload(
+        agent,
+        mandate,
+        requested_by=payload["requestedByAgentId"],
+        outcome=payload["outcomeId"],
+        grants=wishes,
+        permissionLevel=level,
         **({"reason": reason} if reason else {}),
         **({"setAside": payload["setAside"]} if "setAside" in payload else {}),
-    }
+    )
 
 
 def _permitted_again(
@@ -446,10 +408,8 @@ def _refuse_another_hire(
 ) -> None:
     """Refuse changes of what a resubmission cannot change, rather than ignore them."""
     boss = changes.get("reportsTo")
-    proposal = {
-        **changes,
-        "reportsTo": lookup.agent(ctx, boss).id if isinstance(boss, str) else boss,
-    }
+    named = lookup.agent(ctx, boss).id if isinstance(boss, str) else boss
+    proposal = {**changes, "reportsTo": named}
     for key, words in _KEPT.items():
         if key in changes and (proposal[key] or None) != (payload.get(key) or None):
             raise BadInput(
@@ -474,15 +434,8 @@ def _wishes(
             raise BadInput(f"grants.{number}: must be an object.")
         expires_at = wish.get("expiresAt", wish.get("expires_at"))
         scope = mandate.id if for_outcome else wish.get("scope") or mandate.id
-        wishes.append(
-            {
-                "resource": wish.get("resource"),
-                "level": wish.get("level"),
-                "mode": wish.get("mode"),
-                "scope": scope,
-                "expires_at": expires_at,
-            }
-        )
+        what = {key: wish.get(key) for key in ("resource", "level", "mode")}
+        wishes.append({**what, "scope": scope, "expires_at": expires_at})
     return wishes
 
 

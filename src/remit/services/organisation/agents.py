@@ -102,12 +102,8 @@ def listing(
 ) -> list[shapes.AgentShape]:
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.AGENT_READ, on="agents")
-    return [
-        views.agent(agent)
-        for agent in ctx.tx.all(
-            statements.AGENTS, after=after, limit=limit, terminated_too=terminated
-        )
-    ]
+    rows = ctx.tx.all(statements.AGENTS, after=after, limit=limit, terminated_too=terminated)
+    return [views.agent(row) for row in rows]
 
 
 @query("agents.show")
@@ -145,12 +141,8 @@ def terminate(
     ctx.lock_company()
     ctx.require(Action.AGENT_TERMINATE, over=agent_row.id)
     ended = termination.end(ctx, agent_row, subtree=subtree)
-    return {
-        **views.agent(agent_row),
-        "status": AgentStatus.TERMINATED.value,
-        **ended,
-        "dry_run": False,
-    }
+    status = AgentStatus.TERMINATED.value
+    return {**views.agent(agent_row), "status": status, **ended, "dry_run": False}
 
 
 preview_terminate = preview_of("agents.preview_terminate", terminate)
@@ -165,9 +157,8 @@ def wake(ctx: Context, *, agent: AgentRef, reason: Remark | None = "") -> shapes
             f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
             "It can be woken once it works again.",
         )
-    message = mail.post(
-        ctx, to=f"agent:{agent_row.id}", subject="Wake up", text=reason or "Wake up."
-    )
+    to = f"agent:{agent_row.id}"
+    message = mail.post(ctx, to=to, subject="Wake up", text=reason or "Wake up.")
     why_not = mail.not_started(ctx, message)
     return {**views.agent(agent_row), "message_id": message.id, "not_started": why_not}
 
@@ -281,11 +272,7 @@ def _require_control(ctx: Context, text: str, *, lifts: bool = False) -> Agent:
     ctx.require(
         Action.AGENT_CONTROL, over=agent.id, by_person=lifts and _is_paused_by_person(ctx, agent)
     )
-    if agent.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(
-            f"{agent.name} is {agent.status.value.replace('_', ' ')}.",
-            "Choose an agent that works here.",
-        )
+    agent.require_operational("Choose an agent that works here.")
     return agent
 
 
@@ -365,19 +352,17 @@ def create_key(
     ctx: Context, *, agent: str, label: object = "", expires_at: Micros | None = None
 ) -> shapes.NewTokenShape:
     label = clean_line(label, "label", longest=LONGEST_LABEL, empty_ok=True)
-    agent_row = lookup.agent_anywhere(ctx, agent)
-    ctx.require(
-        Action.KEY_CHANGE,
-        on=f"agent:{agent_row.id}",
-        home=agent_row.id,
-        seat_user=agent_row.seat_user_id,
-    )
-    if agent_row.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(
-            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
-            "Keys are for agents that can act.",
-        )
+    agent_row = _require_keys(ctx, agent)
+    agent_row.require_operational("Keys are for agents that can act.")
     return users.issue(ctx, TokenKind.AGENT, label, expires_at, agent=agent_row.id)
+
+
+def _require_keys(ctx: Context, text: str) -> Agent:
+    """Return an agent whose keys the caller may change."""
+    agent = lookup.agent_anywhere(ctx, text)
+    on, seat = f"agent:{agent.id}", agent.seat_user_id
+    ctx.require(Action.KEY_CHANGE, on=on, home=agent.id, seat_user=seat)
+    return agent
 
 
 @query("agents.keys", AsRoute("GET /agents/{id}/keys", "list_keys", page="id"))
@@ -409,13 +394,7 @@ def revoke_key(
     ctx: Context, *, agent: AgentRef, key: Annotated[str, Reference("key")]
 ) -> shapes.RevokedShape:
     """End one of an agent's keys."""
-    agent_row = lookup.agent_anywhere(ctx, agent)
-    ctx.require(
-        Action.KEY_CHANGE,
-        on=f"agent:{agent_row.id}",
-        home=agent_row.id,
-        seat_user=agent_row.seat_user_id,
-    )
+    agent_row = _require_keys(ctx, agent)
     token = ctx.tx.one(people.TOKEN, token=key)
     if token is None or token.agent_id != agent_row.id:
         raise NotFound("There is no such key.")

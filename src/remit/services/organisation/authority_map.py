@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from remit.ids import AgentId, UserId
 from remit.model.organisation.agent import DEEPEST_TREE, Agent, AgentStatus
 from remit.model.organisation.grant import Mode
-from remit.services import shapes
+from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.store.organisation import agents as statements
 from remit.store.organisation import grants as grant_statements
-from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
 _ALL = 1_000_000
@@ -41,7 +40,7 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
     """Collect the authority of others over these agents, and theirs over outcomes and resources."""
     concerned: dict[AgentId, Agent] = {}
     for boss in bosses:
-        concerned[boss] = ctx.tx.existing(statements.AGENT, agent=boss)  # bosses are never deleted
+        concerned[boss] = lookup.known_agent(ctx, boss)  # bosses are never deleted
     whole = {"after": "", "limit": _ALL}
     owned = {boss: ctx.tx.all(outcome_statements.OWNED_BY, owner=boss, **whole) for boss in bosses}
     held = {boss: ctx.tx.all(grant_statements.HELD_BY, holder=boss, **whole) for boss in bosses}
@@ -61,43 +60,48 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
         for grant in ctx.tx.all(grant_statements.HELD_BELOW_AGENT, **reach):
             if grant.holder_id in fresh:
                 held.setdefault(grant.holder_id, []).append(grant)
-    chains = _Chains(ctx, concerned)
+    chains: dict[AgentId, tuple[AgentId, ...]] = {}
+
+    def chain(agent: AgentId) -> tuple[AgentId, ...]:
+        """Like `Context.boss_chain`, with one query for each boss, not for each agent."""
+        if agent not in chains:
+            known = concerned.get(agent)
+            chains[agent] = ()  # a cycle leads back here and stays empty
+            if known is None or known.boss_id is None:
+                chains[agent] = ctx.boss_chain(agent)
+            else:
+                above = chain(known.boss_id)
+                whole = (agent, *above) if above else ()
+                chains[agent] = whole if len(whole) <= DEEPEST_TREE else ()
+        return chains[agent]
+
     facts: dict[tuple[str, str, str], shapes.FactShape] = {}
 
     def add(who: str, right: str, over: str, name: str, over_name: str) -> None:
-        facts[who, right, over] = {
-            "who": who,
-            "who_name": name,
-            "right": right,
-            "over": over,
-            "over_name": over_name,
-        }
+        facts[who, right, over] = shapes.FactShape(
+            who=who, who_name=name, right=right, over=over, over_name=over_name
+        )
+
+    def add_person(user: UserId | None, right: str, over: Agent) -> None:
+        if user is not None:
+            add(f"user:{user}", right, over.id, lookup.user_name(ctx, user, user), over.name)
 
     names = {agent.id: agent.name for agent in concerned.values()}
 
     def name_of(agent: AgentId) -> str:
         if agent not in names:
-            row = ctx.tx.one(statements.AGENT, agent=agent)
-            names[agent] = row.name if row else agent
+            names[agent] = lookup.name_of(ctx, agent)
         return names[agent]
-
-    def person(user: UserId) -> str:
-        row = ctx.tx.one(people.USER, user=user)
-        return row.name if row else user
 
     for agent in concerned.values():
         if agent.status is AgentStatus.TERMINATED:
             continue
-        if agent.boss_user_id is not None:
-            boss_user = agent.boss_user_id
-            add(f"user:{boss_user}", "is boss of", agent.id, person(boss_user), agent.name)
-        for depth, boss in enumerate(chains.above(agent)):
+        add_person(agent.boss_user_id, "is boss of", agent)
+        for depth, boss in enumerate(chain(agent.id)[1:]):
             add(boss, "supervises", agent.id, name_of(boss), agent.name)
             if depth == 0:
                 add(boss, "is boss of", agent.id, name_of(boss), agent.name)
-        if agent.seat_user_id is not None:
-            seated = agent.seat_user_id
-            add(f"user:{seated}", "acts as", agent.id, person(seated), agent.name)
+        add_person(agent.seat_user_id, "acts as", agent)
         for outcome in owned.get(agent.id, ()):
             add(agent.id, "owns", outcome.id, agent.name, outcome.title)
             if outcome.delegated and outcome.delegator_id is not None:
@@ -108,28 +112,3 @@ def snapshot(ctx: Context, agents: Iterable[AgentId], bosses: Iterable[AgentId])
             what = f"{grant.resource} {grant.level.word}"
             add(agent.id, right, what, agent.name, what)
     return Map(set(concerned).difference(bosses) | set(agents), set(bosses), facts)
-
-
-class _Chains:
-    """Chains of bosses above agents, cached: one query for each boss, not for each agent."""
-
-    def __init__(self, ctx: Context, known: dict[AgentId, Agent]) -> None:
-        self._ctx = ctx
-        self._known = known
-        self._found: dict[AgentId, tuple[AgentId, ...]] = {}
-
-    def above(self, agent: Agent) -> tuple[AgentId, ...]:
-        return self._place(agent.id)[1:]
-
-    def _place(self, agent: AgentId) -> tuple[AgentId, ...]:
-        """Like `Context.boss_chain`: empty if the tree has a cycle or is too deep."""
-        if agent not in self._found:
-            known = self._known.get(agent)
-            self._found[agent] = ()  # a cycle leads back here and stays empty
-            if known is None or known.boss_id is None:
-                self._found[agent] = self._ctx.boss_chain(agent)
-            else:
-                above = self._place(known.boss_id)
-                whole = (agent, *above) if above else ()
-                self._found[agent] = whole if len(whole) <= DEEPEST_TREE else ()
-        return self._found[agent]

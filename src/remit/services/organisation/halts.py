@@ -14,7 +14,7 @@ from remit.authority import Action, GivenFacts
 from remit.errors import Conflict
 from remit.ids import AgentId, HaltId
 from remit.model.execution.run import RunStatus
-from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.halt import LONGEST_NOTE, Halt
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
@@ -26,7 +26,6 @@ from remit.store.connections import checks as check_statements
 from remit.store.engine.statement import renewed
 from remit.store.execution import jobs as job_statements
 from remit.store.organisation import halts as statements
-from remit.store.organisation import people
 
 #: Why no run is started, and the exit reason of a run that was live.
 STOPPED = run_endings.STOPPED
@@ -53,11 +52,8 @@ def stop(
     """Stop a company, or an agent and everybody below it. Stopping twice is one halt."""
     top = _top(ctx, company, agent)
     ctx.require(Action.HALT_STOP, on=_on(ctx, top), place=ctx.boss_chain(top.id if top else None))
-    if top is not None and top.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(
-            f"{top.name} is {top.status.value.replace('_', ' ')}.",
-            "Choose an agent that works here.",
-        )
+    if top is not None:
+        top.require_operational("Choose an agent that works here.")
     before = _halt_of(ctx, top)
     halt = Halt(
         id=before.id if before else HaltId(ctx.ids.new()),
@@ -179,26 +175,17 @@ def explain(ctx: Context, halt: Halt) -> str:
 
 def view(ctx: Context, halt: Halt) -> shapes.HaltShape:
     top = lookup.agent_row(ctx, halt.agent_id) if halt.agent_id else None
-    by = "agent" if halt.made_by_agent_id else "user"
-    return _view(
-        halt,
-        agent=top and top.name,
-        by=f"{by}:{halt.made_by_agent_id or halt.made_by_user_id}",
-        by_name=_maker_name(ctx, halt),
-    )
+    if (maker := halt.made_by_agent_id) is not None:
+        by, by_name = f"agent:{maker}", lookup.name_of(ctx, maker)
+    else:
+        by = f"user:{halt.made_by_user_id}"
+        by_name = lookup.user_name(ctx, halt.made_by_user_id, "the board")
+    return _view(halt, agent=top and top.name, by=by, by_name=by_name)
 
 
 _view = views.view_of(
     Halt, shapes.HaltShape, supplied={"agent", "by", "by_name"}, level="level", since="created_at"
 )
-
-
-def _maker_name(ctx: Context, halt: Halt) -> str:
-    if halt.made_by_agent_id is not None:
-        agent = lookup.agent_row(ctx, halt.made_by_agent_id)
-        return agent.name if agent else halt.made_by_agent_id
-    user = ctx.tx.one(people.USER, user=halt.made_by_user_id)
-    return user.name if user else "the board"
 
 
 def _top(ctx: Context, company: str | None, agent: str | None) -> Agent | None:

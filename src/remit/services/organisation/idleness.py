@@ -7,7 +7,7 @@ from remit.model.text import plural
 from remit.model.work.outcome import Look, Outcome, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
-from remit.services.execution import accounts, admission, error_recovery
+from remit.services.execution import accounts, error_recovery
 from remit.services.execution.running import require_look
 from remit.services.fields import AgentRef
 from remit.services.organisation import halts, tree
@@ -91,20 +91,13 @@ def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
     reached = limits.keeping(ctx, agent)
     if reached is not None:
         return "limit", f"{limits.sentence(ctx, reached)} {limits.next_step(ctx, reached)}"
-    missing = _without_adapter(agent)
-    if missing is not None:
-        return "no_adapter", missing
-    closed = admission.holding(ctx, agent, held_by)
+    kind = agent.adapter_type
+    if kind not in registry.types():
+        return "no_adapter", f"There is no adapter {kind!r} here. Install it, or choose another."
+    closed = accounts.holding(ctx, agent, held_by)
     if closed is not None:
         return "held", f"{accounts.sentence(closed)} {accounts.step(closed, agent)}"
     return None
-
-
-def _without_adapter(agent: Agent) -> str | None:
-    """Sentence if its adapter is not installed here, else None."""
-    if agent.adapter_type in registry.types():
-        return None
-    return f"There is no adapter {agent.adapter_type!r} here. Install it, or choose another."
 
 
 def _why_backoff(lease: Lease) -> str:
@@ -123,7 +116,7 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
         return "held", held
     later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id)
     if later is not None:
-        outcome = _later(ctx, agent, later)
+        outcome = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=later)[0]
         at = views.moment(later)
         if outcome.look_for == Look.DEFERRAL:
             return "deferred", f"“{outcome.title}” was put off until {at}."
@@ -151,9 +144,7 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
     """Sentence about background jobs that wait for a closed account, and whose answers would start
     it."""
     waiting = ctx.tx.all(job_statements.HELD_OF, agent=agent.id)
-    closed = next(
-        (account for job in waiting if (account := admission.holding_job(ctx, job))), None
-    )
+    closed = next((account for job in waiting if (account := accounts.holding_job(ctx, job))), None)
     if closed is None:
         return None
     verb = "wait" if len(waiting) > 1 else "waits"
@@ -161,8 +152,3 @@ def _held_jobs(ctx: Context, agent: Agent) -> str | None:
         f"{plural(len(waiting), 'background job')} of it {verb}. {accounts.sentence(closed)} "
         f"{accounts.step(closed, agent)}"
     )
-
-
-def _later(ctx: Context, agent: Agent, at: int) -> Outcome:
-    """Return the outcome that is due at that time."""
-    return ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=at)[0]

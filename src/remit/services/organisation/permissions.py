@@ -1,27 +1,36 @@
-"""The permission to hire, and the four permission levels of agents."""
+"""The permission to hire, the four permission levels of agents, and a company's policy for them.
+
+The policy has the rights of each level; the board edits it. A change applies to the agents that
+have the level: they gain what the level gained and lose what it lost. Grants that an agent got
+apart from its level stay.
+"""
 
 import json
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 from remit.authority import Action
-from remit.errors import BadInput, Conflict
-from remit.model.organisation.agent import Agent, AgentStatus
+from remit.errors import BadInput, Conflict, stale
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import permissions
-from remit.model.organisation.grant import AGENT_CREATE, Resource, ResourceKind
+from remit.model.organisation.grant import AGENT_CREATE, Mode, Resource, ResourceKind
 from remit.model.organisation.permission import (
     CAN_CREATE_AGENTS,
+    PRESETS,
     PermissionLevel,
     Policy,
+    Preset,
     Reach,
     permission_level,
     policy,
+    preset,
 )
 from remit.model.organisation.principal import SYSTEM
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, command
-from remit.services.fields import AgentRef
+from remit.services.command import Context, command, query
+from remit.services.fields import AgentRef, CompanyRef
 from remit.services.rights import grants
-from remit.services.surfaces import AsRoute
+from remit.services.surfaces import AsCommand, AsRoute
 from remit.store.organisation import governance as statements
 from remit.store.organisation import people
 
@@ -57,11 +66,7 @@ def change(
     if wanted is not None:
         require_level(ctx, wanted, on=f"agent:{agent_row.id}", home=agent_row.id)
     ctx.require(Action.AGENT_PERMIT, over=agent_row.id)
-    if agent_row.status in (AgentStatus.TERMINATED, AgentStatus.PENDING_APPROVAL):
-        raise Conflict(
-            f"{agent_row.name} is {agent_row.status.value.replace('_', ' ')}.",
-            "Permissions are for agents that can act.",
-        )
+    agent_row.require_operational("Permissions are for agents that can act.")
     if wanted is not None:
         set_level(ctx, agent_row, wanted)
     else:
@@ -90,24 +95,26 @@ def current(ctx: Context) -> Policy:
 
 def set_level(ctx: Context, agent: Agent, level: PermissionLevel) -> None:
     """Replace an agent's grants of actions and its permission to hire by those of a level."""
-    preset = current(ctx)[level]
+    rights = current(ctx)[level]
     grants.revoke_actions(ctx, agent)
-    for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
-        for action in actions:
-            grants.give_to(ctx, agent, {"resource": action, "level": "use", "mode": mode})
-    permit(ctx, agent, preset.can_create_agents, level)
+    _give(ctx, agent, Mode.ALLOW, rights.allowed)
+    _give(ctx, agent, Mode.DENY, rights.denied)
+    permit(ctx, agent, rights.can_create_agents, level)
 
 
 def begin(ctx: Context, agent: Agent) -> None:
     """Give a new agent the grants of its level, whoever created it."""
-    preset = current(ctx)[agent.permission_level]
+    rights = current(ctx)[agent.permission_level]
     with ctx.acting_as(SYSTEM):
-        for mode, actions in (("allow", preset.allowed), ("deny", preset.denied)):
-            for action in actions:
-                grants.give_to(ctx, agent, {"resource": action, "level": "use", "mode": mode})
-        permission = agent.can_create_agents
-        if permission is None and preset.can_create_agents is not None:
-            permit(ctx, agent, preset.can_create_agents, agent.permission_level)
+        _give(ctx, agent, Mode.ALLOW, rights.allowed)
+        _give(ctx, agent, Mode.DENY, rights.denied)
+        if agent.can_create_agents is None and rights.can_create_agents is not None:
+            permit(ctx, agent, rights.can_create_agents, agent.permission_level)
+
+
+def _give(ctx: Context, agent: Agent, mode: Mode, actions: Iterable[str]) -> None:
+    for action in actions:
+        grants.give_to(ctx, agent, {"resource": action, "level": "use", "mode": mode.value})
 
 
 def permit(ctx: Context, agent: Agent, can_create: bool | None, level: PermissionLevel) -> None:
@@ -129,3 +136,95 @@ def permit(ctx: Context, agent: Agent, can_create: bool | None, level: Permissio
             },
         },
     )
+
+
+# ── the policy ──────────────────────────────────────────────────────────────────────────────────
+
+
+@query(
+    "policies.show",
+    AsRoute("GET /companies/{companyId}/permission-policy", "show_policy"),
+    AsCommand("policy show"),
+)
+def show_policy(ctx: Context, *, company: CompanyRef | None = None) -> shapes.PolicyShape:
+    """The permission levels: what each allows and denies, and how many agents have it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.POLICY_READ, on=f"company:{ctx.company}")
+    return _view(ctx, current(ctx))
+
+
+@command("policies.change")
+def change_policy(
+    ctx: Context,
+    *,
+    level: object,
+    company: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    expected_version: int | None = None,
+) -> shapes.ChangedPolicyShape:
+    """Replace settings of a level; without settings, reset it to its default."""
+    which = permission_level(level)
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.POLICY_CHANGE, on=f"company:{ctx.company}")
+    was = current(ctx)
+    if expected_version is not None and expected_version != was.version:
+        raise stale(
+            f"The policy is at version {was.version}, not {expected_version}.", version=was.version
+        )
+    new = PRESETS[which] if settings is None else preset(which, was[which], settings)
+    if new == was[which]:
+        raise Conflict(f"The level {which.value} is like that already.", "Nothing was changed.")
+    now = was.with_level(which, new)
+    ctx.tx.run(statements.SET_POLICY, new_policy=now.stored())
+    ctx.record(
+        "policy.change",
+        f"company:{ctx.company}",
+        {
+            "version": now.version,
+            "level": which.value,
+            "now": new.as_dict(),
+            "was": was[which].as_dict(),
+        },
+    )
+    having = ctx.tx.all(statements.AGENTS_WITH_LEVEL, level=which.value)
+    reached = [agent for agent in having if _fit(ctx, agent, was[which], new)]
+    return {**_view(ctx, now), "agents_changed": [agent.name for agent in reached]}
+
+
+def _fit(ctx: Context, agent: Agent, was: Preset, now: Preset) -> bool:
+    """Give an agent what its level gained, and revoke what it lost; returns whether anything
+    changed."""
+    changed = False
+    for mode, before, after in (
+        (Mode.ALLOW, was.allowed, now.allowed),
+        (Mode.DENY, was.denied, now.denied),
+    ):
+        for action in sorted(set(before) - set(after)):
+            changed |= grants.revoke_mode(ctx, agent, Resource(ResourceKind.ACTION, action), mode)
+        gained = sorted(set(after) - set(before))
+        _give(ctx, agent, mode, gained)
+        changed |= bool(gained)
+    permission = agent.can_create_agents
+    if was.can_create_agents != now.can_create_agents and permission == was.can_create_agents:
+        permit(ctx, agent, now.can_create_agents, agent.permission_level)
+        changed = True
+    return changed
+
+
+def _view(ctx: Context, policy: Policy) -> shapes.PolicyShape:
+    count = dict(ctx.tx.all(statements.COUNT_BY_LEVEL))
+    return {
+        "company_id": ctx.company,
+        "version": policy.version,
+        "levels": {
+            level.value: {
+                "canCreateAgents": policy[level].can_create_agents,
+                "allow": list(policy[level].allowed),
+                "deny": list(policy[level].denied),
+                "governs": policy[level].governs.value,
+                "shipped": level not in policy.edited,
+                "agents": count.get(level.value, 0),
+            }
+            for level in PermissionLevel
+        },
+    }

@@ -11,7 +11,7 @@ from typing import Any
 from remit.authority import Action
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ids import OutcomeId, is_id, is_part_of, normalise
-from remit.model.organisation.agent import Agent, AgentStatus
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import SHORT
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.outcome import OutcomeKind, OutcomeStatus
@@ -113,22 +113,15 @@ def _concerned(ctx: Context, operation: Mapping[str, Any]) -> list[Agent]:
             raise BadInput("An agent is named by a text.", "Give its name or id.")
         concerned.append(lookup.agent(ctx, name))
     for agent in concerned:
-        _refuse_unless_working(agent)
+        tree.check_movable(agent)
     return concerned
 
 
 def _living(ctx: Context, name: str) -> Agent:
     """Return an agent that still exists when its operation is carried out."""
     agent = lookup.agent(ctx, name)
-    _refuse_unless_working(agent)
+    tree.check_movable(agent)
     return agent
-
-
-def _refuse_unless_working(agent: Agent) -> None:
-    if agent.status is AgentStatus.TERMINATED:
-        raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
-    if agent.status is AgentStatus.PENDING_APPROVAL:
-        raise Conflict(f"{agent.name} awaits approval where it is.", "Decide about that first.")
 
 
 def _boss_in_reach(ctx: Context, boss: str | None) -> Agent | None:

@@ -168,12 +168,7 @@ class Steps:
     def _reopen(self, outcome_id: str) -> None:
         outcome = lookup.known_outcome(self._ctx, outcome_id)
         self._expect(outcome.status, OutcomeStatus.CLOSED, outcome.title)
-        outcome_ending.reopen_outcome(self._ctx, outcome, keep_owner=True)
-        self._ctx.record(
-            "outcome.reopen",
-            f"outcome:{outcome_id}",
-            {"note": "the layer came back", "was": "closed"},
-        )
+        outcome_ending.reopen_along(self._ctx, outcome, "the layer came back")
         self._done.append({"step": "reopen", "outcome": outcome_id})
 
     def _reinstate(self, agent_id: str, *, paused: bool) -> None:
@@ -281,14 +276,11 @@ class Steps:
             raise Conflict(f"{what} was changed since.", "Look at the tree, then move by hand.")
 
     def _now(self, agent_id: str) -> Agent:
-        agent = self._ctx.tx.one(statements.AGENT, agent=agent_id)
-        assert agent is not None, "agents are never deleted"
-        return agent
+        return lookup.known_agent(self._ctx, agent_id)
 
     def _grant(self, grant_id: str) -> Grant:
-        grant = self._ctx.tx.one(grant_statements.GRANT_ANYWHERE, grant=grant_id)
-        assert grant is not None, "grants are never deleted"
-        return grant
+        # Grants are never deleted.
+        return self._ctx.tx.existing(grant_statements.GRANT_ANYWHERE, grant=grant_id)
 
 
 def _source_of(grant: Grant) -> list[Any]:

@@ -99,7 +99,7 @@ def _reinstatable(ctx: Context) -> Iterator[Agent]:
         if (
             mandate.perpetual
             and mandate.owner_id == agent.id
-            and not _is_taken(ctx, agent.name)
+            and lookup.living_agent(ctx, agent.name) is None
             and not tree.is_purged(ctx, agent)
         ):
             yield agent
@@ -108,32 +108,19 @@ def _reinstatable(ctx: Context) -> Iterator[Agent]:
 def _reinstate(ctx: Context, agent: Agent, boss: UserId) -> Agent:
     mandate = lookup.known_outcome(ctx, agent.id)
     if mandate.status is not OutcomeStatus.OPEN:
-        outcome_ending.reopen_outcome(ctx, mandate, keep_owner=True)
-        ctx.record(
-            "outcome.reopen",
-            f"outcome:{mandate.id}",
-            {"note": "a company has a root outcome", "was": mandate.status.value},
-        )
+        outcome_ending.reopen_along(ctx, mandate, "a company has a root outcome")
     ctx.tx.run(statements.MOVE_AGENT, agent=agent.id, new_boss=None, new_boss_user=boss)
     ctx.tx.run(purging.FORGET_SESSIONS, agent=agent.id)
-    tree.reinstate(ctx, _now(ctx, agent), paused=False)
-    root = _now(ctx, agent)
+    tree.reinstate(ctx, lookup.known_agent(ctx, agent.id), paused=False)
+    root = lookup.known_agent(ctx, agent.id)
     ledger.open_accounts(ctx, root)
     return root
 
 
 def _found(ctx: Context, boss: UserId) -> Agent:
     names = chain([NAME], (f"{NAME}-{number}" for number in count(2)))
-    free = next(name for name in names if not _is_taken(ctx, name))
+    free = next(name for name in names if lookup.living_agent(ctx, name) is None)
     described = {"name": free, "role": ROLE, "title": TITLE, "adapter_type": ctx.usable_adapter}
     spec = agent_spec.read(described)
     root, _ = tree.create_with_mandate(ctx, spec, None, purpose=PURPOSE, boss_user=boss)
     return root
-
-
-def _is_taken(ctx: Context, name: str) -> bool:
-    return lookup.living_agent(ctx, name) is not None
-
-
-def _now(ctx: Context, agent: Agent) -> Agent:
-    return lookup.known_agent(ctx, agent.id)

@@ -187,15 +187,8 @@ def reinstate(ctx: Context, agent: Agent, *, paused: bool) -> None:
 
 def is_purged(ctx: Context, agent: Agent) -> bool:
     """Return whether the agent was purged."""
-    return (
-        ctx.tx.one(
-            event_log.HAPPENED,
-            company=agent.company_id,
-            resource=f"agent:{agent.id}",
-            action=PURGED,
-        )
-        is not None
-    )
+    purge = {"company": agent.company_id, "resource": f"agent:{agent.id}", "action": PURGED}
+    return ctx.tx.one(event_log.HAPPENED, **purge) is not None
 
 
 def is_vacant(ctx: Context, agent: Agent) -> bool:
@@ -233,12 +226,16 @@ def check_boss(ctx: Context, boss: Agent, height: int = 1) -> None:
         )
 
 
-def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
-    """Check that an agent can be put below `boss`, with everybody below it."""
+def check_movable(agent: Agent) -> None:
     if agent.status is AgentStatus.TERMINATED:
         raise Conflict(f"{agent.name} is terminated.", "Choose agents that work here.")
     if agent.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(f"{agent.name} awaits approval where it is.", "Decide about that first.")
+
+
+def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
+    """Check that an agent can be put below `boss`, with everybody below it."""
+    check_movable(agent)
     if agent.id in ctx.boss_chain(boss.id):
         raise Conflict(
             f"{boss.name} works below {agent.name}.", "Choose a boss elsewhere.", code="cycle"
@@ -249,7 +246,7 @@ def check_move(ctx: Context, agent: Agent, boss: Agent) -> None:
 
 def check_assignable(ctx: Context, agent_id: str) -> None:
     """Refuse to give work to an agent that awaits approval."""
-    agent = ctx.tx.one(statements.AGENT, agent=agent_id)
+    agent = lookup.agent_row(ctx, agent_id)
     if agent is not None and agent.status is AgentStatus.PENDING_APPROVAL:
         raise Conflict(f"{agent.name} awaits approval.", "Wait for the decision.")
 
@@ -264,7 +261,7 @@ def take_place(ctx: Context, agent: str, boss: AgentId | None, boss_user: UserId
 def living_boss(ctx: Context, agent: Agent) -> AgentId | None:
     """Return the nearest agent above that is not terminated."""
     for above in ctx.boss_chain(agent.id)[1:]:
-        boss = ctx.tx.one(statements.AGENT, agent=above)
+        boss = lookup.agent_row(ctx, above)
         if boss is not None and boss.status is not AgentStatus.TERMINATED:
             return boss.id
     return None

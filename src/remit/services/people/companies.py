@@ -36,7 +36,17 @@ from remit.store.organisation import people
 
 CompanyName = Annotated[str, Text(LONGEST_NAME, one_line=True)]
 ModelName = Annotated[str, Text(LONGEST_MODEL, empty=True, one_line=True)]
+ReviewHours = Annotated[
+    str, Help("Hours after which an outcome without progress is reviewed again: `1, 4, 24`.")
+]
 CommitNames = Annotated[str, Text(LONGEST_NAMES, empty=True, one_line=True)]
+Committer = Annotated[CommitNames, Help("The committer for its agents: `Acme <bot@acme.example>`.")]
+CoAuthors = Annotated[CommitNames, Help("Co-authors of each commit, with commas between several.")]
+Key = Annotated[str, Text(64, empty=True, one_line=True)]
+Signing = Annotated[Key, Help("The secret with the key that signs commits.")]
+Limits = Annotated[
+    Mapping[str, object], Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.')
+]
 
 
 @command(
@@ -126,36 +136,11 @@ class Settings(TypedDict, total=False):
     require_approval_for_config_changes: bool | None
     chat_llm_provider: ModelName | None
     chat_llm_model: ModelName | None
-    review_hours: (
-        Annotated[
-            str,
-            Help("Hours after which an outcome without progress is reviewed again: `1, 4, 24`."),
-        ]
-        | None
-    )
-    commit_committer: (
-        Annotated[CommitNames, Help("The committer for its agents: `Acme <bot@acme.example>`.")]
-        | None
-    )
-    commit_co_authors: (
-        Annotated[CommitNames, Help("Co-authors of each commit, with commas between several.")]
-        | None
-    )
-    commit_signing: (
-        Annotated[
-            str,
-            Text(64, empty=True, one_line=True),
-            Help("The secret with the key that signs commits."),
-        ]
-        | None
-    )
-    limits: (
-        Annotated[
-            Mapping[str, object],
-            Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.'),
-        ]
-        | None
-    )
+    review_hours: ReviewHours | None
+    commit_committer: Committer | None
+    commit_co_authors: CoAuthors | None
+    commit_signing: Signing | None
+    limits: Limits | None
 
 
 def _flag(flag: object, field: str) -> bool:

@@ -1,14 +1,23 @@
-"""The instance itself: operators inspect the machine and manage backups.
+"""The instance itself: its first start, and what operators do: inspect the machine, manage backups.
 
-None of this belongs to a company; it is recorded in the first company of the operator.
+None of the latter belongs to a company; it is recorded in the first company of the operator. The
+first start creates a user, a company, its root agent and root outcome.
 """
+
+from typing import cast
 
 from remit.authority import Action
 from remit.errors import NotFound
-from remit.model.organisation.principal import ActorKind
+from remit.ids import TokenId, TokenKind, UserId, token_digest
+from remit.model.organisation.decision import Decision, Effect
+from remit.model.organisation.principal import ActorKind, Principal, Token
 from remit.services import lookup, shapes
-from remit.services.command import Context, command, query
+from remit.services.command import FOR_REMIT, Context, command, query
+from remit.services.people import companies, users
 from remit.store.organisation import people
+
+FIRST_USER = "board"
+FIRST_COMPANY = "My company"
 
 
 @query("instance.may_operate")
@@ -47,3 +56,48 @@ def _require(ctx: Context, on: str) -> None:
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1)
     ctx.enter(lookup.only(mine, "company").id)
     ctx.require(Action.INSTANCE_OPERATE, on=on)
+
+
+# ── the first start ─────────────────────────────────────────────────────────────────────────────
+
+
+@query("bootstrap.is_empty")
+def is_empty(ctx: Context) -> bool:
+    """Return whether the database has no user, so that it was never used."""
+    return ctx.tx.one(people.ANY_USER) is None
+
+
+@command("bootstrap.first_start", FOR_REMIT)
+def first_start(ctx: Context, *, token: str, adapter_type: str) -> shapes.FirstStartShape:
+    """Set up an empty database; the token is that of the first user, who is the board."""
+    board = users.new_user(ctx, FIRST_USER, operator=True)
+    _store(ctx, board.id, token)
+    # From here on the first user acts, so that the record leads back to a person.
+    ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
+    company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
+    return {"company": cast(shapes.NewCompanyShape, company), "user": board.name}
+
+
+@command("bootstrap.renew_board_token", FOR_REMIT)
+def renew_board_token(ctx: Context, *, token: str) -> shapes.LetInShape:
+    """Store a new board token for the first operator, as the owner of the instance's home
+    folder."""
+    # An instance has an operator from its first start.
+    user = ctx.tx.existing(people.FIRST_OPERATOR)
+    mine = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=1)
+    _store(ctx, user.id, token)
+    ctx.enter(mine[0].id)
+    ctx.record(
+        "token.create",
+        f"user:{user.id}",
+        {"kind": "user", "label": "board.token"},
+        Decision(Effect.ALLOW, "system", "The owner of the home folder.", "rule:system"),
+    )
+    return {"user": user.name}
+
+
+def _store(ctx: Context, user: str, secret: str) -> None:
+    token = Token(
+        TokenId(ctx.ids.new()), TokenKind.USER, "board.token", ctx.now, user_id=UserId(user)
+    )
+    ctx.tx.add(token, digest=token_digest(secret))

@@ -6,7 +6,7 @@ from remit.authority import Action
 from remit.clock import Micros, from_iso, to_iso
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import AgentId, CompanyId, TokenId, TokenKind, UserId, is_id, new_token, token_digest
-from remit.model.organisation.principal import Token
+from remit.model.organisation.principal import Principal, Token
 from remit.model.organisation.user import Membership, User, UserRole
 from remit.model.text import LONGEST_LABEL, name_key
 from remit.services import lookup, shapes, views
@@ -107,14 +107,10 @@ def listing(
 @query("users.me", AsRoute("GET /me", "show_caller"))
 def me(ctx: Context) -> shapes.CallerShape:
     """The caller, as the token says."""
-    return {
-        "kind": ctx.actor.kind.value,
-        "id": ctx.actor.id,
-        "name": ctx.actor.name,
-        "company_id": ctx.actor.company_id,
-        "run_id": ctx.actor.run_id,
-        "operator": ctx.actor.operator,
-    }
+    return _caller(ctx.actor)
+
+
+_caller = views.view_of(Principal, shapes.CallerShape)
 
 
 @command(

@@ -1,25 +1,29 @@
-"""The record: list it, verify it, and trace an effect back to the person who authorised it."""
+"""The record: list it, verify it, and trace an effect back to the person who authorised it; and the
+company as of a time: grants, the tree, versions of files."""
 
 import re
 from contextlib import suppress
 from typing import Annotated
 
 from remit.authority import Action
+from remit.clock import Micros, from_iso
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise
 from remit.model.event import Event
 from remit.model.messaging.mail import Message
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, query
+from remit.services.command import FOR_REMIT, Context, logged, query
 from remit.services.fields import CompanyRef, Help, Reference, Text
 from remit.services.messaging import origins
+from remit.services.subjects import require_file
 from remit.services.surfaces import AsRoute
+from remit.services.verbs import Added
 from remit.store.execution import runs as run_statements
-from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import agents as agent_statements
-from remit.store.organisation import people
+from remit.store.organisation import grants as grant_statements
 from remit.store.record import events as log
+from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -110,24 +114,19 @@ def _wish(ctx: Context, event: Event) -> Message | None:
     letter = None
     if kind == "outcome":
         letter = origins.of_outcome(ctx, subject)
-    elif kind == "message" and (message := _message(ctx, subject)) is not None:
+    elif kind == "message" and (message := lookup.message_row(ctx, subject)) is not None:
         letter = origins.of_message(message)
     if letter is None and event.run_id is not None:
         run = ctx.tx.one(run_statements.RUN, run=event.run_id)
         letter = origins.of_run(ctx, run) if run is not None else None
-    return None if letter is None else _message(ctx, letter)
-
-
-def _message(ctx: Context, message: str) -> Message | None:
-    return ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+    return None if letter is None else lookup.message_row(ctx, letter)
 
 
 def _letter(ctx: Context, wish: Message) -> shapes.CausingLetterShape:
-    user = ctx.tx.one(people.USER, user=wish.sender_user_id or "")
     return {
         "message_id": wish.id,
         "subject": wish.subject,
-        "by": user.name if user else "somebody",
+        "by": lookup.user_name(ctx, wish.sender_user_id or "", "somebody"),
         "at": views.time(wish.created_at),
     }
 
@@ -153,8 +152,7 @@ def _first(ctx: Context, resource: str, before: int) -> Event | None:
 
 def _who(ctx: Context, event: Event) -> str:
     if event.actor_kind is ActorKind.USER:
-        user = ctx.tx.one(people.USER, user=event.actor_id)
-        return f"user:{user.name}" if user else f"user:{event.actor_id}"
+        return f"user:{lookup.user_name(ctx, event.actor_id, event.actor_id)}"
     if event.actor_kind is ActorKind.AGENT:
         agent = ctx.tx.one(agent_statements.AGENT_ANYWHERE, agent=event.actor_id)
         return f"agent:{agent.name}" if agent else f"agent:{event.actor_id}"
@@ -196,3 +194,74 @@ def _find(ctx: Context, text: str) -> Event:
 
 
 _EVENT = lookup.Noun("event", log.EVENT_ANYWHERE, log.EVENTS_BY_PREFIX)
+
+
+# ── as of a time ────────────────────────────────────────────────────────────────────────────────
+
+
+@query("history.grants_at", Added("besides_mail", False))
+def grants_at(
+    ctx: Context,
+    *,
+    company: str | None,
+    at: str,
+    agent: str | None = None,
+    besides_mail: bool = False,
+    after: str = "",
+    limit: int = 100,
+) -> list[shapes.GrantShape]:
+    """List the grants that were live at a time, of one agent or of everybody. `besides_mail` leaves
+    out the grants that came by mail."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="grants")
+    holder = lookup.agent_ever(ctx, agent).id if agent else None
+    live = grant_statements.LIVE_AT_BESIDES_MAIL if besides_mail else grant_statements.LIVE_AT
+    grants = ctx.tx.all(live, at=_past(ctx, at), holder=holder, after=after, limit=limit)
+    return [views.grant(grant) for grant in grants]
+
+
+@query("history.org_at")
+def org_at(ctx: Context, *, company: str | None, at: str) -> list[shapes.PastPlaceShape]:
+    """List the places in the tree of agents as of a time."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.EVENT_READ, on="org")
+    places: list[shapes.PastPlaceShape] = []
+    for place in ctx.tx.all(agent_statements.PLACES_AT, at=_past(ctx, at)):
+        # Agents are never deleted.
+        agent = lookup.known_agent(ctx, place.agent_id)
+        places.append(
+            {
+                "id": agent.id,
+                "name": agent.name,
+                "role": agent.role.value,
+                "reports_to": place.boss_id,
+                "boss_user_id": place.boss_user_id,
+                "since": views.time(place.since),
+            }
+        )
+    return places
+
+
+@query("history.version_at")
+def version_at(ctx: Context, *, file: str, at: str) -> int:
+    """Return the number of the version that a file had at a time."""
+    file_row = lookup.file(ctx, file)
+    require_file(ctx, Action.FILE_READ, file_row)
+    number = ctx.tx.one(file_statements.VERSION_AT, file=file_row.id, at=_past(ctx, at))
+    if number is None:
+        raise NotFound("The file did not exist then.", "Choose a later time.")
+    return int(number)
+
+
+def _past(ctx: Context, text: str) -> Micros:
+    at = from_iso(text)
+    if at > ctx.now:
+        raise BadInput("That time has not come yet.", "Choose a time in the past.")
+    return at
+
+
+@logged("maintenance.forget_answers", FOR_REMIT)
+def forget_answers(ctx: Context, *, before: Micros) -> int:
+    """Delete stored answers to idempotency keys that are too old for a retry. They are not part of
+    the record."""
+    return ctx.tx.run(log.FORGET_ANSWERS, before=before)

@@ -2,9 +2,9 @@
 
 `without_secrets` redacts a whole document, `text_without_secrets` prose, `error_without_secrets` an
 error, and `restore` puts the values back when a client returns a redacted document. `Known` redacts
-values that are known. The walk through documents is in `document`, the judgement of names in
-`names`, the shapes of secrets in `shapes`, secrets in running text in `text`, and those in programs
-and their output in `program_text`.
+values that are known. The judgement of names and the shapes of secrets are in `rules`, the walk
+through documents in `document`, secrets in running text in `text`, and those in programs and their
+output in `program_text`.
 """
 
 from remit.services.redaction.document import (
@@ -14,7 +14,7 @@ from remit.services.redaction.document import (
 )
 from remit.services.redaction.known import Known
 from remit.services.redaction.restoring import restore
-from remit.services.redaction.shapes import REMOVED
+from remit.services.redaction.rules import REMOVED
 
 __all__ = [
     "REMOVED",

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from remit.services.redaction import shapes, text
-from remit.services.redaction.names import Says, says, word_set
-from remit.services.redaction.shapes import REMOVED
+from remit.services.redaction import rules, text
+from remit.services.redaction.rules import REMOVED, Says, says, word_set
 
 _DEEPEST = 64
 _LONGEST_IN_PATH = 80
@@ -139,7 +138,8 @@ class _Walk:
             return self._list(value, path, judgement, depth)
         if isinstance(value, str):
             return self._told(value, path, judgement, depth)
-        return self._number(value, path, judgement)
+        hidden = (Says.SECRET, Says.IDENTIFIER, Says.ENVIRONMENT, Says.HEADERS)
+        return self._hide(path) if judgement in hidden else value
 
     def _hide(self, path: str) -> str:
         self.removed.append(path)
@@ -182,10 +182,6 @@ class _Walk:
             before = inner
         return entries
 
-    def _number(self, value: Any, path: str, judgement: Says) -> Any:
-        hidden = (Says.SECRET, Says.IDENTIFIER, Says.ENVIRONMENT, Says.HEADERS)
-        return self._hide(path) if judgement in hidden else value
-
     def _told(self, value: str, path: str, judgement: Says, depth: int) -> str:
         match judgement:
             case Says.NOTHING:
@@ -200,9 +196,9 @@ class _Walk:
             case Says.HEADERS:
                 stays = _is_open_header(value)
             case Says.OPEN:
-                stays = not shapes.is_random(value)
+                stays = not rules.is_random(value)
             case Says.OPEN_PATHS:
-                stays = _PATH.match(value) is not None and not shapes.is_random(value)
+                stays = _PATH.match(value) is not None and not rules.is_random(value)
             case _:
                 stays = text.fits(judgement, value)
         return self._string(value, path, depth) if stays else self._hide(path)
@@ -220,7 +216,7 @@ class _Walk:
             clean = self.value(inner, path, Says.NOTHING, depth + 1)
             return json.dumps(clean) if len(self.removed) > before else value
         clean, was_secret = text_without_secrets(value)
-        if not was_secret and not shapes.hides(value, _is_secret):
+        if not was_secret and not rules.hides(value, _is_secret):
             return value
         # A one-line value is redacted as a whole; the rest of a longer text stays readable.
         self.removed.append(path)
@@ -277,7 +273,7 @@ def _is_open_header(value: str) -> bool:
     name, colon, rest = value.partition(":")
     if not colon:
         return text.is_label(value)  # {"header": "X-Api-Key"} only names one
-    return _header(name) in _OPEN_HEADERS and not shapes.is_random(rest)
+    return _header(name) in _OPEN_HEADERS and not rules.is_random(rest)
 
 
 def _header(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from remit.services.redaction.shapes import REMOVED
+from remit.services.redaction.rules import REMOVED
 
 #: A shorter text is a part of too many others.
 SHORTEST = 6
@@ -60,11 +60,8 @@ def _spellings(values: Iterable[str]) -> tuple[str, ...]:
             }
             for shift in range(3):
                 spellings |= _in_base64(raw, shift)
-    return tuple(
-        sorted(
-            (spelling for spelling in spellings if len(spelling) >= SHORTEST), key=len, reverse=True
-        )
-    )
+    long_enough = [spelling for spelling in spellings if len(spelling) >= SHORTEST]
+    return tuple(sorted(long_enough, key=len, reverse=True))
 
 
 def _in_base64(raw: bytes, shift: int) -> set[str]:
@@ -74,9 +71,8 @@ def _in_base64(raw: bytes, shift: int) -> set[str]:
     """
     start = -(-shift * 8 // 6)
     length = (shift + len(raw)) * 8 // 6
-    middles = set()
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        middle = encode(bytes(shift) + raw).decode()[start:length]
-        if len(middle) >= 2 * SHORTEST:
-            middles.add(middle)
-    return middles
+    encoded = (
+        encode(bytes(shift) + raw) for encode in (base64.b64encode, base64.urlsafe_b64encode)
+    )
+    middles = {whole.decode()[start:length] for whole in encoded}
+    return {middle for middle in middles if len(middle) >= 2 * SHORTEST}

@@ -11,9 +11,9 @@ searched.
 import re
 from collections.abc import Iterator
 
-from remit.services.redaction import shapes
+from remit.services.redaction import rules
 from remit.services.redaction.document import text_without_secrets
-from remit.services.redaction.names import Says, says
+from remit.services.redaction.rules import Says, says
 from remit.services.redaction.text import is_label
 
 #: A long line is searched in overlapping parts, so that a secret across two parts is whole in one.
@@ -65,7 +65,7 @@ def in_text(text: str, before: str = "") -> int | None:
 
 def without(text: str) -> str:
     """Redact the secrets in a text; lines without any stay unchanged."""
-    whole = _without_end_of_key(shapes.cut(text))  # a key has several lines
+    whole = _without_end_of_key(rules.cut(text))  # a key has several lines
     return "".join(map(_cut_line, whole.splitlines(keepends=True)))
 
 
@@ -77,14 +77,14 @@ def _without_end_of_key(text: str) -> str:
     lines = text[: end.start()].splitlines(keepends=True)
     while lines and _KEY_LINE.fullmatch(lines[-1].strip()):
         lines.pop()
-    return "".join(lines) + shapes.REMOVED + text[end.end() :]
+    return "".join(lines) + rules.REMOVED + text[end.end() :]
 
 
 def _cut_line(line: str) -> str:
     if in_text(line) is None:
         return line
     left = text_without_secrets(line)[0]
-    return left if in_text(left) is None else shapes.REMOVED + line[len(line.rstrip()) :]
+    return left if in_text(left) is None else rules.REMOVED + line[len(line.rstrip()) :]
 
 
 def in_file(content: bytes, before: bytes = b"") -> str | None:
@@ -96,7 +96,7 @@ def in_file(content: bytes, before: bytes = b"") -> str | None:
         return None if line is None else f"line {line}"
     for match in _READABLE.finditer(content):
         readable = match[0].replace(b"\0", b"")
-        if shapes.has_certain(readable.decode()) and readable not in before.replace(b"\0", b""):
+        if rules.has_certain(readable.decode()) and readable not in before.replace(b"\0", b""):
             return f"byte {match.start() + 1}"
     return None
 
@@ -116,15 +116,14 @@ def _parts(line: str) -> Iterator[str]:
 
 def _is_secret(line: str) -> bool:
     line = _HARMLESS.sub(r"\1", line)
-    if shapes.cut(line) != line or any(
-        shapes.hides(word, shapes.has_certain) for word in _WORD.findall(line)
+    if rules.cut(line) != line or any(
+        rules.hides(word, rules.has_certain) for word in _WORD.findall(line)
     ):
         return True
     if not any(sign in line for sign in ":=-"):
         return False
-    for match in _QUOTED.finditer(line):
-        if _opens(match[1], match[3]):
-            return True
+    if any(_opens(match[1], match[3]) for match in _QUOTED.finditer(line)):
+        return True
     alone = _ALONE.fullmatch(line)
     if alone is not None and _opens(alone[1], alone[3], bare=not _VARIABLE.fullmatch(alone[1])):
         return True
@@ -138,7 +137,7 @@ def _opens(name: str, value: str, *, bare: bool = False) -> bool:
         return False
     if _EXPRESSION.fullmatch(value) and (bare or not value.isalnum()):
         return False
-    if shapes.is_random(value):
+    if rules.is_random(value):
         return True
     mixed = re.search("[0-9]", value) and re.search("[A-Za-z]", value)
     return bool(mixed and _STRONG.search(name)) and not is_label(value)

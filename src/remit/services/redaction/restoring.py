@@ -7,7 +7,7 @@ from typing import Any
 from remit.errors import BadInput
 from remit.services.redaction import text
 from remit.services.redaction.document import without_secrets
-from remit.services.redaction.shapes import REMOVED
+from remit.services.redaction.rules import REMOVED
 
 _IDENTITIES = ("name", "key", "id", "variable", "header", "type")
 _NOTHING: Any = object()

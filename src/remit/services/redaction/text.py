@@ -8,9 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from remit.services.redaction import shapes
-from remit.services.redaction.names import Says, says
-from remit.services.redaction.shapes import REMOVED
+from remit.services.redaction import rules
+from remit.services.redaction.rules import REMOVED, Says, says
 
 _VALUE = r"(\"[^\"\n]{0,4096}\"|'[^'\n]{0,4096}'|[^\s\"'&;]{1,4096})"
 # NAME=value, --name=value, ?name=value&
@@ -62,7 +61,7 @@ class Repeated(ValueError):
 
 def cut(text: str) -> str:
     """Return the text with the marker in place of every secret that is not encoded."""
-    text = shapes.cut(text)
+    text = rules.cut(text)
     if "=" in text:
         text = _ASSIGNED.sub(_unless_harmless, text)
     if ":" in text or "=" in text:
@@ -84,7 +83,7 @@ def cut_words(text: str, is_secret: Callable[[str], bool]) -> str:
         word = match[0]
         if len(word) < _SHORTEST_HIDDEN and word.isascii() and "%" not in word:
             return word
-        return REMOVED if shapes.hides(word, is_secret) else word
+        return REMOVED if rules.hides(word, is_secret) else word
 
     return re.sub(r"\S+", unless_plain, text)
 
@@ -106,15 +105,15 @@ def as_json(text: str) -> Any:
 def fits(kind: Says, value: str) -> bool:
     """Return whether a value has the form that a name about a secret announces, such as an amount,
     a path or a label, so that it may stay."""
-    if shapes.cut(value) != value:
+    if rules.cut(value) != value:
         return False
     match kind:
         case Says.AMOUNT:
             return _AMOUNT.fullmatch(value) is not None
         case Says.ADDRESS:
-            return _ADDRESS.fullmatch(value) is not None and not shapes.is_random(value)
+            return _ADDRESS.fullmatch(value) is not None and not rules.is_random(value)
         case Says.PATH:
-            return _PATH.fullmatch(value) is not None and not shapes.is_random(value)
+            return _PATH.fullmatch(value) is not None and not rules.is_random(value)
         case Says.LABEL:
             return is_label(value)
         case Says.IDENTIFIER:

@@ -25,7 +25,7 @@ from remit.services.subjects import OUTCOME, reader
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import threads as thread_statements
 from remit.store.organisation import agent_page as statements
-from remit.store.organisation import governance, people
+from remit.store.organisation import governance
 from remit.store.organisation import grants as grant_statements
 from remit.store.work import files as file_statements
 
@@ -105,8 +105,7 @@ def _described(agent: Agent, whole: bool) -> shapes.AgentShape:
 def _accountable(ctx: Context, place: tuple[Any, ...]) -> str:
     """Name of the person at the top of the chain of bosses."""
     top = lookup.agent_row(ctx, place[-1]) if place else None
-    user = ctx.tx.one(people.USER, user=top.boss_user_id) if top else None
-    return user.name if user else ""
+    return lookup.user_name(ctx, top.boss_user_id, "") if top else ""
 
 
 def _at_work(ctx: Context, agent: Agent) -> tuple[shapes.RunShape | None, shapes.IdleShape | None]:

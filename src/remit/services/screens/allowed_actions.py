@@ -14,11 +14,10 @@ from remit.services.command import Context, query
 from remit.services.fields import FileRef, OutcomeRef
 from remit.services.rights import grants
 from remit.services.subjects import (
-    OUTCOME,
     decide_file,
     decide_outcome,
     require_file,
-    require_outcome,
+    require_named_outcome,
 )
 from remit.services.surfaces import AsRoute
 from remit.services.work import submissions
@@ -32,8 +31,7 @@ MOST_HOLDERS = 100
 @query("choices.outcome", AsRoute("GET /outcomes/{id}/choices", "list_choices"))
 def outcome(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeChoicesShape:
     """With an outcome: each verb that would be carried out, and to whom it could be handed."""
-    outcome_row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, outcome_row)
+    outcome_row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
 
     def may(action: Action) -> bool:
         return decide_outcome(ctx, action, outcome_row).effect is not Effect.DENY

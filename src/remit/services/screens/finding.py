@@ -89,12 +89,12 @@ def _by_id(ctx: Context, text: str) -> list[FoundShape]:
 def _agents(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
     agents = ctx.tx.all(statements.AGENTS_CALLED, **pattern, **standing.scope(ctx))
     return [
-        {
-            "kind": "agent",
-            "id": agent.id,
-            "name": agent.name,
-            "about": ", ".join(filter(None, (agent.title, agent.role, agent.status.value))),
-        }
+        FoundShape(
+            kind="agent",
+            id=agent.id,
+            name=agent.name,
+            about=", ".join(filter(None, (agent.title, agent.role, agent.status.value))),
+        )
         for agent in agents[:MOST]
         if ctx.decide(Action.AGENT_READ, home=agent.id).allowed
     ]
@@ -103,13 +103,10 @@ def _agents(ctx: Context, pattern: dict[str, object]) -> list[FoundShape]:
 def _people(ctx: Context, text: str) -> list[FoundShape]:
     if not ctx.decide(Action.USER_READ).allowed:
         return []
-    hits: list[FoundShape] = [
-        {
-            "kind": "person",
-            "id": member.user_id,
-            "name": member.name,
-            "about": f"Person, {member.role}",
-        }
+    hits = [
+        FoundShape(
+            kind="person", id=member.user_id, name=member.name, about=f"Person, {member.role}"
+        )
         for member in ctx.tx.all(people.MEMBERS, after="", limit=MOST_PEOPLE)
         if text.casefold() in member.name.casefold()
     ]
@@ -128,13 +125,8 @@ def _outcome(outcome: Outcome) -> FoundShape:
 
 
 def _approval(approval: Approval) -> FoundShape:
-    about = f"Approval, {approval.status.value}"
-    return {
-        "kind": "approval",
-        "id": approval.id,
-        "name": approval_engine.summary(approval),
-        "about": about,
-    }
+    name, about = approval_engine.summary(approval), f"Approval, {approval.status.value}"
+    return {"kind": "approval", "id": approval.id, "name": name, "about": about}
 
 
 def _files(ctx: Context, text: str) -> list[FoundShape]:

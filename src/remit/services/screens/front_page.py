@@ -1,27 +1,35 @@
 """Read model of the first page: state of the company, agents with their work or the reason why they
-have none, cost, and trends. One snapshot, with at most as many rows as a screen can show."""
+have none, newest runs, cost, and trends. One snapshot, with at most as many rows as a screen can
+show; limited to the viewer's part of the company."""
 
 import json
 from collections import Counter
-from typing import Final
+from functools import cache
+from itertools import islice
+from typing import Any, Final
 
 from remit.authority import Action
 from remit.clock import DAY, HOUR, Micros, day_of, month_of
 from remit.errors import BadInput
-from remit.ids import RunId, earliest_id
+from remit.ids import END_OF_IDS, RunId, earliest_id
 from remit.model.execution import transcript
 from remit.model.execution.budget import CENT
 from remit.model.execution.run import Run
+from remit.model.organisation.agent import Agent
+from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
-from remit.services.messaging import letter_trace
+from remit.services.messaging import letter_trace, letters
 from remit.services.messaging.wishes import first_words
 from remit.services.organisation import idleness
-from remit.services.screens import company_dashboard, standing
+from remit.services.screens import standing
 from remit.services.screens.needs_you import SAME_CAUSE
 from remit.services.spending import limits
+from remit.store.engine.statement import Statement
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import mail as mail_statements
+from remit.store.organisation import agents as agent_statements
+from remit.store.paging import each
 from remit.store.record import overview as statements
 from remit.store.record.overview import Standing
 from remit.store.work import outcomes as outcome_statements
@@ -35,12 +43,16 @@ RANGES: Final[dict[str, tuple[Micros, Micros]]] = {
     "30d": (30 * DAY, DAY),
 }
 _LONGEST_LINE: Final = 120
+MOST_ROOTS: Final = 50
+MOST_SUBJECTS: Final = 3
+#: How many runs are searched for those of the viewer's part.
+MOST_SEARCHED: Final = 500
 
 
 @query("front.now")
 def now(ctx: Context, *, company: str | None, most: int = 12) -> shapes.FrontShape:
     """Running agents with their work, idle ones with the reason, and counts by status."""
-    company_dashboard.require_looking(ctx, company)
+    require_looking(ctx, company)
     everybody = standing.of_company(ctx)
     words = Counter(word for _, word in everybody.values())
     busy = [pair for pair in everybody.values() if pair[1] == "working"]
@@ -113,7 +125,7 @@ def _doing(ctx: Context, run: Run) -> str:
         outcome = ctx.tx.one(outcome_statements.OUTCOME_ANYWHERE, outcome=outcome_id)
         if outcome is not None:
             return outcome.title
-    subjects = company_dashboard.subjects_of(ctx, run)
+    subjects = subjects_of(ctx, run)
     return ", ".join(subjects) or (run.why or "")
 
 
@@ -131,7 +143,7 @@ def _last_words(ctx: Context, run: Run) -> str:
 @query("front.trend")
 def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.TrendShape:
     """Runs, failures and money by hours or days, and what today and this month came to."""
-    company_dashboard.require_looking(ctx, company)
+    require_looking(ctx, company)
     if back not in RANGES:
         raise BadInput("There is no such range.", f"Choose one of {', '.join(RANGES)}.")
     whole, span = RANGES[back]
@@ -172,7 +184,7 @@ def trend(ctx: Context, *, company: str | None, back: str = "14d") -> shapes.Tre
 
 def _month_limit(ctx: Context) -> int | None:
     """Return the sum of the top agents' monthly budgets; None if one of them has none."""
-    cents = [agent.budget_monthly_cents for agent in company_dashboard.tops(ctx)]
+    cents = [agent.budget_monthly_cents for agent in tops(ctx)]
     if not cents or None in cents:
         return None
     return sum(budget or 0 for budget in cents) * CENT
@@ -181,7 +193,7 @@ def _month_limit(ctx: Context) -> int | None:
 @query("front.wishes")
 def wishes(ctx: Context, *, company: str | None, limit: int = 3) -> list[shapes.WishShape]:
     """Latest wishes of the calling person with their results; not their answers."""
-    company_dashboard.require_looking(ctx, company)
+    require_looking(ctx, company)
     entries: list[shapes.WishShape] = []
     for wish in ctx.tx.all(wish_statements.NEWEST_OF_USER, user=ctx.actor.id, limit=10 * limit):
         letter = ctx.tx.existing(mail_statements.MESSAGE_ANYWHERE, message=wish.message_id)
@@ -205,3 +217,49 @@ def stopped_like(ctx: Context, *, agent: str) -> list[str]:
     stopped = ctx.tx.all(statements.IN_ERROR, **standing.scope(ctx))
     cause = next((row.told for row in stopped if row.id == agent_row.id), None)
     return [row.id for row in stopped if row.told == cause]
+
+
+@query("glance.roots")
+def roots(ctx: Context, *, company: str | None) -> list[shapes.AgentShape]:
+    """The agents at the top of the caller's part of the company."""
+    require_looking(ctx, company)
+    return [views.agent(agent) for agent in tops(ctx)]
+
+
+def tops(ctx: Context) -> list[Agent]:
+    scope = ctx.membership.scope_agent_id if ctx.membership else None
+    if scope is not None:
+        top = lookup.agent_row(ctx, scope)
+        return [] if top is None else [top]
+    return ctx.tx.all(agent_statements.ROOTS, limit=MOST_ROOTS)
+
+
+@query("glance.newest_runs")
+def newest_runs(
+    ctx: Context, *, company: str | None, failed: bool = False, limit: int = 10
+) -> list[shapes.RunShape]:
+    """The newest runs, or the newest of those that ended badly."""
+    require_looking(ctx, company)
+    statement: Statement[Run] = run_statements.ENDED_BADLY if failed else run_statements.RUNS
+    filters: Any = {} if failed else {"agent": None, "any_agent": True, "ended_too": True}
+    newest = each(ctx.tx, statement, page=50, before=END_OF_IDS, **filters)
+    in_reach = cache(lambda agent: ctx.decide(Action.OUTCOME_READ, home=agent).allowed)
+    runs = (run for run in islice(newest, MOST_SEARCHED) if in_reach(run.agent_id))
+    return [views.run(run) for run in islice(runs, limit)]
+
+
+def subjects_of(ctx: Context, run: Run) -> list[str]:
+    """Subjects of the mail that a run took up, limited to mail that the caller may read."""
+    subjects: list[str] = []
+    for message_id in json.loads(run.message_ids)[:MOST_SUBJECTS]:
+        message = lookup.message_row(ctx, message_id)
+        if message is not None and message.subject and letters.sees(ctx, message):
+            subjects.append(message.subject)
+    return subjects
+
+
+def require_looking(ctx: Context, company: str | None) -> None:
+    if ctx.actor.kind is not ActorKind.USER:
+        raise BadInput("This is for people.", "List the runs, or the agents.")
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on=f"company:{ctx.company}")

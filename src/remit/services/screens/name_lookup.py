@@ -12,7 +12,6 @@ from remit.services.messaging import letters
 from remit.services.subjects import decide_file, reader
 from remit.services.verbs import Added
 from remit.store.connections import changes as change_statements
-from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
@@ -69,7 +68,7 @@ def titles(ctx: Context, *, company: str | None, resources: Iterable[str]) -> di
             if change is not None and here and changes.sees(ctx, change):
                 by_resource[resource] = change.title
         elif kind == "message":
-            letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=own)
+            letter = lookup.message_row(ctx, own)
             here = letter is not None and letter.company_id == ctx.company
             if letter is not None and here and letter.subject and letters.sees(ctx, letter):
                 by_resource[resource] = letter.subject

@@ -204,15 +204,12 @@ def _in_error(ctx: Context) -> list[shapes.AwaitingShape]:
         by_cause.setdefault(cause, []).append(agent)
     items = []
     for cause, agents in by_cause.items():
-        each = agents if len(agents) < SAME_CAUSE else agents[:1]
-        for agent in each:
-            who = agent.name if len(each) == len(agents) else f"{plural(len(agents), 'agent')}"
-            verb = "does" if len(each) == len(agents) else "do"
-            title = f"{who} {verb} not work: {cause}"
-            item = views.awaiting(
-                ctx.company, "agent_error", agent.id, title, agent.id, agent.since
-            )
-            items.append(item if len(each) == len(agents) else {**item, "agents": len(agents)})
+        many = len(agents) >= SAME_CAUSE
+        for agent in agents[:1] if many else agents:
+            who = f"{plural(len(agents), 'agent')} do" if many else f"{agent.name} does"
+            about = (agent.id, f"{who} not work: {cause}", agent.id, agent.since)
+            item = views.awaiting(ctx.company, "agent_error", *about)
+            items.append({**item, "agents": len(agents)} if many else item)
     return items
 
 
@@ -252,7 +249,7 @@ def _failed_runs(
         if too_much is not None:
             rows.append(too_much)
             continue
-        if _is_told_of(ctx, run, dead) or (told and _by_mail(ctx, run, told)):
+        if _is_told_of(ctx, run, dead) or (told and _was_told(ctx, run, told)):
             continue
         counted = denials(refused.get(run.id, []))
         cause = _sentence(
@@ -272,13 +269,6 @@ def _failed_runs(
     return rows
 
 
-def _by_mail(ctx: Context, run: Run, told: set[Micros]) -> bool:
-    """Return whether the calling person is the agent's boss and was told by a letter."""
-    agent = lookup.agent_row(ctx, run.agent_id)
-    is_boss = agent is not None and agent.boss_user_id == ctx.actor.id
-    return is_boss and _was_told(ctx, run.agent_id, told)
-
-
 def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:
     """Return whether a letter that the run took up is dead, or was and is discarded."""
     return any(
@@ -291,12 +281,16 @@ def _is_told_of(ctx: Context, run: Run, dead: set[str]) -> bool:
     )
 
 
-def _was_told(ctx: Context, agent: AgentId, told: set[Micros]) -> bool:
-    """Return whether a letter was written at the moment when a run of the agent failed."""
-    if not told:
+def _was_told(ctx: Context, run: Run, told: set[Micros]) -> bool:
+    """Return whether the calling person is the agent's boss, and a letter was written at the moment
+    when a run of the agent failed."""
+    agent = lookup.agent_row(ctx, run.agent_id)
+    if agent is None or agent.boss_user_id != ctx.actor.id:
         return False
-    runs = ctx.tx.all(run_statements.RUNS, agent=agent, ended_too=True, before=END_OF_IDS, limit=20)
-    return any(run.ended_at in told for run in runs)
+    last = {"ended_too": True, "before": END_OF_IDS, "limit": 20}
+    return any(
+        run.ended_at in told for run in ctx.tx.all(run_statements.RUNS, agent=agent.id, **last)
+    )
 
 
 def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:

@@ -9,7 +9,7 @@ from remit.services import lookup, shapes
 from remit.services.command import Context, query
 from remit.services.organisation import idleness
 from remit.services.screens import front_page, standing
-from remit.store.record import org_overview as statements
+from remit.store.record import overview as statements
 
 #: Reasons take several queries each; in a larger company the others are on the agents' pages.
 MOST_ASKED: Final = 30

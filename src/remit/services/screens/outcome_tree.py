@@ -9,11 +9,10 @@ from remit.ids import END_OF_IDS, AgentId
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
-from remit.services.subjects import OUTCOME, reader, require_outcome
-from remit.services.work import submissions, waits
-from remit.store.engine.statement import Statement
+from remit.services.subjects import reader, require_named_outcome
+from remit.services.work import outcome_walks, submissions, waits
 from remit.store.organisation import people
-from remit.store.record import company_dump, search
+from remit.store.record import search
 from remit.store.work import outcomes as statements
 from remit.store.work import waits as wait_statements
 
@@ -92,15 +91,7 @@ def picture(
     tree = page.body(ctx, company=company, root=root, ended=ended, limit=limit)
     rows: dict[str, shapes.TreeRowShape] = {row["id"]: row for row in tree["rows"]}
     names = {row["owner_id"]: lookup.agent_row(ctx, row["owner_id"]) for row in rows.values()}
-
-    def pairs(statement: Statement[company_dump.Named]) -> list[list[str]]:
-        return [
-            [other.id, own]
-            for own in rows
-            for other in ctx.tx.all(statement, outcome=own)
-            if other.id in rows
-        ]
-
+    parts, blockers = outcome_walks.pairs(ctx, rows)
     here = ctx.tx.one(people.COMPANY)
     return {
         "company": here.name if here else "",
@@ -108,8 +99,8 @@ def picture(
             {**row, "owner": owner.name if (owner := names[row["owner_id"]]) else ""}
             for row in rows.values()
         ],
-        "parts": pairs(company_dump.PARENTS),
-        "blockers": pairs(company_dump.BLOCKERS),
+        "parts": parts,
+        "blockers": blockers,
         "cut_off": tree["cut_off"],
     }
 
@@ -130,8 +121,7 @@ def states(ctx: Context, *, company: str | None, outcomes: Sequence[str]) -> dic
 
 def _tops(ctx: Context, root: str | None, ended: bool) -> list[Outcome]:
     if root is not None:
-        top = lookup.find(ctx, OUTCOME, root)
-        require_outcome(ctx, Action.OUTCOME_READ, top)
+        top = require_named_outcome(ctx, Action.OUTCOME_READ, root)
         return [top]
     tops = ctx.tx.all(
         search.OUTCOMES_NEWEST,

@@ -139,6 +139,7 @@ def offered(ctx: Context) -> frozenset[str]:
     lookup.company_of_caller(ctx, None)
     has_reports = ctx.tx.one(agent_statements.LIVING_REPORT, agent=me) is not None
     may_hire = ctx.decide(Action.AGENT_CREATE, HIRING).effect is not Effect.DENY
+    held = ctx.tx.all(grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.REPO.value)
     offers = {
         "": True,
         "hiring": may_hire,
@@ -148,21 +149,12 @@ def offered(ctx: Context) -> frozenset[str]:
         "deciding": has_reports and approval_engine.may_decide(ctx, me),
         "loose_ends": has_reports or _left_something_open(ctx, me),
         "budget": bool(ledger.means(ctx, me)),
-        "changes": _may_propose(ctx, me),
-        "merging": _may_merge(ctx, me),
+        "changes": any(grant.level >= Level.PROPOSE and grant.live(ctx.now) for grant in held),
+        "merging": any(
+            grant.level is Level.MERGE and grant.mode is not Mode.DENY for grant in held
+        ),
     }
     return frozenset(name for name, offer in offers.items() if offer)
-
-
-def _may_propose(ctx: Context, me: str) -> bool:
-    held = ctx.tx.all(grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.REPO.value)
-    return any(grant.level >= Level.PROPOSE and grant.live(ctx.now) for grant in held)
-
-
-def _may_merge(ctx: Context, me: str) -> bool:
-    """Return whether the agent may judge changes in any repository."""
-    held = ctx.tx.all(grant_statements.HELD_OF_KIND, holder=me, kind=ResourceKind.REPO.value)
-    return any(grant.level is Level.MERGE and grant.mode is not Mode.DENY for grant in held)
 
 
 def _left_something_open(ctx: Context, me: str) -> bool:

@@ -13,7 +13,6 @@ from remit.services.execution.running import reader
 from remit.services.messaging import letters
 from remit.services.subjects import reader as outcome_reader
 from remit.store.execution import runs as statements
-from remit.store.messaging import mail as mail_statements
 from remit.store.work import outcomes as outcome_statements
 
 MOST_SPANS: Final = 5_000
@@ -51,7 +50,7 @@ def occasion(ctx: Context, run: Run, may_read: Callable[[Outcome], bool]) -> str
     why = _WHY.get(run.why or "", (run.why or "").capitalize())
     if run.why == "mail":
         for message in json.loads(run.message_ids)[:1]:
-            letter = ctx.tx.one(mail_statements.MESSAGE_ANYWHERE, message=message)
+            letter = lookup.message_row(ctx, message)
             if letter is not None and letter.subject and letters.sees(ctx, letter):
                 return f"New mail: “{letter.subject}”"
         return why

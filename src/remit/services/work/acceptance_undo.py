@@ -196,26 +196,19 @@ def _reopen_parts(
             continue  # the mandate of an agent that was never hired, deleted with it
         if part.status is OutcomeStatus.CLOSED and part.finished_at == outcome.finished_at:
             lost += _details(ctx, f"outcome:{part.id}", "outcome.close").get("revoked", ())
-            _reopen(ctx, part, outcome, keep_owner=restored.has(part.owner_id))
+            outcome_ending.reopen_along(
+                ctx, part, f"reopened with {outcome.title}", keep_owner=restored.has(part.owner_id)
+            )
     return lost
 
 
 def _give_mandate_back(ctx: Context, agent: Agent, accepted: Outcome) -> None:
     """Give an agent its mandate back, even if somebody above took it over meanwhile."""
-    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # every agent has a mandate
+    mandate = lookup.known_outcome(ctx, agent.id)  # every agent has a mandate
     if mandate.status is not OutcomeStatus.OPEN:
-        _reopen(ctx, mandate, accepted, keep_owner=True)
+        outcome_ending.reopen_along(ctx, mandate, f"reopened with {accepted.title}")
     if mandate.owner_id != agent.id:
         tree.hand_over(ctx, mandate.id, agent.id, delegated=True, delegator=agent.boss_id)
-
-
-def _reopen(ctx: Context, part: Outcome, accepted: Outcome, *, keep_owner: bool) -> None:
-    outcome_ending.reopen_outcome(ctx, part, keep_owner=keep_owner)
-    ctx.record(
-        "outcome.reopen",
-        f"outcome:{part.id}",
-        {"note": f"reopened with {accepted.title}", "was": part.status.value},
-    )
 
 
 def _give_again(ctx: Context, lost: Sequence[str]) -> None:

@@ -79,13 +79,7 @@ def put_off_by_owner(ctx: Context, outcome: Outcome) -> None:
     """Count a deferral by the owner as a review, not as progress: an owner that only defers is
     reported, too."""
     told = len(reviews_of(ctx)) + 1
-    ctx.tx.run(
-        due.LOOK_AGAIN,
-        outcome=outcome.id,
-        at=outcome.look_at,
-        what_for=outcome.look_for,
-        new_reviews=min(outcome.reviews + 1, told),
-    )
+    _look(ctx, outcome, outcome.look_at, outcome.look_for, min(outcome.reviews + 1, told))
     if outcome.reviews + 1 == told:
         tell_once(ctx, outcome)
 
@@ -117,6 +111,6 @@ def _look(
         due.LOOK_AGAIN,
         outcome=outcome.id,
         at=at,
-        what_for=what_for.value if what_for else None,
+        what_for=what_for,
         new_reviews=reviews,
     )

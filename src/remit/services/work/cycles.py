@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from remit.ids import AgentId
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wait import Wait
-from remit.services import shapes
+from remit.services import lookup, shapes
 from remit.services.context import Context
-from remit.store.organisation import agents as agent_statements
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as statements
 
@@ -43,7 +42,7 @@ def _told(ctx: Context, circle: list[Outcome] | None) -> shapes.CycleToldShape:
     if circle is None:
         return {}
     agents = list(dict.fromkeys(outcome.owner_id for outcome in circle))
-    names = [_name(ctx, agent) for agent in agents]
+    names = [lookup.name_of(ctx, agent) for agent in agents]
     listed = " waits for ".join([*names, names[0]])
     _tell_boss(ctx, agents, listed, circle)
     return {
@@ -119,8 +118,3 @@ def _common_boss(ctx: Context, agents: list[AgentId]) -> AgentId | None:
     chains = [ctx.boss_chain(agent) for agent in agents]
     common = set(chains[0]).intersection(*chains[1:]) - set(agents)
     return next((AgentId(agent) for agent in chains[0] if agent in common), None)
-
-
-def _name(ctx: Context, agent: str) -> str:
-    row = ctx.tx.one(agent_statements.AGENT, agent=agent)
-    return row.name if row else agent

@@ -14,7 +14,7 @@ from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalType
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.model.work.wait import SubmissionStatus
-from remit.services import shapes
+from remit.services import lookup, shapes
 from remit.services.command import Context
 from remit.services.connections import bindings
 from remit.services.execution import jobs, tool_changes, waking
@@ -149,7 +149,7 @@ def finish_one(
 
 def _let_go_of_hire(ctx: Context, outcome: Outcome) -> None:
     """Withdraw the hire for an outcome, if it still awaits approval."""
-    hired = ctx.tx.one(agent_statements.AGENT, agent=outcome.id)
+    hired = lookup.agent_row(ctx, outcome.id)
     if hired is not None and hired.status is AgentStatus.PENDING_APPROVAL:
         deactivate(ctx, hired)
 
@@ -167,7 +167,7 @@ def let_go_of_hires(ctx: Context, outcomes: Iterable[Outcome]) -> None:
 def not_hired(ctx: Context, agent: Agent, why: str) -> None:
     """End an agent that was not approved: its name is free again, and an outcome stays with its
     owner."""
-    mandate = ctx.tx.existing(statements.OUTCOME, outcome=agent.id)  # every agent has a mandate
+    mandate = lookup.known_outcome(ctx, agent.id)  # every agent has a mandate
     if mandate.owner_id == agent.id and mandate.status is OutcomeStatus.OPEN:
         finish_tree(ctx, mandate, OutcomeStatus.CLOSED, why)
     else:
@@ -180,7 +180,7 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
     ctx.tx.run(statements.REOPEN_OUTCOME, outcome=outcome.id)
     _count(ctx, outcome, +1)
     origins.reopened(ctx, outcome)
-    owner = ctx.tx.one(agent_statements.AGENT, agent=outcome.owner_id)
+    owner = lookup.agent_row(ctx, outcome.owner_id)
     if owner is not None and owner.status is AgentStatus.TERMINATED and not keep_owner:
         heir = tree.living_boss(ctx, owner)
         if heir is None:
@@ -191,6 +191,13 @@ def reopen_outcome(ctx: Context, outcome: Outcome, *, keep_owner: bool = False) 
         tree.hand_over(ctx, outcome.id, heir, delegated=False, delegator=None)
     else:
         waking.news(ctx, outcome, "an outcome was reopened")
+
+
+def reopen_along(ctx: Context, outcome: Outcome, note: str, *, keep_owner: bool = True) -> None:
+    """Reopen an outcome as a consequence of something else, and record why."""
+    reopen_outcome(ctx, outcome, keep_owner=keep_owner)
+    details = {"note": note, "was": outcome.status.value}
+    ctx.record("outcome.reopen", f"outcome:{outcome.id}", details)
 
 
 def would_end(ctx: Context, root: Outcome) -> list[Agent]:
@@ -278,7 +285,7 @@ def _deactivate(ctx: Context, agent: Agent) -> _Ended:
 def _not_hired_elsewhere(ctx: Context, withdrawn: Sequence[Approval]) -> None:
     """End pending hires whose request was withdrawn, including those below other agents."""
     for approval in withdrawn:
-        asked_for = ctx.tx.one(agent_statements.AGENT, agent=approval.agent_id or "")
+        asked_for = lookup.agent_row(ctx, approval.agent_id or "")
         if (
             approval.type is ApprovalType.HIRE_AGENT
             and asked_for is not None

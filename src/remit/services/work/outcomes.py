@@ -8,7 +8,7 @@ from typing import Annotated
 from remit.authority import Action
 from remit.clock import Micros, given_time
 from remit.errors import BadInput, Conflict
-from remit.ids import AgentId
+from remit.ids import AgentId, OutcomeId
 from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import clean_line, plural
@@ -45,7 +45,12 @@ from remit.services.governance import approval_engine
 from remit.services.knowledge import documents
 from remit.services.messaging import origins
 from remit.services.organisation import tree
-from remit.services.subjects import OUTCOME, require_outcome, require_outcomes_of
+from remit.services.subjects import (
+    OUTCOME,
+    require_named_outcome,
+    require_outcome,
+    require_outcomes_of,
+)
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.verbs import Added
 from remit.services.work import (
@@ -107,7 +112,8 @@ def create(
     """Create a part of an outcome; whoever owns that owns the part."""
     if company is not None:
         lookup.company_of_caller(ctx, company)
-    above = _each([_require_open_parent(ctx, other) for other in _unique([parent, *parents])])
+    reasons = (_require_open_parent(ctx, other) for other in _unique([parent, *parents]))
+    above = list(_by_id(reasons).values())
     owner = above[0].owner_id
     if owner != ctx.actor.agent_id:
         tree.check_assignable(ctx, owner)
@@ -128,7 +134,7 @@ def create(
         # No cycle: a new outcome depends on nothing yet.
         _insert_edge(ctx, reason, outcome)
         ctx.tx.run(statements.COUNT_NEW_PART, outcome=reason.id)
-    waits_for = _each([lookup.find(ctx, OUTCOME, other) for other in _unique(blocked_by)])
+    waits_for = list(_named(ctx, blocked_by).values())
     for other in waits_for:
         _add_blocker(ctx, outcome, other)
     if news:
@@ -168,8 +174,7 @@ def change(
     blocked_by: Blockers | None = None,
 ) -> shapes.OutcomeWithCycleShape:
     """Change what an outcome is, how it ranks, what it is for and what it waits for."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_CHANGE, row)
+    row = require_named_outcome(ctx, Action.OUTCOME_CHANGE, outcome)
     if version != row.version:
         raise Conflict(
             f"The outcome is at version {row.version} now.",
@@ -178,14 +183,10 @@ def change(
         )
     if row.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The outcome is {row.status.value}.", "Reopen it first.")
-    changed: Arguments = {}
+    plain = {"title": title, "urgent": urgent, "important": important}
+    changed: Arguments = {name: value for name, value in plain.items() if value is not None}
     if title is not None:
-        changed["title"] = title
-        documents.rename(ctx, row.id, changed["title"])
-    if urgent is not None:
-        changed["urgent"] = urgent
-    if important is not None:
-        changed["important"] = important
+        documents.rename(ctx, row.id, title)
     if deferred_until is not None:
         changed["deferred_until"] = _deferral(deferred_until) if deferred_until else None
     new = replace(row, **changed)
@@ -264,8 +265,7 @@ def complete(
     note: Annotated[Remark, Help("Note to remember with it.")] = "",
 ) -> shapes.CompletedOutcomeShape:
     """Say that an outcome is accomplished, and on what evidence."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    row = require_named_outcome(ctx, Action.OUTCOME_FINISH, outcome)
     if row.perpetual:
         raise Conflict(
             "A perpetual outcome is never completed.", "Close it if it is not wanted any more."
@@ -311,8 +311,7 @@ def close(
     rationale: Annotated[Reason, Help("Why it will not be done", model=True)],
 ) -> shapes.OutcomeShape:
     """Give an outcome up, and say why; the reason stays in its document."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    row = require_named_outcome(ctx, Action.OUTCOME_FINISH, outcome)
     outcome_ending.finish_tree(ctx, row, OutcomeStatus.CLOSED, rationale)
     return views.outcome(lookup.known_outcome(ctx, row.id), ctx.now)
 
@@ -330,8 +329,7 @@ def reopen(
 
     Everybody who could judge can do that; the agents that ended because it was accepted come back.
     """
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_FINISH, row)
+    row = require_named_outcome(ctx, Action.OUTCOME_FINISH, outcome)
     if row.status is OutcomeStatus.OPEN:
         raise Conflict("The outcome is open.")
     above = ctx.tx.all(statements.PARENTS, outcome=row.id)
@@ -365,8 +363,7 @@ def reopen(
 )
 def show(ctx: Context, *, outcome: OutcomeRef) -> shapes.OutcomeInFullShape:
     """An outcome with what it is for, what it consists of, and what happened to it."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, row)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     happened = ctx.tx.all(
         event_log.NEWEST_ON, resource=f"outcome:{row.id}", limit=MOST_HISTORY_SHOWN
     )
@@ -410,8 +407,7 @@ def history(
     ctx: Context, *, outcome: OutcomeRef, before: int, limit: int = 100
 ) -> list[shapes.NumberedHappeningShape]:
     """Events of an outcome, newest first."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_READ, row)
+    row = require_named_outcome(ctx, Action.OUTCOME_READ, outcome)
     happened = ctx.tx.all(
         event_log.ON_BEFORE,
         resource=f"outcome:{row.id}",
@@ -485,8 +481,7 @@ def _view(ctx: Context, outcome: Outcome, hired: Agent | None) -> shapes.Outcome
 
 def _require_open_parent(ctx: Context, text: str) -> Outcome:
     """Return an open outcome below which the caller may create; refuses otherwise."""
-    parent = lookup.find(ctx, OUTCOME, text)
-    require_outcome(ctx, Action.OUTCOME_CREATE, parent)
+    parent = require_named_outcome(ctx, Action.OUTCOME_CREATE, text)
     if parent.status is not OutcomeStatus.OPEN:
         raise Conflict(f"The parent is {parent.status.value}.", "Choose an open outcome.")
     return parent
@@ -558,11 +553,8 @@ def _refuse_cycle(ctx: Context, part: str, whole: str) -> None:
 def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> list[str]:
     if not wanted and not outcome.delegated:
         raise BadInput("An outcome needs a reason.", "Name at least one parent.")
-    before = {parent.id: parent for parent in ctx.tx.all(statements.PARENTS, outcome=outcome.id)}
-    after = {
-        parent.id: parent
-        for parent in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
-    }
+    before = _by_id(ctx.tx.all(statements.PARENTS, outcome=outcome.id))
+    after = _named(ctx, wanted)
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_EDGE, parent=gone, child=outcome.id)
         ctx.tx.run(statements.COUNT_PREREQS, outcome=gone, step=-1)
@@ -573,13 +565,8 @@ def _change_parents(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> li
 
 
 def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> list[str]:
-    before = {
-        blocker.id: blocker for blocker in ctx.tx.all(statements.BLOCKERS, outcome=outcome.id)
-    }
-    after = {
-        blocker.id: blocker
-        for blocker in (lookup.find(ctx, OUTCOME, text) for text in _unique(wanted))
-    }
+    before = _by_id(ctx.tx.all(statements.BLOCKERS, outcome=outcome.id))
+    after = _named(ctx, wanted)
     for gone in before.keys() - after.keys():
         ctx.tx.run(statements.DELETE_BLOCKER, outcome=outcome.id, blocker=gone)
         if before[gone].status is OutcomeStatus.OPEN:
@@ -590,15 +577,7 @@ def _change_blockers(ctx: Context, outcome: Outcome, wanted: Sequence[str]) -> l
 
 
 def _briefly(outcomes: Iterable[Outcome]) -> list[shapes.BriefOutcomeShape]:
-    return [
-        {
-            "id": outcome.id,
-            "title": outcome.title,
-            "status": outcome.status.value,
-            "owner_id": outcome.owner_id,
-        }
-        for outcome in outcomes
-    ]
+    return [views.brief_outcome(outcome) for outcome in outcomes]
 
 
 def _unique(texts: Sequence[str]) -> list[str]:
@@ -607,9 +586,12 @@ def _unique(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _each(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Return each outcome once."""
-    return list({outcome.id: outcome for outcome in outcomes}.values())
+def _named(ctx: Context, texts: Sequence[str]) -> dict[OutcomeId, Outcome]:
+    return _by_id(lookup.find(ctx, OUTCOME, text) for text in _unique(texts))
+
+
+def _by_id(outcomes: Iterable[Outcome]) -> dict[OutcomeId, Outcome]:
+    return {outcome.id: outcome for outcome in outcomes}
 
 
 def _deferral(text: object) -> Micros | None:

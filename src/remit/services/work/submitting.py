@@ -21,7 +21,7 @@ from remit.services.command import Context, command
 from remit.services.execution import waking
 from remit.services.fields import Evidence, Help, OutcomeRef, Reason, Remark
 from remit.services.governance import approval_engine
-from remit.services.subjects import OUTCOME, require_outcome
+from remit.services.subjects import OUTCOME, require_named_outcome, require_outcome
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
 from remit.services.work import cycles, submissions, waits
 from remit.store.work import waits as statements
@@ -50,8 +50,7 @@ def submit(
     note: Annotated[Remark, Help("Result, in words", model=True)] = "",
 ) -> shapes.SubmittedOutcomeShape:
     """Hand in a mandate, or an outcome that was delegated to the caller; it waits for a verdict."""
-    row = lookup.find(ctx, OUTCOME, outcome)
-    require_outcome(ctx, Action.OUTCOME_SUBMIT, row)
+    row = require_named_outcome(ctx, Action.OUTCOME_SUBMIT, outcome)
     _check_can_be_judged(ctx, row)
     shown = submissions.evidence(ctx, evidence)
     decision = require_outcome(ctx, Action.OUTCOME_SUBMIT, row)

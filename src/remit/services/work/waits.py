@@ -13,12 +13,10 @@ from remit.ids import AgentId, CompanyId, MessageId, UserId, WaitId
 from remit.model.organisation.agent import HUMAN, Agent
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
 from remit.model.work.wait import REMINDERS_TO_AGENT, REMINDERS_TO_PERSON, Wait, WaitKind
-from remit.services import shapes
+from remit.services import lookup, shapes
 from remit.services.context import Context
 from remit.services.execution import waking
 from remit.store.execution import runs as run_statements
-from remit.store.organisation import agents as agent_statements
-from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 from remit.store.work import waits as statements
 
@@ -139,7 +137,9 @@ def sentence(ctx: Context, waiting: list[Wait]) -> str:
         if not following:
             break
         following_for = awaited(ctx, following[0])
-        text += f" {_name(ctx, here)} waits for {following_for} {_WHAT[following[0].kind]}."
+        text += (
+            f" {lookup.name_of(ctx, here)} waits for {following_for} {_WHAT[following[0].kind]}."
+        )
         here = following[0].awaited_agent_id
     return text
 
@@ -180,16 +180,15 @@ _HOW = {
 def awaited(ctx: Context, wait: Wait) -> str:
     """Return the name of the awaited agent or person, or "the board"."""
     if wait.awaited_agent_id is not None:
-        return _name(ctx, wait.awaited_agent_id)
+        return lookup.name_of(ctx, wait.awaited_agent_id)
     if wait.awaited_user_id is not None:
-        user = ctx.tx.one(people.USER, user=wait.awaited_user_id)
-        return user.name if user else "a person"
+        return lookup.user_name(ctx, wait.awaited_user_id, "a person")
     return "the board"
 
 
 def subject(ctx: Context, wait: Wait) -> str:
     """The subject of the decision, in a few words."""
-    return f"{_TITLE[wait.kind]} of {_name(ctx, wait.agent_id)}"
+    return f"{_TITLE[wait.kind]} of {lookup.name_of(ctx, wait.agent_id)}"
 
 
 def waiting_for_you(ctx: Context, wait: Wait) -> str:
@@ -197,16 +196,11 @@ def waiting_for_you(ctx: Context, wait: Wait) -> str:
     held_up = ctx.tx.all(statements.OUTCOMES_OF_WAIT, wait=wait.id)
     titles = ", ".join(f"{outcome.title!r} (outcome:{outcome.id})" for outcome in held_up[:5])
     what = f" with {titles}" if titles else ""
-    who = _name(ctx, wait.agent_id)
+    who = lookup.name_of(ctx, wait.agent_id)
     return (
         f"{who} waits{what} since {to_iso(wait.since)} for you {_WHAT[wait.kind]} "
         f"({wait.kind.value}:{wait.subject_id}). {_HOW[wait.kind]}"
     )
-
-
-def _name(ctx: Context, agent: str) -> str:
-    row = ctx.tx.one(agent_statements.AGENT, agent=agent)
-    return row.name if row else agent
 
 
 def forget_moved(ctx: Context, agent: str) -> None:
@@ -291,5 +285,5 @@ def reminders(ctx: Context, agent: str | None) -> tuple[Micros, ...]:
 def _is_person(ctx: Context, agent: str | None) -> bool:
     if agent is None:
         return True
-    row = ctx.tx.one(agent_statements.AGENT, agent=agent)
+    row = lookup.agent_row(ctx, agent)
     return row is None or row.adapter_type == HUMAN

@@ -212,3 +212,28 @@ SPENT_BY_DAY = Statement(
 )
 #: The last three pieces of a run's output, newest first.
 LAST_WORDS = values_of(run_logs.c.text, run_id="run", order=[run_logs.c.number.desc()], limit=3)
+#: The spending of each agent since a day, in millionths of a dollar.
+SPENT_BY_AGENT = Statement(
+    select(spending.c.agent_id, func.sum(spending.c.money_micros).cast(BigInteger))
+    .where(
+        spending.c.company_id == bind("company"),
+        spending.c.day >= bind("since"),
+        scoped(spending.c.agent_id),
+    )
+    .group_by(spending.c.agent_id),
+    counted,
+)
+_last = (
+    select(
+        select(func.max(runs.c.id))
+        .where(runs.c.agent_id == agents.c.id)
+        .scalar_subquery()
+        .label("id")
+    )
+    .where(agents.c.company_id == bind("company"), scoped(agents.c.id))
+    .subquery("last")
+)
+#: The start of each agent's last run.
+LAST_RUNS = Statement(
+    select(runs.c.agent_id, runs.c.started_at).join(_last, _last.c.id == runs.c.id), counted
+)

@@ -20,7 +20,7 @@ from remit.model.organisation.agent_spec import CONFIGURED, FIELDS
 from remit.model.organisation.configuration import CONFIG_KEYS
 from remit.services.command import Verb
 from remit.services.hiring import configuration, hiring
-from remit.services.organisation import agents, halts, permissions, purging
+from remit.services.organisation import agents, halts, permissions, termination
 
 MOST_GRANTS = 100
 
@@ -127,7 +127,7 @@ def router(app: App) -> APIRouter:
     @routes.post("/agents/{id}/purge")
     async def purge_agent(request: Request, agent: Id) -> Response:
         """Take out for good what a terminated agent left, as the board; the record stays."""
-        gone = await app.gate(caller(request), purging.purge, agent=agent)
+        gone = await app.gate(caller(request), termination.purge, agent=agent)
         await app.kept.tidy()
         return reply(gone)
 

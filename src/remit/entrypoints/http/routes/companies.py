@@ -18,9 +18,9 @@ from remit.model.organisation.permission import CAN_CREATE_AGENTS
 from remit.services.connections import notices
 from remit.services.fields import LONGEST_REFERENCE
 from remit.services.identity import Caller
-from remit.services.organisation import policies
+from remit.services.organisation import permissions
 from remit.services.people import sessions
-from remit.services.work import outcome_drawing
+from remit.services.work import outcome_walks
 
 _SETTINGS = {"can_create_agents": CAN_CREATE_AGENTS}
 _KNOWN = (CAN_CREATE_AGENTS, "allow", "deny", "governs", "shipped")
@@ -76,7 +76,7 @@ def router(app: App) -> APIRouter:
         return reply(
             await app.gate(
                 caller(request),
-                policies.change,
+                permissions.change_policy,
                 company=company,
                 level=body.level,
                 settings=None if body.shipped else settings,
@@ -186,7 +186,7 @@ def archive(app: App) -> APIRouter:
     async def outcome_graph(request: Request, company: CompanyId, root: Root = None) -> Response:
         """The outcomes of the company, or those below one, with what connects them."""
         return reply(
-            await app.gate(caller(request), outcome_drawing.show, company=company, root=root)
+            await app.gate(caller(request), outcome_walks.drawing, company=company, root=root)
         )
 
     @routes.get(
@@ -196,7 +196,7 @@ def archive(app: App) -> APIRouter:
     )
     async def draw_outcomes(request: Request, company: CompanyId, root: Root = None) -> Response:
         """The same as a drawing."""
-        shown = await app.gate(caller(request), outcome_drawing.show, company=company, root=root)
+        shown = await app.gate(caller(request), outcome_walks.drawing, company=company, root=root)
         drawing = await app.library.run(svg.draw, shown)
         return Response(drawing, headers=_DRAWING, media_type="image/svg+xml")
 

@@ -25,7 +25,7 @@ from remit.services.fields import LONGEST_REFERENCE
 from remit.services.identity import Caller
 from remit.services.knowledge import files
 from remit.services.knowledge.file_contents import PIECE, Library, Source
-from remit.services.record import history
+from remit.services.record import events
 from remit.store.blob_store.blobs import SMALL
 
 _HARMLESS: Final = {
@@ -108,7 +108,7 @@ async def _read(library: Library, request: Request) -> Response:
     if query.at is not None:
         if version is not None:
             raise BadInput("version and at exclude each other.", "Give one of the two.")
-        version = await library.gate(who, history.version_at, file=file, at=query.at)
+        version = await library.gate(who, events.version_at, file=file, at=query.at)
     view, stream = await library.open(who, file=file, version=version)
     headers = {**_HARMLESS, "ETag": _tag(view)}
     if _has(request.headers.get("if-none-match"), headers["ETag"]):

@@ -20,7 +20,7 @@ from remit.entrypoints.http.wire.paging import Paged, View, by_id
 from remit.errors import BadInput
 from remit.model.organisation.agent_spec import SHORT
 from remit.services.organisation import agents, reorganise
-from remit.services.record import history
+from remit.services.record import events
 
 #: More agents than a company has.
 _ALL = 1_000_000
@@ -92,10 +92,10 @@ def router(app: App) -> APIRouter:
         who = caller(request)
         at = at or ""  # the verb refuses it, after the token is checked
         if what == "org":
-            return page.cut(await app.gate(who, history.org_at, company=company, at=at))
+            return page.cut(await app.gate(who, events.org_at, company=company, at=at))
         rows = await app.gate(
             who,
-            history.grants_at,
+            events.grants_at,
             company=company,
             at=at,
             agent=agent,

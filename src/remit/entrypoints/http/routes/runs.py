@@ -18,7 +18,7 @@ from remit.entrypoints.http.wire.json_document import reply
 from remit.entrypoints.http.wire.paging import LARGEST, Paged
 from remit.model.execution import transcript
 from remit.services.command import Ask
-from remit.services.execution import run_reports, runs
+from remit.services.execution import runs
 from remit.services.identity import Caller
 
 #: Output of a run is not announced; so it is polled.
@@ -26,7 +26,7 @@ LOOK_SECONDS: Final = 0.25
 PAGE: Final = 200
 
 View = dict[str, Any]
-Count = Annotated[int, Field(ge=0, le=run_reports.MOST)]
+Count = Annotated[int, Field(ge=0, le=runs.MOST)]
 
 
 class CancelRunBody(Body):
@@ -42,9 +42,9 @@ class UsageBody(Body):
 
 class ReportBody(Body):
     ok: bool = True
-    text: Annotated[str, Field(max_length=run_reports.LONGEST_TEXT)] = ""
-    error: Annotated[str, Field(max_length=run_reports.LONGEST_ERROR)] | None = None
-    session: Annotated[str, Field(max_length=run_reports.LONGEST_SESSION)] | None = None
+    text: Annotated[str, Field(max_length=runs.LONGEST_TEXT)] = ""
+    error: Annotated[str, Field(max_length=runs.LONGEST_ERROR)] | None = None
+    session: Annotated[str, Field(max_length=runs.LONGEST_SESSION)] | None = None
     #: The fault, if not the agent's: `auth`, `rate`, `overload`, `billing`, `network`,
     #: `setup` or `message`; and until when that lasts, in ISO 8601.
     fault: Annotated[str, Field(max_length=40)] | None = None
@@ -112,9 +112,7 @@ def router(app: App, announcer: Announcer) -> APIRouter:
         """With the token of the run, and once: how it ended and what it took."""
         report = body.model_dump(exclude={"usage"})
         taken = body.usage.model_dump()
-        return reply(
-            await app.gate(caller(request), run_reports.submit, run=run, **report, **taken)
-        )
+        return reply(await app.gate(caller(request), runs.report, run=run, **report, **taken))
 
     return routes
 

@@ -16,7 +16,7 @@ from remit.model.text import plural
 from remit.services.chat import accounts
 from remit.services.command import Verb
 from remit.services.connections import notice_rules, notices
-from remit.services.people import own_tokens, sessions, users
+from remit.services.people import sessions, tokens, users
 
 #: Kinds of notices and their labels.
 NOTICES: Final = (
@@ -42,7 +42,7 @@ def routes(site: Site) -> Routes:
         *site.forms("/account", show, notices=set_rules, test_notice=try_out),
         does("linked/{account}/revoke", accounts.revoke, "{label} unlinked."),
         does("sessions/{session}/end", sessions.end_one, "Session ended."),
-        does("tokens/{token}/revoke", own_tokens.revoke, "Token revoked."),
+        does("tokens/{token}/revoke", tokens.revoke, "Token revoked."),
         site.action("/account/end-others", end_others, show),
     ]
 
@@ -52,7 +52,7 @@ def show(visit: Visit) -> Page:
     return visit.show(
         "account.html",
         sessions=visit.ask(sessions.mine),
-        tokens=[row for row in visit.ask(own_tokens.listing) if row["revoked_at"] is None][::-1],
+        tokens=[row for row in visit.ask(tokens.listing) if row["revoked_at"] is None][::-1],
         linked=visit.ask(accounts.mine),
         linkable=[channel.type for channel in registry.installed.all() if channel.vouches],
         notify=_notify(visit),
@@ -132,8 +132,8 @@ async def try_out(visit: Visit) -> Done:
 
 
 async def new_token(visit: Visit) -> Page:
-    fields = visit.form.arguments(own_tokens.create, ("label", "days"))
-    token = await visit.do(own_tokens.create, **fields)
+    fields = visit.form.arguments(tokens.create, ("label", "days"))
+    token = await visit.do(tokens.create, **fields)
     return shown_once(visit, "A token of yours", visit.me, token, "/account")
 
 

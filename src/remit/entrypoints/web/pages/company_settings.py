@@ -14,8 +14,8 @@ from remit.model.organisation.grant import ACTIONS
 from remit.model.organisation.permission import CAN_CREATE_AGENTS, PermissionLevel, Reach
 from remit.services.command import Answer
 from remit.services.execution import accounts
-from remit.services.organisation import policies
-from remit.services.people import companies, invitations, users
+from remit.services.organisation import permissions
+from remit.services.people import companies, tokens, users
 
 LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
 #: Messaging policies, with label and explanation; each includes the one before it.
@@ -103,7 +103,7 @@ def _load(visit: Visit) -> Page:
         people = visit.ask(
             users.listing, company=company, after=visit.argument("after"), limit=MOST_ROWS
         )
-        invited = {link["user_id"] for link in visit.ask(invitations.links, company=company)}
+        invited = {link["user_id"] for link in visit.ask(tokens.links, company=company)}
     more = visit.more(f"/companies/{company}/settings", people, place="after")
     # After a conflict the form shows the current values; after a mistake, the typed ones.
     late = isinstance(visit.problem, Conflict) and not isinstance(visit.problem, AlreadyExists)
@@ -210,7 +210,7 @@ def _before(form: Form) -> dict[str, Any]:
 def levels(visit: Visit) -> Page:
     return visit.show(
         "company_levels.html",
-        policy=visit.ask(policies.show, company=visit.company_id),
+        policy=visit.ask(permissions.show_policy, company=visit.company_id),
         may_change=visit.decides and visit.whole,
         words=WORDS,
         actions=[(action, ACTION_WORDS.get(action, action)) for action in sorted(ACTIONS)],
@@ -234,7 +234,7 @@ async def change_level(visit: Visit) -> Done:
         if form.text("governs"):
             settings["governs"] = form.text("governs")
     done = await visit.do(
-        policies.change,
+        permissions.change_policy,
         company=visit.company_id,
         level=form.text("level"),
         settings=settings,
@@ -253,10 +253,10 @@ async def change_level(visit: Visit) -> Done:
 
 async def add(visit: Visit) -> Page:
     invitation = await visit.do(
-        invitations.invite,
+        tokens.invite,
         company=visit.company_id,
         name=visit.form.text("person"),
-        **visit.form.arguments(invitations.invite, ("role", "scope")),
+        **visit.form.arguments(tokens.invite, ("role", "scope")),
     )
     company = visit.company["name"] if visit.company else ""
     sentence = f"{invitation['name']} has a part in {company} now"
@@ -315,9 +315,7 @@ async def new_token(visit: Visit) -> Page:
 
 
 async def new_link(visit: Visit) -> Page:
-    link = await visit.do(
-        invitations.create_link, company=visit.company_id, user=visit.argument("user")
-    )
+    link = await visit.do(tokens.create_link, company=visit.company_id, user=visit.argument("user"))
     return await _made(visit, "link", link)
 
 

@@ -13,7 +13,7 @@ from remit.services.command import Answer
 from remit.services.screens import allowed_actions, name_lookup, outcome_tree
 from remit.services.surfaces import AsCommand, AsRoute
 from remit.services.verbs import Verb
-from remit.services.work import delegation, outcome_drawing, outcome_walks, outcomes
+from remit.services.work import delegation, outcome_walks, outcomes
 
 MOST_CHAINS: Final = 8
 DEPTH: Final = 3
@@ -42,7 +42,7 @@ def show(visit: Visit) -> Page:
     visit.enter(detail["company_id"])
     why = visit.ask(outcome_walks.ancestors, outcome=detail["id"])
     parts = _outline(visit, detail["id"])
-    near = visit.ask(outcome_drawing.around, outcome=detail["id"])
+    near = visit.ask(outcome_walks.drawing_around, outcome=detail["id"])
     may = visit.ask(allowed_actions.outcome, outcome=detail["id"])
     before = visit.number("before", digits=18)
     happened = visit.ask(

@@ -29,7 +29,7 @@ from remit.services.hiring import configuration
 from remit.services.messaging import inbox, mail, pending_items, questions, threads
 from remit.services.organisation import agents
 from remit.services.people import companies
-from remit.services.screens import company_dashboard, front_page, standing
+from remit.services.screens import front_page, standing
 from remit.services.spending import budgets
 from remit.services.work import outcomes, submitting
 
@@ -115,11 +115,11 @@ def _company(visit: Visit) -> dict[str, Any]:
     trend = visit.ask(
         front_page.trend, company=company, back=back if back in front_page.RANGES else "14d"
     )
-    roots = visit.ask(company_dashboard.roots, company=company) if visit.decides else []
+    roots = visit.ask(front_page.roots, company=company) if visit.decides else []
     ready = [agent for agent in roots if agent["status"] in OPERATIONAL]
     sent = visit.argument("sent")
     wishes = visit.ask(front_page.wishes, company=company, limit=MOST_WISHES)
-    ran = wishes or visit.ask(company_dashboard.newest_runs, company=company, limit=1)
+    ran = wishes or visit.ask(front_page.newest_runs, company=company, limit=1)
     return {
         "now": visit.ask(front_page.now, company=company),
         "trend": trend,
@@ -288,7 +288,7 @@ async def tell(visit: Visit) -> Done:
     company, text = visit.company_id, visit.form.text("body")
     if not text:
         raise BadInput("The message is empty.", "Write what you want.")
-    roots = await visit.do(company_dashboard.roots, company=company)
+    roots = await visit.do(front_page.roots, company=company)
     chosen = _chosen(roots, visit.form.text("to"))
     sent = await visit.do(
         mail.send, company=company, to=f"agent:{chosen['id']}", subject=subject_of(text), body=text

@@ -11,7 +11,7 @@ from remit.entrypoints.web.site import Page, Routes, Site, Visit
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.execution import accounts
 from remit.services.people import users
-from remit.services.screens import company_dashboard
+from remit.services.screens import front_page
 
 #: Newest runs that are searched for a success.
 _LATELY = 100
@@ -81,7 +81,7 @@ def _tried(visit: Visit) -> Step:
 
 
 def _runs(visit: Visit) -> list[dict[str, Any]]:
-    return visit.ask(company_dashboard.newest_runs, company=visit.company_id, limit=_LATELY)
+    return visit.ask(front_page.newest_runs, company=visit.company_id, limit=_LATELY)
 
 
 def _used_model(run: dict[str, Any]) -> bool:

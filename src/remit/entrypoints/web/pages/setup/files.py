@@ -9,7 +9,7 @@ from remit.entrypoints.web.text import common_queries, org_lines
 from remit.errors import NotFound, RemitError
 from remit.services.command import Answer
 from remit.services.people import companies
-from remit.services.record import history
+from remit.services.record import events
 from remit.services.screens import agent_page
 
 PAGE: Final = 200
@@ -59,7 +59,7 @@ def past(visit: Visit) -> Page:
         try:
             if what == "grants":
                 rows = visit.ask(
-                    history.grants_at,
+                    events.grants_at,
                     company=visit.company_id,
                     at=when,
                     agent=agent or None,
@@ -67,7 +67,7 @@ def past(visit: Visit) -> Page:
                     limit=PAGE,
                 )
             else:
-                rows = visit.ask(history.org_at, company=visit.company_id, at=when)
+                rows = visit.ask(events.org_at, company=visit.company_id, at=when)
                 tree = _branch(rows, agent) if agent else org_lines.plant(rows)
         except RemitError as error:
             visit.problem = error
