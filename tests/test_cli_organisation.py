@@ -227,7 +227,9 @@ def test_agents_are_paused_resumed_and_their_logs_read(staffed: Home) -> None:
     assert "└── left (general) paused" in staffed("org", "tree").out.replace("├", "└")
     assert staffed("agent", "resume", "left").out.startswith("left is resumed; ")
     refused(staffed("agent", "resume", "left"), 4, "not paused")
-    assert staffed("agent", "logs", "left").out == "Its runs have said nothing yet.\n"
+    nothing = staffed("agent", "logs", "left").out
+    assert nothing.startswith("Its runs have reported no activity.\n")
+    assert "remit agent logs left --printed" in nothing
     assert staffed.json("agent", "logs", "left") == []
     assert "seat" not in staffed("agent", "show", "left").out
     assert "log " in staffed("agent", "show", "left").out

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from remit.clock import DAY, HOUR, SECOND, to_iso
+from remit.clock import DAY, HOUR, SECOND, moment, to_iso
 from remit.errors import BadInput
 from remit.model.execution.run import NUDGES
 from remit.model.work.outcome import Look, Outcome, OutcomeKind, OutcomeStatus, Standing, standing
-from remit.services import views
 from remit.services.execution import run_queue, runs
 from remit.services.identity import as_system
 from remit.services.messaging import questions, schedules
@@ -287,7 +286,7 @@ def test_a_run_without_progress_ends_the_nudges(company: Company, clock: Virtual
     assert (found["look_for"], found["look_at"] - clock.now()) == ("review", HOUR)
     said = company.call(company.board, idleness.why_idle, agent="dev")
     assert said["reason"] == "reviewing_at"
-    assert views.moment(clock.now() + HOUR) in said["sentence"]
+    assert moment(clock.now() + HOUR) in said["sentence"]
 
 
 @pytest.mark.requirement("FX-03")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import DAY, HOUR, MINUTE, SECOND, from_iso, next_day, to_iso
+from remit.clock import DAY, HOUR, MINUTE, SECOND, from_iso, moment, next_day, to_iso
 from remit.errors import BadInput, Conflict, RemitError
 from remit.model.execution.budget import CENT, DOLLAR
 from remit.model.execution.limit import (
@@ -17,7 +17,6 @@ from remit.model.execution.limit import (
     command_that_raises,
     stored,
 )
-from remit.services import views
 from remit.services.execution import run_queue, run_start, runaway, runs
 from remit.services.identity import as_system
 from remit.services.messaging import inbox
@@ -171,7 +170,7 @@ def test_an_agent_waits_until_the_hour_allows_a_run_and_its_board_is_told_once(
     send(company, company.board, f"agent:{other.id}", "You are free")
     assert set(ready(company)) == {dev.id, other.id}
     error = refused(company, dev)
-    opens = views.moment(first + HOUR)
+    opens = moment(first + HOUR)
     assert error.reason == "limit"
     assert error.sentence == f"dev has had 3 runs within an hour. It goes on at {opens}."
     assert "`remit company set --limit agentRunsPerHour=6`" in error.step
@@ -195,7 +194,7 @@ def test_an_agent_waits_until_the_hour_allows_a_run_and_its_board_is_told_once(
     assert dev.id in ready(company)
     one_run(company, dev)
     send(company, company.board, f"agent:{dev.id}", "More")
-    assert views.moment(first + HOUR + 10 * MINUTE) in refused(company, dev).sentence
+    assert moment(first + HOUR + 10 * MINUTE) in refused(company, dev).sentence
     assert len(reached(company)) == len(needs(company, "limit")) == 1
     clock.advance(2 * HOUR)
     assert needs(company, "limit") == []
@@ -313,7 +312,7 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_longer_than_an_hour(
     one_run(small, dev)
     clock.advance(-3 * HOUR)
     send(small, small.board, f"agent:{dev.id}")
-    assert views.moment(clock.now() + HOUR) in refused(small, dev).sentence
+    assert moment(clock.now() + HOUR) in refused(small, dev).sentence
 
 
 def test_what_a_claim_asks_and_who_is_ready_is_found_in_indexes(small: Company) -> None:
@@ -351,8 +350,7 @@ def test_who_used_its_tokens_of_a_day_waits_for_the_next(company: Company, clock
     send(company, company.board, f"agent:{dev.id}")
     error = refused(company, dev)
     assert error.sentence == (
-        "dev has used its 1,000 tokens of today. "
-        f"It goes on at {views.moment(next_day(clock.now()))}."
+        f"dev has used its 1,000 tokens of today. It goes on at {moment(next_day(clock.now()))}."
     )
     assert why_idle(company, dev) == "limit"
     assert budget_of(company, dev)["limits"]["tokens_today"] == 1_000

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import DAY, HOUR, to_iso
+from remit.clock import DAY, HOUR, moment
 from remit.model.work.wait import REMINDERS_TO_AGENT
 from remit.services.identity import as_system
 from remit.services.messaging import escalation, pending_items, questions
@@ -541,7 +541,7 @@ def test_who_is_awaited_is_named_to_the_end_of_the_chain(
     leading = begun(small, "lead")[1]
     dev, working = begun(small, boss="lead")
     small.call(working.caller, questions.ask, question="Which?", to="boss")
-    since = to_iso(clock.now())
+    since = moment(clock.now())
     end(small, working)
     clock.advance(HOUR)
     take(small, leading)

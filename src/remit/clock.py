@@ -39,6 +39,11 @@ def to_iso(at: Micros) -> str:
     return (_EPOCH_IN_UTC + timedelta(0, 0, at)).isoformat("T", "microseconds") + "+00:00"
 
 
+def moment(at: Micros) -> str:
+    """A time in a sentence for people, to the second."""
+    return f"{to_iso(at)[:19]}Z"
+
+
 def from_iso(text: str) -> Micros:
     """Read ISO 8601; a time without an offset is taken as UTC."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from remit.clock import Micros, to_iso
+from remit.clock import Micros, moment
 from remit.errors import Stopped, Unauthenticated
 from remit.ids import looks_like_token, token_digest
 from remit.model.organisation.agent import AgentStatus
@@ -102,4 +102,4 @@ def _refuse_stopped(tx: Transaction, identity: Identity) -> None:
     if halt is not None:
         what = "The company was" if halt.agent_id is None else "Your part of the company was"
         because = f": {halt.note}" if halt.note else "."
-        raise Stopped(f"{what} stopped at {to_iso(halt.created_at)}{because}")
+        raise Stopped(f"{what} stopped at {moment(halt.created_at)}{because}")

@@ -60,11 +60,6 @@ def time(at: Micros | None) -> str | None:
     return None if at is None else to_iso(at)
 
 
-def moment(at: Micros) -> str:
-    """A time in a sentence for people, to the second."""
-    return f"{to_iso(at)[:19]}Z"
-
-
 class View(Protocol[Seen, Shows]):
     """Returns the view of a thing; `supplied` are the keys that the thing itself does not have."""
 

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Annotated, Any
 
 from remit.authority import Action
+from remit.ids import END_OF_IDS
 from remit.model.connections.change import LONGEST_TITLE, Change, ChangeComment, ChangeStatus
 from remit.model.connections.repo import Repo
 from remit.model.messaging.turn import barred
@@ -32,8 +33,6 @@ from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
 
 MOST_COMMENTS = 200
-#: Sorts after every id.
-_NEWEST = "g"
 
 
 @query(
@@ -48,14 +47,19 @@ def listing(
     agent: OnlyAgent | None = None,
     repo: Annotated[str, Text(64, one_line=True), Help("Only in this repository.")] | None = None,
     status: Annotated[str, ChangeStatus, Help("Only those.")] | None = None,
-    before: str = _NEWEST,
+    before: str = END_OF_IDS,
     limit: int = 100,
 ) -> list[shapes.ChangeShape]:
     """Changes that were proposed, newest first; for an agent those that it may see."""
     lookup.company_of_caller(ctx, company)
     author = lookup.agent(ctx, agent).id if agent is not None else None
     within = repos.named(ctx, repo).id if repo is not None else None
-    filters: Any = {"agent": author, "repo": within, "status": status, "before": before or _NEWEST}
+    filters: Any = {
+        "agent": author,
+        "repo": within,
+        "status": status,
+        "before": before or END_OF_IDS,
+    }
     every = each(ctx.tx, statements.CHANGES, page=limit, **filters)
     seen = (change for change in every if sees(ctx, change))
     return [view(ctx, change) for change in islice(seen, limit)]
@@ -89,7 +93,7 @@ def status(ctx: Context, *, change: ChangeRef | None = None) -> list[shapes.Chan
 
 def newest(ctx: Context, limit: int, agent: str, repo: str | None = None) -> list[Change]:
     """The last changes of an agent."""
-    filters: Any = {"agent": agent, "repo": repo, "status": None, "before": _NEWEST}
+    filters: Any = {"agent": agent, "repo": repo, "status": None, "before": END_OF_IDS}
     return ctx.tx.all(statements.CHANGES, **filters, limit=limit)
 
 

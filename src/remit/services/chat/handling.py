@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from remit.clock import moment
 from remit.errors import Conflict, NotFound, Unavailable
 from remit.ids import FileId
 from remit.model.messaging.channel import Binding, Receipt, channel_address
@@ -25,7 +26,7 @@ from remit.model.messaging.mail import MOST_PER_TURN, Message
 from remit.model.organisation.decision import BY_REMIT, Decision, Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.work.file import FileKind
-from remit.services import lookup, shapes, views
+from remit.services import lookup, shapes
 from remit.services.chat import accounts, commands, intake, items, posts, receivers
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.governance import approvals
@@ -281,7 +282,7 @@ def _refuse_flood(ctx: Context, incoming: Said) -> None:
         raise Unavailable("The agent has more unread mail than it can take.", code="inbox_full")
     until = limits.strangers_wait(ctx, agent, incoming.address)
     if until is not None:
-        sentence = f"Strangers have used up their runs of this hour, until {views.moment(until)}."
+        sentence = f"Strangers have used up their runs of this hour, until {moment(until)}."
         raise Unavailable(sentence, code=limits.REACHED)
 
 

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from remit.adapters import registry
 from remit.authority import Action
+from remit.clock import moment
 from remit.errors import Conflict, NotFound
 from remit.ids import JobId
 from remit.model.execution.account import (
@@ -151,13 +152,9 @@ def sentence(account: Account) -> str:
     """A sentence about a closed account: since when, why, and when it is tried again."""
     reason = (account.cause or "").rstrip(".")
     cause = f": {quoted(reason, _QUOTED)}" if reason else ""
-    until = f" until {views.moment(account.until)}" if account.until else ""
-    again = (
-        ""
-        if account.probe_at is None
-        else f" It is tried again at {views.moment(account.probe_at)}."
-    )
-    since = views.moment(account.since or account.created_at)
+    until = f" until {moment(account.until)}" if account.until else ""
+    again = "" if account.probe_at is None else f" It is tried again at {moment(account.probe_at)}."
+    since = moment(account.since or account.created_at)
     if account.kind is Holds.SETUP:
         return f"{account.title} has not worked since {since}{cause}.{again}"
     return (
@@ -232,7 +229,7 @@ def admit(ctx: Context, user: Agent | Job, worker: str) -> Admission:
                 raise Conflict(sentence(need), step(need), code=HELD)
         elif not may_start(need, ctx.now):
             raise Conflict(
-                f"{need.name} works again since {views.moment(need.opened_at or ctx.now)}; agents "
+                f"{need.name} works again since {moment(need.opened_at or ctx.now)}; agents "
                 "are started one after the other.",
                 code=OPENING,
             )

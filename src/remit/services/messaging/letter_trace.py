@@ -1,6 +1,7 @@
 """Trace of a letter: its state, the runs that read it, the outcomes made of it, and the replies."""
 
 from remit.authority import Action
+from remit.clock import moment
 from remit.model.execution.run import Run
 from remit.model.messaging.mail import Delivery, DeliveryStatus, Message
 from remit.model.messaging.question import QuestionStatus
@@ -34,7 +35,7 @@ def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
     first = deliveries[0]
     name = _name(ctx, first.agent_id)
     if first.status is DeliveryStatus.DEFERRED:
-        return _said("deferred", f"{name} gets it at {views.moment(first.deliver_at)}.")
+        return _said("deferred", f"{name} gets it at {moment(first.deliver_at)}.")
     if first.status is DeliveryStatus.QUEUED:
         if message.sender_user_id and wishes.answers(ctx, message, message.sender_user_id):
             return _said("answered", "It is answered.")  # by an agent that did not take it up

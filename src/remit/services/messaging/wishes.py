@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from remit.clock import Micros, to_iso
+from remit.clock import Micros, moment
 from remit.errors import RemitError
 from remit.ids import MessageId, RunId
 from remit.model.execution.run import Run, RunStatus
@@ -271,7 +271,7 @@ def _send_result(ctx: Context, wish: Wish, letter: Message, outcomes: list[Outco
     for outcome in outcomes:
         verdict = _verdict(outcome)
         note = f": {verdict['note']}" if verdict and verdict["note"] else "."
-        at = to_iso(outcome.finished_at or ctx.now)
+        at = moment(outcome.finished_at or ctx.now)
         lines.append(
             f"- {outcome.status.value} at {at}: {outcome.title} (outcome:{outcome.id}){note}"
         )
@@ -289,7 +289,7 @@ def _send_result(ctx: Context, wish: Wish, letter: Message, outcomes: list[Outco
 
 def _called(ctx: Context, letter: Message) -> str:
     words = letter.subject or first_words(ctx, letter)
-    return f"{words!r} of {to_iso(letter.created_at)}"
+    return f"{words!r} of {moment(letter.created_at)}"
 
 
 def first_words(ctx: Context, letter: Message) -> str:

@@ -1,11 +1,12 @@
 """Idleness: the reason why an agent is not running."""
 
 from remit.adapters import registry
+from remit.clock import moment
 from remit.model.execution.run import Lease
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.text import plural
 from remit.model.work.outcome import Look, Outcome, OutcomeStatus
-from remit.services import lookup, shapes, views
+from remit.services import lookup, shapes
 from remit.services.command import Context, query
 from remit.services.execution import accounts, error_recovery
 from remit.services.execution.running import require_look
@@ -78,7 +79,7 @@ def reason(ctx: Context, agent: Agent) -> Reason:
     if lease.due_at > ctx.now:
         return (
             "backoff",
-            f"{_why_backoff(lease)} It is tried again at {views.moment(lease.due_at)}.",
+            f"{_why_backoff(lease)} It is tried again at {moment(lease.due_at)}.",
         )
     return "no_slot", "Ready, and waits for a free slot of a worker."
 
@@ -117,7 +118,7 @@ def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:
     later = ctx.tx.one(due.NEXT_LOOK_OF, agent=agent.id)
     if later is not None:
         outcome = ctx.tx.all(due.LOOKED_AT, agent=agent.id, at=later)[0]
-        at = views.moment(later)
+        at = moment(later)
         if outcome.look_for == Look.DEFERRAL:
             return "deferred", f"“{outcome.title}” was put off until {at}."
         return "reviewing_at", f"Nothing new; next review of “{outcome.title}” at {at}."

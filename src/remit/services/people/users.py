@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from remit.authority import Action
-from remit.clock import Micros, from_iso, to_iso
+from remit.clock import Micros, from_iso, moment
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound
 from remit.ids import AgentId, CompanyId, TokenId, TokenKind, UserId, is_id, new_token, token_digest
 from remit.model.organisation.principal import Principal, Token
@@ -267,7 +267,7 @@ def issue(
         raise BadInput("The expiry lies in the past.", "Choose a later time, or none.")
     elif latest is not None and expires_at > latest:
         raise BadInput(
-            f"Your token ends at {to_iso(latest)}, and tokens made with it no later.",
+            f"Your token ends at {moment(latest)}, and tokens made with it no later.",
             "Ask for no time, or an earlier one; or sign in with what lasts longer, such as a new "
             "link from the board.",
         )

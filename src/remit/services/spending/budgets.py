@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from remit.authority import Action
-from remit.clock import month_of, next_month
+from remit.clock import moment, month_of, next_month
 from remit.model.execution.budget import Account, Kind, Reservation, Stop, shown
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
@@ -104,7 +104,7 @@ def _tell(ctx: Context, stopped: Agent, over: Means) -> None:
         approval_engine.boss_address(holder),
         f"The budget of {holder.name} is used up",
         f"{holder.name} has no {over.kind.value} left to spend, so {stopped.name} was stopped. It "
-        f"goes on with the next month, on {views.moment(next_month(ctx.now))}, or when its budget "
+        f"goes on with the next month, on {moment(next_month(ctx.now))}, or when its budget "
         "is raised.",
     )
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from remit.authority import Action
-from remit.clock import HOUR, Micros, day_of, next_day
+from remit.clock import HOUR, Micros, day_of, moment, next_day
 from remit.ids import AgentId, CompanyId, earliest_id
 from remit.model.execution.limit import (
     Limit,
@@ -204,7 +204,7 @@ def sentence(ctx: Context, reached: Reached) -> str:
         Limit.AGENT_TOKENS_PER_DAY: f"used its {amount} tokens of today",
         Limit.COMPANY_CENTS_PER_DAY: f"spent its {amount} of today",
     }[reached.name]
-    return f"{who} has {predicate}. It goes on at {views.moment(reached.until)}."
+    return f"{who} has {predicate}. It goes on at {moment(reached.until)}."
 
 
 def next_step(ctx: Context, reached: Reached) -> str:

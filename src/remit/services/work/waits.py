@@ -7,7 +7,7 @@ the outcome.
 
 import json
 
-from remit.clock import Micros, to_iso
+from remit.clock import Micros, moment, to_iso
 from remit.errors import BadInput
 from remit.ids import AgentId, CompanyId, MessageId, UserId, WaitId
 from remit.model.organisation.agent import HUMAN, Agent
@@ -127,7 +127,7 @@ def sentence(ctx: Context, waiting: list[Wait]) -> str:
     first = waiting[0]
     more = f", and for {len(waiting) - 1} more" if len(waiting) > 1 else ""
     text = (
-        f"It waits for {awaited(ctx, first)} {_WHAT[first.kind]} since {to_iso(first.since)}{more}."
+        f"It waits for {awaited(ctx, first)} {_WHAT[first.kind]} since {moment(first.since)}{more}."
     )
     seen = {first.agent_id}
     here = first.awaited_agent_id
@@ -146,7 +146,7 @@ def sentence(ctx: Context, waiting: list[Wait]) -> str:
 
 def briefly(ctx: Context, wait: Wait) -> str:
     """Clause on one wait: for whom, for what and since when."""
-    return f"waits for {awaited(ctx, wait)} {_WHAT[wait.kind]} since {to_iso(wait.since)}"
+    return f"waits for {awaited(ctx, wait)} {_WHAT[wait.kind]} since {moment(wait.since)}"
 
 
 _WHAT = {
@@ -198,7 +198,7 @@ def waiting_for_you(ctx: Context, wait: Wait) -> str:
     what = f" with {titles}" if titles else ""
     who = lookup.name_of(ctx, wait.agent_id)
     return (
-        f"{who} waits{what} since {to_iso(wait.since)} for you {_WHAT[wait.kind]} "
+        f"{who} waits{what} since {moment(wait.since)} for you {_WHAT[wait.kind]} "
         f"({wait.kind.value}:{wait.subject_id}). {_HOW[wait.kind]}"
     )
 

@@ -186,7 +186,10 @@ def logs(session: Session, name: str, printed: bool, follow: bool, limit: int) -
 
     def draw(entries: list[View]) -> None:
         if not entries:
-            output.say("Its runs have said nothing yet.")
+            output.say(
+                "Its runs have reported no activity.",
+                f"  remit agent logs {output.clean(name)} --printed   what the newest one printed",
+            )
         for entry in entries:
             run = f"  run {entry['runId']}" if entry["runId"] else ""
             output.say(f"{output.when(entry['at'])}{run}")
