@@ -7,7 +7,7 @@ start does not wait for it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Final, get_type_hints
@@ -31,9 +31,9 @@ from remit.entrypoints.http.wire.fields import (
     in_address,
     without_null,
 )
-from remit.errors import RemitError
 from remit.ids import END_OF_IDS
 from remit.services import fields, shapes
+from remit.services.context import Context
 from remit.services.identity import Caller
 from remit.services.screens import overview
 from remit.services.surfaces import AsRoute
@@ -88,14 +88,13 @@ class DeclaredRoute(Route):
             return await self._page(request, arguments)
         preview = arguments.pop(_DRY_RUN.name, False)
         verb = verb_named(self.surface.preview) if preview else self.verb
-        answer = await self._app.library.call(who, verb, **arguments)
-        if self.surface.as_seen:
-            answer = await self._as_seen(who, answer)
-        return json_document.reply(answer, self.surface.status)
-
-    async def _as_seen(self, who: Caller, changed: Any) -> Any:
+        if not self.surface.as_seen:
+            answer = await self._app.library.call(who, verb, **arguments)
+            return json_document.reply(answer, self.surface.status)
+        seen = SeenAgent(who)
+        changed = await self._app.library.call(seen.caller, verb, **arguments)
         beside = {key: changed[key] for key in self._beside if key in changed}
-        return {**await whole(self._app, who, changed), **beside}
+        return json_document.reply({**seen.view, **beside}, self.surface.status)
 
     async def _page(self, request: Request, arguments: dict[str, Any]) -> Response:
         page = paging.Page(request, arguments["limit"], arguments.pop("cursor", None))
@@ -212,13 +211,21 @@ def _needed(field: fields.Field) -> fields.Field:
     return replace(field, optional=False, default=inspect.Parameter.empty)
 
 
-async def whole(app: App, who: Caller, changed: dict[str, Any]) -> dict[str, Any]:
-    """Return a changed agent with all fields that the caller may see."""
-    try:
-        return await app.gate(Caller(who.token), overview.agent, agent=changed["id"])
-    except RemitError:
+class SeenAgent:
+    """The agent that a call changes, with all fields that the caller may see.
+
+    It is read in the transaction of the call, after it.
+    """
+
+    def __init__(self, who: Caller) -> None:
+        self.caller = replace(who, on_answer=self._look)
+        self.view: Mapping[str, Any] = {}
+
+    def _look(self, ctx: Context, answer: Any) -> None:
+        changed = answer.get("agent", answer)  # a hire answers with the agent and its request
         # A repeated answer may be about an agent that is gone or no longer visible.
-        return {key: changed[key] for key in ("id", "company_id", "name", "role", "status")}
+        self.view = {key: changed[key] for key in ("id", "company_id", "name", "role", "status")}
+        self.view = overview.agent.body(ctx, agent=changed["id"])
 
 
 def _checked(

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final
 
+from remit.adapters.registry import WITHOUT_MODEL
 from remit.authority import Action
 from remit.clock import DAY, HOUR, Micros, day_of, month_of
 from remit.errors import BadInput
@@ -220,10 +221,18 @@ def stopped_like(ctx: Context, *, agent: str) -> list[str]:
 
 
 @query("glance.roots")
-def roots(ctx: Context, *, company: str | None) -> list[shapes.AgentShape]:
+def roots(ctx: Context, *, company: str | None) -> list[shapes.RootAgentShape]:
     """The agents at the top of the caller's part of the company."""
     require_looking(ctx, company)
-    return [views.agent(agent) for agent in tops(ctx)]
+    return [
+        {**views.agent(agent), "without_model": _is_without_model(agent)} for agent in tops(ctx)
+    ]
+
+
+def _is_without_model(agent: Agent) -> bool:
+    return agent.adapter_type == WITHOUT_MODEL and not json.loads(agent.adapter_config).get(
+        "script"
+    )
 
 
 def tops(ctx: Context) -> list[Agent]:

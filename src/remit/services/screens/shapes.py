@@ -187,6 +187,13 @@ class BriefAgentShape(NamedShape):
     status: Annotated[str, AgentStatus]
 
 
+class RootAgentShape(AgentShape):
+    """An agent at the top."""
+
+    #: Whether it only acknowledges mail, having neither a model nor a script.
+    without_model: bool
+
+
 class AgentPageShape(AgentShape):
     """Head of an agent's page. Keys for readers of configurations are None for others."""
 

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool
 
 from remit.app import App
 from remit.entrypoints.described_agent import describing
-from remit.entrypoints.http.declared_routes import whole
+from remit.entrypoints.http.declared_routes import SeenAgent
 from remit.entrypoints.http.wire import field_types
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import Body, CompanyId, Expiring, Id, Reference, new_router
@@ -115,14 +115,15 @@ def router(app: App) -> APIRouter:
     routes = new_router("agents", "/api")
 
     async def _controlled(request: Request, verb: Verb[..., View], agent: str) -> Response:
-        who = caller(request)
-        return reply(await whole(app, who, await app.gate(who, verb, agent=agent)))
+        seen = SeenAgent(caller(request))
+        await app.gate(seen.caller, verb, agent=agent)
+        return reply(seen.view)
 
     @routes.post("/companies/{companyId}/agents", status_code=201)
     async def create_agent(request: Request, company: CompanyId, body: AgentBody) -> Response:
-        who = caller(request)
-        view = await app.gate(who, agents.create, company=company, **body.asked())
-        return reply(await whole(app, who, view), 201)
+        seen = SeenAgent(caller(request))
+        await app.gate(seen.caller, agents.create, company=company, **body.asked())
+        return reply(seen.view, 201)
 
     @routes.post("/agents/{id}/purge")
     async def purge_agent(request: Request, agent: Id) -> Response:
@@ -187,9 +188,9 @@ def hiring_router(app: App) -> APIRouter:
     @routes.post("/companies/{companyId}/agent-hires", status_code=201)
     async def hire_agent(request: Request, company: CompanyId, body: HireBody) -> Response:
         """Answers the agent and, when a person has to decide, the approval that asks for it."""
-        who = caller(request)
-        answer = await app.gate(who, hiring.hire, company=company, **body.asked())
-        return reply({**answer, "agent": await whole(app, who, answer["agent"])}, 201)
+        seen = SeenAgent(caller(request))
+        answer = await app.gate(seen.caller, hiring.hire, company=company, **body.asked())
+        return reply({**answer, "agent": seen.view}, 201)
 
     @routes.patch("/agents/{id}")
     async def change_agent(request: Request, agent: Id, body: AgentChange) -> Response:
@@ -207,14 +208,15 @@ def hiring_router(app: App) -> APIRouter:
                     "reportsTo: is not changed here.",
                     "Use POST /api/companies/:companyId/reorganise.",
                 )
-        view = await app.gate(
-            who,
+        seen = SeenAgent(who)
+        await app.gate(
+            seen.caller,
             configuration.change,
             agent=agent,
             changes=body.changes(),
             expected_revision=body.expected_revision,
         )
-        return reply(await whole(app, who, view))
+        return reply(seen.view)
 
     @routes.post("/agents/{id}/config-proposals", status_code=201)
     async def propose_configuration(request: Request, agent: Id, body: ProposalBody) -> Response:
@@ -233,10 +235,10 @@ def hiring_router(app: App) -> APIRouter:
     @routes.patch("/agents/{id}/permissions")
     async def change_permissions(request: Request, agent: Id, body: PermissionsBody) -> Response:
         """Set whether an agent may create agents, as the board, or as the CEO for others."""
-        who = caller(request)
-        view = await app.gate(
-            who, permissions.change, agent=agent, can_create=body.can_create_agents
+        seen = SeenAgent(caller(request))
+        await app.gate(
+            seen.caller, permissions.change, agent=agent, can_create=body.can_create_agents
         )
-        return reply(await whole(app, who, view))
+        return reply(seen.view)
 
     return routes

@@ -1,6 +1,7 @@
 """One run over HTTP, with its kept workspace on this machine, its output as a stream, and the
 report of a remote agent about its end."""
 
+from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
@@ -17,7 +18,7 @@ from remit.entrypoints.http.wire.fields import Body, Id, new_router
 from remit.entrypoints.http.wire.json_document import reply
 from remit.entrypoints.http.wire.paging import LARGEST, Paged
 from remit.model.execution import transcript
-from remit.services.command import Ask
+from remit.services.command import Ask, Context
 from remit.services.execution import runs
 from remit.services.identity import Caller
 
@@ -102,9 +103,13 @@ def router(app: App, announcer: Announcer) -> APIRouter:
     async def cancel_run(request: Request, run: Id, body: CancelRunBody | None = None) -> Response:
         """End it. Its token dies at once, its program as soon as its worker sees that."""
         reason = body.reason if body is not None else None
-        who = caller(request)
-        done = await app.gate(who, runs.cancel, run=run, reason=reason or "")
-        view = await app.gate(Caller(who.token), runs.show, run=done["id"])
+        view: View = {}
+
+        def look(ctx: Context, cancelled: Any) -> None:
+            view.update(runs.show.body(ctx, run=cancelled["id"]))
+
+        who = replace(caller(request), on_answer=look)
+        await app.gate(who, runs.cancel, run=run, reason=reason or "")
         return reply({**view, "kept": app.kept.of(view)})
 
     @routes.post("/runs/{id}/report")

@@ -130,7 +130,7 @@ def _company(visit: Visit) -> dict[str, Any]:
         ],
         "roots": roots,
         "ready": ready,
-        "without_model": [agent for agent in ready if _is_without_model(visit, agent)],
+        "without_model": [agent for agent in ready if agent["without_model"]],
         "finds_model": visit.site.app.gate.usable_adapter != WITHOUT_MODEL,
         "choices": [
             (agent["id"], f"{agent['name']} ({agent['title'] or agent['role']})") for agent in ready
@@ -140,14 +140,6 @@ def _company(visit: Visit) -> dict[str, Any]:
         "sent": sent if is_id(sent) else "",
         "looks": standing.WORDS,
     }
-
-
-def _is_without_model(visit: Visit, agent: dict[str, Any]) -> bool:
-    """Whether an agent only acknowledges its mail, as one without model and script does."""
-    if agent["adapter_type"] != WITHOUT_MODEL:
-        return False
-    described = visit.ask(configuration.show, agent=agent["id"])
-    return not described["adapter_config"].get("script")
 
 
 def _charts(trend: dict[str, Any]) -> dict[str, Any]:
