@@ -15,7 +15,7 @@ from benchmarks.harness import KIB_4
 from benchmarks.office import Office
 from remit.clock import DAY
 from remit.ids import CompanyId, EventId
-from remit.model.event import Event, event_hash
+from remit.model.event import Event
 from remit.model.organisation.grant import Level, Mode, ResourceKind
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import name_key, search_words
@@ -23,6 +23,7 @@ from remit.model.work.file import FileKind
 from remit.store import tables
 from remit.store.blob_store.blobs import EMPTY
 from remit.store.engine.statement import row
+from remit.store.record.events import event_hash
 
 COMMON_WORD, RARE_WORD = "report", "needle"
 _AT_ONCE = 5_000

@@ -10,12 +10,13 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.errors import NotFound, Refused
-from remit.model.event import GENESIS, Event, event_hash
+from remit.model.event import GENESIS, Event
 from remit.services.identity import Caller
 from remit.services.organisation import agents
 from remit.services.record import events
 from remit.services.rights import grants
 from remit.store.engine.migrate import is_sqlite
+from remit.store.record.events import event_hash
 from tests.company import Company
 
 

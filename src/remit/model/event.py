@@ -1,8 +1,6 @@
-"""Events: the record of a company as a hash chain, so that a change to the past shows."""
+"""Events: the record of a company, in which each holds the hash of the one before."""
 
-import hashlib
-import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from remit.clock import Micros
 from remit.ids import CompanyId, EventId, RunId
@@ -31,21 +29,3 @@ class Event:
     details: str
     prev_hash: str
     hash: str
-
-
-_HASHED = tuple(field.name for field in fields(Event) if field.name != "hash")
-
-
-def event_hash(event: Event) -> str:
-    """Hash every field but `hash` itself and, through `prev_hash`, all earlier events."""
-    document = canonical({name: getattr(event, name) for name in _HASHED})
-    return hashlib.sha256(document.encode()).hexdigest()
-
-
-#: Created once: `json.dumps` creates one for each call.
-_ENCODER = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-
-
-def canonical(document: object) -> str:
-    """Serialise a value to the same text whatever the order of its keys."""
-    return _ENCODER.encode(document)

@@ -1,5 +1,7 @@
-"""Validation and formatting of text from people and agents."""
+"""Text of people and agents, validated and formatted; documents as text, and their digests."""
 
+import hashlib
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -115,6 +117,20 @@ def _words(name: str) -> frozenset[str]:
     parted = "".join(f"_{char.lower()}" if char.isupper() else char for char in bare)
     words = parted.replace("-", "_").replace(".", "_").split("_")
     return frozenset(word.removesuffix("s") for word in words) - {"", "id"}
+
+
+#: Created once: `json.dumps` creates one for each call.
+_ENCODER = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+
+
+def canonical(document: object) -> str:
+    """Serialise a document to the same text whatever the order of its keys."""
+    return _ENCODER.encode(document)
+
+
+def digest_of(document: object) -> str:
+    """Hash a document; the order of its keys does not matter."""
+    return hashlib.sha256(canonical(document).encode()).hexdigest()
 
 
 def dollars(value: float) -> str:

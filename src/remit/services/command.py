@@ -9,7 +9,6 @@ recorded, and the answer to an idempotency key is stored in the same transaction
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
@@ -21,8 +20,8 @@ from remit.adapters.registry import WITHOUT_MODEL
 from remit.clock import Clock, Micros
 from remit.errors import BadInput, KeyReused, Refused, RemitError
 from remit.ids import CompanyId, Ids
-from remit.model.event import canonical
 from remit.model.organisation.principal import Principal
+from remit.model.text import digest_of
 from remit.services.context import Context, Denied, Kind, approved
 from remit.services.identity import Caller, identify
 from remit.services.verbs import (
@@ -336,4 +335,4 @@ def checked_key(key: str) -> str:
 def _digest(verb: Verb[Any, Any], args: tuple[Any, ...], kwargs: Arguments) -> str:
     """Digest of a request, without the values that Remit chose (`new_id`, `new_files`)."""
     arguments = {name: value for name, value in kwargs.items() if not name.startswith("new_")}
-    return hashlib.sha256(canonical([verb.name, list(args), arguments]).encode()).hexdigest()
+    return digest_of([verb.name, list(args), arguments])

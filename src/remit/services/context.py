@@ -13,13 +13,14 @@ from remit.authority import GOVERNED, Action, Facts, GivenFacts, decide
 from remit.clock import HOUR, Micros
 from remit.errors import NotFound
 from remit.ids import CompanyId, EventId, GrantId, Ids
-from remit.model.event import Event, canonical
+from remit.model.event import Event
 from remit.model.organisation.agent import DEEPEST_TREE
 from remit.model.organisation.decision import Decision, Effect, allow
 from remit.model.organisation.grant import Resource
 from remit.model.organisation.permission import PermissionLevel, Reach, policy
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.organisation.user import Membership
+from remit.model.text import canonical
 from remit.services.identity import Caller, identify
 from remit.services.refusal import next_step
 from remit.store.blob_store.blobs import BlobStore

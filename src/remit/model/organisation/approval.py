@@ -5,17 +5,15 @@ decision names the revision that its author saw, so that what is approved is wha
 payload that no longer matches its hash is never applied.
 """
 
-import hashlib
 import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from remit.clock import Micros
 from remit.ids import AgentId, ApprovalId, CommentId, CompanyId, RunId, UserId
-from remit.model.event import canonical
+from remit.model.text import digest_of
 
 LONGEST_NOTE = 10_000
 LONGEST_COMMENT = 20_000
@@ -133,10 +131,6 @@ class Comment:
     body: str
     created_at: Micros
     updated_at: Micros
-
-
-def digest_of(payload: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical(dict(payload)).encode()).hexdigest()
 
 
 def is_as_asked(submission: Approval | Revision) -> bool:

@@ -24,10 +24,10 @@ from remit.model.organisation.approval import (
     ApprovalType,
     Comment,
     Revision,
-    digest_of,
     is_as_asked,
 )
 from remit.model.organisation.configuration import CONFIG_KEYS, ConfigRevision
+from remit.model.text import digest_of
 from remit.services.archive import layout
 from remit.services.archive.fields import Fields
 from remit.services.archive.plan import Plan, known

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 
 from remit.errors import BadInput, KeyReused, Unauthenticated, Unavailable
 from remit.ids import is_id
-from remit.model.event import canonical
 from remit.model.messaging.channel import (
     LARGEST_TEXT,
     Binding,
@@ -16,7 +14,7 @@ from remit.model.messaging.channel import (
     outside_id,
 )
 from remit.model.messaging.mail import LONGEST_SUBJECT, Message
-from remit.model.text import clean_line
+from remit.model.text import clean_line, digest_of
 from remit.services import shapes
 from remit.services.chat import receivers
 from remit.services.command import FOR_REMIT, Context, logged, query
@@ -75,7 +73,7 @@ def receive(
     ctx.enter(binding.company_id)
     ctx.lock_company()
     binding = _bound(ctx, kind, digest)  # it may have been removed while this waited for the lock
-    fingerprint = hashlib.sha256(canonical([address, line, text, reply_to]).encode()).hexdigest()
+    fingerprint = digest_of([address, line, text, reply_to])
     before = ctx.tx.one(statements.RECEIPT, binding=binding.id, outside_id=called)
     if before is not None:
         if not hmac.compare_digest(before.digest, fingerprint):

@@ -25,7 +25,6 @@ from remit.model.organisation.approval import (
     ApprovalStatus,
     ApprovalType,
     Revision,
-    digest_of,
     is_as_asked,
 )
 from remit.model.organisation.decision import Decision, Effect
@@ -39,6 +38,7 @@ from remit.model.organisation.grant import (
 )
 from remit.model.organisation.permission import PermissionLevel, Reach
 from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
+from remit.model.text import digest_of
 from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup

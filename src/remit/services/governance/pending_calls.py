@@ -5,7 +5,6 @@ arguments it had. Approval carries it out, once, in the requester's name; a quer
 made again, because its answer is of use to the requester alone.
 """
 
-import hashlib
 import hmac
 import json
 from collections.abc import Mapping
@@ -14,9 +13,9 @@ from typing import Any
 
 from remit.clock import DAY
 from remit.errors import AwaitsApproval, BadInput, Conflict, Refused
-from remit.model.event import canonical
 from remit.model.organisation.approval import OPEN, Approval, ApprovalStatus, ApprovalType
 from remit.model.organisation.decision import Decision, Effect, deny
+from remit.model.text import digest_of
 from remit.services.command import (
     Answer,
     Call,
@@ -203,7 +202,7 @@ def _plain(arguments: Mapping[str, Any], *, prepared: bool) -> dict[str, object]
 def _digest(verb: Verb[..., Any], arguments: Mapping[str, Any]) -> str:
     """Digest of a call, independent of the ids that Remit chose for it."""
     content = {name: value for name, value in arguments.items() if name != "new_id"}
-    return hashlib.sha256(canonical([verb.name, content]).encode()).hexdigest()
+    return digest_of([verb.name, content])
 
 
 def _blob(arguments: Mapping[str, Any]) -> tuple[str, str] | None:

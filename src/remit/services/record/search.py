@@ -6,9 +6,9 @@ from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput, NotFound
 from remit.ids import END_OF_IDS
-from remit.model.event import Event, canonical
+from remit.model.event import Event
 from remit.model.organisation.principal import ActorKind
-from remit.model.text import clean_text, name_key
+from remit.model.text import canonical, clean_text, name_key
 from remit.model.work.outcome import OutcomeStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query

@@ -1,13 +1,14 @@
-"""The event log: append, list, verify."""
+"""The event log as a hash chain, so that a change to the past shows: append, list, verify."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from sqlalchemy import and_, func, insert, literal, select, true
 from sqlalchemy import bindparam as bind
 
 from remit.errors import NotFound
-from remit.model.event import GENESIS, Event, event_hash
+from remit.model.event import GENESIS, Event
+from remit.model.text import digest_of
 from remit.store.engine.database import Delayed, Transaction
 from remit.store.engine.statement import Rows, Statement, change, into, new, row, scalar, unless
 from remit.store.tables import answers, event_heads, events
@@ -129,6 +130,14 @@ INSERT_ANSWER = change(insert(answers))
 ANSWER = _ANSWERS.one(actor="actor", key="key")
 #: Deletes stored answers that are older than a time.
 FORGET_ANSWERS = _ANSWERS.delete(answers.c.created_at < bind("before"))
+
+
+_HASHED = tuple(field.name for field in fields(Event) if field.name != "hash")
+
+
+def event_hash(event: Event) -> str:
+    """Hash every field but `hash` itself and, through `prev_hash`, all earlier events."""
+    return digest_of({name: getattr(event, name) for name in _HASHED})
 
 
 class Chain(Delayed):
