@@ -43,8 +43,8 @@ class Principal:
     @classmethod
     def of(cls, agent: Agent, run: RunId | None = None) -> Self:
         """An agent with its present status, in a run if any."""
-        place, status = agent.company_id, agent.status
-        return cls(ActorKind.AGENT, agent.id, agent.name, place, run, agent_status=status)
+        company, status = agent.company_id, agent.status
+        return cls(ActorKind.AGENT, agent.id, agent.name, company, run, agent_status=status)
 
     @property
     def address(self) -> str:
@@ -58,12 +58,6 @@ class Principal:
     @property
     def user_id(self) -> UserId | None:
         return UserId(self.id) if self.kind is ActorKind.USER else None
-
-
-def in_name_of(agent: Agent, run: RunId | None = None) -> Principal:
-    """An agent as the caller of what Remit does in its name."""
-    company, status = agent.company_id, agent.status
-    return Principal(ActorKind.AGENT, agent.id, agent.name, company, run, agent_status=status)
 
 
 SYSTEM = Principal(ActorKind.SYSTEM, "", "remit")

@@ -13,7 +13,7 @@ from remit.model.execution.run import Run
 from remit.model.messaging.mail import Message
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import Decision, Effect
-from remit.model.organisation.principal import in_name_of
+from remit.model.organisation.principal import Principal
 from remit.services.command import Context
 from remit.services.messaging import mail, origins
 
@@ -52,7 +52,7 @@ def _send(
 ) -> None:
     if to is None:
         return  # Remit itself wrote it and reads no answers
-    with ctx.acting_as(in_name_of(agent, run.id)):
+    with ctx.acting_as(Principal.of(agent, run.id)):
         try:
             mail.post(ctx, to=to, text=body, reply_to=answered.id if answered else None)
         except RemitError as error:

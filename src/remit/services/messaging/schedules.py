@@ -12,7 +12,7 @@ from remit.model.messaging.mail import heading, parse_address
 from remit.model.messaging.schedule import Schedule, ScheduleStatus, next_time, zone
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import Decision, Effect
-from remit.model.organisation.principal import ActorKind, in_name_of
+from remit.model.organisation.principal import ActorKind, Principal
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.fields import Address, AgentRef, CompanyRef, Help, Moment, Subject, Text
@@ -189,7 +189,7 @@ def _give_up(ctx: Context, schedule: Schedule, owner: Agent, error: RemitError) 
 
 def _as(ctx: Context, agent: Agent, act: Callable[[], T]) -> T:
     """Call a function in an agent's name."""
-    caller, ctx.actor = ctx.actor, in_name_of(agent)
+    caller, ctx.actor = ctx.actor, Principal.of(agent)
     try:
         return act()
     finally:

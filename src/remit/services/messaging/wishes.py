@@ -23,7 +23,7 @@ from remit.model.messaging.mail import (
 )
 from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import Agent
-from remit.model.organisation.principal import SYSTEM, in_name_of
+from remit.model.organisation.principal import SYSTEM, Principal
 from remit.model.work.outcome import Outcome, OutcomeStatus
 from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
 from remit.services import lookup, shapes
@@ -226,7 +226,7 @@ def _say_as(
     ctx: Context, agent: Agent, run: Run, wish: Wish, letter: Message, text: str, mark: Mark
 ) -> bool:
     """Send an answer in the agent's name; returns whether that was allowed."""
-    with ctx.acting_as(in_name_of(agent, run.id)):
+    with ctx.acting_as(Principal.of(agent, run.id)):
         try:
             _post(ctx, letter, letter.channel or f"user:{wish.user_id}", text, mark)
         except RemitError:
