@@ -13,6 +13,7 @@ from remit.model.execution.budget import Stop
 from remit.model.execution.run import Run
 from remit.model.execution.transcript import denials
 from remit.model.messaging.mail import Delivery, DeliveryStatus
+from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.approval import Approval, is_as_asked
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
@@ -310,7 +311,11 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
         if kept or stands["state"] in ("unanswered", "dead"):
             title = letter.subject or wishes.first_words(ctx, letter)
             about = (wish.agent_id, wish.created_at, stands["sentence"])
-            items.append(views.awaiting(ctx.company, "unanswered", letter.id, title, *about))
+            item = views.awaiting(ctx.company, "unanswered", letter.id, title, *about)
+            receiver = lookup.agent_row(ctx, wish.agent_id)
+            if receiver is not None and receiver.status is AgentStatus.TERMINATED:
+                item["next"] = f"remit send … to another agent, then remit cancel {letter.id}"
+            items.append(item)
     return items
 
 
