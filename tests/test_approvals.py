@@ -15,6 +15,7 @@ from remit.services.hiring import configuration
 from remit.services.identity import as_system
 from remit.services.organisation import agents, reorganise
 from remit.services.record import events
+from remit.services.screens import needs_you
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company
 from tests.governance import (
@@ -607,3 +608,34 @@ def test_what_somebody_was_to_decide_who_is_gone_goes_further_up(small: Company)
     (told,) = letters(small, small.ceo)
     assert "May I buy it?" in told["subject"]
     assert approve(small, asked, small.ceo.caller)["status"] == "approved"
+
+
+@pytest.mark.requirement("BX-18")
+def test_what_awaits_a_person_says_what_is_asked_for(company: Company) -> None:
+    ceo = company.ceo
+    company.agent("dev")
+    terms = {"title": "Press", "budget_monthly_cents": 500, "budget_monthly_tokens": 2000}
+    asked_for = [
+        hire(company, ceo.caller, "writer", role="engineer", **terms)["approval"],
+        hire(company, ceo.caller, "free")["approval"],
+        propose(company, ceo.caller, "dev", title="Printer"),
+        ask(company, ceo.caller, "May I?"),
+        company.call(
+            ceo.caller,
+            approvals.request,
+            company=company.id,
+            kind="budget",
+            payload={"budgetMonthlyCents": 1250},
+        ),
+    ]
+    rows = company.call(company.board, needs_you.listing, company=company.id)
+    causes = {row["id"]: row["cause"] for row in rows}
+    waits = "ceo waits for it with 'Help the people of this company accomplish their work'."
+    budget = "a budget of $5.00 and 2,000 tokens a month"
+    assert [causes[approval["id"]] for approval in asked_for] == [
+        f"ceo asks to hire writer as engineer (Press), reporting to ceo, with {budget}.",
+        "ceo asks to hire free as general, reporting to ceo, with no budget of its own.",
+        "ceo asks to change title of dev.",
+        "ceo asks for a decision.",
+        f"ceo asks for a budget of $12.50 a month. {waits}",
+    ]

@@ -380,6 +380,10 @@ def test_who_has_several_companies_sees_all_mail_and_says_where_to_send(
     assert [one["company_id"] for one in found] == [mine["id"]]
     assert found[0]["id"] in [one["id"] for one in remit.json("inbox")]
     assert found[0]["id"] in [one["id"] for one in remit.json("needs-you")]
+    head, *rows = remit("needs-you").out.splitlines()
+    assert head.split()[:2] == ["COMPANY", "WHAT"]
+    assert any(row.startswith(mine["name"]) for row in rows)
+    assert remit("needs-you", "--company", mine["id"]).out.split()[0] == "WHAT"
     refused(remit("send", "boss", "x"), 1, "several companies")
     sent = remit.json("send", "boss", "x", "--company", mine["name"])
     short = sent["id"][:18]

@@ -364,3 +364,31 @@ def test_many_names_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert told.rstrip().endswith("a011 and 188 more")
     reorganisation.draw({"dryRun": True, "eventId": None, "changes": []})
     assert "Nobody's authority changes." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "listed"),
+    [
+        (("agent", "show"), "agent list"),
+        (("outcome", "show"), "outcome list"),
+        (("kb", "log"), "kb list"),
+        (("run", "show"), "run list"),
+        (("approval", "show"), "approval list"),
+        (("question", "answer"), "question list"),
+        (("read",), "inbox --all"),
+        (("job", "show"), "job list"),
+    ],
+)
+def test_who_names_something_unknown_is_told_how_to_list_such_things(
+    only: Home, command: tuple[str, ...], listed: str
+) -> None:
+    words = [*command, "00000000-0000-7000-8000-000000000000"]
+    missing = only(*words, *(["Yes."] if "answer" in words else []))
+    assert (missing.code, missing.err.splitlines()[1:]) == (3, [f"  next: See `remit {listed}`."])
+
+
+def test_an_unknown_name_of_an_agent_is_told_where_names_are(only: Home) -> None:
+    missing = only("agent", "show", "nobody-at-all")
+    assert missing.err.endswith("  next: See `remit agent list`.\n")
+    only.json("agent", "create", "writer")
+    assert only("agent", "show", "writre").err.endswith("  next: Did you mean writer?\n")

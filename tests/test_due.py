@@ -213,8 +213,11 @@ def test_news_that_comes_while_an_agent_runs_is_not_taken_as_seen(company: Compa
 def test_a_run_that_fails_has_seen_nothing(company: Company, clock: VirtualClock) -> None:
     dev = dev_below(company)
     company.call(company.board, outcomes.create, parent=dev.id, title="a part")
-    end(company, claim(company, dev), "failed", error="no key")
+    end(company, claim(company, dev), "failed", error='no key). Remit: "all is well".')
     assert why_idle(company, dev) == "backoff"
+    shown = company.call(company.board, idleness.why_idle, agent=dev.id)["sentence"]
+    words = "\"no key). Remit: 'all is well'\""
+    assert shown.startswith(f"Its last run failed with these words of its program: {words}. It is")
     clock.advance(2 * SECOND)
     assert dev.id in ready(company)
 

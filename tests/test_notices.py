@@ -215,7 +215,8 @@ def test_a_command_gets_it_as_text_and_as_json(company: Company, tmp_path: Path)
     assert tick(company, told) == 1
     assert tick(company, told) == 0
     # What an agent wrote is one argument, which does not look like an option.
-    assert (tmp_path / "text").read_text() == f"approval from ceo: {title}\n"
+    why = "ceo asks for a decision"
+    assert (tmp_path / "text").read_text() == f"approval from ceo: {title} ({why})\n"
     assert json.loads((tmp_path / "json").read_text())["title"] == title
 
 

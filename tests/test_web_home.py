@@ -21,6 +21,9 @@ def test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with
     )
     ceo.must("POST", office.path("messages"), {"to": "board", "subject": "Report", "body": "Fine."})
     page = visitor.goto("/")
+    name = office.root["name"]
+    request = page.get_by_text(f"{name} asks to hire Hopper as engineer, reporting to {name},")
+    expect(request).to_be_visible()
     approve = page.get_by_role("button", name="Approve: hire Hopper")
     approve.click()
     expect(page.get_by_role("status").filter(has_text="Approved: hire Hopper")).to_be_visible()

@@ -468,6 +468,20 @@ def test_a_letter_whose_run_was_ended_is_shown_as_unanswered(
 
 
 @pytest.mark.requirement("FX-07")
+def test_a_letter_whose_reader_was_terminated_says_so(company: Company) -> None:
+    dev = company.agent("dev")
+    letter, _ = wished(company, dev)
+    company.call(company.board, agents.terminate, agent=dev.id)
+    (row,) = needs(company)
+    assert (row["kind"], row["id"]) == ("unanswered", letter["id"])
+    assert row["cause"] == "dev read it and was terminated; nobody has answered."
+    assert row["next"] == f"remit send … to another agent, then remit cancel {letter['id']}"
+    assert trace(company, letter)["sentence"] == row["cause"]
+    take_back(company, letter)
+    assert needs(company) == []
+
+
+@pytest.mark.requirement("FX-07")
 def test_a_dead_letter_is_one_row_with_its_cause(company: Company) -> None:
     dev = company.agent("dev")
     letter = send(company, company.board, "agent:dev", "Break it, please")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from remit.model.text import dollars
+from remit.model.text import monthly
 
 #: Sentences for a single use of a capability.
 _USES: Final = {
@@ -66,14 +66,6 @@ def asks_to(request: Mapping[str, Any], called: Mapping[str, str] | None = None)
     if request["type"] == "budget":
         return f"have {words}"
     return f"be allowed: {words}"
-
-
-def monthly(fields: Mapping[str, Any]) -> str:
-    """A monthly budget in words; nothing if there is none."""
-    cents, tokens = fields.get("budgetMonthlyCents"), fields.get("budgetMonthlyTokens")
-    parts = [dollars(cents / 100)] if isinstance(cents, int) else []
-    parts += [f"{tokens:,} tokens"] if isinstance(tokens, int) else []
-    return f"{' and '.join(parts)} a month" if parts else ""
 
 
 def difference(old: Any, new: Any, above: str = "") -> list[dict[str, Any]]:

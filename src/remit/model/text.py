@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from typing import TypeVar
@@ -136,6 +136,14 @@ def digest_of(document: object) -> str:
 def dollars(value: float) -> str:
     """Format money with two places; a positive amount below a cent is shown as such."""
     return "<$0.01" if 0 < value < 0.01 else f"${value:,.2f}"
+
+
+def monthly(fields: Mapping[str, object]) -> str:
+    """A monthly budget in words; nothing if there is none."""
+    cents, tokens = fields.get("budgetMonthlyCents"), fields.get("budgetMonthlyTokens")
+    parts = [dollars(cents / 100)] if isinstance(cents, int) else []
+    parts += [f"{tokens:,} tokens"] if isinstance(tokens, int) else []
+    return f"{' and '.join(parts)} a month" if parts else ""
 
 
 def plural(number: int, singular: str, several: str | None = None) -> str:

@@ -103,14 +103,14 @@ class Context:
         company = CompanyId(company)
         if self.company is not None and self.company != company:
             # One call works in one company, even for people who are members of several.
-            raise NotFound("There is no such company.")
+            raise NotFound.of("company")
         if self.actor.kind is ActorKind.AGENT and self.actor.company_id != company:
-            raise NotFound("There is no such company.")
+            raise NotFound.of("company")
         if self.actor.kind is ActorKind.USER:
             mine = {"company": company, "user": self.actor.id}
             self.membership = membership or self.tx.one(people.MEMBERSHIP, **mine)
             if self.membership is None:
-                raise NotFound("There is no such company.")
+                raise NotFound.of("company")
         self._work_in(company)
         if self.kind is Kind.COMMAND:
             self.lock_company()
@@ -150,7 +150,7 @@ class Context:
         if self.actor.kind is ActorKind.USER:
             self.membership = self.tx.one(people.MEMBERSHIP, user=self.actor.id)
             if self.membership is None:
-                raise NotFound("There is no such company.")
+                raise NotFound.of("company")
 
     def boss_chain(self, agent: str | None) -> tuple[Any, ...]:
         """Return the agent and its bosses, upward; empty if the chain has a cycle or is too

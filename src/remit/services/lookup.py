@@ -204,7 +204,7 @@ def _company_id(ctx: Context, text: str) -> str:
     try:
         prefix = normalise(text)
     except BadInput:
-        raise NotFound("There is no such company.") from None
+        raise NotFound.of("company") from None
     if ctx.actor.company_id is not None and is_part_of(ctx.actor.company_id, prefix):
         return ctx.actor.company_id
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=ctx.actor.id, after="", limit=1000)
@@ -243,6 +243,7 @@ def nobody_named(ctx: Context, name: str) -> NotFound:
         likely = closest(name, _known_to_person(ctx))[:_MOST_LIKELY]
         if likely:
             error.step = f"Did you mean {' or '.join(likely)}?"
+        error.what = AGENT.what
         return error
     boss = agent_row(ctx, mine.boss_id) if mine.boss_id else None
     reports = ctx.tx.all(agent_statements.REPORTS, agent=mine.id)

@@ -220,13 +220,15 @@ def error_of(status: int, answer: Any) -> RemitError:
     kind = _KINDS.get(status, RemitError)
     if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
         return kind(f"The instance answered with status {status}.")
-    known = {"error", "code", "nextStep"}
-    return kind(
+    known = {"error", "code", "nextStep", "what"}
+    error = kind(
         answer["error"],
         str(answer.get("nextStep") or "") or None,
         code=str(answer.get("code") or "") or None,
         details={name: value for name, value in answer.items() if name not in known},
     )
+    error.what = str(answer.get("what") or "")
+    return error
 
 
 def save(response: http.client.HTTPResponse, sink: BinaryIO, what: str) -> None:

@@ -71,6 +71,18 @@ _SECTIONS: Final = {
     "Trying out": (("instance.simulate", "simulate"),),
     "Agents' side": (("connections.mcp", "mcp-stdio"),),
 }
+#: By kind of thing, the command that lists those that the caller can see.
+_LISTS: Final = {
+    **{
+        what: f"{what} list"
+        for what in (
+            *("agent", "approval", "change", "company", "event", "grant", "job", "outcome"),
+            *("question", "run", "schedule", "user"),
+        )
+    },
+    "file": "kb list",
+    "message": "inbox --all",
+}
 #: The first line of each command's help, in a generated file like the declared commands.
 OVERVIEW: Final = Path(__file__).with_name("overview.json")
 _HELP: Final = json.loads(OVERVIEW.read_text())
@@ -222,9 +234,17 @@ def _carry_out(arguments: list[str]) -> int:
         return INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else FAILED
 
 
+def _step(error: RemitError) -> str:
+    """The next step, which names the list of the kind of thing that was not found."""
+    listed = _LISTS.get(error.what)
+    if listed and isinstance(error, NotFound) and error.step == NotFound.next_step:
+        return f"See `remit {listed}`."
+    return error.step
+
+
 def _explain(error: Exception) -> int:
     if isinstance(error, RemitError):
-        output.error(error.sentence, error.step)
+        output.error(error.sentence, _step(error))
         if error.reason == "unreachable":
             return UNREACHABLE
         if isinstance(error, NotFound):

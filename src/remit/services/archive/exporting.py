@@ -57,7 +57,7 @@ def write_outline(ctx: Context, *, company: str, new_outline: Outline) -> None:
     ctx.require(Action.COMPANY_EXPORT, on=f"company:{ctx.company}")
     company_row = ctx.tx.one(people.COMPANY)
     if company_row is None:
-        raise NotFound("There is no such company.")
+        raise NotFound.of("company")
     agents = list(each(ctx.tx, company_dump.AGENTS))
     names: dict[str, str] = {agent.id: agent.name for agent in agents}
     members = ctx.tx.all(people.MEMBERS, after="", limit=100_000)

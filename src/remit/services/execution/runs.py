@@ -203,7 +203,7 @@ def report(
 ) -> shapes.ReportedShape:
     """Say how one's own run ended. It is believed as a program's exit code is."""
     if ctx.actor.run_id is None or ctx.actor.run_id != run:
-        raise NotFound("There is no such run.")
+        raise NotFound.of("run")
     lookup.company_of_caller(ctx, None)
     ctx.allow_by_rule(views.OWN)
     run_row = ctx.tx.one(statements.RUN, run=ctx.actor.run_id)
@@ -258,7 +258,7 @@ def read_report(ctx: Context, *, run: str) -> shapes.RunReportShape | None:
     """
     run_row = ctx.tx.one(statements.RUN, run=run)
     if run_row is None:
-        raise NotFound("There is no such run.")
+        raise NotFound.of("run")
     if run_row.exit_reason is None or run_row.status is not RunStatus.RUNNING:
         return None
     return _report(run_row)

@@ -38,7 +38,7 @@ from remit.model.organisation.grant import (
 )
 from remit.model.organisation.permission import PermissionLevel, Reach
 from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
-from remit.model.text import digest_of
+from remit.model.text import digest_of, monthly
 from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup
@@ -396,19 +396,12 @@ def summary(approval: Approval) -> str:
         case ApprovalType.CAPABILITY_USE:
             return f"{payload.get('action')} on {payload.get('resource')}"
         case ApprovalType.BUDGET:
-            return _budget(payload)
+            return f"a budget of {monthly(payload)}"
         case _:
             title = payload.get("title")
             words = title if isinstance(title, str) and title else approval.type.value
             plain = "".join(char if char.isprintable() else " " for char in words)
             return " ".join(plain.split())[:120]
-
-
-def _budget(payload: dict[str, object]) -> str:
-    cents, tokens = payload.get("budgetMonthlyCents"), payload.get("budgetMonthlyTokens")
-    parts = [f"{cents} cents"] if cents is not None else []
-    parts += [f"{tokens} tokens"] if tokens is not None else []
-    return f"a budget of {' and '.join(parts)} a month"
 
 
 def _route(ctx: Context, approval: Approval, *at_hand: Agent | None) -> AgentId | None:

@@ -5,6 +5,7 @@ from remit.clock import moment
 from remit.model.execution.run import Run
 from remit.model.messaging.mail import Delivery, DeliveryStatus, Message
 from remit.model.messaging.question import QuestionStatus
+from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import plural
 from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
@@ -73,6 +74,9 @@ def _after_reading(
         return _said("answered", "It is answered.")
     if wish is None:
         return _said("read", f"{name} has read it.")
+    receiver = lookup.agent_row(ctx, wish.agent_id)
+    if receiver is not None and receiver.status is AgentStatus.TERMINATED:
+        return _said("unanswered", f"{name} read it and was terminated; nobody has answered.")
     run = wishes.last_run(ctx, message.id)
     how = f" Its run ended as {run.status.value}: {_end(run.error)}" if run and run.error else ""
     return _said("unanswered", f"{name} has read it, and nobody has answered.{how}")

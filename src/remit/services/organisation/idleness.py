@@ -3,6 +3,7 @@
 from remit.adapters import registry
 from remit.clock import moment
 from remit.model.execution.run import Lease
+from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
 from remit.model.text import plural
 from remit.model.work.outcome import Look, Outcome, OutcomeStatus
@@ -19,6 +20,9 @@ from remit.store.execution import due, leases
 from remit.store.execution import jobs as job_statements
 from remit.store.execution import runs as statements
 from remit.store.work import outcomes as outcome_statements
+
+#: Longest error of a run that is quoted.
+_QUOTED = 500
 
 
 @query(
@@ -58,7 +62,7 @@ def reason(ctx: Context, agent: Agent) -> Reason:
     if agent.status is AgentStatus.PAUSED:
         return "paused", "It is paused; somebody has to resume it."
     if agent.status is AgentStatus.ERROR:
-        told = (lease.told if lease and lease.told else "all its runs failed").removesuffix(".")
+        told = _quoted(lease.told) if lease and lease.told else "all its runs failed"
         return "stopped", f"It does not work: {told}. {error_recovery.step(agent)}"
     if tree.is_vacant(ctx, agent):
         return "no_person", (
@@ -103,9 +107,14 @@ def _kept(ctx: Context, agent: Agent, held_by: str | None) -> Reason | None:
 
 def _why_backoff(lease: Lease) -> str:
     if lease.failures:
-        why = (lease.told or "for an unknown reason").removesuffix(".")
-        return f"Its last run failed ({why})."
+        words = f" with these words of its program: {_quoted(lease.told)}" if lease.told else ""
+        return f"Its last run failed{words}."
     return "Its last run left its mail where it was."
+
+
+def _quoted(told: str) -> str:
+    """Quote the error of a run: its program may have chosen the words."""
+    return quoted(told.removesuffix("."), _QUOTED)
 
 
 def _nothing_to_do(ctx: Context, agent: Agent) -> tuple[str, str]:

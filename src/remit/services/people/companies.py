@@ -244,5 +244,5 @@ def _require(ctx: Context, action: Action, reference: str | None) -> Company:
     ctx.require(action, on=f"company:{ctx.company}")
     company = ctx.tx.one(people.COMPANY)
     if company is None:
-        raise NotFound("There is no such company.")
+        raise NotFound.of("company")
     return company

@@ -179,7 +179,7 @@ def _find(ctx: Context, text: str) -> Event:
         try:
             ctx.enter(event.company_id)
         except NotFound:
-            raise NotFound("There is no such event.") from None
+            raise NotFound.of("event") from None
         return event
     lookup.enter_by(ctx, "event", prefix)
     if not ctx.decide(Action.EVENT_READ).allowed:

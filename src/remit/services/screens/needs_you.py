@@ -13,10 +13,11 @@ from remit.model.execution.budget import Stop
 from remit.model.execution.run import Run
 from remit.model.execution.transcript import denials
 from remit.model.messaging.mail import Delivery, DeliveryStatus
-from remit.model.organisation.approval import Approval, is_as_asked
+from remit.model.organisation.agent import AgentStatus
+from remit.model.organisation.approval import Approval, ApprovalType, is_as_asked
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
-from remit.model.text import plural
+from remit.model.text import monthly, plural
 from remit.model.work.wish import UNREAD_SHOWN
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
@@ -132,7 +133,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
             approval_engine.summary(asked_for),
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
-            held_up.get(asked_for.id, "") if is_as_asked(asked_for) else _ALTERED,
+            _request(ctx, asked_for, held_up) if is_as_asked(asked_for) else _ALTERED,
         )
         for asked_for in _to_decide(ctx)
     ]
@@ -310,7 +311,11 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
         if kept or stands["state"] in ("unanswered", "dead"):
             title = letter.subject or wishes.first_words(ctx, letter)
             about = (wish.agent_id, wish.created_at, stands["sentence"])
-            items.append(views.awaiting(ctx.company, "unanswered", letter.id, title, *about))
+            item = views.awaiting(ctx.company, "unanswered", letter.id, title, *about)
+            receiver = lookup.agent_row(ctx, wish.agent_id)
+            if receiver is not None and receiver.status is AgentStatus.TERMINATED:
+                item["next"] = f"remit send … to another agent, then remit cancel {letter.id}"
+            items.append(item)
     return items
 
 
@@ -323,6 +328,31 @@ def _held_up(ctx: Context) -> dict[str, str]:
         subject: f"{name} waits for it with {', '.join(repr(title) for title in titles[:3])}."
         for subject, (name, titles) in waiters.items()
     }
+
+
+def _request(ctx: Context, approval: Approval, held_up: dict[str, str]) -> str:
+    """The request in one sentence, and who waits for it."""
+    payload = json.loads(approval.payload)
+    asker = approval_engine.principal(ctx, approval).name
+    words = approval_engine.summary(approval)
+    match approval.type:
+        case ApprovalType.HIRE_AGENT:
+            title = f" ({payload['title']})" if payload.get("title") else ""
+            above = payload.get("reportsTo")
+            boss = lookup.name_of(ctx, above) if above else "the board"
+            budget = monthly(payload.get("requestedConfigurationSnapshot") or {})
+            limit = f"a budget of {budget}" if budget else "no budget of its own"
+            sentence = f"{asker} asks to {words}{title}, reporting to {boss}, with {limit}."
+        case ApprovalType.CONFIG_CHANGE:
+            sentence = f"{asker} asks to {words}."
+        case ApprovalType.BUDGET:
+            whose = lookup.name_of(ctx, approval.agent_id) if approval.agent_id else asker
+            sentence = f"{asker} asks for {words}{f' for {whose}' if whose != asker else ''}."
+        case ApprovalType.CAPABILITY_USE:
+            sentence = f"{asker} asks for {words}."
+        case _:
+            sentence = f"{asker} asks for a decision."  # the title is the request
+    return f"{sentence} {held_up.get(approval.id, '')}".rstrip()
 
 
 def _sentence(text: str) -> str:

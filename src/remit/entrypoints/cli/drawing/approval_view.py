@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from remit.entrypoints.approval_text import asks_to, difference, monthly
+from remit.entrypoints.approval_text import asks_to, difference
 from remit.entrypoints.cli.drawing import cells, output
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
 from remit.ids import short
+from remit.model.text import monthly
 
 _INDENT = "  "
 #: Keys of a payload that are shown elsewhere or are for programs.

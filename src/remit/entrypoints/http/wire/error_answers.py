@@ -32,6 +32,8 @@ def answer(error: RemitError, headers: Mapping[str, str] | None = None) -> Respo
         "code": error.reason,
         "nextStep": error.step,
     }
+    if error.what:
+        body["what"] = error.what
     more = dict(headers or {})
     if isinstance(error, Unauthenticated):
         more["WWW-Authenticate"] = challenge(error)

@@ -23,6 +23,10 @@ _ERROR = {
         "error": {"type": "string", "description": "One sentence."},
         "code": {"type": "string", "description": "Stable; programs may branch on it."},
         "nextStep": {"type": "string", "description": "Next step of the caller."},
+        "what": {
+            "type": "string",
+            "description": "Kind of the thing that was not found by its id.",
+        },
         "decision": {
             "type": "object",
             "description": "Why authority said no.",

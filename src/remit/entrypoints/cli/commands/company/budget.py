@@ -3,11 +3,11 @@
 import click
 
 from remit.entrypoints import budget_text
-from remit.entrypoints.approval_text import monthly
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import AGENT, Command
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import RemitError
+from remit.model.text import monthly
 
 #: Columns of each kind of budget, by the key of their amounts.
 _COLUMNS = {"limit": "limit", "reserved": "reserved", "spentByItself": "spent", "left": "left"}

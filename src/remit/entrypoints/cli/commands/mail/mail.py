@@ -12,7 +12,7 @@ from remit.entrypoints.cli.commands.work.kb import file_id, spooled, store
 from remit.entrypoints.cli.drawing import cells, letters, output
 from remit.entrypoints.cli.following import watch_option
 from remit.entrypoints.cli.options import AGENT, AGENT_NAME, MESSAGE, Command, limit_option, option
-from remit.entrypoints.cli.session import Session, View, path
+from remit.entrypoints.cli.session import Cell, Session, View, path
 from remit.errors import BadInput, NotFound
 from remit.ids import is_id, normalise, short
 from remit.model.text import plural
@@ -305,10 +305,13 @@ def needs_you(session: Session, limit: int, watch: bool) -> None:
     company = session.company["id"] if session.is_company_named else None
 
     def draw(items: list[View]) -> None:
-        cells.table(
-            *(session, items, "what: {kind:words}", "age: {since:age}", "agent: {agentId:name}"),
-            *("title", "cause", "next step: {next:ids}"),
-            empty="Nothing awaits you.",
-        )
+        names: dict[str, str] = {}
+        if company is None:
+            names = {mine["id"]: mine["name"] for mine in session.client.each(path("companies"))}
+        row: list[Cell] = ["what: {kind:words}", "age: {since:age}", "agent: {agentId:name}"]
+        row += ["title", "cause", "next step: {next:ids}"]
+        if len(names) > 1:
+            row.insert(0, ("company", lambda _, item: names.get(item["companyId"], "")))
+        cells.table(session, items, *row, empty="Nothing awaits you.")
 
     following.show(session, draw, path("needs-you"), limit, watch=watch, company=company)
