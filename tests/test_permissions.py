@@ -225,6 +225,9 @@ def test_an_agent_is_created_with_a_level_and_further_grants_in_one_step(company
     partial = company.user("partial", scope="lead")
     below: dict[str, Any] = {"company": None, "name": "below", "reports_to": view["id"]}
     assert refusal(company, partial, agents.create, **below, level="boss") == "outside_scope"
+    # Also if the level comes with no action that would have to be granted.
+    company.call(company.board, permissions.change_policy, level="boss", settings={"allow": []})
+    assert refusal(company, partial, agents.create, **below, level="boss") == "outside_scope"
     with pytest.raises(BadInput):
         company.call(company.board, agents.create, **below, level="emperor")
     assert company.call(partial, agents.create, **below)["permission_level"] == "standard"
