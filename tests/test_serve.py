@@ -80,6 +80,9 @@ def test_of_two_that_start_at_once_on_an_empty_database_each_gets_a_token(
         one, other = runner.run(users_of_tokens())
     assert one == other
     assert len(run_sql(url, "SELECT id FROM companies")) == 1
+    # Lists of tokens say of which machine each is, and nothing of its folders.
+    labels = run_sql(url, "SELECT label FROM tokens WHERE kind = 'user'")
+    assert labels == [(f"board.token on {os.uname().nodename.partition('.')[0]}",)] * 2
 
 
 def _end(_: str) -> None:
