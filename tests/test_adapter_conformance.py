@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from remit.adapters import registry
+from remit.adapters import http, registry
 from remit.adapters.contract import Check, adopt
 from remit.adapters.running import RunContext, RunResult, Usage
 from remit.runtime.runs import processes
@@ -397,6 +397,47 @@ def test_an_agent_elsewhere_ends_its_run_by_calling_back(tmp_path: Path, stack: 
             assert run["tokens_in"] == 11
 
     asyncio.run(story())
+
+
+def test_an_agent_elsewhere_is_told_the_address_that_is_set(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    async def story() -> None:
+        remote = stack.enter_context(Remote())
+        async with stage(tmp_path) as at:
+            at.app.settings = replace(at.settings, url="https://remit.example.org/")
+            await at.cast("http", {"url": f"{remote.url}/run"})
+            await at.send("Please do it.")
+            await at.over()
+            (_, task), *_ = remote.calls
+            run, told = task["run"], task["remit"]
+            assert told["url"] == "https://remit.example.org"
+            assert told["mcp"] == "https://remit.example.org/mcp"
+            assert told["report"] == f"https://remit.example.org/api/runs/{run}/report"
+
+    asyncio.run(story())
+
+
+def test_a_failed_run_elsewhere_names_the_setting_without_which_nobody_can_call_back(
+    tmp_path: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(reachable: bool) -> tuple[str, str]:
+        remote = stack.enter_context(Remote())
+        remote.status = 202
+        async with stage(tmp_path / str(reachable)) as at:
+            config = {"url": f"{remote.url}/run", "mode": "callback", "timeoutSeconds": 1}
+            await at.cast("http", config)
+            await at.send("Please do it.")
+            (run, *_) = await at.over()
+            assert (run["status"], run["exit_reason"]) == ("failed", "timeout")
+            return run["error"], await at.log(run)
+
+    assert asyncio.run(story(True))[0] == "it took longer than 1 seconds"
+    monkeypatch.setattr(http, "_is_own", lambda *_: False)  # the server is of another machine
+    error, log = asyncio.run(story(False))
+    assert error.startswith("it took longer than 1 seconds. The agent was told http://127.0.0.1:")
+    assert "set REMIT_URL of the process that starts it" in error
+    assert "set REMIT_URL of the process that starts it" in log
 
 
 def test_an_agent_elsewhere_is_told_that_its_run_was_cancelled(

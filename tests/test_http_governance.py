@@ -469,6 +469,19 @@ def test_the_permissions_route_takes_exactly_one_key(world: World) -> None:
 
 
 @pytest.mark.requirement("HB-09")
+def test_a_level_comes_with_a_new_agent(world: World) -> None:
+    path = f"/companies/{world.company}/agents"
+    body = {"name": "trusted", "adapterType": "scripted", "permissionLevel": "privileged"}
+    view = world.board.must("POST", path, body)
+    assert (view["permissionLevel"], view["permissions"]) == (
+        *("privileged", {"canCreateAgents": True}),
+    )
+    assert world.board("POST", path, {**body, "permissionLevel": "king"}).status == 422
+    refused = world.manager("POST", path, {**body, "name": "other"})
+    assert refused.status == 403
+
+
+@pytest.mark.requirement("HB-09")
 def test_levels_are_the_board_s_to_give(world: World) -> None:
     path = f"/agents/{world.manager_id}/permission-level"
     made = world.board.must("PATCH", path, {"permissionLevel": "boss"})

@@ -154,6 +154,36 @@ def test_leases_of_others_are_read_again_when_something_changed() -> None:
     played(watching, story)
 
 
+def test_a_time_in_which_the_leases_could_not_be_read_is_no_silence_of_others() -> None:
+    taken: list[str] = []
+    #: Who was taken over, at each reading.
+    seen: list[list[str]] = []
+
+    def watching() -> Rounds:
+        loop = still()
+        loop.version = 0
+
+        async def others() -> dict[str, Micros]:
+            assert loop.version is not None
+            loop.version += 1
+            seen.append(list(taken))
+            if len(seen) == 2:
+                await asyncio.sleep(0.4)  # the database is away for longer than a lease lasts
+            return {"run": 1}
+
+        async def take_over(run: str, _: Micros) -> None:
+            taken.append(run)
+
+        loop._watch(3 * SECOND // 10, others, take_over)
+        return loop
+
+    async def story(_: Rounds) -> None:
+        await until(lambda: taken and len(seen) > 2)  # it stays as it is while it is watched
+        assert seen[2] == []
+
+    played(watching, story)
+
+
 def test_what_happens_at_once_is_looked_at_together() -> None:
     async def story(loop: Rounds) -> None:
         await until(lambda: loop.rounds == 1)

@@ -11,6 +11,7 @@ from remit.errors import BadInput, Refused
 from remit.services.governance import approvals
 from remit.services.hiring import configuration, hiring
 from remit.services.organisation import agents, permissions
+from remit.services.people import companies
 from remit.services.rights import grants
 from remit.store.tables.organisation import agents as agents_table
 from tests.company import Company, Member
@@ -204,6 +205,45 @@ def test_levels_are_set_by_people(company: Company) -> None:
         "outside_scope"
     )
     assert company.call(company.board, agents.show, agent=lead.id)["permission_level"] == "standard"
+
+
+@pytest.mark.requirement("HB-09", "HB-18")
+def test_an_agent_is_created_with_a_level_and_further_grants_in_one_step(company: Company) -> None:
+    right = {"resource": "full_access", "level": "use"}
+    view = company.call(
+        company.board, agents.create, company=None, name="lead", level="boss", given=[right]
+    )
+    assert (view["permission_level"], view["permissions"]) == ("boss", {"canCreateAgents": True})
+    held = company.call(company.board, grants.listing, company=company.id, agent=view["id"])
+    rights = {grant["resource"] for grant in held if ":" not in grant["resource"]}
+    assert rights == {"approval.decide", "instance.configure", "full_access"}
+    decided = company.call(company.board, approvals.listing, company=company.id)
+    payloads = [row["payload"] for row in decided if row["payload"]["agentId"] == view["id"]]
+    assert [payload["permissionLevel"] for payload in payloads] == ["boss"]
+
+    # Who has a part of the company gives none of its levels that reach further.
+    partial = company.user("partial", scope="lead")
+    below: dict[str, Any] = {"company": None, "name": "below", "reports_to": view["id"]}
+    assert refusal(company, partial, agents.create, **below, level="boss") == "outside_scope"
+    # Also if the level comes with no action that would have to be granted.
+    company.call(company.board, permissions.change_policy, level="boss", settings={"allow": []})
+    assert refusal(company, partial, agents.create, **below, level="boss") == "outside_scope"
+    with pytest.raises(BadInput):
+        company.call(company.board, agents.create, **below, level="emperor")
+    assert company.call(partial, agents.create, **below)["permission_level"] == "standard"
+
+
+def test_a_hire_without_approval_keeps_granted_actions_beside_its_level(company: Company) -> None:
+    company.call(
+        company.board,
+        companies.change,
+        company=company.id,
+        require_board_approval_for_new_agents=False,
+    )
+    right = {"resource": "full_access", "level": "use"}
+    new = hire(company, company.board, "lead", level="boss", given=[right])["agent"]
+    held = company.call(company.board, grants.listing, company=company.id, agent=new["id"])
+    assert "full_access" in {grant["resource"] for grant in held}
 
 
 @pytest.mark.requirement("PC-52", "PC-56")

@@ -80,6 +80,14 @@ def test_of_two_that_start_at_once_on_an_empty_database_each_gets_a_token(
         one, other = runner.run(users_of_tokens())
     assert one == other
     assert len(run_sql(url, "SELECT id FROM companies")) == 1
+    # Lists of tokens say of which machine each is, and nothing of its folders.
+    labels = run_sql(url, "SELECT label FROM tokens WHERE kind = 'user'")
+    assert labels == [(f"board.token on {os.uname().nodename.partition('.')[0]}",)] * 2
+
+
+def _end(_: str) -> None:
+    """End a process that has started, which was not expected."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_who_would_store_contents_elsewhere_than_the_others_does_not_start(
@@ -87,20 +95,20 @@ def test_who_would_store_contents_elsewhere_than_the_others_does_not_start(
 ) -> None:
     url = postgres_cluster.migrated_database()
     with opened(url, tmp_path / "one") as company:
-        first = company.file(company.board, b"first")
-        company.file(company.board, b"second")
+        company.file(company.board, b"first")
+        newest = company.file(company.board, b"second")
         elsewhere = settings(url, tmp_path / "other")
         for start in (
             partial(work.run, elsewhere, name="w", slots=1),
             partial(serve.run, elsewhere, host="127.0.0.1", port=0),
         ):
             with pytest.raises(BadInput, match="none of the newest contents") as error:
-                start(log_to_stderr=False)
+                start(log_to_stderr=False, ready=_end)
             assert "REMIT_BLOB_URL" in error.value.step
         assert not elsewhere.board_token_file.exists()
         company.wait(company.app.library.check_place())
         # A content that is lost does not keep the others from being worked with.
-        shutil.rmtree(tmp_path / "one/blobs" / first["id"])
+        shutil.rmtree(tmp_path / "one/blobs" / newest["id"])
         company.wait(company.app.library.check_place())
 
 

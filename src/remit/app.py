@@ -191,10 +191,11 @@ class App:
     async def _set_up(self, token: str) -> bool:
         """Set up an empty instance; returns False if another process was quicker."""
         adapter = self.gate.usable_adapter
+        told = {"token": token, "machine": _machine()}
         try:
-            await self.gate(as_system(), instance.first_start, token=token, adapter_type=adapter)
+            await self.gate(as_system(), instance.first_start, adapter_type=adapter, **told)
         except Conflict:
-            await self.gate(as_system(), instance.renew_board_token, token=token)
+            await self.gate(as_system(), instance.renew_board_token, **told)
             return False
         return True
 
@@ -213,7 +214,9 @@ class App:
         beside = place.with_name(f"{place.name}.new")
         token = _read_token(beside) or _write_token(beside)
         if not await self._opens(token):
-            await self.gate(as_system(), instance.renew_board_token, token=token)
+            await self.gate(
+                as_system(), instance.renew_board_token, token=token, machine=_machine()
+            )
         os.replace(beside, place)
 
     async def _opens(self, token: str) -> bool:
@@ -309,6 +312,12 @@ def _is_gone(process: str) -> bool:
     except (ValueError, OverflowError, OSError):
         return False
     return False
+
+
+def _machine() -> str:
+    """Return the short name of this machine, for the label of its board token."""
+    name = os.uname().nodename.partition(".")[0]
+    return "".join(letter for letter in name if letter.isalnum() or letter in "-_")[:60]
 
 
 def _read_token(path: Path) -> str | None:

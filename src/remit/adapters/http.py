@@ -62,7 +62,8 @@ Address = Annotated[str, Field(max_length=2000), AfterValidator(_address)]
 class HttpConfig(Config):
     url: Address = Field(
         description="Where a run is announced with POST: the task as JSON, the address of Remit "
-        "and a token for this run. https, or http inside a network that you trust."
+        "(REMIT_URL, if it is set) and a token for this run. https, or http inside a network that "
+        "you trust."
     )
     headers: dict[HeaderName, HeaderValue] = Field(
         default_factory=dict,
@@ -143,6 +144,7 @@ class Http(Adapter):
             status, body, headers = await _post(
                 config, config.url, _announcement(context), context.key()
             )
+            context.advice = await _advice(config, context)
             if 200 <= status < 300 and config.mode == "callback":
                 context.log(f"accepted with {status}; waiting for its report")
                 return _told(context, await context.reported())
@@ -189,6 +191,44 @@ def _announcement(context: RunContext) -> dict[str, Any]:
             "token": context.token,
         },
     }
+
+
+async def _advice(config: HttpConfig, context: RunContext) -> str:
+    """Return what to set if the agent cannot reach the address of Remit that it was told."""
+    host = urlsplit(context.url).hostname or ""
+    if not _is_loopback(host) or await _is_here(config.url):
+        return ""
+    sentence = (
+        f"The agent was told {context.url}, which only programs of this machine reach. If it calls "
+        "back, set REMIT_URL of the process that starts it to an address that it reaches."
+    )
+    context.log(sentence)
+    return sentence
+
+
+async def _is_here(url: str) -> bool:
+    """Return whether an address is one of this machine, or unknown."""
+    parts = urlsplit(url)
+    with contextlib.suppress(OSError):
+        places = await asyncio.get_running_loop().getaddrinfo(
+            parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM
+        )
+        return any(_is_own(family, place) for family, *_, place in places)
+    return True
+
+
+def _is_own(family: int, place: tuple[Any, ...]) -> bool:
+    """Return whether the machine would talk to this address from the same one."""
+    if _is_loopback(str(place[0])):
+        return True
+    with socket.socket(family, socket.SOCK_DGRAM) as talk:  # sends nothing
+        talk.connect(place)
+        return bool(talk.getsockname()[0] == place[0])
+
+
+def _is_loopback(host: str) -> bool:
+    address = guarded_http.literal(host)
+    return host == "localhost" if address is None else address.is_loopback
 
 
 async def _post(

@@ -119,6 +119,8 @@ class RunContext(ABC):
     money_left: int | None = None
     #: The end of what the program started last printed on standard error.
     complaint: str = ""
+    #: A sentence about the set-up that is added to the error of a failed run.
+    advice: str = ""
     #: How many turns of the model a run may take; None without a limit.
     most_turns: int | None = None
     #: Counters to which the adapter reports turns and calls; they raise when the run is to end.

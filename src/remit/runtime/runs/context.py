@@ -188,6 +188,13 @@ class Context(RunContext):
         self.log(f"Some of it was ended: {sentence}.")
         return result if result.ok else replace(result, reason="memory", error=sentence)
 
+    def advised(self, result: RunResult) -> RunResult:
+        """Return the result; that of a failed run with the adapter's advice in its error."""
+        if result.ok or not self.advice:
+            return result
+        error = f"{(result.error or 'It failed').rstrip('.')}. {self.advice}"
+        return replace(result, error=error)
+
     def without_secrets(self, result: RunResult) -> RunResult:
         error = None if result.error is None else self.known.out_of(result.error)
         return replace(result, text=self.known.out_of(result.text), error=error)

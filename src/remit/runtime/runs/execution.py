@@ -119,7 +119,7 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     context = await _prepare(app, url, claimed, briefing, adapter)
     app.places.open(claimed.token, context.place)
     try:
-        result = context.judged(await call(adapter, context))
+        result = context.advised(context.judged(await call(adapter, context)))
     finally:
         app.places.close(claimed.token)
         await uninterrupted(context.close())
@@ -144,7 +144,7 @@ async def _prepare(
         config=config,
         agent=agent,
         run_id=claimed.run_id,
-        url=url,
+        url=(app.settings.url or url).rstrip("/") if adapter.remote else url,
         token=claimed.token,
         workspace=claimed.workspace,
         home=home,

@@ -258,10 +258,10 @@ def _begin(
 ) -> int:
     """Give a new agent what its hire includes: the outcome, the grants, the level."""
     moved = responsibility.hand_to(ctx, mandate, agent, hired=True) if for_outcome else 0
+    if level is not None:
+        set_level(ctx, agent, level)  # before the grants: it replaces those of actions
     for wish in wishes:
         grants.give_to(ctx, agent, wish)
-    if level is not None:
-        set_level(ctx, agent, level)
     return moved
 
 

@@ -13,6 +13,7 @@ from remit.model.organisation.agent import Agent, AgentStatus
 from remit.model.organisation.agent_spec import FIELDS, AgentSpec
 from remit.model.organisation.approval import ApprovalType
 from remit.model.organisation.configuration import is_for_people
+from remit.model.organisation.permission import PermissionLevel, permission_level
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import LONGEST_LABEL, clean_line
 from remit.services import lookup, shapes, views
@@ -23,7 +24,7 @@ from remit.services.governance import approval_engine
 from remit.services.hiring import agent_spec
 from remit.services.knowledge import documents
 from remit.services.messaging import mail
-from remit.services.organisation import termination, tree
+from remit.services.organisation import permissions, termination, tree
 from remit.services.people import users
 from remit.services.rights import grants
 from remit.services.subjects import require_file
@@ -37,7 +38,7 @@ from remit.store.organisation import people
 from remit.store.record import events as event_log
 
 
-@command("agents.create", described=FIELDS)
+@command("agents.create", Added("level", None), described=FIELDS)
 def create(
     ctx: Context,
     /,
@@ -46,10 +47,11 @@ def create(
     reports_to: str | None = None,
     purpose: object = None,
     perpetual: object = None,
+    level: object = None,
     given: Sequence[Mapping[str, Any]] = (),
     **described: object,
 ) -> shapes.AgentShape:
-    """Create an agent directly, with its mandate and first grants; for the board.
+    """Create an agent directly, with its mandate, permission level and first grants; for the board.
 
     It needs no approval; the record names its creator.
     """
@@ -57,11 +59,17 @@ def create(
     boss = lookup.agent(ctx, reports_to) if reports_to else None
     spec = agent_spec.new(ctx, described, boss)
     require_appointing(ctx, spec, boss)
+    wanted_level = None if level is None else permission_level(level)
+    if wanted_level is not None:
+        home = boss.id if boss else None
+        permissions.require_level(ctx, wanted_level, on=f"agent:{spec.name}", home=home)
     agent, _ = tree.create_with_mandate(ctx, spec, boss, purpose=purpose, perpetual=perpetual)
+    if wanted_level is not None:
+        permissions.set_level(ctx, agent, wanted_level)
     for wish in given:
         grants.give_to(ctx, agent, wish)
-    keep_appointment(ctx, agent)
-    return views.agent(agent)
+    keep_appointment(ctx, agent, wanted_level)
+    return views.agent(agent if wanted_level is None else lookup.known_agent(ctx, agent.id))
 
 
 def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> None:
@@ -77,15 +85,15 @@ def require_appointing(ctx: Context, spec: AgentSpec, boss: Agent | None) -> Non
         ctx.require(Action.AGENT_PERMIT, on=f"agent:{spec.name}")
 
 
-def keep_appointment(ctx: Context, agent: Agent) -> None:
+def keep_appointment(ctx: Context, agent: Agent, level: PermissionLevel | None = None) -> None:
     """Record an approved hire for an agent that a person created directly."""
     if ctx.actor.kind is ActorKind.USER:
+        terms: dict[str, Any] = {"permissionLevel": level.value} if level else {}
+        mandate = lookup.known_outcome(ctx, agent.id)
         approval_engine.decided_already(
             ctx,
             ApprovalType.HIRE_AGENT,
-            approval_engine.hire_payload(
-                agent, lookup.known_outcome(ctx, agent.id), requested_by=None
-            ),
+            approval_engine.hire_payload(agent, mandate, requested_by=None, **terms),
             agent=agent.id,
             note="Created by the board",
         )

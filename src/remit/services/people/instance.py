@@ -14,6 +14,7 @@ from remit.model.organisation.principal import ActorKind, Principal, Token
 from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Context, command, query
 from remit.services.people import companies, users
+from remit.services.verbs import Added
 from remit.store.organisation import people
 
 FIRST_USER = "board"
@@ -67,37 +68,43 @@ def is_empty(ctx: Context) -> bool:
     return ctx.tx.one(people.ANY_USER) is None
 
 
-@command("bootstrap.first_start", FOR_REMIT)
-def first_start(ctx: Context, *, token: str, adapter_type: str) -> shapes.FirstStartShape:
+@command("bootstrap.first_start", FOR_REMIT, Added("machine", ""))
+def first_start(
+    ctx: Context, *, token: str, adapter_type: str, machine: str = ""
+) -> shapes.FirstStartShape:
     """Set up an empty database; the token is that of the first user, who is the board."""
     board = users.new_user(ctx, FIRST_USER, operator=True)
-    _store(ctx, board.id, token)
+    _store(ctx, board.id, token, _label(machine))
     # From here on the first user acts, so that the record leads back to a person.
     ctx.actor = Principal(ActorKind.USER, board.id, board.name, operator=True)
     company = companies.create.body(ctx, name=FIRST_COMPANY, adapter_type=adapter_type)
     return {"company": cast(shapes.NewCompanyShape, company), "user": board.name}
 
 
-@command("bootstrap.renew_board_token", FOR_REMIT)
-def renew_board_token(ctx: Context, *, token: str) -> shapes.LetInShape:
-    """Store a new board token for the first operator, as the owner of the instance's home
-    folder."""
+@command("bootstrap.renew_board_token", FOR_REMIT, Added("machine", ""))
+def renew_board_token(ctx: Context, *, token: str, machine: str = "") -> shapes.LetInShape:
+    """Store a new board token for the first operator, as the owner of the instance's home folder
+    on a machine."""
     # An instance has an operator from its first start.
     user = ctx.tx.existing(people.FIRST_OPERATOR)
     mine = ctx.tx.all(people.COMPANIES_OF_USER, user=user.id, after="", limit=1)
-    _store(ctx, user.id, token)
+    label = _label(machine)
+    _store(ctx, user.id, token, label)
     ctx.enter(mine[0].id)
     ctx.record(
         "token.create",
         f"user:{user.id}",
-        {"kind": "user", "label": "board.token"},
+        {"kind": "user", "label": label},
         Decision(Effect.ALLOW, "system", "The owner of the home folder.", "rule:system"),
     )
     return {"user": user.name}
 
 
-def _store(ctx: Context, user: str, secret: str) -> None:
-    token = Token(
-        TokenId(ctx.ids.new()), TokenKind.USER, "board.token", ctx.now, user_id=UserId(user)
-    )
+def _label(machine: str) -> str:
+    """Return the label of a board token: each home has one, and lists tell them apart by it."""
+    return f"board.token on {machine}" if machine else "board.token"
+
+
+def _store(ctx: Context, user: str, secret: str, label: str) -> None:
+    token = Token(TokenId(ctx.ids.new()), TokenKind.USER, label, ctx.now, user_id=UserId(user))
     ctx.tx.add(token, digest=token_digest(secret))

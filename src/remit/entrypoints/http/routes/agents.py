@@ -43,12 +43,16 @@ class AgentBody(Body):
     #: Whether the mandate goes on for ever, as it does if left out. One that does not is work from
     #: the first moment, and the agent is done when it is accomplished.
     perpetual: StrictBool | None = None
+    #: restricted, standard, privileged or boss; for the board to say.
+    permission_level: field_types.Level | None = None
     grants: Annotated[list[Wish], Field(max_length=MOST_GRANTS)] = []  # noqa: RUF012  pydantic copies it
 
     def asked(self) -> dict[str, Any]:
         """Return the body as arguments of the service."""
-        arguments = self.model_dump(exclude_none=True, exclude={"grants", "outcome_id"})
-        return {**arguments, "given": [wish.model_dump() for wish in self.grants]}
+        left_out = {"grants", "outcome_id", "permission_level"}
+        arguments = self.model_dump(exclude_none=True, exclude=left_out)
+        wishes = [wish.model_dump() for wish in self.grants]
+        return {**arguments, "level": self.permission_level, "given": wishes}
 
 
 class KeyBody(Expiring):
@@ -68,15 +72,11 @@ class StopAgentBody(GoBody):
 class HireBody(AgentBody):
     #: The outcome that it is hired for; without one it gets a mandate of its own.
     outcome_id: Reference | None = None
-    #: restricted, standard, privileged or boss; for the board to say.
-    permission_level: field_types.Level | None = None
     #: The reason, for the person who approves it.
     reason: Annotated[str | None, Field(max_length=hiring.LONGEST_REASON)] = None
 
     def asked(self) -> dict[str, Any]:
-        arguments = super().asked()
-        level = arguments.pop("permission_level", None)
-        return {**arguments, "outcome": self.outcome_id, "level": level}
+        return {**super().asked(), "outcome": self.outcome_id}
 
 
 @describing(CONFIGURED, field_types.of_agent, new=False)

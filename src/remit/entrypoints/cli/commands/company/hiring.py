@@ -50,6 +50,7 @@ description_options = together(
     option("--boss AGENT", "The boss it reports to; you, if left out.", field="reportsTo"),
     option("--purpose TEXT", "The outcome it is responsible for."),
     option("--once", "The purpose can be accomplished: it is worked on at once, and then done."),
+    option("--level", "Permission level.", field="permissionLevel", type=click.Choice(LEVELS)),
 )
 
 
@@ -66,7 +67,6 @@ def described(options: View) -> View:
 @click.command(cls=Command)
 @description_options
 @option("--outcome ID", "Hand this outcome to it.", field="outcomeId")
-@option("--level", "Permission level.", field="permissionLevel", type=click.Choice(LEVELS))
 @option("--reason TEXT", "Reason for the hire, for whoever approves it.")
 def hire(session: Session, /, **options: Any) -> None:
     """Request a new agent; it waits for approval if the company requires that."""
