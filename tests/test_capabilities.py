@@ -9,6 +9,7 @@ from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, R
 from remit.model.organisation.grant import ACTIONS, ResourceKind
 from remit.services.identity import Caller
 from remit.services.knowledge import files
+from remit.services.messaging import mail
 from remit.services.organisation import agents
 from remit.services.record import events
 from remit.services.rights import capability_requests, grants
@@ -250,6 +251,35 @@ def test_an_agent_lists_its_own_capabilities_with_the_reason_of_each(
     for agent in ("ceo", "lead"):
         with pytest.raises(Refused):
             company.call(worker.caller, grants.listing, company=None, agent=agent)
+
+
+def test_a_list_names_what_the_caller_may_know_and_leaves_mail_out_if_asked(
+    small: Company,
+) -> None:
+    company, worker = small, small.agent("worker")
+    hidden = company.file(company.board, b"plan", "Plan", unlisted=True)
+    shown = company.file(company.board, b"price", "Price")
+    company.give(company.board, worker, hidden, "write")
+    company.give(company.board, worker, shown, "write")
+    sent = company.file(company.board, b"x", "Sent", unlisted=True)
+    to = f"agent:{worker.name}"
+    body: Any = {"body": "Read this.", "attachments": [sent["id"]]}
+    company.call(company.board, mail.send, company=company.id, to=to, **body)
+
+    def titles(caller: Caller, **more: Any) -> list[str | None]:
+        listed = company.call(
+            caller, grants.listing, company=company.id, agent=worker.name, titles=True, **more
+        )
+        return [grant.get("title") for grant in listed]
+
+    assert titles(company.board, besides_mail=True) == ["Plan", "Price"]
+    assert titles(company.ceo.caller, besides_mail=True) == [None, "Price"]
+    assert {"Plan", "Price", "Sent"} < set(titles(worker.caller))
+    of_company = company.call(
+        company.board, grants.listing, company=company.id, titles=True, besides_mail=True
+    )
+    assert [grant["title"] for grant in of_company] == ["Plan", "Price"]
+    assert not any("title" in grant for grant in held(company, worker))
 
 
 # ── ending ──────────────────────────────────────────────────────────────────────────────────────

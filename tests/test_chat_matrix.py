@@ -305,7 +305,7 @@ def web(stage: Stage, caller: Caller) -> dict[str, Callable[[], object]]:
     """The same as a person does it on the web, by name."""
     call, ceo = stage.c.call, stage.c.ceo.id
     approval: Any = {"approval": stage.items["approval"], "expected_revision": 1}
-    answer = {"question": stage.items["question"], "answer": "red"}
+    answer: Any = {"question": stage.items["question"], "answer": "red"}
     return {
         "/status": lambda: call(caller, idleness.why_idle, agent=ceo),
         "/now": lambda: call(caller, idleness.why_idle, agent=ceo),

@@ -424,7 +424,9 @@ def test_what_agents_wrote_cannot_steer_a_terminal(only: Home) -> None:
 
 
 def test_a_grant_is_given_listed_and_revoked(only: Home) -> None:
-    assert only("grant", "list").out == "No grants are in force.\n"
+    besides = "No grants are in force, except any that came with mail; --mail shows these.\n"
+    assert only("grant", "list").out == besides
+    assert only("grant", "list", "--mail").out == "No grants are in force.\n"
     only.json("agent", "create", "worker")
     key = only("agent", "token", "worker").out.strip()
     file = only.json("kb", "create", "x", stdin=b"content")
@@ -438,7 +440,7 @@ def test_a_grant_is_given_listed_and_revoked(only: Home) -> None:
     assert only("kb", "cat", file["id"], "--token", key).raw == b"content"
     refused(only("kb", "write", file["id"], "--token", key, stdin=b"x"), 1, "no capability")
     assert re.search(
-        rf"^worker +kb_file:{file['id'][-12:]} +read +allow .* 2999-01-01T00:00:00Z ",
+        r"^worker +kb_file:x +read +allow .* 2999-01-01T00:00:00Z ",
         only("grant", "list", "--agent", "worker").out,
         re.MULTILINE,
     )
@@ -447,6 +449,28 @@ def test_a_grant_is_given_listed_and_revoked(only: Home) -> None:
     assert only("grant", "revoke", grant["id"][-12:]).out == "Revoked 1 grant.\n"
     refused(only("kb", "cat", file["id"], "--token", key), 1, "no capability")
     refused(only("grant", "revoke", grant["id"]), 4, "already")
+
+
+def test_rights_that_came_with_mail_are_listed_when_asked_for(only: Home) -> None:
+    only.json("agent", "create", "worker")
+    sent, given = (only.json("kb", "create", name, stdin=b"x") for name in ("Sent", "Given"))
+    only.json("send", "worker", "Read this.", "--attach", sent["id"])
+    only.json("grant", "give", "worker", f"kb_file:{given['id']}", "write")
+    usual = only("grant", "list", "--agent", "worker").out
+    assert re.search(r"^worker +kb_file:Given +write ", usual, re.MULTILINE)
+    assert "Sent" not in usual
+    assert "kb_file:Sent" in only("grant", "list", "--mail").out
+    for more in ([], ["--agent", "worker"]):
+        assert "by mail" not in only("grant", "list", *more).out
+        assert "received it by mail" in only("grant", "list", "--mail", *more).out
+        # JSON is what it was.
+        held = only.json("grant", "list", *more)
+        assert f"kb_file:{sent['id']}" in {grant["resource"] for grant in held}
+        assert not any("title" in grant for grant in held)
+    key = only("agent", "token", "worker").out.strip()
+    own = only("grant", "list", "--token", key).out
+    assert "kb_file:Given" in own
+    assert "by mail" not in own
 
 
 def test_a_bad_grant_is_refused(only: Home) -> None:

@@ -193,6 +193,8 @@ def test_every_alias_leads_to_a_command_and_hides_none() -> None:
         ("inbx", "'inbox'"),
         ("rm", "remit agent terminate NAME"),
         ("delete", "remit agent terminate NAME"),
+        ("budget", "`remit agent budget`"),
+        ("budgets worker", "`remit agent set NAME`"),
         ("agent rm", "`remit agent terminate`"),
         ("outcome delete", "`remit outcome close`"),
         ("agent lst", "'list'"),

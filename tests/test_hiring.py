@@ -10,7 +10,7 @@ from remit.errors import AlreadyExists, BadInput, Conflict
 from remit.services.governance import approvals
 from remit.services.hiring import configuration, hiring
 from remit.services.knowledge import files
-from remit.services.organisation import agents, reorganise
+from remit.services.organisation import agents, idleness, reorganise
 from remit.services.people import companies, users
 from remit.services.record import events
 from remit.services.rights import grants
@@ -768,3 +768,20 @@ def test_a_hire_for_an_outcome_reports_to_its_owner(small: Company) -> None:
     goal = work(small, small.ceo.caller, small.ceo.id, "Goal")
     with pytest.raises(BadInput, match="reports to ceo, who owns it"):
         hire(small, small.board, "dev", outcome=goal, reports_to="other")
+
+
+def test_a_hire_that_was_sent_back_says_who_has_to_revise_it(company: Company) -> None:
+    board = company.call(company.board, users.me)["name"]
+    for caller, requester in ((company.ceo.caller, "ceo"), (company.board, board)):
+        made = hire(company, caller, f"new-{requester}")
+
+        def sentence(made: Answer = made) -> str:
+            idle = company.call(company.board, idleness.why_idle, agent=made["agent"]["id"])
+            assert idle["reason"] == "approval"
+            return str(idle["sentence"])
+
+        assert sentence() == "Waits for its hire to be approved."
+        send_back(company, made["approval"])
+        assert sentence() == f"Its hire was sent back; {requester} has to revise it."
+        resubmit(company, caller, made["approval"])
+        assert sentence() == "Waits for its hire to be approved."

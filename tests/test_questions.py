@@ -82,6 +82,40 @@ def test_options_are_chosen_from_and_anything_else_is_talk(company: Company) -> 
 
 
 @rules
+def test_an_answer_in_other_words_closes_a_question_with_options(company: Company) -> None:
+    worker = company.agent("worker")
+    ask(company, worker.caller, options=["red", "blue"], to="board")
+    ask(company, worker.caller, options=["red", "blue"], to="board")
+    for text, stored in (("Green, please.", "Green, please."), (" BLUE", "blue")):
+        (question, *_) = company.call(company.board, questions.listing)
+        done = company.call(
+            company.board, questions.answer, question=question["id"], answer=text, other=True
+        )
+        assert (done["status"], done["answer"]) == ("answered", stored)
+        assert f"Answer: {stored}" in look(company, worker)[-1]["body"]
+    assert company.call(company.board, questions.listing) == []
+    assert unread(company, company.board) == []
+
+
+def test_the_newest_letter_of_a_question_is_told_to_those_who_may_read_it(
+    company: Company,
+) -> None:
+    worker, other = company.agent("worker"), company.agent("other")
+    ids = [ask(company, worker.caller, to="board")["id"] for _ in range(2)]
+    sent = {letter["question_id"]: letter["id"] for letter in unread(company, company.board)}
+
+    def letters(caller: Caller) -> Answer:
+        return company.call(caller, questions.letters_of, company=company.id, questions=ids)
+
+    assert letters(company.board) == sent
+    assert sent.keys() == set(ids)
+    assert letters(other.caller) == {}
+    neighbour = company.second_company()
+    elsewhere: Any = {"company": neighbour.id, "questions": ids}
+    assert company.call(neighbour.board, questions.letters_of, **elsewhere) == {}
+
+
+@rules
 def test_only_who_was_asked_answers(company: Company) -> None:
     lead = company.agent("lead")
     worker, peer = company.agent("worker", "lead"), company.agent("peer", "lead")

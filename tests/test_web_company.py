@@ -107,6 +107,7 @@ def test_who_is_at_work_and_with_what_appears_and_goes_by_itself(
     row = now.get_by_role("listitem").filter(has_text="Ada")
     state = page.get_by_role("group", name="State of the company")
     expect(state).to_contain_text("1 working")
+    expect(row.get_by_role("link", name="started")).to_be_visible()
     office.do(office.running.app.gate(Caller(run.token), inbox.take))
     office.as_agent(office.root).must("POST", office.path("messages"), _to_board("One"))
     expect(row).to_contain_text(subject)

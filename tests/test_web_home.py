@@ -38,6 +38,44 @@ def test_what_awaits_a_person_is_on_the_front_page_and_goes_away_when_dealt_with
     assert hired[0]["status"] == "idle"
 
 
+def test_a_question_leads_to_its_letter_and_is_answered_in_other_words_than_its_options(
+    office: Office, visitor: Visitor
+) -> None:
+    question = {"question": "Which colour?", "options": ["blue", "red"]}
+    raised = office.as_agent(office.root).must("POST", office.path("questions"), question)
+    page = visitor.goto("/")
+    page.get_by_role("link", name="Which colour?").click()
+    expect(page.get_by_text("Choose one of:")).to_be_visible()
+    page = visitor.goto("/")
+    page.get_by_label("Other answer: Which colour?").click()
+    page.get_by_label("Your answer").fill("Neither: green")
+    page.get_by_role("button", name="Answer", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="Answer sent.")).to_be_visible()
+    expect(page.get_by_text("Which colour?")).to_have_count(0)
+    ended = office.board.must("GET", f"{office.path('questions')}?all=1")
+    answers = {question["id"]: question["answer"] for question in ended}
+    assert answers[raised["id"]] == "Neither: green"
+
+
+def test_another_answer_is_written_within_the_page_on_a_phone(
+    office: Office, visit: Callable[..., Visitor]
+) -> None:
+    ceo = office.as_agent(office.root)
+    for text, option in (("Short?", "4"), ("Long?", "as many words as a line of a phone takes")):
+        ceo.must("POST", office.path("questions"), {"question": text, "options": [option]})
+    page = visit(viewport=PHONE).goto("/")
+    for text in ("Short?", "Long?"):
+        other = page.get_by_label(f"Other answer: {text}")
+        other.click()
+        row = page.get_by_role("listitem").filter(has_text=text)
+        place = row.get_by_label("Your answer").bounding_box()
+        assert place is not None
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= PHONE["width"]
+        other.click()
+    check_fits(page)
+
+
 def test_the_set_up_is_offered_until_somebody_has_worked(office: Office, visitor: Visitor) -> None:
     new = office.board.must("POST", "/api/companies", {"name": "Brand new"})["id"]
     offered = "New here?"

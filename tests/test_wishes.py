@@ -12,7 +12,7 @@ from remit.services.messaging import pending_items, questions, threads, wish_wit
 from remit.services.organisation import agents
 from remit.services.people import companies
 from remit.services.record import events
-from remit.services.screens import needs_you
+from remit.services.screens import front_page, needs_you
 from remit.services.work import outcomes
 from remit.testing.clock import VirtualClock
 from tests.company import Answer, Company, Member, Run
@@ -161,6 +161,27 @@ def test_letters_of_agents_and_of_remit_are_no_wishes(company: Company) -> None:
     end(company, run, final_response="Hello yourself.")
     assert states(company) == {}
     assert unread(company, company.board) == []
+
+
+@pytest.mark.requirement("FX-07")
+def test_a_wake_up_is_a_wish_if_it_has_a_reason(company: Company) -> None:
+    dev = company.agent("dev")
+    company.call(company.board, agents.wake, agent=dev.id)
+    run = company.run(dev)
+    (letter,) = take(company, run)
+    end(company, run, final_response="There is nothing to do.")
+    assert (letter["subject"], letter["body"]) == ("Wake up", "Wake up.")
+    assert unread(company, company.board) == []
+    assert company.call(company.board, front_page.wishes, company=company.id) == []
+    woken = company.call(company.board, agents.wake, agent=dev.id, reason="Is the page done?")
+    run = company.run(dev)
+    take(company, run)
+    end(company, run, final_response="It is done.")
+    assert list(states(company)) == [woken["message_id"]]
+    (reply,) = unread(company, company.board)
+    assert reply["body"] == "It is done."
+    (wish,) = company.call(company.board, front_page.wishes, company=company.id)
+    assert wish["thread_id"] == woken["message_id"]
 
 
 @pytest.mark.requirement("FX-07")

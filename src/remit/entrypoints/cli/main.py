@@ -117,10 +117,12 @@ ADVICE = {
     "hire": "`remit agent hire NAME` asks for an agent, `remit agent create NAME` makes one",
     "tail": "`remit run tail NAME` follows a run, `remit event tail` the record",
     "init": "`remit up` makes what it needs and runs it",
+    "budget": "`remit agent budget` shows what agents may spend, `remit agent set NAME` changes it",
     "start": "`remit up` runs the instance, `remit agent start NAME` lets an agent work again",
 }
 ADVICE |= dict.fromkeys(("delete", "remove"), ADVICE["rm"])
 ADVICE |= dict.fromkeys(("show", "describe", "inspect"), ADVICE["get"])
+ADVICE |= dict.fromkeys(("budgets", "spend"), ADVICE["budget"])
 ADVICE |= dict.fromkeys(("new", "add"), ADVICE["create"])
 _BY_NAME = {name: entry for section in COMMANDS.values() for name, entry in section.items()}
 

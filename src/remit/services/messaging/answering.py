@@ -62,11 +62,15 @@ def _answerable(ctx: Context, question_id: QuestionId, asker: str) -> Question |
     return question
 
 
-def end(ctx: Context, question: Question, text: str) -> Question:
+def end(ctx: Context, question: Question, text: str, *, other: bool = False) -> Question:
+    """Answer a question; with `other`, an answer need not be one of its options."""
     options = json.loads(question.options)
-    answer = chosen(text, options) if options else text
+    answer = chosen(text, options) or (text if other or not options else None)
     if answer is None:
-        raise BadInput(f"The answer must be one of {', '.join(options)}.", "Choose one of these.")
+        raise BadInput(
+            f"The answer must be one of {', '.join(options)}.",
+            "Choose one of these, or set other to answer in your own words.",
+        )
     return close(ctx, question, QuestionStatus.ANSWERED, answer)
 
 

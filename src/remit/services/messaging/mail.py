@@ -220,9 +220,11 @@ def post(
     origin: MessageId | None = None,
     mark: Mark | None = None,
     answers: bool = False,
+    wishes: bool = True,
 ) -> Message:
     """Send a message; every way of sending ends here. With `answers`, an answer to a question may
-    go to the asker, wherever that is in the tree."""
+    go to the asker, wherever that is in the tree. Without `wishes`, a person's message asks for
+    nothing, so it is no wish."""
     assert not from_background or ctx.actor.kind is ActorKind.SYSTEM
     assert not from_channel or ctx.actor.kind is not ActorKind.AGENT
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
@@ -278,7 +280,8 @@ def post(
     )
     ctx.accept(Action.MESSAGE_SEND, message.address, receivers.decision)
     ctx.tx.add(message)
-    origins.open_wish(ctx, message, receivers.agents)
+    if wishes:
+        origins.open_wish(ctx, message, receivers.agents)
     due = ctx.now if deliver_at is None else given_time(deliver_at, "deliver_at") or ctx.now
     for agent in receivers.agents:
         inbox.deliver(

@@ -1,18 +1,19 @@
 """Questions to the boss or the board. An answer is information; it never changes rights."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from remit.authority import Action
 from remit.errors import BadInput
+from remit.ids import QuestionId
 from remit.model.messaging.mail import heading
 from remit.model.messaging.question import LONGEST_QUESTION, MOST_OPTIONS, Question, QuestionStatus
 from remit.model.work.wait import WaitKind
 from remit.services import lookup, shapes, views
-from remit.services.command import Context, command
-from remit.services.fields import AboutOutcome, CompanyRef, Most, QuestionRef, Text, Words
-from remit.services.messaging import answering, mail, visible_pages
+from remit.services.command import Context, command, query
+from remit.services.fields import AboutOutcome, CompanyRef, Help, Most, QuestionRef, Text, Words
+from remit.services.messaging import answering, letters, mail, visible_pages
 from remit.services.new_rows import new_row
 from remit.services.subjects import OUTCOME
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
@@ -73,12 +74,18 @@ def ask(
 
 @command(
     "questions.answer",
+    Added("other", False),
     AsRoute("POST /companies/{companyId}/questions/{id}/answer", "answer_question_in_company"),
     AsRoute("POST /questions/{id}/answer", "answer_question", without=("company",)),
     AsCommand("question answer", said="Answered; {agentId:name} gets it as mail."),
 )
 def answer(
-    ctx: Context, *, question: QuestionRef, answer: QuestionText, company: CompanyRef | None = None
+    ctx: Context,
+    *,
+    question: QuestionRef,
+    answer: QuestionText,
+    other: Annotated[bool, Help("The answer is none of the options.")] = False,
+    company: CompanyRef | None = None,
 ) -> shapes.QuestionShape:
     """Answer a question; the agent gets it as mail."""
     if company is not None:
@@ -86,7 +93,7 @@ def answer(
     question_row = lookup.find(ctx, visible_pages.QUESTION, question)
     who = answering.who_answers(ctx, question_row)
     ctx.require(Action.QUESTION_ANSWER, on=f"question:{question_row.id}", **who)
-    ended = answering.end(ctx, question_row, answer)
+    ended = answering.end(ctx, question_row, answer, other=other)
     mail.post(
         ctx,
         to=f"agent:{question_row.agent_id}",
@@ -106,6 +113,27 @@ listing = visible_pages.lists(
     "open questions",
     "Questions of agents that nobody answered yet; an agent sees its own.",
 )
+
+
+@query("questions.letters")
+def letters_of(ctx: Context, *, company: CompanyRef, questions: Iterable[str]) -> dict[str, str]:
+    """By question, the newest letter that asks it, as far as the caller may read that."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.COMPANY_READ, on="questions")
+    ids = list(questions)
+    ctx.tx.look_ahead(statements.LETTERS_OF_QUESTION, ids)
+    sent = [
+        letter
+        for question in ids
+        for letter in ctx.tx.all(statements.LETTERS_OF_QUESTION, question=QuestionId(question))
+        if letter.company_id == ctx.company
+    ]
+    ctx.tx.look_ahead(statements.DELIVERIES_OF, [letter.id for letter in sent])
+    newest: dict[str, str] = {}
+    for letter in sent:
+        if letter.question_id is not None and letters.sees(ctx, letter):
+            newest[letter.question_id] = max(letter.id, newest.get(letter.question_id, ""))
+    return newest
 
 
 def cancel(ctx: Context, question: Question) -> shapes.EndedShape:

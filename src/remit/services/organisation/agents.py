@@ -166,7 +166,8 @@ def wake(ctx: Context, *, agent: AgentRef, reason: Remark | None = "") -> shapes
             "It can be woken once it works again.",
         )
     to = f"agent:{agent_row.id}"
-    message = mail.post(ctx, to=to, subject="Wake up", text=reason or "Wake up.")
+    text = reason or "Wake up."
+    message = mail.post(ctx, to=to, subject="Wake up", text=text, wishes=bool(reason))
     why_not = mail.not_started(ctx, message)
     return {**views.agent(agent_row), "message_id": message.id, "not_started": why_not}
 

@@ -5,6 +5,7 @@ from remit.clock import moment
 from remit.model.execution.run import Lease
 from remit.model.messaging.turn import quoted
 from remit.model.organisation.agent import HUMAN, Agent, AgentStatus
+from remit.model.organisation.approval import Approval, ApprovalStatus, ApprovalType
 from remit.model.text import plural
 from remit.model.work.outcome import Look, Outcome, OutcomeStatus
 from remit.services import lookup, shapes
@@ -19,6 +20,7 @@ from remit.services.work import waits
 from remit.store.execution import due, leases
 from remit.store.execution import jobs as job_statements
 from remit.store.execution import runs as statements
+from remit.store.organisation import governance
 from remit.store.work import outcomes as outcome_statements
 
 #: Longest error of a run that is quoted.
@@ -47,13 +49,39 @@ def kept_from_starting(ctx: Context, agent: Agent) -> Reason | None:
     return reason(ctx, agent) if lease is None else _kept(ctx, agent, lease.held_by)
 
 
+def hire_of(ctx: Context, agent: Agent) -> Approval | None:
+    """Return the undecided approval of an agent's hire."""
+    if agent.status is not AgentStatus.PENDING_APPROVAL:
+        return None
+    undecided = ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id)
+    return next(
+        (
+            approval
+            for approval in undecided
+            if approval.type is ApprovalType.HIRE_AGENT and approval.agent_id == agent.id
+        ),
+        None,
+    )
+
+
+def _undecided(ctx: Context, agent: Agent) -> str:
+    hire = hire_of(ctx, agent)
+    if hire is None or hire.status is not ApprovalStatus.REVISION_REQUESTED:
+        return "Waits for its hire to be approved."
+    if hire.requested_by_agent_id is not None:
+        requester = lookup.known_agent(ctx, hire.requested_by_agent_id).name
+    else:
+        requester = lookup.user_name(ctx, hire.requested_by_user_id, "its requester")
+    return f"Its hire was sent back; {requester} has to revise it."
+
+
 def reason(ctx: Context, agent: Agent) -> Reason:
     """Return why an agent is not running: one word and one sentence."""
+    if agent.status is AgentStatus.PENDING_APPROVAL:
+        return "approval", _undecided(ctx, agent)
     lease = ctx.tx.one(leases.LEASE, agent=agent.id)
     if ctx.tx.one(statements.LIVE_RUN_OF, agent=agent.id) is not None:
         return "running", "It is running."
-    if agent.status is AgentStatus.PENDING_APPROVAL:
-        return "approval", "Waits for its hire to be approved."
     if agent.status is AgentStatus.TERMINATED:
         return "terminated", "Terminated."
     halt = halts.covering(ctx, agent.id)

@@ -47,11 +47,12 @@ from remit.services.fields import (
 )
 from remit.services.new_rows import new_row
 from remit.services.rights.implicit_rights import rights as rights_by_rule
-from remit.services.subjects import OUTCOME, require_file, require_outcome
+from remit.services.subjects import OUTCOME, decide_file, reader, require_file, require_outcome
 from remit.services.surfaces import AsRoute, AsTool
 from remit.services.verbs import Added
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import grants as statements
+from remit.store.work import files as file_statements
 from remit.store.work import outcomes as outcome_statements
 
 #: An agent with this is not confined, so people alone give it and take it back.
@@ -293,10 +294,12 @@ def revoke(
 
 @query(
     "grants.listing",
+    Added("besides_mail", False),
+    Added("titles", False),
     AsTool(
         "capability_list",
         "Your capabilities, and why you hold them.",
-        without=("company", "unused"),
+        without=("company", "unused", "besides_mail", "titles"),
         given={"derived": True},
         answer="capabilities",
     ),
@@ -309,6 +312,8 @@ def listing(
     agent: Annotated[AgentRef, Help("A report of yours instead of you", model=True)] | None = None,
     unused: bool = False,
     derived: bool = False,
+    besides_mail: Annotated[bool, Help("Without those that came with mail.")] = False,
+    titles: Annotated[bool, Help("With the titles of outcomes and files.")] = False,
     after: Annotated[After, Help("Id of the last one seen", model=True)] = "",
     limit: Limit = 100,
 ) -> list[shapes.GrantShape | shapes.DerivedGrantShape]:
@@ -319,19 +324,37 @@ def listing(
     lookup.company_of_caller(ctx, company)
     paging: dict[str, object] = {"after": after, "limit": limit, "now": ctx.now}
     holder = ctx.actor.agent_id if agent is None else lookup.agent(ctx, agent).id
+    rows: list[shapes.GrantShape | shapes.DerivedGrantShape] = []
     if holder is None:
         ctx.require(Action.GRANT_READ, on="grants")
-        statement = statements.UNUSED if unused else statements.LIVE_IN_COMPANY
-        grants = ctx.tx.all(statement, **paging)
+        live = statements.LIVE_BESIDES_MAIL if besides_mail else statements.LIVE_IN_COMPANY
+        grants = ctx.tx.all(statements.UNUSED if unused else live, **paging)
     else:
         who = ctx.tx.existing(agent_statements.AGENT, agent=holder)
         ctx.require(Action.GRANT_READ, over=holder, target_boss=who.boss_id)
-        statement = statements.UNUSED_BY if unused else statements.HELD_BY
-        grants = ctx.tx.all(statement, holder=holder, **paging)
+        live = statements.HELD_BESIDES_MAIL if besides_mail else statements.HELD_BY
+        grants = ctx.tx.all(statements.UNUSED_BY if unused else live, holder=holder, **paging)
         if derived and not after:
-            held = [views.grant(grant, reason(grant)) for grant in grants]
-            return [*rights_by_rule(ctx, who), *held]
-    return [views.grant(grant, reason(grant)) for grant in grants]
+            rows += rights_by_rule(ctx, who)
+    rows += [views.grant(grant, reason(grant)) for grant in grants]
+    if titles:
+        _add_titles(ctx, rows)
+    return rows
+
+
+def _add_titles(ctx: Context, rows: Sequence[shapes.GrantShape | shapes.DerivedGrantShape]) -> None:
+    """Add the titles of outcomes and files, as far as the caller may know them."""
+    may_read = reader(ctx)
+    for row in rows:
+        kind, _, own = row["resource"].partition(":")
+        if kind == ResourceKind.OUTCOME.value:
+            outcome = ctx.tx.one(outcome_statements.OUTCOME, outcome=own)
+            if outcome is not None and may_read(outcome):
+                row["title"] = outcome.title
+        elif kind == ResourceKind.KB_FILE.value:
+            file = ctx.tx.one(file_statements.FILE, file=own)
+            if file is not None and decide_file(ctx, Action.FILE_SEE, file).allowed:
+                row["title"] = file.description
 
 
 def reason(grant: Grant) -> str:

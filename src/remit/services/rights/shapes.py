@@ -21,6 +21,8 @@ class HeldShape(TypedDict):
     resource: str
     level: Annotated[str, Level]
     mode: Annotated[str, Mode]
+    #: The title of an outcome or a file, if asked for.
+    title: NotRequired[str]
 
 
 class GrantShape(GrantLimitsShape, HeldShape):

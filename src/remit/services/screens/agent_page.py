@@ -9,8 +9,7 @@ from remit.clock import DAY, day_of
 from remit.errors import BadInput, NotFound
 from remit.ids import END_OF_IDS, earliest_id, is_id
 from remit.model.execution.run import RunStatus
-from remit.model.organisation.agent import Agent, AgentStatus
-from remit.model.organisation.approval import ApprovalType
+from remit.model.organisation.agent import Agent
 from remit.model.organisation.grant import Resource, ResourceKind, parse_resource
 from remit.model.work.file import FileKind
 from remit.services import lookup, shapes, views
@@ -25,7 +24,6 @@ from remit.services.subjects import OUTCOME, reader
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import threads as thread_statements
 from remit.store.organisation import agent_page as statements
-from remit.store.organisation import governance
 from remit.store.organisation import grants as grant_statements
 from remit.store.work import files as file_statements
 
@@ -65,6 +63,7 @@ def show(ctx: Context, *, agent: str) -> shapes.AgentPageShape:
     sees = {side for side, action in _SIDES.items() if _allowed(ctx, action, agent_row, place)}
     does = {deed for deed, action in _DEEDS.items() if _allowed(ctx, action, agent_row, place)}
     reports = ctx.tx.all(statements.SOME_REPORTS, agent=agent_row.id, limit=MOST_REPORTS)
+    hire = idleness.hire_of(ctx, agent_row)
     run, idle = _at_work(ctx, agent_row) if "runs" in sees else (None, None)
     return {
         **_described(agent_row, "configuration" in sees),
@@ -77,7 +76,7 @@ def show(ctx: Context, *, agent: str) -> shapes.AgentPageShape:
         "unread": ctx.tx.one(statements.UNREAD_COUNT, agent=agent_row.id)
         if "mail" in sees
         else None,
-        "approval_id": _hire_of(ctx, agent_row),
+        "approval_id": hire.id if hire else None,
         "run": run,
         "idle": idle,
     }
@@ -115,16 +114,6 @@ def _at_work(ctx: Context, agent: Agent) -> tuple[shapes.RunShape | None, shapes
         return views.run(live), None
     reason, sentence = idleness.reason(ctx, agent)
     return None, {"reason": reason, "sentence": sentence}
-
-
-def _hire_of(ctx: Context, agent: Agent) -> str | None:
-    """Return the pending approval of its hire."""
-    if agent.status is not AgentStatus.PENDING_APPROVAL:
-        return None
-    for approval in ctx.tx.all(governance.UNDECIDED_OF_AGENT, agent=agent.id):
-        if approval.type is ApprovalType.HIRE_AGENT and approval.agent_id == agent.id:
-            return approval.id
-    return None
 
 
 @query("portrait.overview")

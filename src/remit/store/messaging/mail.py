@@ -49,7 +49,7 @@ LETTER_OF_QUESTION = _MESSAGES.find(
     messages.c.id > bind("question"), company_id="company", question_id="question", limit=1
 )
 #: All messages that carry a question, also those to its later receivers.
-LETTERS_OF_QUESTION = _MESSAGES.find(question_id="question")
+LETTERS_OF_QUESTION = _MESSAGES.keyed(question_id="question")
 #: Settles the request of a message, once.
 SETTLE_REQUEST = _MESSAGES.update(
     messages.c.id == bind("message"),

@@ -54,6 +54,8 @@ COUNT_BY_MAIL = _GRANTS.count(LIVE, _by_mail, holder_id="holder")
 HELD_BELOW_AGENT = _GRANTS.find(grants.c.holder_id.in_(select(BELOW_AGENT.c.id)), LIVE, order=())
 #: A page of a company's live capabilities.
 LIVE_IN_COMPANY = _GRANTS.after(LIVE, company_id="company")
+#: A page of a company's live capabilities without those that came by mail.
+LIVE_BESIDES_MAIL = _GRANTS.after(LIVE, ~_by_mail, company_id="company")
 _live_at = (
     if_asked(grants.c.holder_id, "holder"),
     grants.c.created_at <= bind("at"),

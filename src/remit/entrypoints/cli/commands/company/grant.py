@@ -15,6 +15,9 @@ from remit.ids import normalise, short
 
 holder_option = option("--agent AGENT", "Only what this agent holds.")
 
+#: Longest title of a file or an outcome in a list.
+LONGEST_TITLE = 60
+
 #: Things that a right may name before they are there: their list, and the command that adds one.
 _ADDED_BY = {"repo": ("repos", "remit repo add"), "mcp_server": ("mcp-servers", "remit mcp add")}
 
@@ -23,11 +26,19 @@ grant = Group("grant", help="Capabilities that agents hold.")
 
 @grant.command("list")
 @holder_option
+@option("--mail", "With those that came with mail; JSON has them always.")
 @limit_option
-def list_(session: Session, agent: str | None, limit: int) -> None:
+def list_(session: Session, agent: str | None, mail: bool, limit: int) -> None:
     """List the grants in force; of one agent, also what it may without one."""
-    answer = session.listed(session.under_company("grants"), limit, agent=agent, derived="1")
-    session.show(answer, lambda grants: _draw_list(session, grants, "No grants are in force."))
+    query: dict[str, object] = {"agent": agent, "derived": "1"}
+    empty = "No grants are in force."
+    if not session.as_json:
+        query["titles"] = "1"
+        if not mail:
+            query["besidesMail"] = "1"
+            empty = "No grants are in force, except any that came with mail; --mail shows these."
+    answer = session.listed(session.under_company("grants"), limit, **query)
+    session.show(answer, lambda grants: _draw_list(session, grants, empty))
 
 
 @grant.command()
@@ -116,7 +127,12 @@ def revoke(session: Session, id_: str) -> None:
 def unused(session: Session, agent: str | None, revoke_them: bool, yes: bool) -> None:
     """List grants that were never used; --revoke revokes them."""
     unused_grants = list(
-        session.client.each(session.under_company("grants"), agent=agent, unused="1")
+        session.client.each(
+            session.under_company("grants"),
+            agent=agent,
+            unused="1",
+            titles=None if session.as_json else "1",
+        )
     )
     if not revoke_them:
         empty = "Every grant in force has been used."
@@ -150,9 +166,16 @@ def _used(_: Session, row: View) -> str:
     return "" if row.get("derived") else output.when(row["usedAt"]) or "never"
 
 
+def _resource_of(session: Session, row: View) -> str:
+    """A file or an outcome by its title, as `grant give` takes it."""
+    if "title" not in row:
+        return _called(session, row["resource"])
+    return f"{row['resource'].partition(':')[0]}:{row['title'][:LONGEST_TITLE]}"
+
+
 def _draw_list(session: Session, grants: list[View], empty: str) -> None:
     cells.table(
-        *(session, grants, "agent: {holderId:known}", "resource: {resource:ids}", "level", "mode"),
+        *(session, grants, "agent: {holderId:known}", ("resource", _resource_of), "level", "mode"),
         *("why: {reason}", "expires: {expiresAt:when}", ("used", _used)),
         ("id", lambda _, row: "by rule" if row.get("derived") else short(row["id"])),
         empty=empty,

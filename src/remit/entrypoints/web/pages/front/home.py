@@ -76,7 +76,7 @@ def routes(site: Site) -> Routes:
         site.page("/needs/news", news),
         site.action("/companies/{company_id}/tell", tell, show),
         site.action("/needs/approvals/{approval}", decide, show),
-        does("questions/{question}", questions.answer, "Answer sent.", "answer"),
+        does("questions/{question}", questions.answer, "Answer sent.", "answer", "other"),
         site.action("/needs/submissions/{outcome}", judge, show),
         site.action("/needs/mail/{message}", deal_with, show),
         site.action("/needs/mails", deal_with_all, show),
@@ -201,9 +201,15 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
         # The oldest, as on the list; they include questions, which are shown as such.
         unread = visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
         letters |= {letter["id"]: letter for letter in unread}
-    for company in {item["company_id"] for item in shown if item["kind"] == "question"}:
+    raised = [item for item in shown if item["kind"] == "question"]
+    for company in {item["company_id"] for item in raised}:
         waiting = visit.ask(questions.listing, company=company, limit=MOST_MAIL)
-        open_questions |= {question["id"]: question for question in waiting}
+        here = [item["id"] for item in raised if item["company_id"] == company]
+        letter_of = visit.ask(questions.letters_of, company=company, questions=here)
+        open_questions |= {
+            question["id"]: {**question, "letter": letter_of.get(question["id"])}
+            for question in waiting
+        }
     for item in shown:
         if item["kind"] == "held":
             item["cause"] = with_readable_times(item["cause"])
