@@ -18,6 +18,9 @@ from remit.runtime.sandbox.cgroups import end_groups_of
 LONGEST_LINE = 8 << 20
 #: Between SIGTERM and SIGKILL.
 GRACE_SECONDS = 3.0
+#: How long a sandbox may take to end when it is asked, which kills all in it at once. Together with
+#: the grace before it, it has to fit into the time that a worker has to stop.
+SANDBOX_SECONDS = 1.0
 #: How long the rest of the output is awaited after the program has ended.
 DRAIN_SECONDS = 1.0
 #: How often the end of a program is polled, because other processes may hold its pipes open.
@@ -110,7 +113,7 @@ class ChildProcess(Child):
         if not self.ended and self.sandboxed:
             # The sandbox ends after everything in it has; killed, it could leave processes behind.
             _signal(self.pid, signal.SIGTERM)
-            await asyncio.wait([self._over], timeout=GRACE_SECONDS)
+            await asyncio.wait([self._over], timeout=SANDBOX_SECONDS)
         if not self.ended:
             below = descendants(self.pid)
             signal_group(self.pid, signal.SIGKILL)
