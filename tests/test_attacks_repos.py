@@ -12,7 +12,7 @@ import pytest
 
 import remit
 from remit.errors import BadInput, Conflict, NotFound, RemitError, TooLarge, Unauthenticated
-from remit.runtime.repos import proposals
+from remit.runtime.repos import proposals, quarantine
 from remit.runtime.repos.forges import without_orders
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.changes import changes, reviews
@@ -77,7 +77,7 @@ def test_names_and_modes_that_mean_more_somewhere_are_refused(
 def test_a_name_where_git_keeps_its_own_is_refused_whatever_git_says(path: str) -> None:
     """git refuses most of them before; which, depends on its version."""
     with pytest.raises(BadInput, match="a part that git reserves"):
-        proposals._check_path(path)
+        quarantine.check_path(path)
 
 
 @pytest.mark.requirement("FX-28")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remit.errors import BadInput, Conflict, Refused, TooLarge
-from remit.runtime.repos import proposals
+from remit.runtime.repos import proposals, quarantine
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.changes import changes
 from remit.services.changes import proposals as proposed
@@ -327,11 +327,11 @@ def test_what_is_much_only_together_is_refused(
     run = at_work(small, remote)
     commit(run, {f"f{number}": f"{number}" * 400 for number in range(4)})
     with monkeypatch.context() as less:
-        less.setattr(proposals, "LARGEST_TOTAL", 1500)
+        less.setattr(quarantine, "LARGEST_TOTAL", 1500)
         with pytest.raises(TooLarge, match="all together"):
             propose(small, run)
     with monkeypatch.context() as less:
-        less.setattr(proposals, "_LONGEST_LIST", 100)
+        less.setattr(quarantine, "_LONGEST_LIST", 100)
         with pytest.raises(TooLarge, match="touches more than"):
             propose(small, run)
     propose(small, run)
@@ -343,11 +343,11 @@ def test_what_is_too_large_is_refused(
 ) -> None:
     run = at_work(small, remote)
     commit(run, {"big.bin": "x" * 5000}, message="Much " * 1000)
-    monkeypatch.setattr(proposals, "LARGEST_COMMIT", 1000)
+    monkeypatch.setattr(quarantine, "LARGEST_COMMIT", 1000)
     with pytest.raises(TooLarge, match=r"The commit [0-9a-f]{12} is too large"):
         propose(small, run)
-    monkeypatch.setattr(proposals, "LARGEST_COMMIT", 1 << 20)
-    monkeypatch.setattr(proposals, "LARGEST_BLOB", 1000)
+    monkeypatch.setattr(quarantine, "LARGEST_COMMIT", 1 << 20)
+    monkeypatch.setattr(quarantine, "LARGEST_BLOB", 1000)
     with pytest.raises(TooLarge, match=r"big.bin is too large"):
         propose(small, run)
     monkeypatch.setattr(proposals, "LARGEST_BUNDLE", 100)
