@@ -18,6 +18,7 @@ from remit.entrypoints.http.wire.json_document import reply
 from remit.entrypoints.http.wire.paging import LARGEST, Paged, View
 from remit.entrypoints.mcp.tools.listing import base_size
 from remit.services import shapes
+from remit.services.command import Ask
 from remit.services.hiring import configuration
 from remit.services.identity import Caller
 from remit.services.people import companies
@@ -49,22 +50,19 @@ def router(app: App) -> APIRouter:
     ) -> Response:
         """Actions of everybody, newest first; with both `entityType` and `entityId`, about one
         thing."""
-        who, before = caller(request), page.before_number(LARGEST)
-        if entity_type is not None and entity_id is not None:
-            rows = await app.gate(
-                who,
-                overview.happened_to,
-                company=company,
-                resource=f"{entity_type}:{entity_id}",
-                before=before,
-                limit=page.limit,
-            )
-        else:
-            rows = await app.gate(
-                who, events.listing, company=company, before=before, limit=page.limit
-            )
-        company_id = (await app.gate(who, companies.show, company=company))["id"]
-        return page.reply([_activity(row, company_id) for row in rows], lambda row: row["seq"])
+        range_: dict[str, Any] = {"before": page.before_number(LARGEST), "limit": page.limit}
+
+        def look(ask: Ask) -> list[View]:
+            if entity_type is not None and entity_id is not None:
+                resource = f"{entity_type}:{entity_id}"
+                rows = ask(overview.happened_to, company=company, resource=resource, **range_)
+            else:
+                rows = ask(events.listing, company=company, **range_)
+            company_id = ask(companies.show, company=company)["id"]
+            return [_activity(row, company_id) for row in rows]
+
+        activity = await app.gate.together(caller(request), look)
+        return page.reply(activity, lambda row: row["seq"])
 
     @routes.get(in_company + "/adapters")
     async def list_adapters(request: Request, company: CompanyId) -> Response:
@@ -149,11 +147,16 @@ def _trial(tried: Tried) -> View:
 async def _check_reader(app: App, who: Caller, company: str | None) -> None:
     """Refuse callers who may not read configurations: in the named company, or else in one of
     theirs, if possible one that they see as a whole. The texts are the same for every company."""
-    if company is None:
-        views = await app.gate(who, companies.listing)
-        best = [view for view in views if view.get("scope_agent_id") is None] or views
-        company = best[0]["id"] if best else None
-    await app.gate(who, configuration.may_read, company=company)
+
+    def look(ask: Ask) -> None:
+        best = company
+        if best is None:
+            views = ask(companies.listing)
+            whole = [view for view in views if view.get("scope_agent_id") is None] or views
+            best = whole[0]["id"] if whole else None
+        ask(configuration.may_read, company=best)
+
+    await app.gate.together(who, look)
 
 
 def _text(text: str) -> Response:

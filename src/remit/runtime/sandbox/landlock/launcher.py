@@ -2,9 +2,8 @@
 
     python -I -S -c '…' FILTER PROGRAM ARGUMENT…
 
-FILTER is opened as descriptor 9 for the program, before the
-restriction hides its path; none if empty. Landlock restricts connections alone, so that bubblewrap
-can still mount.
+FILTER, unless it is empty, is opened as descriptor 9 for the program. Landlock restricts
+connections alone, so that bubblewrap can still mount.
 """
 
 import ctypes
