@@ -345,6 +345,8 @@ def _decide_agent(
     if action in _BY_CAPABILITY:
         return holding(_own(facts.held, actor, resource), Level.USE, facts.now)
     if action is Action.GRANT_GIVE:
+        if facts.for_people:
+            return deny("people_decide", "Only people give access to the whole machine.")
         if facts.target_boss is not None and facts.target_boss == actor.id:
             return allow("boss", "It is your report.")
         return deny("not_your_report", "You can grant only to your own direct reports.")

@@ -218,7 +218,7 @@ def _go_on(ctx: Context, plan: Plan) -> None:
         request = json.loads(message.request or "{}")
         if request and not request.keys() & {"grant", "refused"}:
             asking = plan.agents[AgentId(request["agent"])]
-            waits.begin_for_capability(ctx, message.id, asking)
+            waits.begin_for_capability(ctx, message, asking)
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:
