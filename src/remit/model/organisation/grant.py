@@ -43,7 +43,7 @@ INSTANCE_CONFIGURE = "instance.configure"
 #: Rights without a single resource.
 ACTIONS = frozenset({AGENT_CREATE, APPROVAL_DECIDE, FULL_ACCESS, INSTANCE_CONFIGURE})
 
-#: What only people give, because it reaches beyond every company: the machine itself.
+#: Actions that only people give, because they reach beyond every company: the machine itself.
 RIGHTS_OVER_MACHINE = frozenset({FULL_ACCESS})
 
 #: `message:background` is about background jobs, not about an agent.

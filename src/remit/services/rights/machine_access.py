@@ -15,8 +15,7 @@ _MACHINE = {"kind": grants.WHOLE_MACHINE.kind.value, "resource": grants.WHOLE_MA
 @query("machine_access.passed_on", FOR_REMIT)
 def passed_on(ctx: Context) -> list[str]:
     """Return the companies in which an agent gave another one access to the whole machine."""
-    given = ctx.tx.all(statements.PASSED_ON, **_MACHINE)
-    return sorted({grant.company_id for grant in given})
+    return sorted({grant.company_id for grant in ctx.tx.all(statements.PASSED_ON, **_MACHINE)})
 
 
 @command("machine_access.end", FOR_REMIT)

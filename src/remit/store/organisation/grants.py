@@ -26,7 +26,7 @@ GIVEN = _GRANTS.find(
 )
 #: Everything that one agent has passed on.
 GIVEN_BY = _GRANTS.find(_unrevoked, granted_by_agent="granter")
-#: What agents have passed on of one resource, in all companies.
+#: Grants that agents have passed on of one resource, in all companies.
 PASSED_ON = _GRANTS.find(
     _unrevoked, grants.c.granted_by_agent.is_not(None), kind="kind", resource_id="resource"
 )

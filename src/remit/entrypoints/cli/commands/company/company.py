@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from remit.entrypoints.cli.commands.company.acceptance import accept
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
 from remit.entrypoints.cli.drawing import cells, output
@@ -174,6 +175,7 @@ def _waits(flag: bool | None) -> str | None:
 
 company.add_command(export)
 company.add_command(import_)
+company.add_command(accept)
 
 policy = Group("policy", help="Permission levels, and the actions that each bundles.")
 company.add_command(policy)
