@@ -102,7 +102,7 @@ def _delegated(room: Room, **more: Any) -> None:
 
 
 def _rolled_back(room: Room) -> None:
-    change = {"agent": room.report.id, "changes": OUTSIDE}
+    change: Any = {"agent": room.report.id, "changes": OUTSIDE}
     room.company.call(room.company.board, configuration.change, **change)
     change["changes"] = INSIDE
     room.company.call(room.company.board, configuration.change, **change)
