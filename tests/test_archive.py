@@ -971,7 +971,9 @@ def test_repositories_checks_and_copies_wait_in_an_export_until_they_are_applied
     with pytest.raises(BadInput, match="command: something was taken out"):
         other.call(other.board, declared_company.apply, **there, document=document)
     document["checks"][0]["command"] = "true"
-    done = other.call(other.board, declared_company.apply, **there, document=document)
+    plan = other.call(other.board, declared_company.preview, **there, document=document)
+    about: Any = {"document": document, "accepted": plan["digest"]}
+    done = other.call(other.board, declared_company.apply, **there, **about)
     assert (done["created"], done["changed"]) == (5, 0)
     site = other.call(other.board, repos.listing, **there)[1]
     assert (site["url"], site["api_secret"], site["people"]) == (elsewhere, "forge-key", ["ann"])

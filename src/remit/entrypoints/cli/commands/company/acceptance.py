@@ -1,6 +1,7 @@
 """`remit company accept`: look at a company from outside, and let it begin."""
 
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -32,23 +33,22 @@ def accept(
         return
     if not shown["awaits"]:
         raise Conflict(f"{shown['name']} does not wait to be accepted.", "Nothing is to be done.")
-    if digest is None:
-        if not session.as_json:
-            _draw(shown, dry_run)
-        agree(session, "accept", f"Accept {shown['name']} and let it go on?", yes)
+    if digest is None and not yes:
+        question = f"Accept {shown['name']} and let it go on?"
+        agree(session, "accept", lambda: _draw(shown, dry_run), question)
     answer = session.client.send("POST", target, {"digest": digest or shown["digest"]})
     session.show(answer, lambda _: output.say(f"{shown['name']} is accepted and goes on."))
 
 
-def agree(session: Session, command: str, question: str, yes: bool) -> None:
-    """Ask on a terminal whether what was shown is accepted."""
-    if yes:
-        return
-    if not session.as_json and not sys.stdin.isatty():
-        raise BadInput(
-            "Nobody is there to accept it.",
-            "Look with --dry-run, then repeat it with --digest and the digest that was shown.",
-        )
+def agree(session: Session, command: str, show: Callable[[], None], question: str) -> None:
+    """Show on a terminal what is to be accepted, and ask; raise unless the answer is yes."""
+    if not session.as_json:
+        if not sys.stdin.isatty():
+            raise BadInput(
+                "Nobody is there to accept it.",
+                "Look with --dry-run, then repeat it with --digest and the digest that is shown.",
+            )
+        show()
     session.confirm(command, lambda: question, "Nothing was changed.")
 
 

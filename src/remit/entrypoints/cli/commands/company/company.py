@@ -40,7 +40,10 @@ def create(session: Session, /, template: str | None, **options: Any) -> None:
     for team in TEMPLATES:
         if team.name == template and team.agents:
             target = path("companies", new_company["id"], "apply")
-            session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
+            body = {"document": team.document(root)}
+            plan = session.client.send("POST", target, {**body, "dryRun": True})
+            # Choosing a team accepts it.
+            session.client.send("POST", target, {**body, "accepted": plan["digest"]})
     sentences = [
         f"{new_company['name']} is there, with {root}; you are its board.",
         f'Next: remit --company "{new_company["name"]}" send {root} "…"',
