@@ -1870,7 +1870,18 @@ def test_a_company_travels_over_http(tmp_path: Path, sample: bytes, database_url
         made = board.must("POST", "/api/companies/import", body=sample, headers=sent)
         assert made["name"] == "My company"
         assert board.must("POST", "/api/companies/import", body=sample, headers=sent) == made
-        target = f"/api/companies/{made['id']}/export"
+        assert made["awaitsAcceptance"] is True
+        here = f"/api/companies/{made['id']}"
+        assert board("POST", f"{here}/go").code == "not_accepted"
+        shown = board.must("GET", f"{here}/acceptance")
+        assert shown["awaits"] is True
+        wrong = board("POST", f"{here}/acceptance", {"digest": "0" * 64})
+        assert (wrong.status, wrong.code) == (409, "stale_revision")
+        assert board("POST", f"{here}/acceptance", {}).status == 422
+        accepted = board.must("POST", f"{here}/acceptance", {"digest": shown["digest"]})
+        assert accepted["accepted"] is True
+        assert board.must("GET", f"{here}/halts") == []
+        target = f"{here}/export"
         answer = board("GET", target)
         assert answer.status == 200
         assert answer.headers["Content-Type"] == "application/x-tar"
@@ -1951,7 +1962,9 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
         assert made.code == 0, made.err
         assert "give again what was taken out: env.KEY" in made.err
         assert f"`remit apply {folder / 'setup.toml'} --dry-run`" in made.err
+        assert "`remit company accept 'Acme again'` shows what it would run" in made.out
         assert {one["name"] for one in elsewhere.json("company", "list")} >= {"Acme again"}
+        _accept_by_command(elsewhere)
         back = tmp_path / "back"
         answer = elsewhere.json("--company", "Acme again", "company", "export", str(back))
         assert answer["files"] == len([one for one in back.rglob("*") if one.is_file()])
@@ -1959,6 +1972,26 @@ def test_a_folder_is_made_by_one_command_and_read_by_another(remit: Home, tmp_pa
         assert (back / "agents" / "lead.md").read_bytes() == same
         instance.terminate()
         instance.wait(30)
+
+
+def _accept_by_command(elsewhere: Home) -> None:
+    """The preview, the ways in which nothing is accepted, and the one in which it is."""
+    seen = elsewhere("company", "accept", "Acme again", "--dry-run")
+    assert seen.code == 0, seen.err
+    assert "  program: command: a" in seen.out.splitlines()
+    digest = seen.out.splitlines()[-1].removeprefix("Digest: ")
+    refused(elsewhere("company", "accept", "Acme again"), 1, "Nobody is there to accept it.")
+    other = elsewhere("company", "accept", "Acme again", "--digest", "0" * 64)
+    refused(other, 4, "is not as it was shown to you")
+    refused(elsewhere("--company", "Acme again", "go"), 4, "nobody has accepted it")
+    (needed,) = (one for one in elsewhere.json("needs-you") if one["kind"] == "acceptance")
+    assert needed["next"] == "remit company accept 'Acme again'"
+    assert "came from outside" in elsewhere("status").out
+    done = elsewhere("company", "accept", "Acme again", "--digest", digest)
+    assert done.out == "Acme again is accepted and goes on.\n"
+    again = elsewhere("company", "accept", "Acme again", "--yes")
+    refused(again, 4, "does not wait to be accepted")
+    assert "came from outside" not in elsewhere("status").out
 
 
 @pytest.mark.slow

@@ -62,6 +62,10 @@ REVOKE_ACCOUNT_OF = _ACCOUNTS.revoke(
     linked_accounts.c.realm == bind("of_realm"),
     linked_accounts.c.account == bind("of_account"),
 )
+#: Revokes the accounts that a user linked through the bindings of a company.
+REVOKE_ACCOUNTS_IN = _ACCOUNTS.revoke(
+    linked_accounts.c.company_id == bind("company"), linked_accounts.c.user_id == bind("user")
+)
 #: Records the use of a linked account, and its present label.
 USE_ACCOUNT = _ACCOUNTS.update(
     linked_accounts.c.id == bind("id_"), used_at=bind("now"), label=bind("new_label")
