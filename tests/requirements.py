@@ -29,6 +29,9 @@ NETWORK = "comes later: what a run reaches on the network"
 # How many rows each prefix has; they are numbered from 1 without a gap.
 TOTALS = {"PC": 80, "AG": 121, "AW": 29, "HH": 44, "HB": 62, "BX": 20, "FX": 52}
 
+#: Rows that are there before those with the numbers in between.
+AHEAD = frozenset({"FX-81"})
+
 
 @dataclass(frozen=True)
 class Row:
@@ -491,6 +494,7 @@ ROWS = (
     Row("FX-50", "Search and a command palette reach every thing and every action; the record has days, ranges and text; a run is a tree of turns; runs have a timeline."),
     Row("FX-51", "A wish can be taken back with everything made of it that has no other reason (`remit cancel ID`), with a preview."),
     Row("FX-52", "What needs a person can leave the instance from the first day: a command or a signed webhook per user, and a browser notification."),
+    Row("FX-81", "An import or a file from outside arrives halted, with a preview of all it would run, reach and be lent; a person accepts it; rights over the machine never travel. (Replaced: a file for `remit apply` makes no company, so it is accepted in the act.)"),
 )
 # fmt: on
 
