@@ -302,12 +302,16 @@ def test_only_who_runs_the_instance_accepts(here: Company, handed: Handed) -> No
         _member(here, handed.id, "partial", "board", scope=handed.worker.id),
         here.user("stranger"),
     ]
-    for who, reason in zip(
-        people, ("not_operator", "not_operator", "not_operator", "not_found"), strict=True
-    ):
-        assert refusal(here, who, acceptance.show, company=handed.id) == reason
+    looks = ("observer", None, "outside_scope", "not_found")
+    accepts = ("not_operator", "not_operator", "not_operator", "not_found")
+    for who, looking, accepting in zip(people, looks, accepts, strict=True):
+        if looking is None:
+            view = here.call(who, acceptance.show, company=handed.id)
+            assert (view["awaits"], view["may_accept"]) == (True, False)
+        else:
+            assert refusal(here, who, acceptance.show, company=handed.id) == looking
         about: Any = {"company": handed.id, "digest": digest}
-        assert refusal(here, who, acceptance.accept, **about) == reason
+        assert refusal(here, who, acceptance.accept, **about) == accepting
         assert refusal(here, who, halts.go, company=handed.id) in (
             "not_accepted",
             "observer",

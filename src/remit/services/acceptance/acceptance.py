@@ -44,9 +44,10 @@ def hold(ctx: Context, company: CompanyId, importer: UserId, left_out: list[str]
 
 @query("acceptance.show", AsRoute("GET /companies/{companyId}/acceptance", "show_acceptance"))
 def show(ctx: Context, *, company: CompanyRef | None = None) -> shapes.AcceptanceShape:
-    """Everything that the company would run, reach and be lent on the instance's machine."""
+    """Everything that the company would run, reach and be lent on the instance's machine; for the
+    board. An operator on the board accepts it."""
     lookup.company_of_caller(ctx, company)
-    ctx.require(Action.COMPANY_ACCEPT, on=f"company:{ctx.company}")
+    ctx.require(Action.COMPANY_CHANGE, on=f"company:{ctx.company}")
     return _shown(ctx)
 
 
@@ -88,6 +89,7 @@ def _shown(ctx: Context) -> shapes.AcceptanceShape:
         "company_id": company.id,
         "name": company.name,
         "awaits": awaits,
+        "may_accept": ctx.decide(Action.COMPANY_ACCEPT).allowed,
         **reached(reach.of_company(ctx), left_out, company.id, reach.instructions(ctx)),
     }
 

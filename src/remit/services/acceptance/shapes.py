@@ -30,6 +30,8 @@ class AcceptanceShape(ReachedShape):
     name: str
     #: Whether the company waits to be accepted.
     awaits: bool
+    #: Whether the caller is one of those who may accept it.
+    may_accept: bool
 
 
 class AcceptedShape(TypedDict):
