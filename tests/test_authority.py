@@ -95,6 +95,7 @@ LOOKING = {
 }  # fmt: skip
 WHOLE_COMPANY = {
     "folder.change",
+    "company.accept",
     "company.change",
     "company.export",
     "policy.read",
@@ -113,7 +114,7 @@ WHOLE_COMPANY = {
     "repo.sync",
     "agent.purge",
 }
-OPERATING = {"folder.change", "secret.change", "mcp_server.change"}
+OPERATING = {"company.accept", "folder.change", "secret.change", "mcp_server.change"}
 
 
 def for_a_person(
