@@ -85,6 +85,8 @@ def line(halt: View) -> str:
 
 
 def go_command(halt: View) -> str:
+    if halt.get("awaitsAcceptance"):
+        return "remit company accept"
     return "remit go" if halt["agentId"] is None else f"remit go {halt['agent']}"
 
 
