@@ -1,9 +1,11 @@
 """`remit doctor`: findings about this installation, each with its next step."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import click
 
+from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import account
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command
@@ -20,6 +22,7 @@ def doctor(session: Session) -> int:
     findings = [
         *diagnosis.look(session.settings),
         *_instance(session),
+        *_outside(session),
         *_conditions(session),
         *_accounts(session),
         *_receivers(session),
@@ -38,6 +41,24 @@ def _instance(session: Session) -> Iterator[Finding]:
         yield Finding("instance", "warn", error.sentence, error.step)
     else:
         yield Finding("instance", "ok", f"answers at {session.url}")
+
+
+def _outside(session: Session) -> Iterator[Finding]:
+    """Findings about how others reach the instance of this home, if it has one."""
+    settings = session.settings
+    if not settings.board_token_file.exists():
+        return
+    from remit.entrypoints import outside_check
+
+    yield from diagnosis.look(settings, (outside_check.look,))
+    for address in session.here.outside:
+        try:
+            with closing(Client(address, None)) as client:
+                client.get("/health")
+        except RemitError as error:
+            yield Finding("from outside", "warn", error.sentence, error.step)
+        else:
+            yield Finding("from outside", "ok", f"answers at {address}")
 
 
 def _conditions(session: Session) -> Iterator[Finding]:
