@@ -115,11 +115,12 @@ def test_links_have_the_first_address_or_that_of_the_request(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("origin", "own"),
     [
+        ("https://remit.example.org:8443", False),
         (NAME, True),
         (f"{NAME}:443", True),
         ("http://remit:8420", True),
         ("http://127.0.0.1:8420", True),
-        ("http://remit.example.org", False),  # whoever is on the way can write this page
+        ("http://remit.example.org", False),
         ("https://remit.example.org.evil.example", False),
         ("http://127.0.0.1:9999", False),
         ("null", False),
@@ -130,6 +131,18 @@ def test_links_have_the_first_address_or_that_of_the_request(tmp_path: Path) -> 
 def test_a_page_is_ours_at_any_of_our_addresses(tmp_path: Path, origin: str, own: bool) -> None:
     several = outside(tmp_path, url=f"{NAME} http://remit:8420")
     assert arrived(several, "127.0.0.1", "127.0.0.1:8420").is_own(origin) is own
+
+
+def test_a_page_of_our_name_without_tls_is_not_ours(tmp_path: Path) -> None:
+    """Whoever is on the way can write such a page."""
+    plain = "http://remit.example.org"
+    named = arrived(outside(tmp_path, url=NAME), "127.0.0.1", "remit.example.org")
+    believed = outside(tmp_path, proxies="127.0.0.1")
+    told = arrived(believed, "127.0.0.1", "remit.example.org", **FORWARDED)
+    for request in (named, told):
+        assert request.is_own(NAME)
+        assert not request.is_own(plain)
+    assert arrived(believed, "127.0.0.1", "remit.example.org").is_own(plain)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The command line on the machine of an instance that has an address for others."""
 
 import http.client
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,10 @@ ELSEWHERE = "https://localhost:2"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     folder = tmp_path_factory.mktemp("home")
-    (folder / "remit.toml").write_text(f'url = "{OUTSIDE}/, http://remit:8420"\nproxies = "none"\n')
+    (folder / "remit.toml").write_text(
+        f'url = "{OUTSIDE}/, http://remit:8420"\nproxies = "none"\n'
+        'channel_servers = "telegram=http://127.0.0.1:1"\n'
+    )
     home = Home(folder)
     home("up", "--detach", "--port", "0", "--slots", "0")
     yield home
@@ -54,6 +58,20 @@ def test_a_link_is_printed_for_others_and_for_this_machine(home: Home) -> None:
     answer = home.json("open")
     assert answer["url"].startswith(OUTSIDE)
     assert answer["local_url"].startswith("http://127.0.0.1:")
+
+
+def test_webhooks_are_posted_to_the_address_for_others(home: Home) -> None:
+    bound = home("bind", "add", "ceo", "webhook", "--to", "https://chat.example.org/remit")
+    assert f"They are posted to {OUTSIDE}/api/channels/webhook." in bound.out
+    home("secret", "set", "bot", stdin=b"123456:abcdefghijklmnopqrstuvwxyz")
+    for address, own in ((OUTSIDE, True), ("https://old.example", False)):
+        config = json.dumps({"webhookUrl": address, "secretRef": "bot"})
+        telegram = ("ceo", "telegram", "--config", config)
+        added = home("bind", "add", *telegram, *([] if own else ["--replace"]))
+        assert added.code == 0, added.err
+        rows = home.json("doctor")
+        warned = [row["next_step"] for row in rows if "no address of this" in row["found"]]
+        assert warned == ([] if own else ["Add it to REMIT_URL."])
 
 
 def test_the_welcome_names_both_addresses(tmp_path: Path) -> None:

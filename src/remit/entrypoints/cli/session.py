@@ -70,6 +70,12 @@ class Session:
             address = self.here.url or address
         return (address or f"http://{DEFAULT_HOST}:{DEFAULT_PORT}").rstrip("/")
 
+    @property
+    def url_for_others(self) -> str:
+        """The address by which others reach the instance, for links and webhooks."""
+        outside = self.here.outside if self.is_here else ()
+        return outside[0] if outside else self.url
+
     def _is_ours(self, address: str) -> bool:
         return address.rstrip("/") in self.here.outside
 

@@ -9,7 +9,7 @@ from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import account
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command
-from remit.entrypoints.cli.session import Session
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import RemitError
 from remit.runtime import diagnosis
 from remit.runtime.diagnosis import Finding
@@ -91,6 +91,7 @@ def _receivers(session: Session) -> Iterator[Finding]:
         if binding["state"] == "held":
             step = f"`remit bind add {agent} {channel} --secret NAME`"
             yield Finding(f"{channel} of {agent}", "warn", binding["problem"], step)
+        yield from _webhook(session, binding)
     for receiver in session.visible("receivers"):
         if receiver["bindingId"] not in bound:
             continue
@@ -100,6 +101,15 @@ def _receivers(session: Session) -> Iterator[Finding]:
             yield Finding(name, "warn", receiver["problem"], step)
         else:
             yield Finding(name, "ok", receiver["state"])
+
+
+def _webhook(session: Session, binding: View) -> Iterator[Finding]:
+    """A finding about an address that a channel posts to, if it is none of this instance."""
+    address, outside = binding["adapterConfig"].get("webhookUrl"), session.here.outside
+    if address and session.is_here and address.rstrip("/") not in outside:
+        name = f"{binding['adapterType']} of {binding['agentName']}"
+        found = f"posts to {address}, which is no address of this instance"
+        yield Finding(name, "warn", found, "Add it to REMIT_URL.")
 
 
 def _accounts(session: Session) -> Iterator[Finding]:
