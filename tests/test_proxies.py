@@ -5,10 +5,13 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from remit.entrypoints import serve
 from remit.entrypoints.arrival import Arrival
+from remit.entrypoints.http.server.asgi import build_asgi
 from tests.proxy_stage import FORM, PROGRAMS, WAYS, Answer, Front, bare_proxy, instance, standing
 from tests.test_cli import Home
 
@@ -119,8 +122,10 @@ def test_a_tool_is_called(front: Front) -> None:
     }
     params = {"name": "mail_inbox", "arguments": {}}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer = front("POST", "/mcp", json.dumps(call), headers)
+    answer = front("POST", "/mcp", json.dumps(call), {**headers, "Origin": front.url})
     assert answer.status == 200, answer.body
+    foreign = front("POST", "/mcp", json.dumps(call), {**headers, "Origin": "https://evil.example"})
+    assert (foreign.status, json.loads(foreign.body)["code"]) == (403, "csrf")
     assert json.loads(answer.body)["result"].get("isError") is not True, answer.body
 
 
@@ -232,3 +237,29 @@ def test_a_proxy_without_an_instance_is_named(tmp_path: Path) -> None:
         )
         assert away.code == 5
         assert "the instance behind it does not (status 502)" in away.err
+
+
+def test_an_address_of_the_machine_opens_every_door_of_an_instance_bound_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container; nothing is bound to more than loopback here."""
+
+    def everywhere(app: Any, *, host: str, **more: Any) -> Any:
+        assert host == "127.0.0.1"
+        return build_asgi(app, host="0.0.0.0", **more)  # noqa: S104
+
+    monkeypatch.setattr(serve, "build_asgi", everywhere)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    with instance(tmp_path / "home", {"REMIT_URL": "http://remit:8420"}) as board:
+        for host, known in (
+            ("192.0.2.7:8420", True),
+            ("[2001:db8::1]:8420", True),
+            ("remit:8420", True),
+            ("REMIT:8420", True),
+            ("evil.example", False),
+        ):
+            named = {**accept, "Host": host}
+            assert board("GET", "/api/me", headers=named).status == (200 if known else 421), host
+            tools = board("POST", "/mcp", body=json.dumps(call), headers=named)
+            assert tools.status == (200 if known else 421), (host, tools.body)

@@ -129,11 +129,19 @@ class Arrival:
             return False  # whoever is on the way can write a page of that address
         return place == _place(f"{place.scheme}://{self.host}")
 
+    @property
+    def is_from_near(self) -> bool:
+        """Whether no page sent the request, or a page of this instance or of the visitor's own
+        machine, where clients with pages run."""
+        origin = self._header(b"origin")
+        place = _place(origin)
+        return not origin or self.is_own(origin) or (place is not None and place.name in LOOPBACK)
+
     @cached_property
     def doubt(self) -> Doubt | None:
         """Why somebody on the way might read the answer; None if nobody can.
 
-        Nobody can over TLS up to a believed proxy, and on this machine alone. That a request comes
+        Nobody can, over TLS up to a believed proxy, and on this machine alone. That a request comes
         from this machine is no proof: it may be a proxy's, which need not show. So it counts only
         where the settings say that there is no such proxy, and nothing contradicts them.
         """

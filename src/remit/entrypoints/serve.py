@@ -290,7 +290,6 @@ def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
         needs=pool,
         authenticate=lambda token: app.gate.check(Caller(token)),
         version=__version__,
-        allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],
     )
 
 

@@ -40,6 +40,7 @@ from remit.entrypoints.http.server.places import Places
 from remit.entrypoints.http.server.stream import Announcer
 from remit.entrypoints.http.wire import error_answers, openapi
 from remit.entrypoints.http.wire.caller import run_tokens
+from remit.entrypoints.http.wire.problems import CrossSite
 from remit.entrypoints.web import routes as web
 from remit.errors import RemitError, Unavailable
 from remit.ids import token_digest
@@ -79,14 +80,16 @@ class Instance:
     def __init__(
         self, app: App, host: str, outside: Outside, load_mcp: Callable[[], Endpoint] | None
     ) -> None:
-        self.hosts = Hosts(host, outside.names)
         self.announcer = Announcer(app)
         self._load_mcp = load_mcp
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
         self._app = app
         self._guard = Guard(
-            self._dispatch, self.hosts, app.library.largest, lambda who: app.gate.check(who)
+            self._dispatch,
+            Hosts(host, outside.names),
+            app.library.largest,
+            lambda who: app.gate.check(who),
         )
         self._arrivals = Arrivals(self._guard, outside)
         self.api = self._build(app)
@@ -102,6 +105,8 @@ class Instance:
         for token in run_tokens(scope):
             await check_origin(self._app, token, scope)
         if self._mcp is not None and scope.get("path") in MCP_PATHS:
+            if not arrival.of(scope).is_from_near:
+                raise CrossSite("The request did not come from a page of this instance.")
             endpoint = self._mcp.endpoint or await self._mcp.settled()
             await endpoint(scope, receive, send)
             return

@@ -108,8 +108,8 @@ def _webhook(session: Session, binding: View) -> Iterator[Finding]:
     address, outside = binding["adapterConfig"].get("webhookUrl"), session.here.outside
     if address and session.is_here and address.rstrip("/") not in outside:
         name = f"{binding['adapterType']} of {binding['agentName']}"
-        found = f"posts to {address}, which is no address of this instance"
-        yield Finding(name, "warn", found, "Add it to REMIT_URL.")
+        sentence = f"posts to {address}, which is no address of this instance"
+        yield Finding(name, "warn", sentence, "Add it to REMIT_URL.")
 
 
 def _accounts(session: Session) -> Iterator[Finding]:
