@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_address, ip_network
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
@@ -204,7 +204,8 @@ class Arrivals:
     def __init__(self, inner: ASGIApp, outside: Outside) -> None:
         self._outside = outside
         proxies = list(outside.proxies or ())
-        self._inner: Any = ProxyHeadersMiddleware(inner, proxies) if proxies else inner  # type: ignore[arg-type]
+        #: uvicorn's types of ASGI are not Starlette's.
+        self._inner: Any = ProxyHeadersMiddleware(cast(Any, inner), proxies) if proxies else inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
