@@ -20,6 +20,7 @@ from remit import __version__, threads
 from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
 from remit.clock import Clock
+from remit.entrypoints.arrival import Outside
 from remit.entrypoints.http.server.asgi import Instance, build_asgi
 from remit.entrypoints.http.server.logs import keep_logs
 from remit.entrypoints.http.server.protocol import Impatient
@@ -61,6 +62,7 @@ def run(
     the server answers. Errors of the start are raised; nothing is created before the port is bound.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
+    outside = Outside.of(settings)
     with (
         listen(settings, host, port) as listening,
         InstanceLock(settings) as lock,
@@ -71,7 +73,7 @@ def run(
         app = App(settings)
 
         def announce() -> None:
-            lock.describe(url, app.restored)
+            lock.describe((url, *outside.addresses), app.restored)
             log.info("serving at %s", url)
             # Loaded modules stay. Collecting garbage among them blocks the event loop for 150 ms,
             # and happens whenever a request brings many values.
@@ -159,7 +161,7 @@ def _server(
         http=Impatient,
         access_log=False,
         log_config=None,
-        proxy_headers=False,
+        proxy_headers=False,  # see `Arrivals`: the connection's own end has to be known, too
         server_header=False,
         ws="none",
         backlog=BACKLOG,
@@ -288,7 +290,6 @@ def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
         needs=pool,
         authenticate=lambda token: app.gate.check(Caller(token)),
         version=__version__,
-        allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],
     )
 
 
@@ -308,7 +309,7 @@ async def running(
     host = DEFAULT_HOST
     with listen(settings, host, 0) as listening, InstanceLock(settings) as lock:
         url = address(host, listening.getsockname()[1])
-        lock.describe(url)
+        lock.describe([url])
         async with App(settings, clock=clock) as app:
             await app.first_start()
             server = _server(app, host, ready=lambda: None)
