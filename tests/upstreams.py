@@ -118,7 +118,7 @@ async def site(home: Path, **patience: float) -> AsyncIterator[Site]:
     if patience:
         upstream.Patience = lambda: before(**patience)  # type: ignore[assignment,misc]
     try:
-        async with running(settings) as (app, url):
+        async with running(settings) as (app, url, _):
             board = Caller(settings.board_token_file.read_text().strip())
             ceo = await app.gate(board, agents.show, agent="ceo")
             yield Site(app, url, board, ceo["company_id"], ceo["id"])
