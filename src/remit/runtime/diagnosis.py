@@ -1,14 +1,18 @@
 """Diagnosis of this installation: checks that try each part, with the next step for a problem."""
 
 import asyncio
+import contextlib
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, PackagePath, distribution
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from remit import __version__
 from remit.errors import RemitError
 from remit.extras import how_to_install
 from remit.settings import Settings
@@ -22,6 +26,14 @@ EXTRAS: Final = {
     "slack": "slack_sdk",
     "telegram": "aiogram",
 }
+#: One file of each kind that the package holds besides modules.
+_DATA: Final = (
+    "skills/remit/SKILL.md",
+    "skills/remit-create-agent/SKILL.md",
+    "entrypoints/cli/demo.yaml",
+    "entrypoints/web/templates/base.html",
+    "entrypoints/web/static/remit.css",
+)
 _ABOUT_THE_REST: Final = "Run only agents that you trust with it."
 
 
@@ -55,6 +67,25 @@ def _python(_: Settings) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     good = sys.version_info >= OLDEST_PYTHON
     yield Finding("python", "ok" if good else "fail", version, "" if good else "Use 3.11 or newer.")
+
+
+def _package(_: Settings) -> Iterator[Finding]:
+    """Look for the files of the package that are no modules: a build can leave them out."""
+    missing = [name for name in _DATA if not files("remit").joinpath(name).is_file()]
+    with contextlib.suppress(PackageNotFoundError):
+        missing += [str(file) for file in distribution("remit").files or () if _is_gone(file)]
+    if missing:
+        found = f"{missing[0]} is missing" + (
+            f", and {len(missing) - 1} more" if missing[1:] else ""
+        )
+        yield Finding("package", "fail", found, "Install Remit again, from another build.")
+    else:
+        yield Finding("package", "ok", f"{__version__}, complete")
+
+
+def _is_gone(file: PackagePath) -> bool:
+    # Compiled files may be removed; they are made again.
+    return file.suffix != ".pyc" and not Path(str(file.locate())).exists()
 
 
 def _sqlite(_: Settings) -> Iterator[Finding]:
@@ -208,6 +239,7 @@ def _extras(_: Settings) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     _python,
+    _package,
     _sqlite,
     _home,
     _board_token,
