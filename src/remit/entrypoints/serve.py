@@ -178,12 +178,12 @@ class Server(uvicorn.Server):
         config: uvicorn.Config,
         instance: Instance,
         ready: Callable[[], None],
-        stopping: Callable[[], Awaitable[None]],
-        deadline: Deadline,
+        stopping: Callable[[], Awaitable[None]] = _nothing,
+        deadline: Deadline | None = None,
     ) -> None:
         super().__init__(config)
         self._instance = instance
-        self._deadline = deadline
+        self._deadline = deadline or Deadline()
         self._ready = ready
         self._stopping = stopping
 
