@@ -126,7 +126,7 @@ async def serve_and_work(serving: Serving, slots: int, name: str = "local") -> N
         await asyncio.gather(*(worker.stop() for worker in workers))
 
     app.places.strict = True
-    server = _server(app, host, ready, stop_working, deadline)
+    server = _server(app, host, ready, stop_working, deadline=deadline, owns_process=True)
     for worker in workers:
         worker.start()
     try:
@@ -151,9 +151,10 @@ def _server(
     host: str,
     ready: Callable[[], None],
     stopping: Callable[[], Awaitable[None]] = _nothing,
-    deadline: Deadline | None = None,
+    *,
+    deadline: Deadline,
+    owns_process: bool = False,
 ) -> Server:
-    owns_process = deadline is not None
     instance = build_asgi(app, host=host, load_mcp=lambda: _load_mcp(app, instance, owns_process))
     config = uvicorn.Config(
         instance,
@@ -301,21 +302,32 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
+class Running(NamedTuple):
+    """An instance inside a program with other work."""
+
+    app: App
+    url: str
+    #: Done once a signal has told the process to stop.
+    stopped: asyncio.Task[None]
+
+
 @contextlib.asynccontextmanager
-async def running(
-    settings: Settings, *, clock: Clock | None = None
-) -> AsyncIterator[tuple[App, str]]:
-    """Context manager: an instance inside a program with other work."""
+async def running(settings: Settings, *, clock: Clock | None = None) -> AsyncIterator[Running]:
+    """Context manager: an instance inside a program with other work, until a signal or its end."""
     host = DEFAULT_HOST
-    with listen(settings, host, 0) as listening, InstanceLock(settings) as lock:
+    with (
+        listen(settings, host, 0) as listening,
+        InstanceLock(settings) as lock,
+        Deadline() as deadline,
+    ):
         url = address(host, listening.getsockname()[1])
         lock.describe([url])
         async with App(settings, clock=clock) as app:
             await app.first_start()
-            server = _server(app, host, ready=lambda: None)
+            server = _server(app, host, ready=lambda: None, deadline=deadline)
             serving = asyncio.create_task(server.serve([listening]))
             try:
-                yield app, url
+                yield Running(app, url, serving)
             finally:
                 server.should_exit = True
                 await serving
