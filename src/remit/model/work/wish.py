@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from remit.clock import HOUR, MINUTE, Micros
+from remit.clock import DAY, HOUR, MINUTE, Micros
 from remit.ids import AgentId, CompanyId, MessageId, UserId
 
 #: Time in which the agent that ended a wish's last part may write to the person about it.
@@ -12,6 +12,8 @@ GRACE: Micros = 2 * MINUTE
 LOOK_AGAIN: Micros = HOUR
 #: Time after which an unclaimed letter is shown to its sender as unanswered.
 UNREAD_SHOWN: Micros = 10 * MINUTE
+#: Time without any movement after which a wish is shown to its sender.
+STILL_SHOWN: Micros = DAY
 
 
 WishStatus = StrEnum("WishStatus", "OPEN ENDED")

@@ -88,10 +88,17 @@ def is_under_way(ctx: Context, letter: str) -> bool:
     questions = ctx.tx.all(statements.QUESTIONS_OF, message=letter)
     return bool(
         ctx.tx.all(statements.UNREAD_OF, message=letter)
-        or any(outcome.status is OutcomeStatus.OPEN for outcome in _made(ctx, letter))
+        or any(map(can_end, _made(ctx, letter)))
         or any(question.status is QuestionStatus.OPEN for question in questions)
+        or ctx.tx.all(statements.UNDECIDED_OF, message=letter, limit=1)
         or ctx.tx.all(statements.UNFINISHED_JOBS_OF, message=letter)
     )
+
+
+def can_end(outcome: Outcome) -> bool:
+    """Return whether an outcome is open and will end. The lasting mandate of an agent that was
+    hired for a wish stays open when the wish is long fulfilled."""
+    return outcome.status is OutcomeStatus.OPEN and not outcome.perpetual
 
 
 def answers(
@@ -124,7 +131,13 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return _later(ctx, wish, LOOK_AGAIN)
     if all(delivery.status is DeliveryStatus.CANCELLED for delivery in reached):
         return end(ctx, letter.id, "taken back")
-    outcomes = [outcome for message_id in behind(wish) for outcome in _made(ctx, message_id)]
+    outcomes = [
+        outcome
+        for message_id in behind(wish)
+        for outcome in _made(ctx, message_id)
+        if outcome.status is not OutcomeStatus.OPEN
+        and not ctx.tx.one(statements.OF_NOBODY, outcome=outcome.id)
+    ]
     last = max(outcomes, key=lambda outcome: outcome.finished_at or 0, default=None)
     last_letter = ctx.tx.one(statements.LAST_SAID, message=letter.id)
     if answers(ctx, letter, wish.user_id, after=last_letter, since=_since(ctx, last)):
