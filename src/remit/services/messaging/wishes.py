@@ -210,7 +210,9 @@ def _last_words(ctx: Context, wish: Wish, letter: Message) -> None:
         agent = lookup.agent_row(ctx, run.agent_id) or agent
         _say(ctx, wish, letter, _of_another(agent, text), Mark.REPORT)
         return end(ctx, letter.id, "answered")
-    idle = run is None or not ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=agent.id)
+    idle = run is None or not (
+        run.acted or ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=agent.id)
+    )
     mark = Mark.LAST_WORDS if idle else Mark.REPORT
     if run is None or not text or not _say_as(ctx, agent, run, wish, letter, text, mark):
         _say(ctx, wish, letter, _for_agent(agent, run, text, idle=idle), mark)

@@ -137,6 +137,7 @@ REPORT = (
     "error",
     "fault",
     "fault_until",
+    "acted",
 )
 #: Stores the report of a run, known only when it is over.
 REPORT_RUN = _RUNS.update(_one, **new(*REPORT))
