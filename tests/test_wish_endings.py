@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from remit.adapters.scripted import NO_MODEL
 from remit.clock import DAY, HOUR, MINUTE, to_iso
 from remit.model.messaging.mail import Mark
 from remit.services.messaging import threads
@@ -250,3 +251,80 @@ def test_what_was_put_off_or_is_being_worked_on_is_not_said_to_stand_still(
     run = next_run(company, company.ceo)
     clock.advance(2 * DAY)
     assert "unanswered" not in awaiting(company)
+
+
+# ── states that are true ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("FX-62")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Red or blue?", "asks_back"),
+        ("I can do that. Which one do you **mean?**", "asks_back"),
+        ("You asked: red or blue? It is blue.", "answered"),
+    ],
+)
+def test_a_question_in_return_is_no_answer(words: str, expected: str, small: Company) -> None:
+    letter, run = wished(small)
+    end(small, run, final_response=words)
+    assert state(small, letter) == expected
+
+
+@pytest.mark.requirement("FX-62")
+def test_an_agent_without_a_model_answers_nothing(small: Company) -> None:
+    letter, run = wished(small)
+    said = NO_MODEL.format(name="ceo")
+    send(small, run.caller, "board", said, reply_to=letter["id"])
+    end(small, run)
+    assert state(small, letter) == "unanswered"
+    assert "unanswered" not in awaiting(small)  # the letter that says so is in the list
+
+
+@pytest.mark.requirement("FX-62")
+def test_a_run_that_used_a_shell_did_something(small: Company) -> None:
+    _, run = wished(small)
+    end(small, run, final_response="I built it.", acted=True)
+    _, run = wished(small)
+    end(small, run, final_response="I thought about it.")
+    assert [one["mark"] for one in unread(small, small.board)] == [Mark.LAST_WORDS, Mark.REPORT]
+
+
+# ── what nobody can act on any more ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("FX-62")
+def test_what_a_colleague_answered_is_off_the_list_of_the_others(small: Company) -> None:
+    colleague = small.user("cleo")
+    letter = send(small, small.ceo.caller, "board", "Who takes this?")
+    assert [one["id"] for one in unread(small, colleague)] == [letter["id"]]
+    send(small, small.board, "agent:ceo", "I do.", reply_to=letter["id"])
+    assert unread(small, small.board) == unread(small, colleague) == []
+    (read,) = unread(small, colleague, everything=True)
+    assert read["id"] == letter["id"]
+
+
+@pytest.mark.requirement("FX-62")
+def test_a_reminder_goes_with_the_decision_that_it_asked_for(
+    company: Company, clock: VirtualClock
+) -> None:
+    run = company.run(company.ceo)
+    asked = hire(company, run.caller, "writer", purpose="Write", perpetual=True)
+    end(company, run)
+    clock.advance(DAY + MINUTE)
+    tick(company)
+    (reminder,) = unread(company, company.board)
+    assert reminder["subject"].startswith("Still awaited: ")
+    approve(company, asked["approval"])
+    assert unread(company, company.board) == []
+
+
+@pytest.mark.requirement("FX-62")
+def test_a_failed_run_of_an_agent_that_is_gone_awaits_nobody(small: Company) -> None:
+    helper = small.agent("helper", adapter_type="scripted", perpetual=True)
+    send(small, small.ceo.caller, "agent:helper", "Please")
+    run = next_run(small, helper)
+    end(small, run, "failed", error="It broke.")
+    assert awaiting(small) == ["failed_run"]
+    small.call(small.board, agents.terminate, agent=helper.id)
+    assert "failed_run" not in awaiting(small)

@@ -3,7 +3,7 @@
 from remit.authority import Action
 from remit.clock import Micros, moment
 from remit.model.execution.run import Run
-from remit.model.messaging.mail import Delivery, DeliveryStatus, Message
+from remit.model.messaging.mail import Delivery, DeliveryStatus, Mark, Message
 from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.principal import ActorKind
@@ -72,12 +72,21 @@ def _after_reading(
     if any(wishes.is_under_way(ctx, letter) for letter in behind):
         return _said("in_work", _in_work(ctx, message))
     user = message.sender_user_id
-    if wish is not None and wish.status is WishStatus.ENDED:
-        if wish.ended_why in ("answered", "result"):
-            return _said("answered", "It is answered.")
-        return _said("done", "Work on it has ended.")
-    if user is not None and wishes.answers(ctx, message, user):
-        return _said("answered", "It is answered.")
+    if wish is not None and wish.ended_why == wishes.NO_MODEL:
+        return _said(
+            "unanswered",
+            f"{name} has no model, so nothing was done. Give it one, then send the letter again.",
+        )
+    replies = [] if user is None else wishes.answers(ctx, message, user)
+    if wish is not None and wish.status is WishStatus.ENDED and not replies:
+        words = (
+            ("answered", "It is answered.")
+            if wish.ended_why in ("answered", "result")
+            else ("done", "Work on it has ended.")
+        )
+        return _said(*words)
+    if replies:
+        return _answered(ctx, replies[-1])
     if wish is None:
         return _said("read", f"{name} has read it.")
     receiver = lookup.agent_row(ctx, wish.agent_id)
@@ -86,6 +95,13 @@ def _after_reading(
     run = wishes.last_run(ctx, message.id)
     how = f" Its run ended as {run.status.value}: {_end(run.error)}" if run and run.error else ""
     return _said("unanswered", f"{name} has read it, and nobody has answered.{how}")
+
+
+def _answered(ctx: Context, reply: Message) -> shapes.LetterStateShape:
+    if reply.mark != Mark.RESULT and wishes.asks_back(ctx, reply):
+        who = _sender(ctx, reply)
+        return _said("asks_back", f"{who} asks you something back: remit reply {reply.id} …")
+    return _said("answered", "It is answered.")
 
 
 def still_since(ctx: Context, message: Message) -> Micros | None:

@@ -25,7 +25,7 @@ from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import SYSTEM, Principal
 from remit.model.work.outcome import Outcome, OutcomeStatus
-from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
+from remit.model.work.wish import GRACE, LOOK_AGAIN, NOTHING_DONE, Wish, WishStatus
 from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Context, logged
 from remit.services.messaging import letters, mail, origins
@@ -36,6 +36,8 @@ from remit.store.organisation import people
 from remit.store.work import files as file_statements
 from remit.store.work import wishes as statements
 
+#: Why a wish ended that only an agent without a model has read.
+NO_MODEL = "no model"
 #: The longest wait for a run that ended the last outcome and may still write about it.
 _LONGEST_GRACE = 3 * GRACE
 
@@ -140,8 +142,9 @@ def _settle(ctx: Context, wish: Wish) -> None:
     ]
     last = max(outcomes, key=lambda outcome: outcome.finished_at or 0, default=None)
     last_letter = ctx.tx.one(statements.LAST_SAID, message=letter.id)
-    if answers(ctx, letter, wish.user_id, after=last_letter, since=_since(ctx, last)):
-        return end(ctx, letter.id, "answered")
+    replies = answers(ctx, letter, wish.user_id, after=last_letter, since=_since(ctx, last))
+    if replies:
+        return end(ctx, letter.id, _how_answered(ctx, replies[-1]))
     if last is None:
         return _last_words(ctx, wish, letter)
     verdict = _verdict(last)
@@ -151,6 +154,18 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return _later(ctx, wish, GRACE)
     _send_result(ctx, wish, letter, outcomes)
     return None
+
+
+def _how_answered(ctx: Context, reply: Message) -> str:
+    """Return why a wish with this last reply is over."""
+    has_no_model = letters.body_of(ctx, reply)[0].startswith(NOTHING_DONE)
+    return NO_MODEL if has_no_model else "answered"
+
+
+def asks_back(ctx: Context, reply: Message) -> bool:
+    """Return whether a reply ends with a question, so that its reader is asked to go on."""
+    words = letters.body_of(ctx, reply)[0].rstrip().rstrip("*_`\"')")
+    return words.endswith(("?", "\uff1f", "\u061f"))
 
 
 def _later(ctx: Context, wish: Wish, pause: Micros) -> None:
