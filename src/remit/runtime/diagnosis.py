@@ -80,10 +80,9 @@ def _package(_: Settings) -> Iterator[Finding]:
     with contextlib.suppress(PackageNotFoundError):
         missing += [str(file) for file in distribution("remit").files or () if _is_gone(file)]
     if missing:
-        found = f"{missing[0]} is missing" + (
-            f", and {len(missing) - 1} more" if missing[1:] else ""
-        )
-        yield Finding("package", "fail", found, "Install Remit again, from another build.")
+        others = f", and {len(missing) - 1} more" if missing[1:] else ""
+        sentence = f"{missing[0]} is missing{others}"
+        yield Finding("package", "fail", sentence, "Install Remit again, from another build.")
     else:
         yield Finding("package", "ok", f"{__version__}, complete")
 
@@ -211,8 +210,9 @@ def _contents(settings: Settings) -> Iterator[Finding]:
         finally:
             library.close()
     if missing:
-        found = f"the blob store lacks {missing} of the {newest} newest contents"
-        yield Finding("contents", "fail", found, "Restore the blobs, or correct REMIT_BLOB_URL.")
+        sentence = f"the blob store lacks {missing} of the {newest} newest contents"
+        step = "Restore the blobs, or correct REMIT_BLOB_URL."
+        yield Finding("contents", "fail", sentence, step)
     else:
         yield Finding("contents", "ok", f"the {newest} newest are there" if newest else "none yet")
 

@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -120,6 +120,7 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     app.places.open(claimed.token, context.place)
     try:
         result = context.advised(context.judged(await call(adapter, context)))
+        result = replace(result, acted=result.acted or context.pace.acted)
     finally:
         app.places.close(claimed.token)
         await uninterrupted(context.close())
@@ -310,4 +311,5 @@ def report(result: RunResult) -> dict[str, Any]:
         "error": result.error,
         "fault": result.fault or RUNAWAY.get(result.reason),
         "fault_until": result.until,
+        "acted": result.acted,
     }
