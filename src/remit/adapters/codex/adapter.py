@@ -76,6 +76,7 @@ class Codex(Adapter):
     type = "codex"
     Config = CodexConfig
     lends = _VARIABLES
+    lends_login = True
     background = True
     safety = (
         (

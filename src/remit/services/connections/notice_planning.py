@@ -31,6 +31,7 @@ from remit.services.shape_basics import JsonObject
 from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as chat_statements
 from remit.store.messaging import notices as statements
+from remit.store.organisation import halts as halt_statements
 from remit.store.organisation import people
 
 _MOST_PEOPLE = 500
@@ -81,6 +82,8 @@ def look(ctx: Context, *, company: str, commands: Sequence[str]) -> int:
     """Queue the new notices of a company and update shown posts; returns how many of both."""
     ctx.enter(company)
     ctx.lock_company()
+    if ctx.tx.one(halt_statements.UNACCEPTED) is not None:
+        return 0  # nothing of it goes out
     told = _people(ctx, commands)
     new = 0
     for person in told.values():

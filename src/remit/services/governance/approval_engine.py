@@ -31,10 +31,10 @@ from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.grant import (
     AGENT_CREATE,
     APPROVAL_DECIDE,
-    FULL_ACCESS,
     Level,
     Resource,
     ResourceKind,
+    is_over_machine,
 )
 from remit.model.organisation.permission import PermissionLevel, Reach
 from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
@@ -451,7 +451,7 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             return (
                 payload.get("permissionLevel") is not None
                 or bool(payload.get("permissions"))
-                or any(wish.get("resource") == FULL_ACCESS for wish in payload.get("grants", ()))
+                or any(is_over_machine(wish.get("resource")) for wish in payload.get("grants", ()))
                 or configurations.is_for_people(payload["requestedConfigurationSnapshot"])
             )
         case ApprovalType.CONFIG_CHANGE:
@@ -463,7 +463,7 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             # A helper has the adapter of its requester.
             borrows = payload["action"] == AGENT_CREATE and asker is not None
             config = configurations.configuration_of(asker) if asker and borrows else None
-            return payload["resource"] == FULL_ACCESS or (
+            return is_over_machine(payload["resource"]) or (
                 config is not None and configurations.is_for_people(config)
             )
         case _:

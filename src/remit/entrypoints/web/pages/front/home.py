@@ -48,6 +48,7 @@ LONGEST_AFTER: Final = 270
 #: Name, icon and urgency of each kind: 0 for a standstill of many, 1 for a wait on a person, 2 for
 #: a failure, 3 for what can wait.
 KINDS: Final = {
+    "acceptance": ("From outside", "company", 0),
     "held": ("Account closed", "plug", 0),
     "limit": ("Limit reached", "clock", 0),
     "budget_stop": ("Over budget", "money", 0),
