@@ -12,6 +12,7 @@ from typing import Any
 
 from remit.clock import Micros
 from remit.ids import new_reference, token_digest
+from remit.model.messaging import authorship
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import BUTTON_LASTS, LONGEST_POST, ButtonReference, Post
 from remit.model.messaging.mail import DeliveryStatus
@@ -134,7 +135,7 @@ def _brief(ctx: Context, post: Post) -> shapes.ClaimedPostShape:
             "address": f"channel:{binding.adapter_type}:{post.conversation}",
             "conversation": post.conversation,
             "subject": "",
-            "body": document["text"],
+            "body": authorship.by_remit(document["text"]),
             "thread": post.id,
             "reply_to": None,
             "reply_to_outside": document["reply_to"],
