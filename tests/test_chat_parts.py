@@ -295,7 +295,7 @@ def test_a_request_that_an_older_version_showed_is_shown_anew(chat: Chat) -> Non
         "SELECT id, document FROM channel_posts WHERE subject <> '' AND last_id IS NULL"
     )
     old = json.loads(document)
-    del old["revision"], old["mark"]
+    del old["shows"], old["mark"]
     chat.c.sql("DELETE FROM channel_posts WHERE last_id = ?", post)
     chat.c.sql(
         "UPDATE channel_posts SET document = ?, parts = 1 WHERE id = ?", json.dumps(old), post

@@ -94,7 +94,7 @@ class Post(Queued):
     #: The subject, such as `approval:<id>`; empty for an answer.
     subject: str
     #: JSON: `text`; `mark`, the result below it; `buttons` in rows of label and reference;
-    #: `reply_to` of the outside; `revision` of the approval that it shows.
+    #: `reply_to` of the outside; `shows`, the state of the item that it shows.
     document: str
     #: Incremented when the post's content changes.
     version: int

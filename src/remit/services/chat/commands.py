@@ -238,8 +238,11 @@ def _decide(ctx: Context, post: Post, binding: Binding, act: Mapping[str, Any]) 
     if approval.status is not ApprovalStatus.PENDING:
         items.refresh(ctx, post.subject, ctx.actor.id)
         return Tapped(f"late {what}", f"Nothing was done. {items.approval_state(ctx, approval)}")
-    if approval.revision != act["revision"] or not items.is_shown(post, approval):
-        # A button of a stale revision decides nothing.
+    is_present = items.shows_revision(post, approval) and approval.revision == act["revision"]
+    if not is_present or (
+        act["act"] == "approve" and not items.shows_statement(ctx, post, approval)
+    ):
+        # A button below a text that is not the present one decides nothing.
         posts.mark(ctx, post, items.STALE, ctx.actor.id)
         items.show_approval(ctx, binding, post.conversation, approval)
         return Tapped(f"stale {what}", "Nothing was done. The present request follows.")

@@ -15,11 +15,13 @@ from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import Post
 from remit.model.messaging.question import Question, QuestionStatus
 from remit.model.organisation.approval import Approval, ApprovalStatus
-from remit.services import lookup, views
+from remit.model.spelling import spelled, spelled_lines
+from remit.model.text import digest_of
+from remit.services import lookup
 from remit.services.chat import posts
 from remit.services.command import Context
-from remit.services.governance import approval_engine
-from remit.services.hiring import configuration
+from remit.services.governance import approval_engine, statement
+from remit.services.governance.statement import FENCE
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import governance, people
 
@@ -29,17 +31,20 @@ _STATES = {
     ApprovalStatus.CANCELLED: "Withdrawn",
     ApprovalStatus.REVISION_REQUESTED: "Sent back to be changed",
 }
+#: Below a post that does not show the present request.
+STALE = "This was revised meanwhile; /needs shows the present request."
 _LONGEST_LABEL = 60
-_FENCE = "│ "
 
 
 def show_approval(ctx: Context, binding: Binding, conversation: str, approval: Approval) -> Post:
     """Post an approval for somebody who may read it, with buttons for its revision."""
-    text = approval_text(ctx, approval)
+    text, whole = approval_text(ctx, approval)
+    digest = digest_of(text)
     is_open = approval.status is ApprovalStatus.PENDING
     taps = registry.get(binding.adapter_type).taps
     if is_open and not taps:
         text += f"\n\nTo decide: {_place(ctx, approval, 'approve')}"
+    whole = whole and posts.fits(binding, text)
     too_long = f"It is too long to be shown here. Read and approve it: {_place(ctx, approval)}"
     return posts.put_item(
         ctx,
@@ -47,27 +52,21 @@ def show_approval(ctx: Context, binding: Binding, conversation: str, approval: A
         conversation,
         posts.parts_of(binding, text, too_long),
         subject=f"approval:{approval.id}",
-        buttons=approval_buttons(approval, whole=posts.fits(binding, text)) if taps else (),
+        buttons=approval_buttons(approval, whole=whole) if taps else (),
         mark="" if is_open else approval_state(ctx, approval),
-        revision=approval.revision,
+        shows=f"{approval.revision} {digest}",
     )
 
 
-def approval_text(ctx: Context, approval: Approval) -> str:
-    """Return the text of an approval, without secrets."""
-    seen = configuration.as_seen(ctx, views.approval(approval))
-    asked_by = _name(ctx, approval.requested_by_agent_id, approval.requested_by_user_id)
-    return "\n".join(
-        [
-            f"Approval {short(approval.id)} r{approval.revision}: "
-            f"{approval_engine.summary(approval)}",
-            f"Asked by {asked_by}.",
-            *(
-                f"{name}: {value if isinstance(value, str) else json.dumps(value)}"
-                for name, value in seen["payload"].items()
-            ),
-        ]
-    )
+def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
+    """Return the text of an approval for the caller, and whether it states all of the request."""
+    stated = statement.of(ctx, approval)
+    summary = spelled(approval_engine.summary(approval))
+    title = f"Approval {short(approval.id)} r{approval.revision}: {summary}"
+    text = statement.as_text(stated, ctx.outside_url or "")
+    if not stated["whole"]:
+        text += f"\n\nA part of it cannot be shown here. Look at it: {_place(ctx, approval)}"
+    return f"{title}\n\n{text}", stated["whole"]
 
 
 def approval_state(ctx: Context, approval: Approval) -> str:
@@ -115,9 +114,9 @@ def question_text(ctx: Context, question: Question, *, taps: bool) -> str:
     """Return the text of a question; with its options, where buttons do not show them whole."""
     options: list[str] = json.loads(question.options)
     lines = [f"Question from {_name(ctx, question.agent_id, None)}:"]
-    lines += [f"{_FENCE}{line}" for line in question.text.splitlines()]
+    lines += [f"{FENCE}{line}" for line in spelled_lines(question.text)]
     if options and not (taps and max(map(len, options)) <= _LONGEST_LABEL):
-        lines += ["", "Options:", *(f"{_FENCE}{option}" for option in options)]
+        lines += ["", "Options:", *(f"{FENCE}{spelled(option)}" for option in options)]
     return "\n".join([*lines, "", "Reply to this message to answer."])
 
 
@@ -162,9 +161,17 @@ def refresh(ctx: Context, subject: str, by: str = "") -> int:
     return marked
 
 
-def is_shown(post: Post, approval: Approval) -> bool:
-    """Return whether a post shows the current revision, as this version of Remit shows it."""
-    return bool(json.loads(post.document).get("revision") == approval.revision)
+def shows_revision(post: Post, approval: Approval) -> bool:
+    """Return whether a post shows the present revision."""
+    number, _, _ = str(json.loads(post.document).get("shows")).partition(" ")
+    return number == str(approval.revision)
+
+
+def shows_statement(ctx: Context, post: Post, approval: Approval) -> bool:
+    """Return whether a post shows the present statement, which may also change with what the
+    request is about, such as the file that it replaces."""
+    digest = digest_of(approval_text(ctx, approval)[0])
+    return bool(json.loads(post.document).get("shows") == f"{approval.revision} {digest}")
 
 
 def _result(ctx: Context, post: Post, approval: Approval) -> str:
@@ -172,11 +179,7 @@ def _result(ctx: Context, post: Post, approval: Approval) -> str:
     because its reader may see less than the decider."""
     if approval.status is not ApprovalStatus.PENDING:
         return approval_state(ctx, approval)
-    return "" if is_shown(post, approval) else STALE
-
-
-#: Below a post that does not show the present revision.
-STALE = "This was revised meanwhile; /needs shows the present request."
+    return "" if shows_revision(post, approval) else STALE
 
 
 def _name(ctx: Context, agent: str | None, user: str | None, nobody: str = "remit") -> str:

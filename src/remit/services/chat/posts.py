@@ -74,15 +74,18 @@ def put_item(
     subject: str,
     buttons: Sequence[Sequence[Act]] = (),
     mark: str = "",
-    revision: int | None = None,
+    shows: str = "",
     reply_to: str | None = None,
 ) -> Post:
     """Queue a post in parts, such as `parts_of` makes; returns the last one, which has the buttons.
-    The channel gets the references of the buttons; only their digests are stored."""
+
+    `shows` identifies the state of the item that it shows. The channel gets the references of the
+    buttons; only their digests are stored.
+    """
     ids = [ctx.ids.new() for _ in texts]  # in order, because posts are sent in that order
     rows = [[(label, new_reference(), act) for label, act in line] for line in buttons]
     shown = [[(label, reference) for label, reference, _ in line] for line in rows]
-    content = {"mark": mark, "reply_to": reply_to, "revision": revision}
+    content = {"mark": mark, "reply_to": reply_to, "shows": shows}
     for number, (post_id, text) in enumerate(zip(ids, texts, strict=True), 1):
         is_last = number == len(ids)
         post = Post(

@@ -24,7 +24,7 @@ from remit.model.organisation.approval import (
 from remit.model.organisation.configuration import RevisionSource, configuration_of
 from remit.model.organisation.principal import ActorKind
 from remit.services import lookup, shapes, views
-from remit.services.command import FOR_REMIT, Context, command, query
+from remit.services.command import FOR_REMIT, Context, command, logged, query
 from remit.services.fields import (
     ApprovalRef,
     CompanyRef,
@@ -35,7 +35,7 @@ from remit.services.fields import (
     Text,
     Words,
 )
-from remit.services.governance import approval_engine, pending_calls
+from remit.services.governance import approval_engine, pending_calls, statement
 from remit.services.hiring import configuration, hiring
 from remit.services.organisation import termination
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
@@ -177,10 +177,23 @@ def listing(
     return page[:limit]
 
 
-@query("approvals.show", AsRoute("GET /approvals/{id}", "show_approval"))
-def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
-    """An approval: its payload, all its revisions, and the comments on it."""
+@query("approvals.show")
+def show(ctx: Context, *, approval: str) -> shapes.ApprovalInFullShape:
+    """An approval in full; nobody is remembered to have looked."""
+    return _in_full(ctx, _require(ctx, Action.APPROVAL_READ, approval))
+
+
+@logged("approvals.look", AsRoute("GET /approvals/{id}", "show_approval"))
+def look(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
+    """An approval: the statement of all that it would apply, its payload, its revisions, and the
+    comments on it. A reader who may decide is remembered to have seen this revision."""
     row = _require(ctx, Action.APPROVAL_READ, approval)
+    view = _in_full(ctx, row)
+    statement.looked(ctx, row, view["statement"])
+    return view
+
+
+def _in_full(ctx: Context, row: Approval) -> shapes.ApprovalInFullShape:
     return {
         **_view(ctx, row),
         "revisions": [
@@ -188,6 +201,7 @@ def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
             for revision in ctx.tx.all(statements.REVISIONS, approval=row.id)
         ],
         "comments": _comments(ctx, row, "", 500),
+        "statement": statement.of(ctx, row),
     }
 
 
@@ -452,7 +466,7 @@ def _require(ctx: Context, action: Action, text: str) -> Approval:
         over=row.home_agent_id or row.agent_id,
         requester=row.requested_by_agent_id,
         listed=False,
-        for_people=ctx.actor.kind is ActorKind.AGENT and _is_for_people(ctx, row),
+        for_people=approval_engine.is_closed_to_caller(ctx, row),
     )
     return row
 
@@ -481,13 +495,6 @@ APPROVAL = lookup.Noun(
     _reader,
     parameters=lambda _: {"limit": _MOST_WITH_PREFIX},
 )
-
-
-def _is_for_people(ctx: Context, approval: Approval) -> bool:
-    """Return whether the calling agent may not decide it: only people may, or the agent gains by
-    it."""
-    own = approval.agent_id is not None and approval.agent_id in ctx.boss_chain(ctx.actor.id)
-    return own or approval_engine.is_for_people(ctx, approval)
 
 
 def _expiry(ctx: Context, at: str | None) -> Micros | None:

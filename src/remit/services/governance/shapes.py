@@ -70,9 +70,38 @@ class CommentShape(OwnedShape):
     updated_at: Moment
 
 
+class EntryShape(TypedDict):
+    """A part of a statement, as plain text in which nothing is invisible."""
+
+    #: The path of a value, such as `adapterConfig.args[0]`; empty for a sentence.
+    name: str
+    #: `danger`, `note`, `value`, `words`, `difference` or `link`.
+    kind: str
+    lines: list[str]
+
+
+class StatementSectionShape(TypedDict):
+    title: str
+    entries: list[EntryShape]
+
+
+class StatementShape(TypedDict):
+    """Everything that an approval would apply, for whoever decides."""
+
+    revision: int
+    #: Whether all of it is here. A part is never approved.
+    whole: bool
+    #: Whether the reader may decide about it now.
+    may_decide: bool
+    #: Whether the reader looked at this revision before.
+    seen: bool
+    sections: list[StatementSectionShape]
+
+
 class ApprovalInFullShape(ApprovalShape):
     revisions: list[ApprovalRevisionShape]
     comments: list[CommentShape]
+    statement: StatementShape
 
 
 class DeletedAgentShape(TypedDict):
