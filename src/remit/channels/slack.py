@@ -369,8 +369,9 @@ def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
 
 
 def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
-    """Return the blocks of a message with buttons; others have none."""
-    if not parcel.buttons:
+    """Return the blocks of a message of Remit or with buttons; others have none. Slack shows their
+    text as it stands, without emoji in the place of words."""
+    if not (parcel.buttons or parcel.sender == "remit"):
         return []
     blocks: list[dict[str, Any]] = [
         {"type": "section", "text": {"type": "plain_text", "text": part, "emoji": False}}
