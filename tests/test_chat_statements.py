@@ -1,5 +1,5 @@
-"""Approvals in Telegram, Slack and e-mail: all that would be applied is shown there, or it cannot be
-approved there."""
+"""Approvals in Telegram, Slack and e-mail: where a chat does not show all that would be applied, it
+offers no approving."""
 
 import asyncio
 import json

@@ -223,7 +223,7 @@ REOPEN_POST = POSTS.change(
     ended_why=null(),
 )
 #: The earlier parts of a post.
-EARLIER_PARTS = POSTS.find(last_id="last")
+EARLIER_PARTS = POSTS.find(company_id="company", last_id="last")
 #: Records the id that the chat system gave to a post.
 SHOWN = POSTS.update(POSTS.by_holder, outside_id=bind("outside"))
 #: The posts about a subject: of several parts, the last one.
