@@ -37,7 +37,7 @@ def look(company: Company, approval: Answer, by: Any = None) -> Answer:
 
 
 def text_of(company: Company, approval: Answer) -> str:
-    return statement.as_text(look(company, approval))  # type: ignore[arg-type]
+    return statement.as_text(look(company, approval))
 
 
 # ── one request of each type ────────────────────────────────────────────────────────────────────
@@ -275,7 +275,7 @@ def test_the_changes_since_the_last_look_are_said(asking: Company) -> None:
         assert "+ Third" in since
         assert "Second" not in since
     other = asking.user("other")  # who never looked sees what the last revision changed
-    text = statement.as_text(look(asking, approval, other))  # type: ignore[arg-type]
+    text = statement.as_text(look(asking, approval, other))
     assert "CHANGED SINCE REVISION 2, THE ONE BEFORE" in text
     assert "- Second" in text
 
@@ -305,7 +305,7 @@ def test_a_write_is_shown_as_the_difference_to_what_it_replaces(asking: Company)
     assert "content.type: PNG image" in text
     assert "content.size: 6" in text
     assert f"`remit approval content {approval['id'][-12:]}`" in text
-    shown = statement.as_text(look(asking, approval), "https://remit.example")  # type: ignore[arg-type]
+    shown = statement.as_text(look(asking, approval), "https://remit.example")
     assert f"content: https://remit.example/approvals/{approval['id']}/content" in shown
 
 
