@@ -306,7 +306,7 @@ def test_a_write_is_shown_as_the_difference_to_what_it_replaces(asking: Company)
     assert "content.size: 6" in text
     assert f"`remit approval content {approval['id'][-12:]}`" in text
     shown = statement.as_text(look(asking, approval), "https://remit.example")
-    assert f"content: https://remit.example/approvals/{approval['id']}/content" in shown
+    assert f"content: https://remit.example/api/approvals/{approval['id']}/content" in shown
 
 
 @pytest.mark.tampers

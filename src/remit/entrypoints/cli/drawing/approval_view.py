@@ -35,7 +35,8 @@ def draw(session: Session, request: View) -> None:
         output.say("", f"REVISION {number} COMPARED WITH {number - 1}")
         output.say(*as_lines(revision["changes"]))
     if request["comments"]:
-        output.say("", "COMMENTS", *_thread(session, request["comments"]))
+        thread = _thread(session, request["comments"])
+        output.say("", "COMMENTS", *(f"{_INDENT}{line}" for line in thread))
     if request["status"] == "pending":
         id_ = short(request["id"])
         seen = f"{id_} --revision {request['revision']}"

@@ -84,7 +84,8 @@ def _deciding(word: str, says: str) -> click.Command:
         elif word == "approve" and revision is None:
             # Nobody approves what they have not read.
             request = session.client.get(path("approvals", approval_id(session, id_)))
-            _read_and_confirmed(session, request, word)
+            if request["statement"]["mayDecide"]:  # or else the refusal says the reason
+                _read_and_confirmed(session, request, word)
             id_, revision = request["id"], request["revision"]
         body = stated({"decisionNote": note, "expectedRevision": revision})
         target = path("approvals", approval_id(session, id_), word)
