@@ -131,9 +131,12 @@ def _parts(
     rest = {key: value for key, value in payload.items() if key not in _RECORD | _APART}
     match approval.type:
         case ApprovalType.HIRE_AGENT:
-            yield _section("The hire", leaves(rest, names))
+            config = list(_object(payload, _SNAPSHOT, names))
+            # A hire has its name, role and title twice; where they are equal they stand once.
+            hire = [shown for shown in leaves(rest, names) if shown not in config]
+            yield _section("The hire", hire)
             yield _section("Grants", _list(payload, "grants", names))
-            yield _section("Configuration", _object(payload, _SNAPSHOT, names))
+            yield _section("Configuration", config)
             shown = {_SNAPSHOT, "grants"}
         case ApprovalType.CONFIG_CHANGE:
             yield _section("The proposal", leaves(rest, names))

@@ -39,8 +39,8 @@ MOST_SHOWN: Final = 30
 MOST_MAIL: Final = 500
 MOST_WISHES: Final = 3
 #: A longer request is read on its own page.
-MOST_LINES: Final = 50
-LONGEST_STATEMENT: Final = 4000
+MOST_LINES: Final = 80
+LONGEST_STATEMENT: Final = 5000
 #: Most items handled by one click.
 MOST_AT_ONCE: Final = 100
 LONGEST_SUBJECT: Final = 80
