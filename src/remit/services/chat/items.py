@@ -15,13 +15,13 @@ from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import Post
 from remit.model.messaging.question import Question, QuestionStatus
 from remit.model.organisation.approval import Approval, ApprovalStatus
+from remit.model.organisation.statement import FENCE, as_text
 from remit.model.spelling import spelled, spelled_lines
 from remit.model.text import digest_of
 from remit.services import lookup
 from remit.services.chat import posts
 from remit.services.command import Context
 from remit.services.governance import approval_engine, statement
-from remit.services.governance.statement import FENCE
 from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import governance, people
 
@@ -63,7 +63,7 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
     stated = statement.of(ctx, approval)
     summary = spelled(approval_engine.summary(approval))
     title = f"Approval {short(approval.id)} r{approval.revision}: {summary}"
-    text = statement.as_text(stated, ctx.outside_url or "")
+    text = as_text(stated, ctx.outside_url or "")
     if not stated["whole"]:
         text += f"\n\nA part of it cannot be shown here. Look at it: {_place(ctx, approval)}"
     return f"{title}\n\n{text}", stated["whole"]

@@ -20,6 +20,7 @@ from remit.model.organisation.approval import (
     ApprovalStatus,
     ApprovalType,
     Comment,
+    Revision,
 )
 from remit.model.organisation.configuration import RevisionSource, configuration_of
 from remit.model.organisation.principal import ActorKind
@@ -196,13 +197,35 @@ def look(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
 def _in_full(ctx: Context, row: Approval) -> shapes.ApprovalInFullShape:
     return {
         **_view(ctx, row),
-        "revisions": [
-            configuration.as_seen(ctx, views.approval_revision(revision))
-            for revision in ctx.tx.all(statements.REVISIONS, approval=row.id)
-        ],
+        "revisions": _revisions(ctx, row),
         "comments": _comments(ctx, row, "", 500),
         "statement": statement.of(ctx, row),
     }
+
+
+def _revisions(ctx: Context, row: Approval) -> list[shapes.ApprovalRevisionShape]:
+    revisions = ctx.tx.all(statements.REVISIONS, approval=row.id)
+    earlier: list[Revision | None] = [None, *revisions]
+    return [
+        {
+            **configuration.as_seen(ctx, views.approval_revision(revision)),
+            "changes": [] if before is None else statement.changes(before, revision),
+        }
+        for before, revision in zip(earlier, revisions, strict=False)
+    ]
+
+
+@query("approvals.content")
+def content(ctx: Context, *, approval: str) -> shapes.StoredContentShape:
+    """Name the content that an undecided call would write, for its requester and its deciders."""
+    row = _require(ctx, Action.APPROVAL_READ, approval)
+    mine = row.requester == ctx.actor.address or approval_engine.may_be_decided(ctx, row)
+    if row.blob_file_id is None or row.blob_sha256 is None or not mine:
+        raise NotFound(
+            "There is no content here that waits to be written.",
+            "Look at the file itself, if it was approved.",
+        )
+    return {"file_id": row.blob_file_id, "sha256": row.blob_sha256}
 
 
 @command("approvals.approve", AsRoute("POST /approvals/{id}/approve", "approve", spelled=_NOTE))
@@ -264,6 +287,12 @@ def _decide(
     if wanted is not ApprovalStatus.REJECTED:  # rejecting is the way to get rid of an altered one
         approval_engine.refuse_altered(ctx, row)
     approval_engine.check_seen(row, expected_revision)
+    if wanted is ApprovalStatus.APPROVED and not statement.of(ctx, row)["whole"]:
+        raise Conflict(
+            "Not all of what it would apply can be shown, so it cannot be approved.",
+            "Look at its statement for the reason; reject it, and have it asked for anew.",
+            code="not_whole",
+        )
     new = approval_engine.move(ctx, row, wanted, remark)
     ctx.record(_DECIDED[wanted], f"approval:{new.id}", _details(new))
     _keep_note(ctx, new)

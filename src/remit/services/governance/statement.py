@@ -17,6 +17,8 @@ from remit.ids import is_id
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.approval import Approval, ApprovalType, Look, Revision
 from remit.model.organisation.configuration import configuration_of
+from remit.model.organisation.statement import EntryKind
+from remit.model.organisation.statement import as_text as as_text
 from remit.model.spelling import spelled
 from remit.model.text import monthly
 from remit.services import lookup
@@ -26,7 +28,6 @@ from remit.services.governance import statement_contents as contents
 from remit.services.governance import statement_dangers as dangers
 from remit.services.governance.shapes import EntryShape, StatementSectionShape, StatementShape
 from remit.services.governance.statement_leaves import (
-    EntryKind,
     differences,
     entry,
     fact,
@@ -59,9 +60,6 @@ _SAME: Final = "Nothing that is shown is different."
 _ALTERED: Final = (
     "The request was altered after it was made. Reject it, and have it asked for anew."
 )
-#: Stands before each line that somebody else wrote.
-FENCE: Final = "│ "
-_QUOTES: Final = f"Lines after {FENCE.strip()} are not Remit's: they are quoted as they stand."
 TAKE_NOTE: Final = "Take note"
 
 
@@ -83,7 +81,7 @@ def of(ctx: Context, approval: Approval) -> StatementShape:
     sections = [
         _section(TAKE_NOTE, (entry("", EntryKind.DANGER, text) for text in warnings)),
         _section("For whom", _for_whom(ctx, approval, payload)),
-        _since(ctx, approval, raw, payload),
+        _since(ctx, approval),
         *_parts(ctx, approval, raw, payload, names),
         _section("Content", stored.entries),
         _section("Merge", [] if merge is None else merge.entries),
@@ -96,19 +94,6 @@ def of(ctx: Context, approval: Approval) -> StatementShape:
         "seen": ctx.tx.one(statements.LOOK, **_this_look(ctx, approval)) is not None,
         "sections": [section for section in sections if section["entries"]],
     }
-
-
-def as_text(statement: StatementShape, address: str = "") -> str:
-    """Return a statement as plain text. `address` is that of the instance, for links; without one,
-    the commands that show the same are named."""
-    text: list[str] = []
-    for section in statement["sections"]:
-        text += ["", section["title"].upper()]
-        for each in section["entries"]:
-            text += _written(each, address)
-    if any(line.startswith(FENCE) for line in text):
-        text = [_QUOTES, *text]
-    return "\n".join(text).strip("\n")
 
 
 def looked(ctx: Context, approval: Approval, statement: StatementShape) -> None:
@@ -126,23 +111,6 @@ def _this_look(ctx: Context, approval: Approval) -> dict[str, object]:
         "reader": ctx.actor.address,
         "revision": approval.revision,
     }
-
-
-def _written(shown: EntryShape, address: str) -> Iterator[str]:
-    name, lines = shown["name"], shown["lines"]
-    match shown["kind"]:
-        case EntryKind.DANGER:
-            yield f"! {lines[0]}"
-        case EntryKind.NOTE:
-            yield lines[0]
-        case EntryKind.VALUE:
-            yield f"{name}: {lines[0]}"
-        case EntryKind.LINK:
-            page, command = lines
-            yield f"{name}: {address.rstrip('/')}{page}" if address else f"{name}: `{command}`"
-        case _:
-            yield f"{name}:"
-            yield from (f"{FENCE}{line}" for line in lines)
 
 
 def _section(title: str, entries: Iterable[EntryShape]) -> StatementSectionShape:
@@ -163,9 +131,12 @@ def _parts(
     rest = {key: value for key, value in payload.items() if key not in _RECORD | _APART}
     match approval.type:
         case ApprovalType.HIRE_AGENT:
-            yield _section("The hire", leaves(rest, names))
+            config = list(_object(payload, _SNAPSHOT, names))
+            # A hire has its name, role and title twice; where they are equal they stand once.
+            hire = [shown for shown in leaves(rest, names) if shown not in config]
+            yield _section("The hire", hire)
             yield _section("Grants", _list(payload, "grants", names))
-            yield _section("Configuration", _object(payload, _SNAPSHOT, names))
+            yield _section("Configuration", config)
             shown = {_SNAPSHOT, "grants"}
         case ApprovalType.CONFIG_CHANGE:
             yield _section("The proposal", leaves(rest, names))
@@ -261,10 +232,10 @@ def _dangers(
             yield from dangers.of_grants(ctx, payload.get("grants"))
         case ApprovalType.CONFIG_CHANGE:
             agent = lookup.agent_row(ctx, str(payload.get("agentId") or ""))
-            changes = payload.get("configuration")
-            if agent is not None and isinstance(changes, dict):
+            wanted = payload.get("configuration")
+            if agent is not None and isinstance(wanted, dict):
                 now = without_secrets(configuration_of(agent))[0]
-                yield from dangers.of_configuration(ctx, {**now, **changes}, now)
+                yield from dangers.of_configuration(ctx, {**now, **wanted}, now)
         case ApprovalType.CAPABILITY_USE:
             yield from dangers.of_call(ctx, payload)
             if (helper := _helper(ctx, approval, raw)) is not None:
@@ -328,9 +299,7 @@ def _texts(value: object) -> Iterator[str]:
 # ── looks ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _since(
-    ctx: Context, approval: Approval, raw: JsonObject, payload: JsonObject
-) -> StatementSectionShape:
+def _since(ctx: Context, approval: Approval) -> StatementSectionShape:
     """Changes since the revision that the reader saw last, or else since the one before."""
     last = ctx.tx.one(
         statements.LAST_LOOK,
@@ -344,17 +313,19 @@ def _since(
         return _section("", ())
     saw = "which you saw" if last is not None else "the one before"
     title = f"Changed since revision {number}, {saw}"
-    return _section(title, _changed(earlier, raw, payload) or [entry("", EntryKind.NOTE, _SAME)])
+    now = ctx.tx.one(statements.REVISION, approval=approval.id, number=approval.revision)
+    return _section(title, [] if now is None else changes(earlier, now))
 
 
-def _changed(earlier: Revision, raw: JsonObject, payload: JsonObject) -> list[EntryShape]:
-    was: JsonObject = json.loads(earlier.payload)
+def changes(earlier: Revision, later: Revision) -> list[EntryShape]:
+    """Differences between two revisions of a request."""
+    raw: list[JsonObject] = [json.loads(revision.payload) for revision in (earlier, later)]
     sides = [
         {key: value for key, value in side.items() if key not in _DERIVED}
-        for side in (was, raw, without_secrets(was)[0], payload)
+        for side in (*raw, *(without_secrets(payload)[0] for payload in raw))
     ]
     by_name: dict[str, EntryShape] = {}
     for changed in differences(*sides):
         name = changed["name"].removeprefix(f"{_SNAPSHOT}.").removeprefix("configuration.")
         by_name.setdefault(name, {**changed, "name": name})
-    return list(by_name.values())
+    return list(by_name.values()) or [entry("", EntryKind.NOTE, _SAME)]

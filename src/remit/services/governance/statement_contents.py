@@ -4,6 +4,7 @@ A call that waits has its bytes stored already; its arguments, and so its digest
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,12 +14,12 @@ from remit.errors import RemitError
 from remit.ids import short
 from remit.model.connections.change import Change
 from remit.model.organisation.approval import Approval
+from remit.model.organisation.statement import EntryKind
 from remit.model.work.file import File
 from remit.services.changes import changes
 from remit.services.command import Context
 from remit.services.governance.shapes import EntryShape
 from remit.services.governance.statement_leaves import (
-    EntryKind,
     entry,
     fact,
     text_difference,
@@ -71,7 +72,7 @@ def written(ctx: Context, approval: Approval, arguments: object, *, mine: bool) 
     except (RemitError, OSError):
         lost = "Its content cannot be read here, so it cannot be approved."
         return Contents([entry("", EntryKind.NOTE, lost)], False)
-    if hashlib.sha256(content).hexdigest() != sha256:
+    if len(content) <= LARGEST_SHOWN and hashlib.sha256(content).hexdigest() != sha256:
         other = "Its stored content is another than the one that was asked for; reject it."
         return Contents([entry("", EntryKind.NOTE, other)], False)
     if replaced is not None and _text(content) is not None:
@@ -147,20 +148,16 @@ def _new(approval: Approval, content: bytes) -> Iterator[EntryShape]:
     if text is not None:
         yield words("content", text_without_secrets(text)[0])
         return
-    kind = next((kind for start, kind in _TYPES.items() if content.startswith(start)), "unknown")
     big = len(content) > LARGEST_SHOWN
-    yield fact(
-        "content.type",
-        f"text of more than {LARGEST_SHOWN // 1024} KiB, or {kind}"
-        if big and kind == "unknown"
-        else kind,
-    )
-    yield fact("content.size", len(content))
+    plain = "text that is too long to be shown here" if big and b"\0" not in content else "unknown"
+    kind = next((kind for start, kind in _TYPES.items() if content.startswith(start)), plain)
+    yield fact("content.type", kind)
+    yield fact("content.size", _size(approval) if big else len(content))
     yield fact("content.sha256", approval.blob_sha256)
     yield entry(
         "content",
         EntryKind.LINK,
-        f"/approvals/{approval.id}/content",
+        f"/api/approvals/{approval.id}/content",
         f"remit approval content {short(approval.id)}",
     )
 
@@ -177,8 +174,16 @@ def _may_read(ctx: Context, file: File) -> bool:
 
 
 def _bytes(ctx: Context, file_id: str, sha256: str) -> bytes:
+    """Return the bytes of a content; of a larger one than can be shown, only the first."""
     with ctx.blobs.open(file_id, sha256) as stream:
-        return stream.read()
+        return stream.read(LARGEST_SHOWN + 1)
+
+
+def _size(approval: Approval) -> object:
+    """Return the size of a stored content, as the payload says it."""
+    payload = json.loads(approval.payload)
+    stored = payload["prepared"].get("new_stored") or payload["arguments"]
+    return stored.get("size")
 
 
 def _hash_of(value: object) -> str:

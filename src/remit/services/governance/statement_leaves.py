@@ -5,20 +5,15 @@ difference begins with a mark: `+` added, `-` removed, `~` the same, `…` lines
 """
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
 from remit.model.organisation.configuration import changed_paths, value_at
+from remit.model.organisation.statement import EntryKind
 from remit.model.spelling import spelled_lines, spelled_name, spelled_value
 from remit.model.text import plural
 from remit.model.text_diff import compare_whole
 from remit.services.governance.shapes import EntryShape
 from remit.services.redaction import REMOVED
-
-#: DANGER: a sentence of Remit about what is dangerous. NOTE: another sentence of Remit. VALUE: a
-#: value of one line. WORDS: words of the requester, or a value of several lines. DIFFERENCE: what
-#: replaces what. LINK: a page of Remit, and the command that shows the same.
-EntryKind = StrEnum("EntryKind", "DANGER NOTE VALUE WORDS DIFFERENCE LINK")
 
 #: Last keys of texts in which somebody speaks.
 _WORDS: Final = frozenset(

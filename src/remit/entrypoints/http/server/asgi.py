@@ -21,6 +21,7 @@ from remit.app import App
 from remit.entrypoints.http import declared_routes
 from remit.entrypoints.http.routes import (
     agents,
+    approvals,
     channels,
     companies,
     connections,
@@ -133,6 +134,7 @@ class Instance:
             companies.login_links(app),
             agents.router(app),
             agents.hiring_router(app),
+            approvals.router(app),
             files.router(app),
             outcomes.router(app),
             org.router(app),

@@ -19,8 +19,8 @@ from remit.entrypoints.mcp.registry import KEY, Tool
 from remit.entrypoints.mcp.tools import run_log
 from remit.errors import BadInput
 from remit.model.organisation.agent_spec import FIELDS
+from remit.model.organisation.statement import as_text
 from remit.services.governance import approvals
-from remit.services.governance.statement import as_text
 from remit.services.hiring import agent_update, configuration, hiring
 from remit.services.identity import Caller
 from remit.services.organisation import agents, halts
