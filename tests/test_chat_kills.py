@@ -177,7 +177,7 @@ def test_an_instance_is_killed_between_hearing_and_editing(
 def long_request(company: Company) -> None:
     plan = "\n".join(f"Line {line} of the plan." for line in range(500))
     about: Any = {"company": company.id, "kind": "request_board_approval"}
-    payload = {"title": "Move", "plan": plan}
+    payload: Any = {"title": "Move", "plan": plan}
     company.call(company.ceo.caller, approvals.request, **about, payload=payload)
 
 

@@ -10,12 +10,14 @@ import pytest
 from remit.channels import registry
 from remit.channels.contract import Undelivered
 from remit.channels.parts import cut, split
+from remit.clock import SECOND
 from remit.model.messaging.chat import MAX_PARTS
 from remit.services.connections import notice_planning
 from remit.services.governance import approvals
 from remit.services.identity import as_system
 from remit.services.messaging import questions
 from remit.testing.channels import MemoryChannel, Shown
+from remit.testing.clock import VirtualClock
 from tests.company import Company
 from tests.test_chat import ANN, Chat, status
 
@@ -34,8 +36,8 @@ def chat(small: Company, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
 
 
 def long_request(chat: Chat, lines: int = 160) -> Any:
-    about = {"company": chat.c.id, "kind": "request_board_approval"}
-    payload = {"title": "Move", "plan": "\n".join(LINES[:lines])}
+    about: Any = {"company": chat.c.id, "kind": "request_board_approval"}
+    payload: Any = {"title": "Move", "plan": "\n".join(LINES[:lines])}
     return chat.c.call(chat.agent.caller, approvals.request, **about, payload=payload)
 
 
@@ -75,8 +77,8 @@ def test_a_long_request_is_shown_in_numbered_parts_with_buttons_under_the_last(c
 @pytest.mark.requirement("FX-61")
 def test_a_request_of_more_parts_is_not_approved_in_a_chat(chat: Chat) -> None:
     long_request(chat)  # not this one
-    about = {"company": chat.c.id, "kind": "request_board_approval"}
-    payload = {"title": "Enlarge", "plan": "\n".join(LINES * 3)}
+    about: Any = {"company": chat.c.id, "kind": "request_board_approval"}
+    payload: Any = {"title": "Enlarge", "plan": "\n".join(LINES * 3)}
     approval = chat.c.call(chat.agent.caller, approvals.request, **about, payload=payload)
     chat.say("/needs")
     [post] = [one for one in chat.outside.seen(ANN) if "r1: Enlarge" in one.text]
@@ -162,7 +164,9 @@ def test_a_button_does_nothing_when_a_part_is_not_there_as_it_was_shown(
 
 
 @pytest.mark.requirement("FX-61")
-def test_a_part_that_arrives_late_keeps_those_behind_it_back(chat: Chat) -> None:
+def test_a_part_that_arrives_late_keeps_those_behind_it_back(
+    chat: Chat, clock: VirtualClock
+) -> None:
     """A server that asks for patience in the middle: the order is that of the text."""
     long_request(chat)
     chat.outside.say("/needs")
@@ -173,7 +177,7 @@ def test_a_part_that_arrives_late_keeps_those_behind_it_back(chat: Chat) -> None
     while chat.c.wait(chat.posts.tick()):
         pass
     assert not any(one.buttons for one in chat.outside.seen(ANN))
-    chat.c.app.clock.advance(3_000_000)
+    clock.advance(3 * SECOND)
     chat.go()
     parts = parts_seen(chat)
     heads = [one.text.split("\n")[0] for one in parts]
