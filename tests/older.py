@@ -302,6 +302,16 @@ def _checks(company: Company) -> None:
     change_stage.propose(company, run, branch="unchecked")
 
 
+def _looks(company: Company) -> None:
+    about = {
+        "company": company.id,
+        "kind": "request_board_approval",
+        "payload": {"title": "May I?"},
+    }
+    asked = company.call(company.board, approvals.request, **about)
+    company.call(company.board, approvals.look, approval=asked["id"])
+
+
 #: What could be done at each schema, and not before.
 CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0008": (
@@ -315,6 +325,7 @@ CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0028": (_changes,),
     "0033": (_forges,),
     "0035": (_checks,),
+    "0040": (_looks,),
 }
 
 
