@@ -303,12 +303,7 @@ def _checks(company: Company) -> None:
 
 
 def _looks(company: Company) -> None:
-    about = {
-        "company": company.id,
-        "kind": "request_board_approval",
-        "payload": {"title": "May I?"},
-    }
-    asked = company.call(company.board, approvals.request, **about)
+    asked = governance.ask(company, company.ceo.caller, "Seen")
     company.call(company.board, approvals.look, approval=asked["id"])
 
 

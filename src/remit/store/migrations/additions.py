@@ -95,6 +95,9 @@ ADDITIONS = {
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),
     "0040": Additions(tables=("approval_looks",)),
+    "0048": Additions(
+        columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
+    ),
 }
 
 
