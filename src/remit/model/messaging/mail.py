@@ -82,6 +82,8 @@ class Message:
     mark: str | None = None
     #: The speaker's name in the chat system.
     outside_sender: str | None = None
+    #: What Remit wrote it about, such as `account:<id>`: unread copies go when that is settled.
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,10 @@ from remit.services.governance.statement_leaves import (
     leaves,
     words,
 )
+from remit.services.governance.statement_secrets import without_secret_words
 from remit.services.hiring import configuration, helper_creation
 from remit.services.messaging import origins
-from remit.services.redaction import text_without_secrets, without_secrets
+from remit.services.redaction import text_without_secrets
 from remit.services.screens import name_lookup
 from remit.services.shape_basics import JsonObject
 from remit.store.execution import runs as run_statements
@@ -66,7 +67,7 @@ TAKE_NOTE: Final = "Take note"
 def of(ctx: Context, approval: Approval) -> StatementShape:
     """Return the statement of an approval for the caller, who may see the approval."""
     raw: JsonObject = json.loads(approval.payload)
-    payload, redacted = without_secrets(raw)
+    payload, redacted = without_secret_words(raw)
     names = _names(ctx, payload)
     may_decide = approval_engine.may_be_decided(ctx, approval)
     mine = may_decide or approval.requester == ctx.actor.address
@@ -76,15 +77,15 @@ def of(ctx: Context, approval: Approval) -> StatementShape:
     warnings = [_ALTERED] if altered else []
     warnings += [
         *_dangers(ctx, approval, raw, payload),
-        *dangers.of_secrets(redacted),
+        *dangers.of_secrets(_stated(redacted)),
     ]
     sections = [
         _section(TAKE_NOTE, (entry("", EntryKind.DANGER, text) for text in warnings)),
         _section("For whom", _for_whom(ctx, approval, payload)),
         _since(ctx, approval),
-        *_parts(ctx, approval, raw, payload, names),
         _section("Content", stored.entries),
         _section("Merge", [] if merge is None else merge.entries),
+        *_parts(ctx, approval, raw, payload, names),
         _section("For the record", _record(approval, payload, names)),
     ]
     return {
@@ -111,6 +112,19 @@ def _this_look(ctx: Context, approval: Approval) -> dict[str, object]:
         "reader": ctx.actor.address,
         "revision": approval.revision,
     }
+
+
+def _stated(paths: Iterable[str]) -> list[str]:
+    """Paths in a payload, as its statement names them."""
+    shown = (path for path in paths if path.partition("[")[0] not in _DERIVED)
+    return list(dict.fromkeys(map(_stated_name, shown)))
+
+
+def _stated_name(path: str) -> str:
+    """A path without the object that has a section of its own."""
+    for above in (_SNAPSHOT, "configuration", "arguments", "prepared"):
+        path = path.removeprefix(f"{above}.")
+    return path
 
 
 def _section(title: str, entries: Iterable[EntryShape]) -> StatementSectionShape:
@@ -185,7 +199,7 @@ def _configured(ctx: Context, raw: JsonObject, payload: JsonObject) -> Iterator[
         yield from leaves(now, {}, empty=True)
         return
     kept = {key: was.get(key) for key in raw["configuration"]}
-    yield from differences(kept, raw["configuration"], without_secrets(kept)[0], now)
+    yield from differences(kept, raw["configuration"], without_secret_words(kept)[0], now)
 
 
 def _configuration_at(ctx: Context, agent: Agent, revision: object) -> JsonObject | None:
@@ -202,7 +216,7 @@ def _helper(ctx: Context, approval: Approval, raw: JsonObject) -> JsonObject | N
         return None
     with suppress(RemitError):  # what it refuses is refused when it is approved
         spec = helper_creation.asked_for(ctx, asker, raw["arguments"])
-        shown: JsonObject = without_secrets(configuration_of(spec))[0]
+        shown: JsonObject = without_secret_words(configuration_of(spec))[0]
         return shown
     return None
 
@@ -234,7 +248,7 @@ def _dangers(
             agent = lookup.agent_row(ctx, str(payload.get("agentId") or ""))
             wanted = payload.get("configuration")
             if agent is not None and isinstance(wanted, dict):
-                now = without_secrets(configuration_of(agent))[0]
+                now = without_secret_words(configuration_of(agent))[0]
                 yield from dangers.of_configuration(ctx, {**now, **wanted}, now)
         case ApprovalType.CAPABILITY_USE:
             yield from dangers.of_call(ctx, payload)
@@ -322,10 +336,10 @@ def changes(earlier: Revision, later: Revision) -> list[EntryShape]:
     raw: list[JsonObject] = [json.loads(revision.payload) for revision in (earlier, later)]
     sides = [
         {key: value for key, value in side.items() if key not in _DERIVED}
-        for side in (*raw, *(without_secrets(payload)[0] for payload in raw))
+        for side in (*raw, *(without_secret_words(payload)[0] for payload in raw))
     ]
     by_name: dict[str, EntryShape] = {}
     for changed in differences(*sides):
-        name = changed["name"].removeprefix(f"{_SNAPSHOT}.").removeprefix("configuration.")
+        name = _stated_name(changed["name"])
         by_name.setdefault(name, {**changed, "name": name})
     return list(by_name.values()) or [entry("", EntryKind.NOTE, _SAME)]

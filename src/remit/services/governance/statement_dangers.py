@@ -28,6 +28,7 @@ from remit.store.connections import mcp_servers as server_statements
 from remit.store.connections import secrets as secret_statements
 
 _LONGEST_QUOTED: Final = 160
+_MOST_NAMED: Final = 10
 _ACTIONS: Final = {
     AGENT_CREATE: "It may hire agents",
     APPROVAL_DECIDE: "It may decide what agents below it ask for",
@@ -103,12 +104,14 @@ def of_call(ctx: Context, payload: Mapping[str, Any]) -> Iterator[str]:
         yield f"A tool of {_quoted(resource)} is called{_lent_by(ctx, resource)}."
 
 
-def of_secrets(redacted: list[str]) -> Iterator[str]:
+def of_secrets(paths: list[str]) -> Iterator[str]:
     """Say where secrets were written into a request, because nobody sees what stands there."""
-    for path in redacted:
+    if paths:
+        named = ", ".join(map(_quoted, paths[:_MOST_NAMED]))
+        more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
         yield (
-            f"{_quoted(path)} has something that looks like a secret and is not shown. Approve it "
-            "only if you know what stands there."
+            f"Something that looks like a secret is not shown at {named}{more}. Approve it only if "
+            "you know what stands there."
         )
 
 
@@ -126,8 +129,9 @@ def _configured(ctx: Context, config: Mapping[str, Any]) -> Iterator[str]:
 def _in_settings(ctx: Context, settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings.items():
         shown, plain = spelled(str(name)), str(name).replace("_", "").casefold()
-        if plain in _PROGRAMS and value:
-            yield f"A program runs on the machine: {shown} {_quoted(_command(value))}."
+        if plain in _PROGRAMS and value and not (plain == "args" and settings.get("command")):
+            command = _command(value, settings.get("args") if plain == "command" else None)
+            yield f"A program runs on the machine: {shown} {_quoted(command)}."
         if plain in _SECRETS and isinstance(value, str) and value:
             yield f"It is lent the secret {_quoted(value)}, {_source(ctx, value)}."
         if plain in _ADDRESSES and isinstance(value, str) and value:
@@ -150,10 +154,13 @@ def _texts(value: object) -> Iterator[str]:
         yield from (entry for entry in value if isinstance(entry, str))
 
 
-def _command(value: object) -> str:
-    if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return shlex.join(value)
-    return value if isinstance(value, str) else str(value)
+def _command(value: object, arguments: object) -> str:
+    """A program with its arguments, as one types it."""
+    parts = [*(value if isinstance(value, list) else [value])]
+    parts += arguments if isinstance(arguments, list) else []
+    if all(isinstance(part, str) for part in parts):
+        return shlex.join(parts) if len(parts) > 1 else parts[0]
+    return str(value)
 
 
 def _source(ctx: Context, name: str) -> str:

@@ -1,7 +1,8 @@
 """Entries of a statement: every leaf of a document under its name, and what differs between two.
 
 An entry has a name, a kind, and lines of plain text in which nothing is invisible. Each line of a
-difference begins with a mark: `+` added, `-` removed, `~` the same, `…` lines that are left out.
+difference begins with a mark: `+` added, `-` removed, a blank the same, `…` lines that are left
+out, `~` a secret.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ _WORDS: Final = frozenset(
 )
 _HIDDEN: Final = f"{REMOVED} (a secret, which is not shown)"
 _OTHER_VALUE: Final = "~ a secret in it is different"
-_MARKS: Final = {"added": "+", "removed": "-", "same": "~"}
+_MARKS: Final = {"added": "+", "removed": "-", "same": " "}
 _MISSING: Final = object()
 
 
@@ -60,12 +61,19 @@ def differences(
     old, new = ({path: value for path, _, value in _flat(side)} for side in (shown_was, shown_now))
     for path in [*new, *(path for path in old if path not in new)]:
         before, after = old.get(path, _MISSING), new.get(path, _MISSING)
+        if _is_filled(path, before, new) or _is_filled(path, after, old):
+            continue
         if before != after or type(before) is not type(after):
             yield entry(path, EntryKind.DIFFERENCE, *_replaced(before, after))
     for keys in changed_paths(was, now):
         if value_at(shown_was, keys) == value_at(shown_now, keys):
             path = ".".join(map(spelled_name, keys))
             yield entry(path, EntryKind.DIFFERENCE, _OTHER_VALUE)
+
+
+def _is_filled(path: str, value: object, others: Mapping[str, object]) -> bool:
+    """Return whether an object or list is empty on one side, and its entries stand on the other."""
+    return value in ({}, []) and any(name.startswith((f"{path}.", f"{path}[")) for name in others)
 
 
 def text_difference(name: str, before: str, after: str) -> EntryShape:

@@ -99,6 +99,9 @@ ADDITIONS = {
         columns={"channel_posts": ("last_id", "part", "parts")},
         indexes=("ix_channel_posts_last_id",),
     ),
+    "0048": Additions(
+        columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
+    ),
 }
 
 

@@ -38,8 +38,9 @@ from remit.services.work import outcomes, submitting
 MOST_SHOWN: Final = 30
 MOST_MAIL: Final = 500
 MOST_WISHES: Final = 3
-#: A longer request is read on its own page.
+#: A longer request is read on its own page, and so are those for which there is no room left.
 MOST_LINES: Final = 80
+MOST_LINES_IN_ALL: Final = 200
 LONGEST_STATEMENT: Final = 5000
 #: Most items handled by one click.
 MOST_AT_ONCE: Final = 100
@@ -208,6 +209,7 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
         unread = visit.ask(threads.own_inbox, company=company, limit=number + MOST_SHOWN)
         letters |= {letter["id"]: letter for letter in unread}
     raised = [item for item in shown if item["kind"] == "question"]
+    room = MOST_LINES_IN_ALL
     for company in {item["company_id"] for item in raised}:
         waiting = visit.ask(questions.listing, company=company, limit=MOST_MAIL)
         here = [item["id"] for item in raised if item["company_id"] == company]
@@ -229,7 +231,8 @@ def _complete(visit: Visit, shown: list[dict[str, Any]]) -> None:
                 continue  # decided by somebody else just now
             called = common_queries.called(visit, item["company_id"], [approval])
             asks = asks_to(approval, called)
-            item["more"] = {**approval, "asks": asks, **_stated(approval)}
+            item["more"] = {**approval, "asks": asks, **_stated(approval, room)}
+            room -= item["more"]["lines"] if item["more"]["fits"] else 0
 
 
 def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
@@ -245,15 +248,17 @@ def _budget(visit: Visit, item: dict[str, Any]) -> dict[str, Any]:
     return {"kind": kind, "offer": offer, "spent_shown": shown[0], "limit_shown": shown[1]}
 
 
-def _stated(approval: dict[str, Any]) -> dict[str, Any]:
-    """The statement of a request, if it fits; else its dangers. It is approved here only if it
-    fits."""
+def _stated(approval: dict[str, Any], room: int) -> dict[str, Any]:
+    """The statement of a request, if it fits into the `room` that is left, in lines; else its
+    dangers. It is approved here only if it fits."""
     statement = approval["statement"]
     text = as_text(statement)
-    short = len(text) <= LONGEST_STATEMENT and text.count("\n") < MOST_LINES
+    lines = text.count("\n") + 1
+    short = len(text) <= LONGEST_STATEMENT and lines <= min(MOST_LINES, room)
     dangers = (entry for section in statement["sections"] for entry in section["entries"])
     return {
         "fits": short and statement["whole"] and statement["may_decide"],
+        "lines": lines,
         "notes": [entry for entry in dangers if entry["kind"] == EntryKind.DANGER],
     }
 
