@@ -37,7 +37,7 @@ def _hidden(value: Any, shown: Any, path: _Path) -> list[_Path]:
     else:
         several = isinstance(value, str) and len(value.split()) > 1
         return [path] if several and shown == REMOVED else []
-    return [found for step in steps for found in _hidden(value[step], shown[step], (*path, step))]
+    return [inner for step in steps for inner in _hidden(value[step], shown[step], (*path, step))]
 
 
 def _at(document: Any, path: _Path) -> Any:
