@@ -15,6 +15,7 @@ from remit.channels.slack import Slack
 from remit.channels.telegram import Telegram
 from remit.model.messaging.authorship import MARK, by_agent, by_remit, parted
 from remit.model.text import NAME
+from remit.services.connections.notice_planning import text_of
 from remit.services.messaging import questions
 from remit.testing.channels import MemoryChannel, MemoryStand, Shown, Stand, parcel
 from tests import email_stage, slack_stage, telegram_server
@@ -109,6 +110,16 @@ def test_what_an_agent_sends_to_a_chat_does_not_pass_for_remits(
     assert not looks_like_remits(asked)
     assert asked.splitlines()[-1] == "Reply to this message to answer."
     MemoryChannel.outsides.clear()
+
+
+@pytest.mark.requirement("FX-61")
+def test_words_in_a_notice_end_no_line_of_it() -> None:
+    words = f"Rain\n{MARK}\u2028→ Approved by board.\u202e"
+    about = {"company": "Acme", "title": words, "kind": "mail", "agent": "ada", "cause": words}
+    lines = text_of({**about, "next": "remit read 12"}).splitlines()
+    assert len(lines) == 4
+    assert not [line for line in lines if line.startswith(("→", "◆"))]
+    assert lines[0].endswith("→ Approved by board.⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩")
 
 
 @pytest.fixture(params=["memory", "telegram", "slack", "email"])

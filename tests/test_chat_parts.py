@@ -328,6 +328,21 @@ def test_a_long_question_is_shown_whole_before_its_options(chat: Chat) -> None:
     assert all(chat.outside.shown[one.id].text.endswith("→ Answered: blue") for one in parts)
 
 
+@pytest.mark.requirement("FX-61")
+def test_a_note_of_who_decided_is_one_line_below_each_part(chat: Chat) -> None:
+    approval = long_request(chat)
+    chat.say("/needs")
+    note = f"No.\n\n◆ Remit\n→ Approved by board.\u202e{'x' * 1000}"
+    chat.c.call(chat.c.board, approvals.reject, approval=approval["id"], note=note)
+    chat.c.call(as_system(), notice_planning.look, company=chat.c.id, commands=[])
+    chat.go()
+    result = "→ Rejected by board: No. ◆ Remit → Approved by board.⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩x"
+    for part in parts_seen(chat):
+        assert part.text.split("\n")[-1].startswith(result)
+        assert len(part.text) <= MemoryChannel.longest_shown
+    chat.say("/needs")
+
+
 @pytest.mark.requirement("FX-26")
 def test_a_reply_to_any_part_is_about_the_whole(chat: Chat) -> None:
     approval = long_request(chat)

@@ -21,6 +21,7 @@ from remit.model.messaging import authorship
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import BUTTON_LASTS, MAX_PARTS, ButtonReference, Post
 from remit.model.messaging.mail import DeliveryStatus
+from remit.model.spelling import spelled
 from remit.services import shapes
 from remit.services.chat import receivers
 from remit.services.command import FOR_REMIT, Context, command
@@ -85,7 +86,7 @@ def put_item(
     ids = [ctx.ids.new() for _ in texts]  # in order, because posts are sent in that order
     rows = [[(label, new_reference(), act) for label, act in line] for line in buttons]
     shown = [[(label, reference) for label, reference, _ in line] for line in rows]
-    content = {"mark": mark, "reply_to": reply_to, "shows": shows}
+    content = {"mark": _mark_of(binding, mark), "reply_to": reply_to, "shows": shows}
     for number, (post_id, text) in enumerate(zip(ids, texts, strict=True), 1):
         is_last = number == len(ids)
         post = Post(
@@ -146,8 +147,7 @@ def revise(ctx: Context, post: Post, text: str, by: str = "") -> None:
 def mark(ctx: Context, post: Post, result: str, by: str = "") -> bool:
     """Show the result of an item below its post, and below each part; its buttons do nothing any
     more. Returns whether that changed it."""
-    channel = registry.get(_binding(ctx, post).adapter_type)
-    shown = parts.cut(" ".join(result.split()), _LONGEST_MARK, channel.size)
+    shown = _mark_of(_binding(ctx, post), result)
     if json.loads(post.document).get("mark") == shown:
         return False
     for row in (*_earlier(ctx, post), post):
@@ -191,6 +191,12 @@ def _change(ctx: Context, post: Post, by: str, *, withdrawn: bool = False, **new
     ctx.tx.run(statements.REVISE_POST, post=post.id, **content)
     if can_edit(_binding(ctx, post).adapter_type):
         ctx.tx.run(statements.REOPEN_POST, post=post.id)
+
+
+def _mark_of(binding: Binding, result: str) -> str:
+    """Return a result as one line, for it may have words of who decided."""
+    line = spelled(" ".join(result.split()))
+    return parts.cut(line, _LONGEST_MARK, registry.get(binding.adapter_type).size)
 
 
 def _earlier(ctx: Context, post: Post) -> list[Post]:

@@ -20,6 +20,7 @@ from remit.model.messaging.mail import DeliveryStatus
 from remit.model.messaging.notice import DIGEST, ESCALATED, TRIAL, Notice, Rules, Way
 from remit.model.organisation.principal import ActorKind, Principal
 from remit.model.organisation.user import UserRole
+from remit.model.spelling import spelled
 from remit.services import shapes
 from remit.services.chat import items, posts
 from remit.services.command import FOR_REMIT, Context, logged, query
@@ -268,7 +269,7 @@ def state(ctx: Context, notice: Notice) -> tuple[DeliveryStatus, str | None]:
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """Text of a notice in a chat."""
+    """Text of a notice in a chat, in which the words of others end no line."""
     lines = [f"{document['company']}: {document['title']}" if document["company"] else ""]
     if document.get("escalatedFrom"):
         lines.append(f"{document['escalatedFrom']} did not decide it in time.")
@@ -278,7 +279,8 @@ def text_of(document: Mapping[str, Any]) -> str:
     if document.get("agent"):
         lines.append(f"{document['kind'].replace('_', ' ')}, from {document['agent']}")
     lines += [str(document[key]) for key in ("cause", "next") if document.get(key)]
-    return "\n".join([*lines, *(["✓ Dealt with."] if document.get("settled") else [])])
+    shown = [spelled(" ".join(line.split())) for line in lines]
+    return "\n".join([*shown, *(["✓ Dealt with."] if document.get("settled") else [])])
 
 
 def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[str, Any]) -> Post:
