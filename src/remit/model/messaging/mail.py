@@ -82,7 +82,7 @@ class Message:
     mark: str | None = None
     #: The speaker's name in the chat system.
     outside_sender: str | None = None
-    #: What Remit wrote it about, such as `account:<id>`: unread copies go when that is settled.
+    #: The matter of a letter of Remit, such as `account:<id>`: unread copies go when it is over.
     about: str | None = None
 
 
