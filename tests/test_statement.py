@@ -3,8 +3,10 @@
 import pytest
 
 from remit.model.spelling import spelled, spelled_value
+from remit.services.changes import reviews
 from remit.services.governance import approvals, statement
 from remit.services.redaction import REMOVED
+from tests import change_stage
 from tests.company import Answer, Company, keyed
 from tests.governance import hire, resubmit, send_back
 from tests.statement_stage import (
@@ -185,6 +187,28 @@ def test_an_altered_request_or_a_lost_content_is_not_whole(asking: Company) -> N
     altered = look(asking, approval)
     assert not altered["whole"]
     assert "was altered" in altered["sections"][0]["entries"][0]["lines"][0]
+
+
+@pytest.mark.requirement("FX-61")
+def test_a_merge_is_shown_by_its_commits_and_where_to_look(asking: Company) -> None:
+    change_stage.add_repo(asking)
+    made = change_stage.propose(asking, change_stage.author(asking), paths=["src/app.py", "x.sh"])
+    judge = asking.agent("judge")
+    change_stage.give(asking, judge, "merge")
+    run, seen = asking.run(judge), {"head": change_stage.HEAD, "base": change_stage.BASE}
+    approval = parked(lambda: asking.call(run.caller, reviews.merge, change=made["change"], **seen))
+    text = text_of(asking, approval)
+    for line in (
+        "! The commits below are merged into the repository.",
+        "repository: site",
+        f"head: {change_stage.HEAD}",
+        f"base: {change_stage.BASE}",
+        "files[1]: x.sh",
+        f"difference: `remit change show {made['change'][-12:]}`",
+    ):
+        assert line in text.splitlines(), text
+    linked = statement.as_text(look(asking, approval), "https://remit.example/")
+    assert f"difference: https://remit.example/changes/{made['change']}" in linked
 
 
 def test_different_texts_are_spelled_differently() -> None:

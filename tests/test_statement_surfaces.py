@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ import pytest
 from remit.entrypoints.cli.drawing import approval_view, cells, output
 from remit.entrypoints.http.server.asgi import build_asgi
 from remit.entrypoints.http.wire.caller import COOKIE
-from remit.errors import NotFound
+from remit.errors import Conflict, NotFound
 from remit.model.organisation.statement import as_text
+from remit.services.governance import approvals
 from remit.services.people import sessions
 from tests.company import Answer, Company
+from tests.governance import approve, reject
 from tests.statement_stage import (
     REQUESTS,
     asks_before_everything,
@@ -39,13 +42,22 @@ class Browser:
     cookie: str
     instance: Callable[..., Awaitable[None]]
 
-    def get(self, path: str) -> str:
-        return self.company.wait(self._get(path))
+    def get(self, path: str, *, quiet: bool = False) -> str:
+        return self.company.wait(self._get(path, b"quiet=1" if quiet else b"")).decode()
 
-    async def _get(self, path: str) -> str:
+    def download(self, path: str) -> bytes:
+        return self.company.wait(self._get(path, b""))
+
+    async def _get(self, path: str, query: bytes) -> bytes:
         sent: list[dict[str, Any]] = []
 
+        came = False
+
         async def receive() -> dict[str, Any]:
+            nonlocal came
+            if came:  # nothing comes any more, and the connection stays
+                await asyncio.Event().wait()
+            came = True
             return {"type": "http.request", "body": b"", "more_body": False}
 
         async def send(message: dict[str, Any]) -> None:
@@ -60,7 +72,7 @@ class Browser:
             "scheme": "http",
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query,
             "root_path": "",
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
@@ -69,7 +81,7 @@ class Browser:
         await self.instance(scope, receive, send)
         body = b"".join(message.get("body", b"") for message in sent[1:])
         assert sent[0]["status"] == 200, body
-        return body.decode()
+        return body
 
 
 @pytest.fixture
@@ -225,6 +237,59 @@ def test_the_first_page_has_no_approve_beside_a_part(browser: Browser) -> None:
     text, can_approve = on_page(browser, approval["id"])
     assert can_approve
     assert "│ The last line" in text
+
+
+@pytest.mark.requirement("FX-61", "BX-10")
+def test_a_request_whose_content_is_lost_can_only_be_rejected(browser: Browser) -> None:
+    company = browser.company
+    approval = REQUESTS["write"](company)
+    file_id, sha256 = company.sql(
+        "SELECT blob_file_id, blob_sha256 FROM approvals WHERE id = ?", approval["id"]
+    )[0]
+    content = browser.download(f"/api/approvals/{approval['id']}/content")
+    assert content == b"One\nTwo and a half\nThree\n"
+    company.app.library.blobs.discard(file_id, sha256)
+    for surface in SURFACES.values():
+        text, can_approve = surface(browser, approval["id"])
+        assert not can_approve, text
+    assert "Its content cannot be read here" in on_page(browser, approval["id"])[0]
+    with pytest.raises(Conflict) as refused:
+        approve(company, approval)
+    assert refused.value.reason == "not_whole"
+    assert reject(company, approval)["status"] == "rejected"
+
+
+@pytest.mark.requirement("FX-61")
+def test_a_content_is_for_its_requester_and_its_deciders(browser: Browser) -> None:
+    company = browser.company
+    approval = REQUESTS["write"](company)["id"]
+    with pytest.raises(NotFound):
+        company.call(company.agent("other").caller, approvals.content, approval=approval)
+    observer = company.user("observer", "observer")
+    with pytest.raises(NotFound):
+        company.call(observer, approvals.content, approval=approval)
+    stated = company.call(observer, approvals.show, approval=approval)["statement"]
+    assert not stated["may_decide"]
+
+
+@pytest.mark.requirement("FX-61")
+@pytest.mark.parametrize("address", ["/approvals/{}", "/", "/api/approvals/{}"])
+def test_a_look_is_remembered_and_a_refresh_is_none(browser: Browser, address: str) -> None:
+    company = browser.company
+    approval = REQUESTS["request"](company)["id"]
+    path = address.format(approval)
+
+    def is_seen() -> bool:
+        stated = company.call(company.board, approvals.show, approval=approval)["statement"]
+        return bool(stated["seen"])
+
+    if not address.startswith("/api"):
+        browser.get(path, quiet=True)
+        assert not is_seen()
+    browser.get(path)
+    assert is_seen()
+    other = company.call(company.user("other"), approvals.show, approval=approval)["statement"]
+    assert not other["seen"]
 
 
 def test_text_in_a_closed_part_of_a_page_is_not_seen() -> None:
