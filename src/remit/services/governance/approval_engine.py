@@ -470,6 +470,31 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             return False
 
 
+def is_closed_to_caller(ctx: Context, approval: Approval) -> bool:
+    """Return whether the calling agent may not decide it: only people may, or the agent gains by
+    it."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return False
+    own = approval.agent_id is not None and approval.agent_id in ctx.boss_chain(ctx.actor.id)
+    return own or is_for_people(ctx, approval)
+
+
+def may_be_decided(ctx: Context, approval: Approval) -> bool:
+    """Return whether the caller may decide about an approval now."""
+    undecided = approval.status in OPEN and not approval.expired(ctx.now)
+    return (
+        undecided
+        and ctx.decide(
+            Action.APPROVAL_DECIDE,
+            DECIDING,
+            over=approval.home_agent_id or approval.agent_id,
+            requester=approval.requested_by_agent_id,
+            listed=False,
+            for_people=is_closed_to_caller(ctx, approval),
+        ).allowed
+    )
+
+
 def _agent(ctx: Context, agent: AgentId | None, at_hand: Iterable[Agent | None]) -> Agent | None:
     """An agent by its id, unless the caller has it at hand."""
     if agent is None:

@@ -105,7 +105,7 @@ def may_read(ctx: Context, *, company: str | None = None) -> None:
     _require_reading(ctx, None)
 
 
-def _readable(ctx: Context) -> bool:
+def is_readable(ctx: Context) -> bool:
     """Return whether the caller may read configurations, for views that show more to those who
     may."""
     if ctx.actor.kind is not ActorKind.AGENT:
@@ -300,7 +300,7 @@ def changes_seen(
     ctx: Context, changes: list[shapes.DifferenceShape]
 ) -> list[shapes.DifferenceShape]:
     """Changes without the values that they replace, unless the caller may read them."""
-    if _readable(ctx):
+    if is_readable(ctx):
         return changes
     return [{"path": entry["path"], "now": entry["now"]} for entry in changes]
 

@@ -51,7 +51,7 @@ _ALTERED = "The request was altered. Reject it, and have it asked for anew."
 #: The next command of a person, by the kind of the item.
 _NEXT = {
     "mail": "remit read {id}",
-    "approval": "remit approval approve {id}, or reject {id} …",
+    "approval": "remit approval show {id}, then approve or reject it",
     "question": "remit question answer {id} …",
     "submission": "remit outcome accept {id}, or return {id} …",
     "dead_letter": "remit read {id} --revive, or --discard",

@@ -230,10 +230,12 @@ REOPEN_POST = POSTS.change(
     ended_at=null(),
     ended_why=null(),
 )
+#: The earlier parts of a post.
+EARLIER_PARTS = POSTS.find(company_id="company", last_id="last")
 #: Records the id that the chat system gave to a post.
 SHOWN = POSTS.update(POSTS.by_holder, outside_id=bind("outside"))
-#: The posts about a subject.
-POSTS_ABOUT = POSTS.find(company_id="company", subject="subject")
+#: The posts about a subject: of several parts, the last one.
+POSTS_ABOUT = POSTS.find(channel_posts.c.last_id.is_(None), company_id="company", subject="subject")
 #: How many posts to a conversation are not sent yet.
 SHOWING_HERE = POSTS.count(POSTS.unfinished, binding_id="binding", conversation="conversation")
 #: The post with an id of the chat system.
