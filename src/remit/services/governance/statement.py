@@ -74,6 +74,7 @@ def of(ctx: Context, approval: Approval) -> StatementShape:
     stored = contents.written(ctx, approval, raw.get("arguments"), mine=mine)
     merge = contents.merged(ctx, payload) if payload.get("action") == "change.merge" else None
     altered = approval_engine.is_altered(ctx, approval)
+    seen = _looks(ctx, approval)
     warnings = [_ALTERED] if altered else []
     warnings += [
         *_dangers(ctx, approval, raw, payload),
@@ -82,7 +83,7 @@ def of(ctx: Context, approval: Approval) -> StatementShape:
     sections = [
         _section(TAKE_NOTE, (entry("", EntryKind.DANGER, text) for text in warnings)),
         _section("For whom", _for_whom(ctx, approval, payload)),
-        _since(ctx, approval),
+        _since(ctx, approval, seen),
         _section("Content", stored.entries),
         _section("Merge", [] if merge is None else merge.entries),
         *_parts(ctx, approval, raw, payload, names),
@@ -92,7 +93,7 @@ def of(ctx: Context, approval: Approval) -> StatementShape:
         "revision": approval.revision,
         "whole": not altered and stored.whole and (merge is None or merge.whole),
         "may_decide": may_decide,
-        "seen": ctx.tx.one(statements.LOOK, **_this_look(ctx, approval)) is not None,
+        "seen": approval.revision in seen,
         "sections": [section for section in sections if section["entries"]],
     }
 
@@ -101,17 +102,14 @@ def looked(ctx: Context, approval: Approval, statement: StatementShape) -> None:
     """Remember that the caller saw all of this revision, if they may decide about it."""
     if statement["may_decide"] and statement["whole"] and not statement["seen"]:
         ctx.lock_company()  # nobody else remembers the same look meanwhile
-        if ctx.tx.one(statements.LOOK, **_this_look(ctx, approval)) is None:
-            seen = (approval.id, approval.company_id, ctx.actor.address)
-            ctx.tx.add(Look(*seen, approval.revision, ctx.now))
+        if approval.revision not in _looks(ctx, approval):
+            look = (approval.id, approval.company_id, ctx.actor.address, approval.revision)
+            ctx.tx.add(Look(*look, ctx.now))
 
 
-def _this_look(ctx: Context, approval: Approval) -> dict[str, object]:
-    return {
-        "approval": approval.id,
-        "reader": ctx.actor.address,
-        "revision": approval.revision,
-    }
+def _looks(ctx: Context, approval: Approval) -> set[int]:
+    """Revisions of an approval that the caller has seen."""
+    return set(ctx.tx.all(statements.LOOKS, approval=approval.id, reader=ctx.actor.address))
 
 
 def _stated(paths: Iterable[str]) -> list[str]:
@@ -276,7 +274,7 @@ def _for_whom(ctx: Context, approval: Approval, payload: JsonObject) -> Iterator
     for resource in wanted:
         if resource in titles:
             yield words("for the outcome", text_without_secrets(titles[resource])[0])
-    letter = origins.raised(ctx, approval.requested_by_run_id)
+    letter = origins.of_run(ctx, run) if run else None
     message = lookup.message_row(ctx, letter) if letter is not None else None
     if message is not None and message.sender_user_id is not None:
         yield fact("for the person", lookup.user_name(ctx, message.sender_user_id, "somebody"))
@@ -313,14 +311,11 @@ def _texts(value: object) -> Iterator[str]:
 # ── looks ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _since(ctx: Context, approval: Approval) -> StatementSectionShape:
+def _since(ctx: Context, approval: Approval, seen: set[int]) -> StatementSectionShape:
     """Changes since the revision that the reader saw last, or else since the one before."""
-    last = ctx.tx.one(
-        statements.LAST_LOOK,
-        approval=approval.id,
-        reader=ctx.actor.address,
-        revision=approval.revision,
-    )
+    if approval.revision == 1:
+        return _section("", ())
+    last = max((number for number in seen if number < approval.revision), default=None)
     number = approval.revision - 1 if last is None else last
     earlier = ctx.tx.one(statements.REVISION, approval=approval.id, number=number)
     if earlier is None:

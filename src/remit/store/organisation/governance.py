@@ -7,7 +7,7 @@ from sqlalchemy import bindparam as bind
 
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.agent_spec import CONFIGURED
-from remit.model.organisation.approval import Approval, Comment, Look, Revision
+from remit.model.organisation.approval import Approval, Comment, Revision
 from remit.model.organisation.company import Company
 from remit.model.organisation.configuration import ConfigRevision
 from remit.model.organisation.grant import Grant
@@ -46,7 +46,6 @@ from remit.store.tables import (
 
 _APPROVAL_REVISIONS = Rows(Revision, "number")
 _APPROVAL_COMMENTS = Rows(Comment)
-_LOOKS = Rows(Look, "revision")
 _CONFIG_REVISIONS = Rows(ConfigRevision, "number")
 _AGENTS = Rows(Agent)
 _APPROVALS = Rows(Approval)
@@ -142,16 +141,11 @@ COMMENTS = _APPROVAL_COMMENTS.after(approval_id="approval")
 
 # Looks at approvals
 
-#: The look of a reader at one revision.
-LOOK = _LOOKS.one(approval_id="approval", reader="reader", revision="revision")
-#: The newest revision before this one that a reader looked at.
-LAST_LOOK = values_of(
+#: The revisions of an approval that a reader looked at.
+LOOKS = values_of(
     approval_looks.c.revision,
     approval_looks.c.approval_id == bind("approval"),
     approval_looks.c.reader == bind("reader"),
-    approval_looks.c.revision < bind("revision"),
-    order=[approval_looks.c.revision.desc()],
-    limit=1,
 )
 
 # Configurations
