@@ -218,7 +218,8 @@ def plant_git(folder: Path, tag: str, *addresses: str) -> None:
     written = settings.read_text() + _git_settings(tag, "filter")
     for address in addresses:
         written += f'[remote "{address}"]\n\tuploadpack = "{_ran(tag, "pack")}; git-upload-pack"\n'
-        written += f'[url "ext::sh -c {_ran(tag, "ext")}"]\n\tinsteadOf = "{address}"\n'
+        helper = _ran(tag, "ext").replace(" ", "% ")
+        written += f'[url "ext::sh -c {helper}"]\n\tinsteadOf = "{address}"\n'
     settings.write_text(written)
     (folder / ".git" / "info").mkdir(exist_ok=True)
     (folder / ".git" / "info" / "attributes").write_text("* filter=planted\n")

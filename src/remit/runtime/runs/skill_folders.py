@@ -23,10 +23,11 @@ _ATTEMPTS = 5
 def of_remit(home: Path) -> Path:
     """Return the folder with Remit's skills, made anew unless it holds exactly what it should;
     `home` is that of the instance."""
-    return _kept(home / "skills", skills.PLUGIN, skills.plugin())
+    return kept(home / "skills", skills.PLUGIN, skills.plugin())
 
 
-def _kept(root: Path, name: str, wanted: Mapping[PurePosixPath, bytes]) -> Path:
+def kept(root: Path, name: str, wanted: Mapping[PurePosixPath, bytes]) -> Path:
+    """Return a folder below `root` that holds exactly these files."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = root / name
     for _ in range(_ATTEMPTS):
