@@ -143,7 +143,8 @@ def test_settings_of_a_copy_start_nothing_when_remit_brings_it_up_to_date(
     # The control: git does all of that for whoever runs it there.
     fetch = ("fetch", "--force", mirror.as_uri(), "+refs/heads/main:refs/heads/other")
     git(place, *fetch)
-    assert {"copy-pack", "copy-reference-transaction"} <= planted.ran(place)
+    wanted = {"copy-pack", "copy-reference-transaction", "copy-filter-alternates"}
+    assert wanted <= planted.ran(place)
     assert git(place, "rev-parse", "origin/main") == newer
     settings.write_text(everything)
     with pytest.raises(AssertionError):
