@@ -302,6 +302,11 @@ def _checks(company: Company) -> None:
     change_stage.propose(company, run, branch="unchecked")
 
 
+def _looks(company: Company) -> None:
+    asked = governance.ask(company, company.ceo.caller, "Seen")
+    company.call(company.board, approvals.look, approval=asked["id"])
+
+
 #: What could be done at each schema, and not before.
 CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0008": (
@@ -315,6 +320,7 @@ CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0028": (_changes,),
     "0033": (_forges,),
     "0035": (_checks,),
+    "0040": (_looks,),
 }
 
 

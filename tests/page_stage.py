@@ -36,7 +36,7 @@ TABS = ("work", "mail", "rights", "configuration", "runs")
 PAGES = (
     *("/", "/?range=24h", "/search?q=a", "/design", "/account", "/no/such/page", "/hire"),
     *("/companies/{company}", "/companies/{company}/settings", "/companies/{company}/levels"),
-    *("/companies/{company}/people/{user}", "/companies/new"),
+    *("/companies/{company}/people/{user}", "/companies/new", "/companies/{company}/acceptance"),
     *("/org", "/org?view=chart", "/org/change?agent={agent}"),
     *("/agents/{agent}", *(f"/agents/{{agent}}?tab={tab}" for tab in TABS)),
     *("/agents/{agent}/terminate", "/agents/{agent}/update"),

@@ -310,7 +310,7 @@ class Telegram:
     def _text(self, text: str, most: int) -> str:
         if not text.strip():
             raise Bad("Bad Request: message text is empty")
-        if len(text) > most:
+        if len(text.encode("utf-16-le", "surrogatepass")) // 2 > most:
             raise Bad("Bad Request: message is too long")
         return text
 

@@ -379,7 +379,7 @@ def test_a_button_of_an_older_revision_decides_nothing(stage: Stage) -> None:
         before = stage.effects()
         stage.store(tap)
         assert stage.effects() == before, label
-    now = f"%revision {len(labels) + 1}%"
+    now = f'%"shows": "{len(labels) + 1} %'
     shown = "SELECT count(*) FROM channel_posts WHERE document LIKE ? AND document NOT LIKE ?"
     if labels:
         assert stage.c.sql(shown, now, '%"buttons": []%') == [(1,)], "what is asked now, once"

@@ -414,6 +414,9 @@ ELSEWHERE = {
     "a comment of the same approval, which the service looks for there": {
         "approval_comments.reply_to"
     },
+    "a part of the same post, which the service looks for in its company": {
+        "channel_posts.last_id"
+    },
 }
 
 

@@ -180,7 +180,7 @@ def _(s: Scene) -> Call:
 
 @situation("posts.delivered")
 def _(s: Scene) -> Call:
-    return s.by_remit(post=_showing(s), epoch=1, version=2, outside="5.9")
+    return s.by_remit(post=_showing(s), epoch=1, version=1, outside="5.9")
 
 
 @situation("posts.failed")

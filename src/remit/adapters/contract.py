@@ -49,6 +49,9 @@ class Adapter(Described, ABC):
     #: Variables of the worker's environment that a run may be lent: keys for the model.
     lends: ClassVar[Sequence[str]] = ()
 
+    #: Whether a run without a key is lent the login of its program on the worker.
+    lends_login: ClassVar[bool] = False
+
     #: Whether it can execute background jobs: see `RunContext.background`.
     background: ClassVar[bool] = False
     #: Whether its agents run elsewhere and call back from there with the token of their run. The

@@ -118,6 +118,7 @@ class Parcel(Connection):
     address: str
     conversation: str
     subject: str
+    #: Its first line names the author, unless the channel `names_authors`.
     body: str
     thread: str
     #: The message that this one answers, by Remit's id and by the chat system's.
@@ -196,6 +197,11 @@ class Channel(Described, ABC):
     vouches: ClassVar[bool] = False
     #: Whether it shows buttons; otherwise people get commands to write.
     taps: ClassVar[bool] = False
+    #: Whether the other side shows `sender` where no text can imitate it; otherwise the first line
+    #: of each body says who wrote it.
+    names_authors: ClassVar[bool] = False
+    #: Longest message that is shown whole, by `size`; longer posts of Remit are sent in parts.
+    longest_shown: ClassVar[int] = 3500
     #: Most files of a message, and most bytes of them together.
     most_files: ClassVar[int] = 0
     largest_files: ClassVar[int] = 10 * 1024 * 1024
@@ -255,6 +261,10 @@ class Channel(Described, ABC):
         """Return whether anything can be sent through a binding like this."""
         del config
         return True
+
+    def size(self, text: str) -> int:
+        """Return the length of a text as the chat system counts it."""
+        return len(text)
 
     def place(self, config: Any) -> str | None:
         """Return a name of the account that only one binding of a company may listen to, such as a

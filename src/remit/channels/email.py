@@ -34,6 +34,7 @@ from remit.channels.contract import (
 )
 from remit.clock import SystemClock
 from remit.extras import how_to_install
+from remit.model.messaging.authorship import parted
 from remit.threads import alone
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Email(Channel):
     Config = EmailConfig
     receives = True
     vouches = True
+    #: More than any request has.
+    longest_shown = 2_000_000
     most_files = 10
     safety = (
         "Everybody with access to the mailbox reads what was sent to the agent.",
@@ -244,7 +247,8 @@ def composed(parcel: Parcel) -> EmailMessage:
     local, _, domain = config.address.rpartition("@")
     message["From"] = Mailbox("Remit" if name == "remit" else f"{name} (Remit)", local, domain)
     message["To"] = to
-    first = next((line for line in parcel.body.splitlines() if line.strip()), "")
+    _, words = parted(parcel.body)
+    first = next((line for line in words.splitlines() if line.strip()), "")
     subject = " ".join(parcel.subject.split()) or " ".join(first.split())[:80] or f"From {name}"
     message["Subject"] = (
         subject if not answered or subject[:3].lower() == "re:" else f"Re: {subject}"

@@ -30,8 +30,10 @@ from remit.channels.contract import (
     Undelivered,
     Unreachable,
 )
+from remit.channels.parts import split
 from remit.clock import SECOND
 from remit.extras import how_to_install
+from remit.model.messaging.authorship import parted
 
 T = TypeVar("T")
 
@@ -91,6 +93,8 @@ class Slack(Channel):
     receives = True
     vouches = True
     taps = True
+    #: Slack splits longer messages.
+    longest_shown = 3800
     most_files = 10
     safety = (
         "Everybody in a room reads what the agent says there.",
@@ -124,6 +128,9 @@ class Slack(Channel):
         return Check(True, f"Slack knows {known.get('user')} in {known.get('team')}.")
 
     # ── out ─────────────────────────────────────────────────────────────────────────────────────
+
+    def size(self, text: str) -> int:
+        return _size(text)
 
     async def deliver(self, parcel: Parcel) -> str | None:
         """Send one message, atomically; one with files has no id and cannot be edited."""
@@ -344,6 +351,10 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def _size(text: str) -> int:
+    return len(escaped(text).encode("utf-16-le", "surrogatepass")) // 2
+
+
 def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
     """Return the escaped text and the files. A text that is too long becomes a file, and so does
     one with a link beside files: Slack would fetch a preview, which could leak data that an agent
@@ -351,22 +362,21 @@ def _written(parcel: Parcel) -> tuple[str, list[Attachment]]:
     text, files = escaped(parcel.body), list(parcel.files)
     if len(text) <= LONGEST_TEXT and not (files and _LINKS in text):
         return text, files
-    excerpt = escaped(parcel.body[:_EXCERPT])
-    text = f"{'' if _LINKS in excerpt else excerpt}\n… (all of it is in the file)".strip()
+    author, words = parted(parcel.body)
+    excerpt = "" if _LINKS in words[:_EXCERPT] else f"{escaped(words[:_EXCERPT])}\n"
+    text = f"{escaped(author)}{excerpt}… (all of it is in the file)"
     return text, [Attachment("message.txt", "text/plain", parcel.body.encode()), *files]
 
 
 def _blocks(parcel: Parcel) -> list[dict[str, Any]]:
-    """Return the blocks of a message with buttons; others have none."""
-    if not parcel.buttons:
+    """Return the blocks of a message of Remit or with buttons; others have none. Slack shows their
+    text as it stands, without emoji in the place of words."""
+    if not (parcel.buttons or parcel.sender == "remit"):
         return []
-    parts = [
-        parcel.body[begin : begin + _LONGEST_PART]
-        for begin in range(0, len(parcel.body), _LONGEST_PART)
-    ]
     blocks: list[dict[str, Any]] = [
         {"type": "section", "text": {"type": "plain_text", "text": part, "emoji": False}}
-        for part in parts[:_MOST_PARTS]
+        for part in split(parcel.body, _LONGEST_PART, _size)[:_MOST_PARTS]
+        if part.strip()
     ]
     for number, row in enumerate(parcel.buttons):
         elements = [

@@ -24,6 +24,7 @@ from pydantic import AfterValidator, Field
 
 from remit.adapters.contract import Check, Environment
 from remit.adapters.settings import Config, SecretName
+from remit.channels import parts
 from remit.channels.contract import (
     Channel,
     Connection,
@@ -36,6 +37,7 @@ from remit.channels.contract import (
     Unproven,
     Unreachable,
 )
+from remit.model.messaging.authorship import parted
 
 if TYPE_CHECKING:
     from aiogram import Bot
@@ -105,6 +107,8 @@ class Telegram(Channel):
     receives = True
     vouches = True
     taps = True
+    #: Leaves room for `_AGAIN`.
+    longest_shown = 4000
     most_files = 9
     largest_files = 45 * 1024 * 1024
 
@@ -129,6 +133,9 @@ class Telegram(Channel):
 
     # ── out ─────────────────────────────────────────────────────────────────────────────────
 
+    def size(self, text: str) -> int:
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
     async def deliver(self, parcel: Parcel) -> str | None:
         text, files = _text(parcel), list(parcel.files)
         async with _calling(parcel) as bot:
@@ -136,13 +143,13 @@ class Telegram(Channel):
 
             to = _to(parcel.conversation)
             to |= {"reply_parameters": _answering(parcel), "request_timeout": _SECONDS}
-            if not files and len(text) <= _MOST_TEXT:
+            if not files and self.size(text) <= _MOST_TEXT:
                 shown = {"reply_markup": _keyboard(parcel), **_without_previews()}
                 return _id(await bot.send_message(text=text, **shown, **to))
             named = [(file.name, file.content) for file in files]
-            if len(text) > _MOST_CAPTION:
+            if self.size(text) > _MOST_CAPTION:
                 named.insert(0, ("message.txt", text.encode()))
-                text = f"{text[: _MOST_CAPTION - 1]}…"
+                text = parts.cut(text, _MOST_CAPTION, self.size)
             documents = [BufferedInputFile(content, name) for name, content in named]
             if len(documents) == 1:
                 sent = await bot.send_document(document=documents[0], caption=text or None, **to)
@@ -160,7 +167,7 @@ class Telegram(Channel):
         chat, _, message = outside.partition(".")
         async with _calling(parcel, gone_is_well=("message is not modified",)) as bot:
             await bot.edit_message_text(
-                text=parcel.body[:_MOST_TEXT],
+                text=parts.cut(parcel.body, _MOST_TEXT, self.size),
                 chat_id=int(chat),
                 message_id=int(message),
                 reply_markup=_keyboard(parcel),
@@ -358,8 +365,10 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
 
 
 def _text(parcel: Parcel) -> str:
+    """The text, with what is added to it below the line that names the author."""
     subject = f"{parcel.subject}\n\n" if parcel.subject and parcel.reply_to is None else ""
-    return f"{_AGAIN if parcel.again else ''}{subject}{parcel.body}"
+    author, words = parted(parcel.body)
+    return f"{author}{_AGAIN if parcel.again else ''}{subject}{words}"
 
 
 def _to(conversation: str) -> dict[str, Any]:

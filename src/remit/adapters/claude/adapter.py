@@ -84,6 +84,7 @@ class Claude(Adapter):
     type = "claude"
     Config = ClaudeConfig
     lends = claude_lending.EVERY_KEY
+    lends_login = True
     background = True
     safety = (
         (

@@ -78,6 +78,7 @@ class Codex(Adapter):
     type = "codex"
     Config = CodexConfig
     lends = _VARIABLES
+    lends_login = True
     background = True
     safety = (
         (

@@ -19,6 +19,7 @@ from remit.model.text import name_key
 from remit.model.work.file import FileKind
 from remit.model.work.wait import WaitKind
 from remit.services import shapes, views
+from remit.services.acceptance import acceptance
 from remit.services.archive import checking, layout, mail
 from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Context, command, query
@@ -75,7 +76,8 @@ def check_free(ctx: Context, *, new_plan: Plan, name: object = None) -> None:
 def create(
     ctx: Context, *, sha256: str, name: object = None, new_plan: Plan, new_contents: Contents
 ) -> shapes.ImportedCompanyShape:
-    """Create the company, with the caller as its board. The archive is identified by its hash."""
+    """Create the company, halted, with the caller as its board. The archive is identified by its
+    hash."""
     plan = new_plan
     importer = _require_importer(ctx)
     assert importer == plan.importer, "the plan was read for whoever asks now"
@@ -99,10 +101,18 @@ def create(
     _go_on(ctx, plan)
     counted = {name: len(getattr(plan, name)) for name in _COUNTED} | {"setup": plan.setup}
     details = {"name": company.name, "was": plan.company.name, "sha256": sha256, **counted}
+    details["left_out"] = plan.left_out
     ctx.record("company.import", f"company:{company.id}", details)
+    acceptance.hold(ctx, company.id, importer, plan.left_out)
     _record_origins(ctx, plan)
     roots.ensure(ctx)
-    answer = {**views.company(company), **counted, "removed": plan.removed}
+    answer = {
+        **views.company(company),
+        **counted,
+        "removed": plan.removed,
+        "left_out": plan.left_out,
+        "awaits_acceptance": True,
+    }
     return cast(shapes.ImportedCompanyShape, answer)
 
 
@@ -218,7 +228,7 @@ def _go_on(ctx: Context, plan: Plan) -> None:
         request = json.loads(message.request or "{}")
         if request and not request.keys() & {"grant", "refused"}:
             asking = plan.agents[AgentId(request["agent"])]
-            waits.begin_for_capability(ctx, message.id, asking)
+            waits.begin_for_capability(ctx, message, asking)
 
 
 def _record_origins(ctx: Context, plan: Plan) -> None:

@@ -18,6 +18,7 @@ from remit.ids import token_digest
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import Post
 from remit.model.organisation.agent import Agent
+from remit.model.organisation.approval import ApprovalStatus
 from remit.model.text import plural
 from remit.services.chat import items, posts
 from remit.services.command import Context
@@ -32,6 +33,10 @@ from remit.store.messaging import mail as mail_statements
 from remit.store.organisation import people
 from remit.store.work import outcomes as outcome_statements
 
+_INCOMPLETE = (
+    "Nothing was done: a part of this request did not arrive here, or was changed since. "
+    "Send /needs to see the whole request anew."
+)
 #: The rest is shown on the web.
 MOST_SHOWN = 10
 ALL = "all"
@@ -143,7 +148,7 @@ def needs(ctx: Context, request: Asked) -> str:
         elif len(lines) <= MOST_SHOWN:
             lines.append(f"- {item['kind'].replace('_', ' ')}: {item['title']}")
     if shown:
-        lines.append("Decisions that you can take here follow.")
+        lines.append("Each decision is in a message of its own.")
     return "\n".join(lines)
 
 
@@ -173,7 +178,7 @@ def help_(_: Context, request: Asked) -> str:
 COMMANDS = {
     "status": Command("how it is, and what waits", status, private=True),
     "now": Command("what it is doing", now, private=True),
-    "needs": Command("what awaits you, with buttons", needs, private=True),
+    "needs": Command("what awaits you", needs, private=True),
     "new": Command("begin a new conversation with its next run", new),
     "abort": Command("end its run", abort),
     "stop": Command("stop it and everybody below; /stop all: the company", stop),
@@ -213,6 +218,8 @@ def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Ta
     ):
         raise NotFound("That button is not known here, or too old.", "Send /needs for new ones.")
     act: Mapping[str, Any] = json.loads(button.act)
+    if button.used_at is None and not posts.is_whole(ctx, post):
+        return Tapped(f"incomplete {act['act']}", _INCOMPLETE)
     if not ctx.tx.run(statements.USE_REFERENCE, reference=button.digest, by=ctx.actor.id):
         return Tapped(f"used {act['act']}", f"That was done already. {_state(ctx, post)}".strip())
     if act["act"] == "answer":
@@ -228,15 +235,17 @@ def _decide(ctx: Context, post: Post, binding: Binding, act: Mapping[str, Any]) 
     approvals.show.body(ctx, approval=act["approval"])
     approval = items.approval_of(ctx, act["approval"])
     what = f"{act['act']} approval {approval.id}"
-    stale = approval.revision != act["revision"]
-    if stale or not items.approval_buttons(approval, whole=True):
-        # A button of a stale revision decides nothing.
-        text, _ = items.approval_text(ctx, approval)
-        posts.revise(ctx, post, f"This was revision {act['revision']}.\n\n{text}", by=ctx.actor.id)
-        if stale and items.approval_buttons(approval, whole=True):
-            items.show_approval(ctx, binding, post.conversation, approval)
-            return Tapped(f"stale {what}", "It was revised meanwhile; this is what is asked now.")
+    if approval.status is not ApprovalStatus.PENDING:
+        items.refresh(ctx, post.subject, ctx.actor.id)
         return Tapped(f"late {what}", f"Nothing was done. {items.approval_state(ctx, approval)}")
+    is_present = items.shows_revision(post, approval) and approval.revision == act["revision"]
+    if not is_present or (
+        act["act"] == "approve" and not items.shows_statement(ctx, post, approval)
+    ):
+        # A button below a text that is not the present one decides nothing.
+        posts.mark(ctx, post, items.STALE, ctx.actor.id)
+        items.show_approval(ctx, binding, post.conversation, approval)
+        return Tapped(f"stale {what}", "Nothing was done. The present request follows.")
     ACTS[act["act"]].body(ctx, approval=approval.id, expected_revision=act["revision"])
     items.refresh(ctx, f"approval:{approval.id}", ctx.actor.id)
     return Tapped(what)

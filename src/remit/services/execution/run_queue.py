@@ -298,5 +298,8 @@ def keep_session(
 
 
 def has_full_access(ctx: Context, agent: Agent) -> bool:
+    """Return whether people let an agent's programs use the whole machine; a grant that another
+    agent passed on counts for nothing."""
     held = ctx.held(agent.id, Resource(ResourceKind.ACTION, FULL_ACCESS))
-    return holding(held, Level.USE, ctx.now).allowed
+    by_people = [grant for grant in held if grant.granted_by_agent is None]
+    return holding(by_people, Level.USE, ctx.now).allowed

@@ -31,10 +31,10 @@ from remit.model.organisation.decision import Decision, Effect
 from remit.model.organisation.grant import (
     AGENT_CREATE,
     APPROVAL_DECIDE,
-    FULL_ACCESS,
     Level,
     Resource,
     ResourceKind,
+    is_over_machine,
 )
 from remit.model.organisation.permission import PermissionLevel, Reach
 from remit.model.organisation.principal import SYSTEM, ActorKind, Principal
@@ -451,7 +451,7 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             return (
                 payload.get("permissionLevel") is not None
                 or bool(payload.get("permissions"))
-                or any(wish.get("resource") == FULL_ACCESS for wish in payload.get("grants", ()))
+                or any(is_over_machine(wish.get("resource")) for wish in payload.get("grants", ()))
                 or configurations.is_for_people(payload["requestedConfigurationSnapshot"])
             )
         case ApprovalType.CONFIG_CHANGE:
@@ -463,11 +463,36 @@ def is_for_people(ctx: Context, approval: Approval, *at_hand: Agent | None) -> b
             # A helper has the adapter of its requester.
             borrows = payload["action"] == AGENT_CREATE and asker is not None
             config = configurations.configuration_of(asker) if asker and borrows else None
-            return payload["resource"] == FULL_ACCESS or (
+            return is_over_machine(payload["resource"]) or (
                 config is not None and configurations.is_for_people(config)
             )
         case _:
             return False
+
+
+def is_closed_to_caller(ctx: Context, approval: Approval) -> bool:
+    """Return whether the calling agent may not decide it: only people may, or the agent gains by
+    it."""
+    if ctx.actor.kind is not ActorKind.AGENT:
+        return False
+    own = approval.agent_id is not None and approval.agent_id in ctx.boss_chain(ctx.actor.id)
+    return own or is_for_people(ctx, approval)
+
+
+def may_be_decided(ctx: Context, approval: Approval) -> bool:
+    """Return whether the caller may decide about an approval now."""
+    undecided = approval.status in OPEN and not approval.expired(ctx.now)
+    return (
+        undecided
+        and ctx.decide(
+            Action.APPROVAL_DECIDE,
+            DECIDING,
+            over=approval.home_agent_id or approval.agent_id,
+            requester=approval.requested_by_agent_id,
+            listed=False,
+            for_people=is_closed_to_caller(ctx, approval),
+        ).allowed
+    )
 
 
 def _agent(ctx: Context, agent: AgentId | None, at_hand: Iterable[Agent | None]) -> Agent | None:

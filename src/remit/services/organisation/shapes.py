@@ -145,6 +145,8 @@ class HaltShape(OwnedShape):
     by_name: str
     note: str
     since: Moment
+    #: Whether the company came from outside, and only its acceptance ends the halt.
+    awaits_acceptance: bool
 
 
 class EndedByHaltShape(TypedDict):

@@ -52,6 +52,10 @@ class ImportedShape(TypedDict):
 class ImportedCompanyShape(CompanyShape, ImportedShape):
     #: By names of agents: the secrets that have to be set again.
     removed: dict[str, list[str]]
+    #: Rights over the machine that were not taken over, each with the command that gives it.
+    left_out: list[str]
+    #: It is halted until a person accepts it.
+    awaits_acceptance: bool
 
 
 class MemberShape(NamedShape):

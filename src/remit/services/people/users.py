@@ -13,6 +13,7 @@ from remit.services import lookup, shapes, views
 from remit.services.command import Context, command, query
 from remit.services.fields import AgentRef, CompanyRef, Help, Moment, Name, Reference, Text, UserRef
 from remit.services.surfaces import AsCommand, AsRoute
+from remit.store.messaging import chat, notices
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import people
 from remit.store.organisation.people import Member
@@ -43,6 +44,8 @@ def add(
     else:
         # An invitation from another company must not open this one.
         ctx.tx.run(people.REVOKE_INVITATIONS, user=user.id)
+        # Nothing comes back that they had here before, such as a seat.
+        _end_part(ctx, user)
     membership = add_member(ctx, ctx.company, user.id, part, scope_id)
     ctx.record(
         "user.add", f"user:{user.id}", {"name": user.name, "role": part.value, "scope": scope_id}
@@ -123,7 +126,8 @@ _caller = views.view_of(Principal, shapes.CallerShape)
     ),
 )
 def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes.RemovedShape:
-    """Take away a person's part in the company, and their tokens when it was the last."""
+    """Take away a person's part in the company: seats, linked accounts and the keys of agents that
+    they made end with it, and their own tokens when it was the last."""
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.USER_CHANGE, on=f"user:{user}")
     person = member(ctx, user)
@@ -132,13 +136,33 @@ def remove(ctx: Context, *, company: CompanyRef | None, user: UserRef) -> shapes
             "The company would be left without a board.", "Add another board member first."
         )
     ctx.tx.run(people.DELETE_MEMBERSHIP, user=person.id)
-    for seat in ctx.tx.all(agent_statements.SEATS_OF, user=person.id):
-        # The keys that they made for an agent whose seat they hold are revoked, too.
-        ctx.tx.run(people.REVOKE_TOKENS_OF, agent=seat, user=None, run=None)
+    seats = _end_part(ctx, person)
+    keys = _end_keys(ctx, person)
     if not ctx.tx.all(people.COMPANIES_OF_USER, user=person.id, after="", limit=1):
         ctx.tx.run(people.REVOKE_TOKENS_OF, user=person.id, agent=None, run=None)
-    ctx.record("user.remove", f"user:{person.id}", {"name": person.name})
+    about = {"name": person.name, "seats": seats, "keys_of": keys}
+    ctx.record("user.remove", f"user:{person.id}", about)
     return {"id": person.id, "removed": True}
+
+
+def _end_part(ctx: Context, person: User) -> list[AgentId]:
+    """End everything that a person had in the company besides the membership: seats with their
+    keys, linked accounts, ways of being told. Returns the agents whose seats are vacant now."""
+    seats = ctx.tx.all(agent_statements.SEATS_OF, user=person.id)
+    for seat in seats:
+        ctx.tx.run(people.REVOKE_TOKENS_OF, agent=seat, user=None, run=None)
+    ctx.tx.run(agent_statements.VACATE_SEATS, user=person.id)
+    ctx.tx.run(chat.REVOKE_ACCOUNTS_IN, user=person.id)
+    ctx.tx.run(notices.DELETE_HOOK, user=person.id)
+    ctx.tx.run(notices.DELETE_RULES, user=person.id)
+    return list(seats)
+
+
+def _end_keys(ctx: Context, person: User) -> list[AgentId]:
+    """Revoke the keys of agents that a person made, and may have kept. Returns these agents."""
+    agents = sorted(set(ctx.tx.all(people.KEYED_BY, user=person.id)))
+    ctx.tx.run(people.REVOKE_KEYS_MADE_BY, user=person.id)
+    return agents
 
 
 @command(

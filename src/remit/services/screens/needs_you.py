@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 
+from remit.authority import Action
 from remit.clock import Micros, moment
 from remit.errors import BadInput
 from remit.ids import END_OF_IDS, AgentId
@@ -24,6 +25,7 @@ from remit.services.command import Context, query
 from remit.services.execution import accounts, runaway, running
 from remit.services.governance import approval_engine
 from remit.services.messaging import inbox, letter_trace, mail, pending_items, wishes
+from remit.services.organisation import halts
 from remit.services.screens import standing
 from remit.services.spending import budgets, limits
 from remit.store.execution import jobs as job_statements
@@ -33,6 +35,7 @@ from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import mail as statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import governance, people
+from remit.store.organisation import halts as halt_statements
 from remit.store.paging import each
 from remit.store.record import overview, search
 from remit.store.record.overview import Stopped
@@ -48,7 +51,7 @@ _ALTERED = "The request was altered. Reject it, and have it asked for anew."
 #: The next command of a person, by the kind of the item.
 _NEXT = {
     "mail": "remit read {id}",
-    "approval": "remit approval approve {id}, or reject {id} …",
+    "approval": "remit approval show {id}, then approve or reject it",
     "question": "remit question answer {id} …",
     "submission": "remit outcome accept {id}, or return {id} …",
     "dead_letter": "remit read {id} --revive, or --discard",
@@ -91,11 +94,24 @@ def listing(ctx: Context, *, company: str | None = None) -> list[shapes.Awaiting
 def here(ctx: Context) -> list[shapes.AwaitingShape]:
     """Items that await the acting person in the entered company, each with its cause and the
     command that settles it."""
-    items = _of_company(ctx)
+    items = _to_accept(ctx) + _of_company(ctx)
     for item in items:
         item["cause"] = item.get("cause") or _CAUSES.get(item["kind"], "")
         item.setdefault("next", _NEXT.get(item["kind"], "").format(id=item["id"]))
     return items
+
+
+def _to_accept(ctx: Context) -> list[shapes.AwaitingShape]:
+    """The company itself, if it came from outside and waits for somebody who may accept it."""
+    halt = ctx.tx.one(halt_statements.UNACCEPTED)
+    if halt is None or not ctx.decide(Action.COMPANY_ACCEPT).allowed:
+        return []
+    name = ctx.tx.existing(people.COMPANY).name
+    title, cause = f"{name} waits to be accepted", halts.sentence(ctx, halt)
+    item = views.awaiting(
+        ctx.company, "acceptance", halt.company_id, title, None, halt.created_at, cause
+    )
+    return [{**item, "next": halts.command_for(ctx, halt)}]
 
 
 def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:

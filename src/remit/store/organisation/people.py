@@ -226,6 +226,23 @@ REVOKE_TOKENS_OF = _TOKENS.revoke(
         tokens.c.run_id == bind("run"),
     )
 )
+_theirs = tokens.alias("theirs")
+#: The company's agents with a valid key that a person made.
+KEYED_BY = values_of(
+    tokens.c.agent_id,
+    tokens.c.company_id == bind("company"),
+    tokens.c.agent_id.is_not(None),
+    tokens.c.run_id.is_(None),
+    _unrevoked,
+    tokens.c.made_with.in_(select(_theirs.c.id).where(_theirs.c.user_id == bind("user"))),
+)
+#: Revokes the keys of the company's agents that a person made.
+REVOKE_KEYS_MADE_BY = _TOKENS.revoke(
+    tokens.c.company_id == bind("company"),
+    tokens.c.agent_id.is_not(None),
+    tokens.c.run_id.is_(None),
+    tokens.c.made_with.in_(select(_theirs.c.id).where(_theirs.c.user_id == bind("user"))),
+)
 
 # Sessions
 

@@ -61,8 +61,10 @@ channel_posts = schema.table_of(
     ),
     Index("ix_channel_posts_subject", "company_id", "subject"),
     Index("ix_channel_posts_outside_id", "binding_id", "outside_id"),
+    schema.partial_index("ix_channel_posts_last_id", "last_id", where="last_id IS NOT NULL"),
+    *schema.optional(Id, "last_id"),
     referable=True,
-    defaults={"withdrawn": False},
+    defaults={"withdrawn": False, "part": 1, "parts": 1},
 )
 
 button_references = schema.table_of(

@@ -22,6 +22,7 @@ from remit.entrypoints.arrival import Arrivals, Outside
 from remit.entrypoints.http import declared_routes
 from remit.entrypoints.http.routes import (
     agents,
+    approvals,
     channels,
     companies,
     connections,
@@ -140,6 +141,7 @@ class Instance:
             companies.login_links(app),
             agents.router(app),
             agents.hiring_router(app),
+            approvals.router(app),
             files.router(app),
             outcomes.router(app),
             org.router(app),

@@ -131,7 +131,9 @@ def update(session: Session, name: str, dry_run: bool) -> None:
         if not view["changes"]:
             output.say("Its settings stay as they are.")
         if view["approval"]:
-            output.say(f"That waits for approval: remit approve {short(view['approval']['id'])}")
+            output.say(
+                f"That waits for approval: remit approval show {short(view['approval']['id'])}"
+            )
             return
         if view["runTold"]:
             output.say("Its run is told to save its state and end; it is started again afterwards.")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from remit.entrypoints.cli.commands.company.acceptance import accept
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
 from remit.entrypoints.cli.drawing import cells, output
@@ -39,7 +40,10 @@ def create(session: Session, /, template: str | None, **options: Any) -> None:
     for team in TEMPLATES:
         if team.name == template and team.agents:
             target = path("companies", new_company["id"], "apply")
-            session.client.send("POST", target, {"document": team.document(root), "dryRun": False})
+            body = {"document": team.document(root)}
+            plan = session.client.send("POST", target, {**body, "dryRun": True})
+            # Choosing a team accepts it.
+            session.client.send("POST", target, {**body, "accepted": plan["digest"]})
     sentences = [
         f"{new_company['name']} is there, with {root}; you are its board.",
         f'Next: remit --company "{new_company["name"]}" send {root} "…"',
@@ -174,6 +178,7 @@ def _waits(flag: bool | None) -> str | None:
 
 company.add_command(export)
 company.add_command(import_)
+company.add_command(accept)
 
 policy = Group("policy", help="Permission levels, and the actions that each bundles.")
 company.add_command(policy)
