@@ -12,12 +12,13 @@ import pytest
 
 from remit.clock import HOUR
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
+from remit.model.connections.folder import FolderKind
 from remit.runtime.runs import conditions, held_commands
 from remit.runtime.sandbox import sandbox_policy
 from remit.runtime.sandbox.mounts import View
 from remit.services.connections import folders, repos
 from remit.services.organisation import agents, termination
-from tests import working
+from tests import planted, working
 from tests.company import Answer, Company, Member
 from tests.git_remote import Remote, git
 from tests.mailing import send
@@ -115,6 +116,40 @@ def test_a_folder_of_the_machine_is_worked_in_without_full_access(
     assert (project / "result").read_text() == "done\n"
     assert "not yours" not in log
     assert not (beside / "new").exists()
+
+
+@pytest.mark.requirement("FX-80")
+def test_settings_of_a_copy_start_nothing_when_remit_brings_it_up_to_date(
+    small: Company, remote: Remote
+) -> None:
+    """An agent writes the settings and hooks of its copy, in which Remit then runs git."""
+    add(small, remote.url)
+    agent = working.program(small, "coder", "true")
+    give(small, agent)
+    place = small.home / "projects" / agent.id / bind(small, agent, repo="site")["id"]
+    run(small, agent)
+    (mirror,) = (small.home / "repos").glob("*/site.git")
+    settings = place / ".git" / "config"
+    planted.plant_git(place, "copy", mirror.as_uri())
+    run(small, agent, 2)
+    assert planted.ran(place) == set()
+    # Without another address, which is refused as a whole, the copy is brought up to date.
+    everything = settings.read_text()
+    settings.write_text(everything.replace("insteadOf", "pushInsteadOf"))
+    newer = remote.commit({"more.txt": "later"})
+    small.clock.advance(HOUR)  # type: ignore[attr-defined]
+    run(small, agent, 3)
+    assert planted.ran(place) == set()
+    # The control: git does all of that for whoever runs it there.
+    fetch = ("fetch", "--force", mirror.as_uri(), "+refs/heads/main:refs/heads/other")
+    git(place, *fetch)
+    wanted = {"copy-pack", "copy-reference-transaction", "copy-filter-alternates"}
+    assert wanted <= planted.ran(place)
+    assert git(place, "rev-parse", "origin/main") == newer
+    settings.write_text(everything)
+    with pytest.raises(AssertionError):
+        git(place, *fetch)
+    assert "copy-ext" in planted.ran(place)
 
 
 def test_without_the_capability_the_copy_is_not_shown(small: Company, remote: Remote) -> None:
@@ -232,9 +267,9 @@ def test_what_a_name_has_come_to_mean_is_looked_at_before_each_run(
     }
     for path, code in expected.items():
         with pytest.raises(RemitError) as refused:
-            conditions.looked_at(str(path), small.home)
+            conditions.looked_at(str(path), small.home, FolderKind.WORK)
         assert refused.value.reason == code, path
-    assert conditions.looked_at(str(plain), small.home) == plain
+    assert conditions.looked_at(str(plain), small.home, FolderKind.WORK) == plain
     # As seen by a run: it does not begin, and says why.
     agent = working.program(small, "coder", "echo started")
     mount(small, plain)

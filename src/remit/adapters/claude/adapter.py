@@ -77,7 +77,9 @@ class ClaudeConfig(ModelSettings, RunSettings):
 
 class Claude(Adapter):
     """Runs Claude Code without a terminal. It gets its instructions as a system prompt, works in
-    the workspace of the run, and reaches Remit through the MCP server named remit."""
+    the workspace of the run or the folder of its agent, which configures nothing (CLAUDE.md,
+    .claude and .mcp.json are files like any others), and reaches Remit through the MCP server named
+    remit."""
 
     type = "claude"
     Config = ClaudeConfig
@@ -114,8 +116,7 @@ class Claude(Adapter):
     }
 
     reads_with = ClaudeReader
-    # Claude reads this folder only together with the settings of the project.
-    skills_folder: ClassVar[str | None] = ".claude/skills"
+    reads_skills: ClassVar[bool] = True
 
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None

@@ -60,7 +60,18 @@ _MOST_FETCHES = 4
 _MOST_CLONES = 4
 _NEWS_SECONDS = 60.0
 _REMOTE_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
-_IN_SANDBOX = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "LC_ALL": "C"}
+_IN_SANDBOX = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ALLOW_PROTOCOL": "file",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+#: Settings of a copy that name a program are without effect when Remit runs git in it.
+_WITHOUT_PROGRAMS = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false", "-c", "core.alternateRefsCommand=true"),
+)
 
 
 #: Prefix of the temporary file with a private key for ssh.
@@ -131,12 +142,14 @@ class Repos:
                 await self._placed(mirror, None, str(work.parent), work.name, who=who)
                 return problem or ""
         # The agent controls the contents, git's settings among them: so git runs in a sandbox.
-        quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
-        fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force")
+        fetch = (
+            *("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force"),
+            "--upload-pack=git-upload-pack",  # the copy may have settings for an address, too
+        )
         async with mirror.in_use():
             try:
                 ended = await held_commands.run(
-                    ["git", *quiet, *fetch, mirror.path.as_uri(), _REMOTE_BRANCHES],
+                    ["git", *_WITHOUT_PROGRAMS, *fetch, mirror.path.as_uri(), _REMOTE_BRANCHES],
                     folder=work,
                     home=work,
                     env=_IN_SANDBOX,

@@ -71,3 +71,6 @@ folder.rows(
     ("PATH", lambda _, row: " ".join(row["programs"])),
     empty="There are no folders.",
 )
+folder.more = lambda view: (
+    [f"Hidden from its runs, as keys: {', '.join(view['hides'])}."] if view.get("hides") else []
+)
