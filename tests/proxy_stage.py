@@ -160,7 +160,7 @@ def instance(home: Path, environment: Mapping[str, str]) -> Iterator[Client]:
     ended: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def main() -> None:
-        async with running(settings) as (_, url):
+        async with running(settings) as (_, url, _):
             stop = asyncio.Event()
             ended.append((asyncio.get_running_loop(), stop))
             urls.append(url)
