@@ -16,6 +16,7 @@ from remit.model.organisation.approval import (
     ASKED_DIRECTLY,
     LONGEST_COMMENT,
     LONGEST_NOTE,
+    OPEN,
     Approval,
     ApprovalStatus,
     ApprovalType,
@@ -188,6 +189,7 @@ def show(ctx: Context, *, approval: ApprovalRef) -> shapes.ApprovalInFullShape:
             for revision in ctx.tx.all(statements.REVISIONS, approval=row.id)
         ],
         "comments": _comments(ctx, row, "", 500),
+        "altered": row.status in OPEN and approval_engine.is_altered(ctx, row),
     }
 
 

@@ -73,6 +73,8 @@ class CommentShape(OwnedShape):
 class ApprovalInFullShape(ApprovalShape):
     revisions: list[ApprovalRevisionShape]
     comments: list[CommentShape]
+    #: Whether it is not what was submitted, by the record.
+    altered: bool
 
 
 class DeletedAgentShape(TypedDict):

@@ -1,13 +1,14 @@
 """The list of what awaits a person: each row with its cause and the command that settles it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 
 from remit.clock import Micros
 from remit.errors import BadInput
 from remit.ids import END_OF_IDS, AgentId
+from remit.model.event import Event
 from remit.model.execution.account import Account
 from remit.model.execution.budget import Stop
 from remit.model.execution.run import Run
@@ -34,7 +35,7 @@ from remit.store.messaging import mail as statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import governance, people
 from remit.store.paging import each
-from remit.store.record import overview, search
+from remit.store.record import events, overview, search
 from remit.store.record.overview import Stopped
 from remit.store.work import waits as wait_statements
 from remit.store.work import wishes as wish_statements
@@ -125,6 +126,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         return items + _unanswered(ctx, set())
     items += _mail_of_vacant_seats(ctx)
     held_up = _held_up(ctx)
+    submitted = {event.resource: event for event in ctx.tx.all(events.SUBMISSIONS_OF_PENDING)}
     items += [
         views.awaiting(
             ctx.company,
@@ -133,7 +135,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
             approval_engine.summary(asked_for),
             asked_for.requested_by_agent_id or asked_for.agent_id or "",
             asked_for.created_at,
-            _request(ctx, asked_for, held_up) if is_as_asked(asked_for) else _ALTERED,
+            _request(ctx, asked_for, held_up) if _is_intact(asked_for, submitted) else _ALTERED,
         )
         for asked_for in _to_decide(ctx)
     ]
@@ -425,6 +427,13 @@ def _mail_of_vacant_seats(ctx: Context) -> list[shapes.AwaitingShape]:
             title = f"{subject} (for {seat.name}, a seat that nobody holds)"
             items.append(pending_items.item(ctx, "mail", delivery.message_id, title, delivery))
     return items
+
+
+def _is_intact(approval: Approval, submitted: Mapping[str, Event]) -> bool:
+    """Whether a request is as it was made, and as its latest submission was recorded."""
+    event = submitted.get(f"approval:{approval.id}")
+    recorded = event is not None and approval_engine.submits(event, approval)
+    return recorded and is_as_asked(approval)
 
 
 def _to_decide(ctx: Context) -> list[Approval]:

@@ -44,6 +44,8 @@ def draw(session: Session, request: View) -> None:
         *(("by", lambda session, view: who(session, view, "decidedBy")), "note: {decisionNote}"),
         *("boss: {payload[reportsTo]:known}", "outcome: {payload[outcomeId]}"),
     )
+    if request["altered"]:
+        output.note("It was altered: it is not what was submitted. Reject it, and ask anew.")
     hidden_keys = _NOT_SHOWN
     if request["type"] == "hire_agent":
         _section("The hire", _hire(session, payload))
@@ -67,7 +69,8 @@ def draw(session: Session, request: View) -> None:
         output.say("")
         if (change := _change_of(request)) is not None:
             output.say(f"Look at it before: `remit change show {short(change)}`.")
-        output.say(f"Decide with `remit approval approve|reject|revise {short(request['id'])}`.")
+        verbs = "reject" if request["altered"] else "approve|reject|revise"
+        output.say(f"Decide with `remit approval {verbs} {short(request['id'])}`.")
 
 
 def called(session: Session, request: Mapping[str, Any]) -> dict[str, str]:
