@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 
+from remit.authority import Action
 from remit.clock import Micros
 from remit.errors import BadInput
 from remit.ids import END_OF_IDS, AgentId
@@ -16,17 +17,20 @@ from remit.model.execution.transcript import denials
 from remit.model.messaging.mail import Delivery, DeliveryStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.approval import Approval, ApprovalType, is_as_asked
+from remit.model.organisation.decision import Effect
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
 from remit.model.text import monthly, plural
 from remit.model.work.wish import UNREAD_SHOWN
 from remit.services import lookup, shapes, views
+from remit.services.changes import changes
 from remit.services.command import Context, query
 from remit.services.execution import accounts, runaway, running
 from remit.services.governance import approval_engine
 from remit.services.messaging import inbox, letter_trace, mail, pending_items, wishes
 from remit.services.screens import standing
 from remit.services.spending import budgets, limits
+from remit.store.connections import changes as change_statements
 from remit.store.execution import jobs as job_statements
 from remit.store.execution import leases as lease_statements
 from remit.store.execution import runs as run_statements
@@ -51,6 +55,7 @@ _NEXT = {
     "mail": "remit read {id}",
     "approval": "remit approval approve {id}, or reject {id} …",
     "question": "remit question answer {id} …",
+    "change": "remit change show {id}, then remit change push {id} …",
     "submission": "remit outcome accept {id}, or return {id} …",
     "dead_letter": "remit read {id} --revive, or --discard",
     "failed_run": "remit run show {id}",
@@ -152,6 +157,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         for question in ctx.tx.all(statements.OPEN_FOR_BOARD, limit=MOST)
         if _in_reach(ctx, question.agent_id)
     ]
+    items += _to_look_at(ctx)
     stops = budgets.stopped(ctx)
     held = {stop.agent_id for stop in stops}
     dead: set[str] = set()
@@ -445,6 +451,24 @@ def _to_decide(ctx: Context) -> list[Approval]:
         if not approval.expired(ctx.now) and in_reach(approval.home_agent_id or approval.agent_id)
     )
     return list(islice(approvals, MOST))
+
+
+def _to_look_at(ctx: Context) -> list[shapes.AwaitingShape]:
+    """Proposals that are pushed once a person has looked at them, for those who may decide."""
+    return [
+        views.awaiting(
+            ctx.company,
+            "change",
+            change.id,
+            f"push {change.title}",
+            change.agent_id,
+            change.updated_at,
+            f"{plural(len(change.touched), 'file')} for {change.target} of "
+            f"{changes.repo_of(ctx, change).name}; the forge runs it once it is pushed.",
+        )
+        for change in ctx.tx.all(change_statements.AWAITING_LOOK, limit=MOST)
+        if changes.decide(ctx, Action.CHANGE_MERGE, change).effect is not Effect.DENY
+    ]
 
 
 def _in_reach(ctx: Context, agent: str | None) -> bool:

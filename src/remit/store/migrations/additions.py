@@ -94,7 +94,13 @@ ADDITIONS = {
     "0037": Additions(
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),
-    "0047": Additions(columns={"tokens": ("event_id",)}),
+    "0047": Additions(
+        columns={
+            "tokens": ("event_id",),
+            "repos": ("push", "fork", "fork_username", "fork_secret"),
+            "changes": ("released_commit",),
+        }
+    ),
 }
 
 

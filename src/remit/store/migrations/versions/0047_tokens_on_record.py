@@ -1,5 +1,7 @@
 """Tokens name the event that holds their digest; those that are valid get an event of adoption, and
 so do undecided requests that no event holds the digest of.
+
+Repositories say when and where proposals are pushed, and changes which commit a person let go.
 """
 
 import sqlalchemy as sa
