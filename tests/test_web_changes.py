@@ -54,7 +54,7 @@ def test_a_proposal_is_pushed_from_its_page_after_a_look(
     proposals: Proposals, visitor: Visitor
 ) -> None:
     office = proposals.office
-    office.board.must("POST", office.path("repos", proposals.name, "push"), {"push": "after_look"})
+    office.board.must("POST", office.path(f"repos/{proposals.name}/push"), {"push": "after_look"})
     change = proposals.propose(GOOD)
     page = visitor.goto("/")
     page.get_by_role("link", name="Review: push Add, do not subtract").click()

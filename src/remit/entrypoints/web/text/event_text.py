@@ -39,6 +39,7 @@ _VERBS: Final[_Words] = {
 #: Actions whose verb alone says too little, or something else.
 _WORDS: Final[_Words] = {
     "account.open": ("open", "reopened"),
+    "agent.lose_conversation": ("drop the conversation of", "dropped the conversation of"),
     "agent.new_session": "start a new conversation of",
     "backup.create": ("make", "made"),
     "backup.remove": "delete",
