@@ -48,6 +48,7 @@ def test_nothing_is_pushed_before_a_person_has_looked(github: ForgeStage) -> Non
     company, run = github.company, github.author()
     made = github.propose(run)
     assert made["awaits_look"]
+    assert github.shown(made["change"])["waiting"] == []
     github.publish()
     assert branches(github.bare) == {"main"}
     assert (github.forge.pulls, github.forge.requests) == ([], [])

@@ -101,6 +101,9 @@ ADDITIONS = {
             "changes": ("released_commit",),
         }
     ),
+    "0048": Additions(
+        columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
+    ),
 }
 
 
