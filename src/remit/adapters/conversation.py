@@ -41,5 +41,5 @@ def texts(content: object) -> list[str] | None:
         return [content]
     if not isinstance(content, list):
         return None
-    found = [part.get("text") if isinstance(part, Mapping) else None for part in content]
-    return [text for text in found if isinstance(text, str)] if all(found) else None
+    leaves = [part.get("text") if isinstance(part, Mapping) else None for part in content]
+    return [text for text in leaves if isinstance(text, str)] if all(leaves) else None

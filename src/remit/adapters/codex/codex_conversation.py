@@ -33,11 +33,11 @@ def _foreign(entry: Mapping[str, Any], turn: str, answered: bool) -> str | None:
 def _foreign_words(message: Mapping[str, Any], turn: str, answered: bool) -> str | None:
     if message.get("role") == "assistant":
         return None
-    said = texts(message.get("content"))
+    words = texts(message.get("content"))
     if not answered:
-        if message.get("role") == "developer" or said == [turn]:
+        if message.get("role") == "developer" or words == [turn]:
             return None
-        if said is not None and all(text.startswith(_SURROUNDINGS) for text in said):
+        if words is not None and all(text.startswith(_SURROUNDINGS) for text in words):
             return None
     return "it has a turn that is not Remit's"
 

@@ -148,7 +148,9 @@ class Kept:
                         yield None
 
     def _store(self) -> None:
-        left = {name: [one.size, one.digest.hexdigest()] for name, one in self._seen.items()}
+        left = {
+            name: [growing.size, growing.digest.hexdigest()] for name, growing in self._seen.items()
+        }
         self._record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside = self._record.with_name(f".{random_name()}")
         aside.write_text(json.dumps(left))
@@ -156,19 +158,19 @@ class Kept:
 
     def _there(self) -> list[str]:
         """Return the files of conversations, by their paths in the folder."""
-        found: list[str] = []
+        there: list[str] = []
         tops = {pattern.partition("/")[0] for pattern in self._of.files}
         for top in sorted(tops):
             for folder, _, names in os.walk(self._folder / top):
                 paths = (
                     os.path.relpath(os.path.join(folder, name), self._folder) for name in names
                 )
-                found += [
+                there += [
                     path
                     for path in paths
                     if any(fnmatchcase(path, pattern) for pattern in self._of.files)
                 ]
-        return found
+        return there
 
 
 @contextlib.contextmanager
