@@ -702,7 +702,9 @@ def test_an_import_is_a_command_of_an_operator_and_happens_once(
     kinds = [event["action"] for event in record]
     assert kinds[0] == "company.import"
     assert kinds.count("company.import") == 1
-    assert set(kinds) == {"company.import", "halt.stop", "agent.import", "grant.import"}
+    assert set(kinds) == {
+        *("company.import", "halt.stop", "agent.import", "grant.import", "approval.import")
+    }
 
 
 def test_an_id_that_is_taken_elsewhere_is_a_conflict(sample: bytes, other: Company) -> None:

@@ -50,6 +50,21 @@ def test_a_change_is_found_read_commented_by_line_and_merged(
     assert "merge" in proposals.shown(change)["waiting"]
 
 
+def test_a_proposal_is_pushed_from_its_page_after_a_look(
+    proposals: Proposals, visitor: Visitor
+) -> None:
+    office = proposals.office
+    office.board.must("POST", office.path(f"repos/{proposals.name}/push"), {"push": "after_look"})
+    change = proposals.propose(GOOD)
+    page = visitor.goto("/")
+    page.get_by_role("link", name="Review: push Add, do not subtract").click()
+    expect(page.locator("[data-part=state]")).to_contain_text("waits for a person's look")
+    check_accessible(page)
+    page.get_by_role("button", name="Push to the forge").click()
+    expect(page.locator("[data-part=state]")).not_to_contain_text("waits for a person's look")
+    assert proposals.shown(change)["waiting"] == ["publish"]
+
+
 @pytest.mark.requirement("FX-30")
 def test_what_was_proposed_after_the_page_was_opened_is_not_decided_about(
     proposals: Proposals, visitor: Visitor

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from remit.adapters.claude import claude_cli, claude_lending
+from remit.adapters.claude import claude_cli, claude_conversation, claude_lending
 from remit.adapters.claude.claude_reading import ClaudeReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
@@ -117,6 +117,7 @@ class Claude(Adapter):
 
     reads_with = ClaudeReader
     reads_skills: ClassVar[bool] = True
+    conversation = claude_conversation.CONVERSATION
 
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None
@@ -160,5 +161,5 @@ class Claude(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         own = not any(cloud.flag in context.beside for cloud in claude_lending.CLOUDS)
-        kept = {".claude": claude_cli.CONVERSATIONS}
+        kept = {".claude": self.conversation.files}
         return await _PROGRAM.run(context, claude_cli.attempt, context.session, kept, login=own)

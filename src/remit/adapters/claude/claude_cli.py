@@ -29,8 +29,6 @@ _HOPELESS = (401, 402, 403)
 _LONGEST_WAIT_MS = 60_000
 #: Most characters of an answer whose end is missing.
 _LONGEST_CUT = 50_000
-#: The only files in Claude's home that are kept for a resumed conversation.
-CONVERSATIONS = ("projects/*.jsonl",)
 _CUT_OFF = "The answer of the model was cut off in the middle."
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from remit.adapters.codex import codex_cli
+from remit.adapters.codex import codex_cli, codex_conversation
 from remit.adapters.codex.codex_reading import CodexReader
 from remit.adapters.contract import Adapter, Check, Environment
 from remit.adapters.running import RunContext, RunResult
@@ -106,6 +106,7 @@ class Codex(Adapter):
 
     reads_with = CodexReader
     reads_skills: ClassVar[bool] = True
+    conversation = codex_conversation.CONVERSATION
 
     def check(
         self, config: CodexConfig | None = None, environment: Environment | None = None
@@ -147,5 +148,5 @@ class Codex(Adapter):
 
     async def run(self, context: RunContext) -> RunResult:
         session = codex_cli.Session.read(context.session)
-        kept = {".codex": codex_cli.CONVERSATIONS, ".agents": ()}
+        kept = {".codex": self.conversation.files, ".agents": ()}
         return await _PROGRAM.run(context, codex_cli.attempt, session, kept)

@@ -46,8 +46,6 @@ OPTIONS = (
     *("--ignore-user-config", "--ignore-rules"),
 )
 _OWN_KEY = "CODEX_API_KEY"
-#: The only files in Codex' home that are kept for a resumed conversation.
-CONVERSATIONS = ("sessions/*.jsonl",)
 _REFUSED_KEY = re.compile(r"status (401|402|403)\b")
 _NO_SUCH_SESSION = re.compile(r"no rollout found|thread .{0,100} not found", re.IGNORECASE)
 _NO_TOOLS = re.compile(r"required MCP servers? failed", re.IGNORECASE)

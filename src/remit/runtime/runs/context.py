@@ -17,6 +17,7 @@ from remit.model.organisation.decision import deny
 from remit.runtime.deadlines import within
 from remit.runtime.runs import homes
 from remit.runtime.runs.conditions import Conditions
+from remit.runtime.runs.conversations import Kept
 from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.liveness import Signs
 from remit.runtime.runs.processes import ChildProcess, end_leftovers
@@ -68,6 +69,10 @@ class Context(RunContext):
     signs: Signs = field(default_factory=Signs)
     #: The processes from which its token is accepted; a job has no token.
     place: Place = field(default_factory=lambda: Place(""))
+    #: The conversations that its program keeps, watched until the end.
+    kept: Kept | None = None
+    #: Why the conversation is not resumed, by what was found at the end.
+    altered: str | None = None
 
     @property
     def starts_in(self) -> Path:
@@ -262,7 +267,15 @@ class Context(RunContext):
         except RemitError as error:
             log.warning("what run %s took is not known in full: %s", self.run_id, error)
         await self._end_group()
+        if self.kept is not None:
+            self.altered = "it could not be looked at in time"
+            await self._put_away(self._look_at_conversation(self.kept), "the conversation")
         await self._put_away(self.journal.close(), "the log")
+
+    async def _look_at_conversation(self, kept: Kept) -> None:
+        self.altered = await kept.end(self.turn)
+        if self.altered is not None:
+            self.log(f"The conversation is not resumed: {self.altered}. The next run begins anew.")
 
     async def _end_children(self) -> None:
         ending = (child.end() for child in self.children)

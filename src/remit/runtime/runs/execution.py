@@ -25,6 +25,7 @@ from remit.runtime.deadlines import leave_behind, uninterrupted
 from remit.runtime.repos.cache import Repos
 from remit.runtime.runs import conditions, homes, prompt, skill_folders
 from remit.runtime.runs.context import Context
+from remit.runtime.runs.conversations import Kept
 from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.lifecycle import RetainedWorkspaces
 from remit.runtime.runs.liveness import Signs, Streaks
@@ -116,7 +117,30 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
         as_system(), run_start.briefing, run=claimed.run_id, token=claimed.token
     )
     adapter = registry.get(briefing.agent["adapter_type"])
+    kept = _kept(app, claimed, briefing, adapter)
+    why = None
+    if kept is not None and briefing.session is not None:
+        why = await threads.FILES.run(kept.problem)
+    if why is not None:
+        await app.gate(
+            as_system(),
+            run_queue.keep_session,
+            run=claimed.run_id,
+            adapter_type=claimed.adapter_type,
+            session_id=None,
+            begun_at=briefing.now,
+            context_tokens=0,
+            altered=why,
+        )
+        briefing = await app.gate(
+            as_system(), run_start.briefing, run=claimed.run_id, token=claimed.token
+        )
     context = await _prepare(app, url, claimed, briefing, adapter)
+    if why is not None:
+        context.log(f"The conversation is not resumed: {why}. A new one is begun.")
+    if kept is not None:
+        await kept.watch(resumed=briefing.session is not None)
+        context.kept = kept
     app.places.open(claimed.token, context.place)
     try:
         result = context.advised(context.judged(await call(adapter, context)))
@@ -126,6 +150,18 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
         await uninterrupted(context.close())
     await _keep_session(app, briefing, context, result)
     return context.without_secrets(result)
+
+
+def _kept(
+    app: Instance, claimed: Claimed, briefing: run_start.Briefing, adapter: Adapter
+) -> Kept | None:
+    """The conversations of the agent, if its program keeps any and not for the whole machine."""
+    config = registry.read(briefing.agent["adapter_type"], briefing.agent["adapter_config"])
+    lasting = getattr(config, "session_policy", None) is not None
+    if adapter.conversation is None or not lasting or getattr(config, "sandbox", "") == "full":
+        return None
+    home = homes.set_up(app.settings.home, claimed.agent_id)
+    return Kept(app.settings.home, claimed.agent_id, home, adapter.conversation)
 
 
 async def _prepare(
@@ -300,6 +336,7 @@ async def _keep_session(
             session_id=kept,
             begun_at=before.begun_at if before else briefing.now,
             context_tokens=result.context_tokens or (before.context_tokens if before else 0),
+            altered=context.altered,
         )
     except RemitError as error:
         log.warning("the session of run %s is not kept: %s", context.run_id, error)

@@ -149,7 +149,8 @@ def existing(ctx: Context, change: str) -> Change:
 
 
 def view(ctx: Context, value: Change) -> shapes.ChangeShape:
-    return _view(value, repo=repo_of(ctx, value).name)
+    repo = repo_of(ctx, value)
+    return _view(value, repo=repo.name, awaits_look=value.awaits_look(repo.push))
 
 
 def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
@@ -210,7 +211,7 @@ _decision = views.view_of(
 _view = views.view_of(
     Change,
     shapes.ChangeShape,
-    supplied={"repo"},
+    supplied={"repo", "awaits_look"},
     base="base_commit",
     head="head_commit",
     published=lambda it: it.published_commit == it.head_commit,

@@ -15,7 +15,6 @@ from remit.model.connections.change import (
     LONGEST_TITLE,
     Change,
     ChangeStatus,
-    Errand,
     branch_name,
     remote_branch,
 )
@@ -24,7 +23,7 @@ from remit.model.organisation.decision import Effect, allow
 from remit.model.work.file import FileKind
 from remit.model.work.outcome import Outcome
 from remit.services import lookup, shapes
-from remit.services.changes import changes, checks, errands
+from remit.services.changes import changes, checks, errands, pushing
 from remit.services.command import Arguments, Context, command, logged, query
 from remit.services.connections import repos
 from remit.services.execution import waking
@@ -202,11 +201,17 @@ def propose(
             "words": _digest(title, description),
         },
     )
-    errands.put(ctx, change, Errand.PUBLISH)
+    pushing.queue(ctx, change, repo)
     checks.begin(ctx, change, repo)
     if about is not None:
         waking.moved(ctx, about)
-    return {"change": change.id, "commit": head, "base": base, "branch": place}
+    return {
+        "change": change.id,
+        "commit": head,
+        "base": base,
+        "branch": place,
+        "awaits_look": change.awaits_look(repo.push),
+    }
 
 
 def _outcome(ctx: Context, named: str | None) -> Outcome | None:

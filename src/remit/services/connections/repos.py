@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Annotated, Any, TypedDict, Unpack
@@ -24,6 +25,8 @@ from remit.model.connections.repo import (
     LONGEST_URL,
     LONGEST_USER,
     ForgeSettings,
+    PushMode,
+    PushSettings,
     Repo,
     RepoSpec,
     is_https,
@@ -50,6 +53,8 @@ from remit.store.organisation import grants as grant_statements
 
 MOST_REPOS = 1000
 FORGE_FIELDS = tuple(field.name for field in fields(ForgeSettings))
+PUSH_FIELDS = tuple(field.name for field in fields(PushSettings) if field.name not in FORGE_FIELDS)
+_OWN_FIELDS = ("name", "url", "ref", "username", "secret")
 _NAME = Exact(64)
 
 
@@ -66,6 +71,7 @@ def wanted(**description: object) -> RepoSpec:
     spec = RepoSpec(**settings)
     if kind is not None:
         _check_forge(spec)
+    _check_push(spec)
     if is_local(spec.url) and (spec.username or spec.secret):
         raise BadInput("A folder of this machine needs no secret.", "Leave it out.")
     if spec.username and not spec.secret:
@@ -78,6 +84,12 @@ def _forge_kind(text: object) -> str | None:
         return None
     if text not in list(ForgeKind):
         raise BadInput("forge must be github, gitlab, gitea or none.", "Choose one of these.")
+    return str(text)
+
+
+def _push_mode(text: object) -> str:
+    if text not in list(PushMode):
+        raise BadInput("push must be at_once, after_look or fork.", "Choose one of these.")
     return str(text)
 
 
@@ -101,6 +113,10 @@ _READ: Mapping[str, Callable[[object], Any]] = {
     "hook": _secret_name,
     "people": people_of,
     "label": lambda text: clean_line(text, "label", longest=LONGEST_LABEL),
+    "push": _push_mode,
+    "fork": repo_url,
+    "fork_username": user_name,
+    "fork_secret": _secret_name,
 }
 
 
@@ -123,6 +139,27 @@ def _check_forge(spec: RepoSpec) -> None:
     if spec.label is not None and spec.people == "[]":
         raise BadInput(
             "Nobody's label would count.", "Name the people whose label makes an outcome."
+        )
+
+
+def _check_push(spec: RepoSpec) -> None:
+    if spec.push != PushMode.FORK:
+        if spec.fork or spec.fork_username or spec.fork_secret:
+            raise BadInput("Nothing is pushed to the fork.", "Say so, too: --push fork.")
+        return
+    if spec.fork is None:
+        raise BadInput("push to a fork needs its address.", "Give it: --fork URL.")
+    if spec.fork_username and not spec.fork_secret:
+        raise BadInput("A username needs a secret.", "Name that of the fork: --fork-secret NAME.")
+    if is_local(spec.fork) and spec.fork_secret:
+        raise BadInput("A folder of this machine needs no secret.", "Leave it out.")
+    ours, theirs = host_and_path(spec.url), host_and_path(spec.fork)
+    if ours == theirs:
+        raise BadInput("That is the repository itself.", "Name a fork of it.")
+    if spec.forge is not None and (ours[0] != theirs[0] or "/" not in theirs[1]):
+        raise BadInput(
+            "A request goes from a fork to a repository of the same forge.",
+            "Name a fork there, or leave the forge out.",
         )
 
 
@@ -164,9 +201,32 @@ class AroundForge(TypedDict, total=False):
     )
 
 
+class Pushed(TypedDict, total=False):
+    """The way that proposals take to the remote."""
+
+    push: (
+        Annotated[
+            str,
+            PushMode,
+            Help("When proposals are pushed: at_once, after a person's look, or to a fork."),
+        ]
+        | None
+    )
+    fork: Annotated[str, Exact(LONGEST_URL), Help("The address of the fork.")] | None
+    fork_username: (
+        Annotated[str, Exact(LONGEST_USER), Help("The account of its secret, at the remote.")]
+        | None
+    )
+    fork_secret: Annotated[_Secret, Help("The name of the secret that opens the fork.")] | None
+
+
+class AroundNew(AroundForge, Pushed, total=False):
+    """Settings of a new repository besides its address."""
+
+
 @command(
     "repos.add",
-    *(Added(name, None) for name in FORGE_FIELDS),
+    *(Added(name, None) for name in (*FORGE_FIELDS, *PUSH_FIELDS)),
     AsRoute("POST /companies/{companyId}/repos", "add_repo", 201),
     AsCommand("repo add", said="{name} is added.", spelled={"url": "address"}),
 )
@@ -182,7 +242,7 @@ def add(
     | None = None,
     secret: Annotated[str, _NAME, Help("The name of the secret that opens it.")] | None = None,
     forge: Forge | None = None,
-    **around: Unpack[AroundForge],
+    **around: Unpack[AroundNew],
 ) -> shapes.RepoShape:
     """Add a repository; this instance then fetches it."""
     opened: dict[str, object] = {"username": username, "secret": secret}
@@ -211,8 +271,43 @@ def set_forge(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
-    kept = {key: getattr(repo, key) for key in ("name", "url", "ref", "username", "secret")}
+    kept = {key: getattr(repo, key) for key in (*_OWN_FIELDS, *PUSH_FIELDS)}
     change(ctx, repo, wanted(**kept, forge=forge, **around))
+    return view(named(ctx, name))
+
+
+@command(
+    "repos.set_push",
+    AsRoute("POST /companies/{companyId}/repos/{name}/push", "set_push"),
+    AsCommand("repo set", said="Proposals to {name} are pushed {push}."),
+)
+def set_push(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    name: Annotated[str, _NAME],
+    push: Annotated[
+        str,
+        PushMode,
+        Help("When proposals are pushed: at_once, after a person's look, or to a fork."),
+    ],
+    fork: Annotated[str, Exact(LONGEST_URL), Help("The address of the fork.")] | None = None,
+    fork_username: Annotated[
+        str, Exact(LONGEST_USER), Help("The account of its secret, at the remote.")
+    ]
+    | None = None,
+    fork_secret: Annotated[_Secret, Help("The name of the secret that opens the fork.")]
+    | None = None,
+) -> shapes.RepoShape:
+    """Set when and where proposals are pushed. The CI of a forge runs each push to the repository
+    itself, with its secrets."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
+    repo = named(ctx, name)
+    kept = {key: getattr(repo, key) for key in (*_OWN_FIELDS, *FORGE_FIELDS)}
+    kept["people"] = None if repo.forge is None else json.loads(repo.people)
+    there = {"fork": fork, "fork_username": fork_username, "fork_secret": fork_secret}
+    change(ctx, repo, wanted(**kept, push=push, **there))
     return view(named(ctx, name))
 
 
@@ -345,6 +440,8 @@ def _watch(ctx: Context, repo: Repo) -> None:
 
 def change(ctx: Context, repo: Repo, new: RepoSpec) -> None:
     """Change the description of a repository; as delicate as adding one."""
+    from remit.services.changes import pushing  # changes rest on repositories
+
     ctx.require(Action.REPO_ADD, on=f"repo:{repo.name}")
     if not ctx.tx.run(
         statements.CHANGE_REPO,
@@ -355,7 +452,10 @@ def change(ctx: Context, repo: Repo, new: RepoSpec) -> None:
         raise Conflict("The repository was changed meanwhile.")
     changed = {key: value for key, value in _about(new).items() if value != getattr(repo, key)}
     ctx.record("repo.change", f"repo:{repo.name}", changed)
-    _watch(ctx, named(ctx, repo.name))
+    now = named(ctx, repo.name)
+    _watch(ctx, now)
+    if now.push != repo.push:
+        pushing.queue_all_in(ctx, now)
 
 
 def resource(name: str) -> Resource:

@@ -109,6 +109,11 @@ class RepoShape(OwnedShape):
     hook: str | None
     people: list[str]
     label: str | None
+    #: When and where proposals are pushed, and what opens the fork.
+    push: str
+    fork: str | None
+    fork_username: str | None
+    fork_secret: str | None
     checks: list[RepoCheckShape]
     created_at: Moment
     updated_at: Moment

@@ -24,7 +24,7 @@ from remit.store.connections import secrets as secret_statements
 from remit.store.engine.statement import row
 
 SECRET = ("name", "source", "place")
-REPO = ("name", "url", "ref", "username", "secret", *repos.FORGE_FIELDS)
+REPO = ("name", "url", "ref", "username", "secret", *repos.FORGE_FIELDS, *repos.PUSH_FIELDS)
 #: Names of settings in a file, and the verb's names for them.
 _SERVER = {
     "command": "command",

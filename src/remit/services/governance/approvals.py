@@ -16,6 +16,7 @@ from remit.model.organisation.approval import (
     ASKED_DIRECTLY,
     LONGEST_COMMENT,
     LONGEST_NOTE,
+    OPEN,
     Approval,
     ApprovalStatus,
     ApprovalType,
@@ -200,6 +201,7 @@ def _in_full(ctx: Context, row: Approval) -> shapes.ApprovalInFullShape:
         "revisions": _revisions(ctx, row),
         "comments": _comments(ctx, row, "", 500),
         "statement": statement.of(ctx, row),
+        "altered": row.status in OPEN and approval_engine.is_altered(ctx, row),
     }
 
 

@@ -25,7 +25,7 @@ from remit.services.hiring import agent_spec
 from remit.services.knowledge import documents
 from remit.services.messaging import mail
 from remit.services.organisation import permissions, termination, tree
-from remit.services.people import users
+from remit.services.people import token_record, users
 from remit.services.rights import grants
 from remit.services.subjects import require_file
 from remit.services.surfaces import AsCommand, AsRoute, AsTool
@@ -407,6 +407,6 @@ def revoke_key(
     token = ctx.tx.one(people.TOKEN, token=key)
     if token is None or token.agent_id != agent_row.id:
         raise NotFound("There is no such key.")
-    ctx.tx.run(people.REVOKE_TOKEN, token=token.id)
-    ctx.record("token.revoke", f"token:{token.id}", {"agent_id": agent_row.id})
+    if not token_record.end(ctx, people.REVOKE_TOKEN, token=token.id):
+        ctx.record("token.revoke", f"token:{token.id}", {"agent_id": agent_row.id})
     return {"id": token.id, "revoked": True}

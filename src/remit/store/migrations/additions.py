@@ -100,6 +100,13 @@ ADDITIONS = {
         indexes=("ix_channel_posts_last_id",),
     ),
     "0042": Additions(columns={"halts": ("left_out",)}),
+    "0047": Additions(
+        columns={
+            "tokens": ("event_id",),
+            "repos": ("push", "fork", "fork_username", "fork_secret"),
+            "changes": ("released_commit",),
+        }
+    ),
     "0048": Additions(
         columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
     ),

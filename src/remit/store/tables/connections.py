@@ -28,7 +28,7 @@ repos = schema.table_of(
     *(Repo, "repos"),
     schema.partial_index("uq_repos_name", "company_id", "name", unique=True, where=_THERE),
     referable=True,
-    defaults={"people": "[]"},
+    defaults={"people": "[]", "push": "at_once"},
 )
 
 #: Folders of workers' machines that are visible to runs.

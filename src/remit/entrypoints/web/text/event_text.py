@@ -39,6 +39,7 @@ _VERBS: Final[_Words] = {
 #: Actions whose verb alone says too little, or something else.
 _WORDS: Final[_Words] = {
     "account.open": ("open", "reopened"),
+    "agent.lose_conversation": ("drop the conversation of", "dropped the conversation of"),
     "agent.new_session": "start a new conversation of",
     "backup.create": ("make", "made"),
     "backup.remove": "delete",
@@ -54,6 +55,7 @@ _WORDS: Final[_Words] = {
     "change.observe": "synchronise",
     "change.outside": "receive outside comments on",
     "change.push": ("push", "began to push"),
+    "change.release": ("release to the forge", "released to the forge"),
     "change.request": "update the request for",
     "change.tell": "post comments to the forge about",
     "chat.flood": ("hold back messages of", "held back messages of"),
@@ -75,6 +77,8 @@ _WORDS: Final[_Words] = {
     "company.restore_root": "restore the root agent of",
     "issue.take": ("take on an issue of", "took on an issue of"),
     "issue.tell": "answer an issue of",
+    "approval.adopt": "record",
+    "token.adopt": "record",
     "linked_account.code": "create a code for",
     "linked_account.revoke": "unlink",
     "agent.abort": ("cancel a run of", "cancelled the run of"),

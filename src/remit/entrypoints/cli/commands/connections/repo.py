@@ -48,6 +48,7 @@ def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "name", "url", "ref", "username", "secret", "forge", "api"),
         *("api secret: {apiSecret}", ("webhooks", _webhooks), "heard: {people:list}", "label"),
+        *("proposals are pushed: {push:words}", "fork", "fork secret: {forkSecret}"),
         "added: {createdAt:when}",
     )
 

@@ -57,6 +57,7 @@ KINDS: Final = {
     "approval": ("Approval", "approval", 1),
     "question": ("Question", "question", 1),
     "submission": ("Submitted work", "outcome", 1),
+    "change": ("Proposed change", "repo", 1),
     "agent_error": ("Stopped", "agent", 2),
     "dead_letter": ("Failed mail", "mail", 2),
     "failed_run": ("Failed run", "run", 2),
