@@ -324,11 +324,14 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
         from aiogram.client.session.aiohttp import AiohttpSession
         from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
         from aiogram.utils.token import TokenValidationError
+
+        from remit.channels import guarded_session
     except ImportError:
         raise Undelivered("the library for Telegram is not installed") from None
     server = connection.server
     api = PRODUCTION if server is None else TelegramAPIServer.from_base(server)
     session = AiohttpSession(api=api)
+    session._connector_init |= guarded_session.connector_settings(connection)
     client = await session.create_session()
     try:
         yield Bot(connection.key.decode().strip(), session=session)
