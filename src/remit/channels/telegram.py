@@ -9,8 +9,6 @@ Bot API has no idempotency keys, so a message that may have arrived says so when
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import io
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -216,10 +214,7 @@ class Telegram(Channel):
 
     def prove(self, connection: Connection, headers: Mapping[str, str]) -> None:
         shown = headers.get("x-telegram-bot-api-secret-token", "")
-        right = connection.config.webhook_url is not None and hmac.compare_digest(
-            shown.encode(), _proof(connection).encode()
-        )
-        if not right:
+        if connection.config.webhook_url is None or not connection.proves(shown):
             raise Unproven
 
     async def accept(self, connection: Connection, body: bytes) -> Posted:
@@ -246,11 +241,6 @@ class Telegram(Channel):
             return into.getvalue()
 
 
-def _proof(connection: Connection) -> str:
-    """Return the secret that Telegram sends with each post, derived from the bot's token."""
-    return hmac.new(connection.key, connection.binding.encode(), hashlib.sha256).hexdigest()
-
-
 #: Cache of each binding's bot account, which Telegram's posts do not name.
 _known: dict[str, User] = {}
 
@@ -274,7 +264,7 @@ async def _posted_to_us(
     such as those to a killed process. Failures before that are ignored.
     """
     url = f"{connection.config.webhook_url}/api/channels/telegram/{connection.binding}"
-    post: dict[str, Any] = {"url": url, "secret_token": _proof(connection)}
+    post: dict[str, Any] = {"url": url, "secret_token": connection.proof}
     post |= {"allowed_updates": _HEARD, "request_timeout": _SECONDS}
     try:
         before = (await bot.get_webhook_info(request_timeout=_SECONDS)).last_error_date

@@ -39,6 +39,14 @@ class ReceivingShape(ConnectionShape):
     """A claimed receiver."""
 
     epoch: int
+    #: The secret that the chat system is told to show with its posts.
+    proof: str
+
+
+class PostedShape(ConnectionShape):
+    """A binding whose chat system posts; the digest is empty while nobody has listened yet."""
+
+    proof_digest: str
 
 
 class IncomingSenderShape(NamedShape):

@@ -119,12 +119,16 @@ RELEASE_RECEIVER = RECEIVERS.update(
     next_at=bind("due"),
     **new("failures", "problem"),
 )
+#: Stores the digest of the secret by which the chat system proves its posts from now on.
+PROVE_BY = RECEIVERS.update(RECEIVERS.by_holder, **new("proof_digest"))
 #: Records that the chat system answered a receiver, and clears its failures.
 HEARD = RECEIVERS.update(
     RECEIVERS.by_holder, heard_at=bind("now"), problem=null(), failures=literal_column("0")
 )
-#: Drops the lease of a receiver and makes it due; changes of the former holder are ignored.
+#: Drops the lease of a receiver and makes it due; changes of the former holder are ignored, and
+#: so is its secret.
 RESTART_RECEIVER = RECEIVERS.change(
+    proof_digest=null(),
     epoch=channel_receivers.c.epoch + 1,
     lease_until=null(),
     worker=null(),

@@ -94,6 +94,7 @@ ADDITIONS = {
     "0037": Additions(
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),
+    "0043": Additions(columns={"channel_receivers": ("proof_digest",)}),
 }
 
 
