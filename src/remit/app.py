@@ -89,6 +89,7 @@ class App:
             raise
         self.gate = Gate(self.database, self.clock, self.ids, self.blobs)
         self.gate.parking = CallsAwaitingApproval()
+        self.gate.outside_url = settings.url and settings.url.rstrip("/")
         self.library = Library(self.gate, self.blobs, self.ids, largest_file)
         self.clockwork = Clockwork(self.gate)
         self.vault = Vault(self.gate, settings.secrets)

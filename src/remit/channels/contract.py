@@ -205,6 +205,10 @@ class Channel(Described, ABC):
     receives: ClassVar[bool] = False
     #: Whether the chat system authenticates senders, so that people can link their accounts.
     vouches: ClassVar[bool] = False
+    #: Whether who has a binding's credentials could speak as any of its senders, as who may write
+    #: to a mailbox can. Then accounts are linked within the binding's company alone, and decisions
+    #: are confirmed elsewhere unless the company's setting `mailDecisions` says otherwise.
+    forgeable: ClassVar[bool] = False
     #: Whether it shows buttons; otherwise people get commands to write.
     taps: ClassVar[bool] = False
     #: Most files of a message, and most bytes of them together.
@@ -233,9 +237,9 @@ class Channel(Described, ABC):
         """Verify by its headers that a post comes from the chat system, before its body is read.
         Raises `Unproven`; compares in constant time.
 
-        What the chat system hands out is no proof, such as a bot's token: others may know it. A
-        channel registers `connection.proof` with the chat system and asks `connection.proves`,
-        or verifies a signature with a key that only the chat system and this instance have.
+        A bot's token and the like are no proof, because others may know them. A channel registers
+        `connection.proof` with the chat system and asks `connection.proves`, or verifies a
+        signature with a key that only the chat system and this instance have.
         """
         del connection, headers
         raise Unproven

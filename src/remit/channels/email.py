@@ -114,9 +114,13 @@ class Email(Channel):
     Config = EmailConfig
     receives = True
     vouches = True
+    forgeable = True  # IMAP's APPEND cannot be told from a delivery
     most_files = 10
     safety = (
-        "Everybody with access to the mailbox reads what was sent to the agent.",
+        (
+            "Everybody with access to the mailbox reads what was sent to the agent, and can put "
+            "e-mails of any sender into it."
+        ),
         (
             "Only people who linked their address, and those of `allow`, are heard, and only when "
             "the receiving server says that their domain sent it."
@@ -153,7 +157,8 @@ class Email(Channel):
         return config.address.casefold()
 
     def realm(self, config: EmailConfig) -> str:
-        return f"{config.imap_host}:{config.imap_port}/{config.authserv_id}".lower()
+        server = f"{config.imap_host}:{config.imap_port}/{config.authserv_id}"
+        return f"{config.username}@{server}".lower()
 
     async def probe(self, connection: Connection) -> Check:
         """Sign in to both servers, and disconnect."""

@@ -18,7 +18,16 @@ from remit.model.messaging.schedule import zone
 
 #: Kinds of items that await a person, as in the list of what needs them.
 KINDS = (
-    *("approval", "question", "submission", "mail", "unanswered", "dead_letter", "failed_run"),
+    *(
+        "confirmation",
+        "approval",
+        "question",
+        "submission",
+        "mail",
+        "unanswered",
+        "dead_letter",
+        "failed_run",
+    ),
     *("silent_run", "runaway", "budget_stop", "limit", "held", "agent_error"),
 )
 #: Keys of routes: all kinds without a route of their own, and items escalated from others.

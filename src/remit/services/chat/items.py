@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from remit.channels import registry
+from remit.ids import short
 from remit.model.messaging.channel import Binding
 from remit.model.messaging.chat import LONGEST_POST, Post
 from remit.model.messaging.question import Question, QuestionStatus
@@ -43,6 +45,8 @@ def show_approval(ctx: Context, binding: Binding, conversation: str, approval: A
     """Post an approval for somebody who may read it, with buttons for its revision."""
     text, whole = approval_text(ctx, approval)
     subject, buttons = f"approval:{approval.id}", approval_buttons(approval, whole=whole)
+    if buttons and not registry.get(binding.adapter_type).taps:
+        text += f"\n\n{_in_words(ctx, approval, whole=whole)}"
     return posts.put(ctx, binding, conversation, text, subject=subject, buttons=buttons)
 
 
@@ -66,6 +70,18 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
     if approval.status not in OPEN or approval.status is ApprovalStatus.REVISION_REQUESTED:
         text += f"\n\n{approval_state(ctx, approval)}"
     return text, whole
+
+
+def _in_words(ctx: Context, approval: Approval, *, whole: bool) -> str:
+    """How an approval is decided where no buttons are shown; its post has their references."""
+    named = f"{short(approval.id)} r{approval.revision}"
+    acts = [f"approve {named}"] if whole else []
+    acts += [f"reject {named} and why", f"return {named} and what to change"]
+    place = f"`remit approval show {short(approval.id)}`"
+    if ctx.outside_url is not None:
+        place = f"{ctx.outside_url}/approvals/{approval.id}"
+    lines = ["To decide, reply with one of these lines:", *acts, f"Or decide it there: {place}"]
+    return "\n".join(lines)
 
 
 def approval_state(ctx: Context, approval: Approval) -> str:

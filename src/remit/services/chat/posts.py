@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from remit.channels import registry
+from remit.channels.contract import Channel
 from remit.clock import Micros
 from remit.ids import new_reference, token_digest
 from remit.model.messaging.channel import Binding
@@ -19,6 +21,7 @@ from remit.services import shapes
 from remit.services.chat import receivers
 from remit.services.command import FOR_REMIT, Context, command
 from remit.services.queues import DELIVERY_LEASE, MAY_HAVE_IT, Deliveries
+from remit.store.messaging import channels as channel_statements
 from remit.store.messaging import chat as statements
 
 GONE = "the binding is gone"
@@ -73,7 +76,9 @@ def revise(
     before = json.loads(post.document)
     ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, by=by)
     _fill(ctx, post, text, buttons, before.get("reply_to"))
-    ctx.tx.run(statements.REOPEN_POST, post=post.id)
+    binding = ctx.tx.existing(channel_statements.BINDING_EVER, binding=post.binding_id)
+    if can_edit(binding.adapter_type):
+        ctx.tx.run(statements.REOPEN_POST, post=post.id)
 
 
 def withdraw(ctx: Context, post: Post, by: str = "") -> None:
@@ -81,6 +86,13 @@ def withdraw(ctx: Context, post: Post, by: str = "") -> None:
     ctx.tx.run(statements.USE_REFERENCES_OF, post=post.id, by=by)
     ctx.tx.run(statements.REVISE_POST, post=post.id, new_document=post.document, new_withdrawn=True)
     ctx.tx.run(statements.REOPEN_POST, post=post.id)
+
+
+def can_edit(kind: str) -> bool:
+    """Return whether a channel can change what it delivered."""
+    return kind in registry.installed.types() and (
+        type(registry.get(kind)).edit is not Channel.edit
+    )
 
 
 def about(ctx: Context, subject: str) -> list[Post]:

@@ -121,3 +121,20 @@ class HandledShape(TypedDict):
     """Result of handling an inbound message."""
 
     handled: str
+
+
+class ConfirmationShape(TypedDict):
+    id: str
+    company_id: str
+    account: str
+    subject: str
+    title: str
+    created_at: Moment
+    expires_at: Moment
+    ended_at: Moment | None
+    ended_why: str | None
+
+
+class ConfirmedShape(ConfirmationShape):
+    #: The result in words.
+    done: str

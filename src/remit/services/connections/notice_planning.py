@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from remit.channels import registry
-from remit.channels.contract import Channel
 from remit.clock import Micros, from_iso
 from remit.ids import UserId
 from remit.model.messaging.channel import Binding
@@ -250,7 +248,7 @@ def _settle(ctx: Context, notice: Notice, needs: Mapping[tuple[str, str], object
     if post is None or notice.kind == TRIAL or len(over) <= notice.settled:
         return 0
     ctx.tx.run(statements.SETTLE, notice=notice.id, number=len(over))
-    if not _can_edit(notice.way):
+    if not posts.can_edit(notice.way):
         return 0
     user = ctx.tx.existing(people.USER, user=notice.user_id)
     with ctx.acting_as(Principal(ActorKind.USER, user.id, user.name)):
@@ -288,11 +286,7 @@ def _post(ctx: Context, binding: Binding, conversation: str, document: Mapping[s
     if kind == "question" and (question := items.question_of(ctx, subject)) is not None:
         return items.show_question(ctx, binding, conversation, question)
     if kind == "approval":
-        approval = items.approval_of(ctx, subject)
-        if registry.get(binding.adapter_type).taps:
-            return items.show_approval(ctx, binding, conversation, approval)
-        text = f"{items.approval_text(ctx, approval)[0]}\n\n{document['next']}"
-        return posts.put(ctx, binding, conversation, text, subject=f"approval:{subject}")
+        return items.show_approval(ctx, binding, conversation, items.approval_of(ctx, subject))
     return posts.put(ctx, binding, conversation, text_of(document))
 
 
@@ -306,9 +300,3 @@ def _linked(ctx: Context, user: str) -> list[LinkedAccount]:
 def _binding(ctx: Context, account: LinkedAccount) -> Binding | None:
     binding = ctx.tx.one(channel_statements.BINDING_EVER, binding=account.binding_id)
     return binding if binding is not None and binding.removed_at is None else None
-
-
-def _can_edit(kind: str) -> bool:
-    return kind in registry.installed.types() and (
-        type(registry.get(kind)).edit is not Channel.edit
-    )

@@ -94,7 +94,10 @@ ADDITIONS = {
     "0037": Additions(
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),
-    "0043": Additions(columns={"channel_receivers": ("proof_digest",)}),
+    "0043": Additions(
+        tables=("confirmations",),
+        columns={"channel_receivers": ("proof_digest",), "companies": ("mail_decisions",)},
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from remit.model.messaging.chat import (
     Post,
     Receiver,
 )
+from remit.model.messaging.confirmation import Confirmation
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id
 
@@ -63,6 +64,12 @@ channel_posts = schema.table_of(
     Index("ix_channel_posts_outside_id", "binding_id", "outside_id"),
     referable=True,
     defaults={"withdrawn": False},
+)
+
+confirmations = schema.table_of(
+    *(Confirmation, "confirmations"),
+    Index("ix_confirmations_user_id", "user_id", "expires_at"),
+    Index("ix_confirmations_company_id", "company_id", "id"),
 )
 
 button_references = schema.table_of(

@@ -11,6 +11,7 @@ from remit.entrypoints.web.text import approval_words, common_queries, settings_
 from remit.errors import BadInput, NotFound, RemitError
 from remit.model.organisation.agent_spec import CONFIGURED, AgentRole
 from remit.model.organisation.approval import ApprovalStatus
+from remit.services.chat import confirmations
 from remit.services.command import Answer, Verb
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
@@ -85,9 +86,11 @@ def show(visit: Visit) -> Page:
     )
     called = {name: resource["name"] for name, resource in about.items()}
     happened = visit.ask(approvals.history, approval=approval["id"])
+    waiting = visit.ask(confirmations.mine)
     return visit.show(
         "approval.html",
         one=approval,
+        by_mail=[row for row in waiting if row["subject"] == f"approval:{approval['id']}"],
         asks=asks_to(approval, called),
         about=_about(visit, approval),
         resources=about,
