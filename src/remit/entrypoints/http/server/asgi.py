@@ -87,14 +87,16 @@ class Instance:
         self._guard = Guard(
             self._dispatch, hosts, app.library.largest, lambda who: app.gate.check(who)
         )
+        self.strangers = self._guard.strangers
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(scope, receive, send)
 
     def end_streams(self) -> None:
-        """End all streams; an open one would delay the server's stop to the limit."""
+        """End all streams and waits; an open one would delay the server's stop to the limit."""
         self.announcer.close()
+        self.strangers.close()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         for token in run_tokens(scope):
