@@ -189,6 +189,7 @@ def serving(
                 http=Impatient,
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,
                 ws="none",
             )
             server = Server(config, instance, ready.set)

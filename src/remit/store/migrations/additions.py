@@ -98,6 +98,9 @@ ADDITIONS = {
         tables=("confirmations",),
         columns={"channel_receivers": ("proof_digest",), "companies": ("mail_decisions",)},
     ),
+    "0048": Additions(
+        columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
+    ),
 }
 
 
