@@ -177,6 +177,7 @@ def estate(site: Site, operator: Client, called: str, word: str) -> Estate:
             "binding": binding["id"],
             "folder": folder["id"],
             "sent": sent["id"],
+            "confirmation": chat_stage.to_confirm(site.app, company, user, binding["id"]),
             "linked": chat_stage.linked(site.app, company, user, binding["id"]),
             "account": closed_account(site, board, here, f"{word}-closed"),
         },

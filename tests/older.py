@@ -44,7 +44,7 @@ from remit.services.work import delegation, outcomes, submitting
 from remit.store.backups import copying
 from remit.store.engine import migrate
 from remit.store.tables import metadata
-from tests import background, change_stage, governance, mailing
+from tests import background, change_stage, chat_stage, governance, mailing
 from tests.budgeting import set_budget, spend
 from tests.channel_stage import arrive, bind
 from tests.company import Company, Member, keyed, opened
@@ -261,6 +261,9 @@ def _chats(company: Company) -> None:
         company.call(as_system(), intake.store, **about, said=[intake.document_of(message)])
         if number < 2:
             assert company.wait(loop.tick())
+
+    [[user]] = company.sql("SELECT user_id FROM linked_accounts LIMIT 1")
+    chat_stage.to_confirm(app, company.id, user, bound)
 
 
 def _changes(company: Company) -> None:

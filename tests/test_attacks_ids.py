@@ -298,6 +298,7 @@ OWN = {
     "checks": "check name",
     "accounts": "account",
     "linked-accounts": "linked",
+    "confirmations": "confirmation",
     "folders": "folder",
 }
 
@@ -439,9 +440,10 @@ def test_no_route_tells_what_is_foreign_from_what_is_not_there(stage: Stage, eve
 #: Places that nothing of one's own opens here: whoever calls would have to be the run itself.
 #: Or it would have to know how often an outcome was changed by then. Or to have something that can
 #: be handed in. Or a token of its own. Or there would have to be a backup, which takes a while. Or
-#: it ended with the part of its person in the company.
+#: it ended with the part of its person in the company, or they would still have to be a member.
 UNTRIED = {
     "DELETE /api/linked-accounts/{id} {}.id",
+    "DELETE /api/confirmations/{id} {}.id",
     "DELETE /api/me/tokens/{tokenId} {}.tokenId",
     "DELETE /api/instance/backups/{name} {}.name",
     "GET /api/instance/backups/{name} {}.name",

@@ -80,6 +80,8 @@ class World:
     change: str
     #: An account of that user's in a chat.
     linked: str
+    #: A decision of that user's that waits for a confirmation.
+    confirmation: str
     folder: str
 
     def path(self, template: str) -> str:
@@ -98,6 +100,7 @@ class World:
         kinds |= {"questions": self.question, "schedules": self.schedule, "runs": self.run}
         kinds |= {"jobs": self.job, "bindings": self.binding, "changes": self.change}
         kinds |= {"linked-accounts": self.linked, "folders": self.folder}
+        kinds["confirmations"] = self.confirmation
         kinds |= {"secrets": "key", "mcp-servers": "up", "accounts": "claude:key"}
         return next((kinds[part] for part in template.split("/") if part in kinds), "")
 
@@ -189,6 +192,7 @@ def world(running: Running) -> World:
         binding["id"],
         asyncio.run(change_stage.proposed(running.app, worker, "site")),
         chat_stage.linked(running.app, company, ann["id"], binding["id"]),
+        chat_stage.to_confirm(running.app, company, ann["id"], binding["id"]),
         board.must("POST", f"{here}/mounts", {"path": f"/srv/{unique}"})["id"],
     )
 

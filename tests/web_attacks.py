@@ -29,6 +29,7 @@ OWN = {
     "token": "token",
     "session": "token",
     "account": "account",
+    "confirmation": "confirmation",
     "company": "company",
     "change": "change",
 }

@@ -230,6 +230,12 @@ def check_seen(approval: Approval, seen: int | None) -> None:
         )
 
 
+def still_asks(approval: Approval, revision: int, digest: str) -> bool:
+    """Return whether an approval is undecided and asks for exactly what somebody saw."""
+    seen = (ApprovalStatus.PENDING, revision, digest)
+    return (approval.status, approval.revision, approval.digest) == seen
+
+
 def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | None) -> Approval:
     """Change the status of an approval, if its transitions allow that, and begin or end the wait
     for it."""

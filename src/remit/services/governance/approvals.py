@@ -285,7 +285,7 @@ def _decide(
     note: str | None = None,
     expected_revision: int | None = None,
 ) -> tuple[Approval, str | None]:
-    row, remark = _require_deciding(ctx, approval), note or None
+    row, remark = require_deciding(ctx, approval), note or None
     if wanted is not ApprovalStatus.REJECTED:  # rejecting is the way to get rid of an altered one
         approval_engine.refuse_altered(ctx, row)
     approval_engine.check_seen(row, expected_revision)
@@ -477,7 +477,8 @@ def expire(ctx: Context, *, approval: str) -> shapes.ApprovalShape:
     return views.approval(new)
 
 
-def _require_deciding(ctx: Context, text: str) -> Approval:
+def require_deciding(ctx: Context, text: str) -> Approval:
+    """Return an approval that the caller may decide and that has not expired."""
     row = _require(ctx, Action.APPROVAL_DECIDE, text)
     _refuse_expired(ctx, row)
     return row

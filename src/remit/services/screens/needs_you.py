@@ -36,6 +36,7 @@ from remit.store.execution import jobs as job_statements
 from remit.store.execution import leases as lease_statements
 from remit.store.execution import runs as run_statements
 from remit.store.messaging import channels as channel_statements
+from remit.store.messaging import confirmations as confirmation_statements
 from remit.store.messaging import mail as statements
 from remit.store.organisation import agents as agent_statements
 from remit.store.organisation import governance, people
@@ -55,6 +56,7 @@ _ALTERED = "The request was altered. Reject it, and have it asked for anew."
 #: The next command of a person, by the kind of the item.
 _NEXT = {
     "mail": "remit read {id}",
+    "confirmation": "remit confirm {id}, or --dismiss",
     "approval": "remit approval show {id}, then approve or reject it",
     "question": "remit question answer {id} …",
     "change": "remit change show {id}, then remit change push {id} …",
@@ -140,6 +142,7 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
         for letter in letters
         if letter.sender_name is not None or letter.deliver_at not in told
     ]
+    items += _to_confirm(ctx)
     items += _mail_of_seats(ctx, seats)
     items += _handed_in(ctx, seats)
     if membership.role is not UserRole.BOARD:
@@ -197,6 +200,21 @@ def _of_company(ctx: Context) -> list[shapes.AwaitingShape]:
     ]
     items += [limits.item(ctx, reached) for reached in limits.awaiting(ctx)]
     return items + _budget_stops(ctx, stops) + _held(ctx, held_accounts) + _in_error(ctx)
+
+
+def _to_confirm(ctx: Context) -> list[shapes.AwaitingShape]:
+    """Decisions by e-mail in the person's name, as long as they can be confirmed."""
+    items = []
+    for row in ctx.tx.all(confirmation_statements.WAITING, user=ctx.actor.id):
+        act = json.loads(row.act)
+        if "approval" in act:
+            approval = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=act["approval"])
+            if not approval_engine.still_asks(approval, act["revision"], act["digest"]):
+                continue
+        cause = f"It came from {row.account} and can be confirmed until {moment(row.expires_at)}."
+        about = (row.id, row.title, None, row.created_at, cause)
+        items.append(views.awaiting(ctx.company, "confirmation", *about))
+    return items
 
 
 def _held(ctx: Context, held: Sequence[Account]) -> list[shapes.AwaitingShape]:

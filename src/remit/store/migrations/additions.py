@@ -100,6 +100,10 @@ ADDITIONS = {
         indexes=("ix_channel_posts_last_id",),
     ),
     "0042": Additions(columns={"halts": ("left_out",)}),
+    "0043": Additions(
+        tables=("confirmations",),
+        columns={"channel_receivers": ("proof_digest",), "companies": ("mail_decisions",)},
+    ),
     "0047": Additions(
         columns={
             "tokens": ("event_id",),

@@ -54,6 +54,7 @@ KINDS: Final = {
     "budget_stop": ("Over budget", "money", 0),
     "runaway": ("Looping run", "run", 0),
     "silent_run": ("Silent run", "run", 0),
+    "confirmation": ("To be confirmed", "approval", 1),
     "approval": ("Approval", "approval", 1),
     "question": ("Question", "question", 1),
     "submission": ("Submitted work", "outcome", 1),
