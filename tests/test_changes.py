@@ -82,6 +82,46 @@ def test_a_grant_that_names_what_a_forge_executes_lets_it_be_proposed(small: Com
         propose(small, run, paths=[".github/CODEOWNERS"])
 
 
+@pytest.mark.requirement("FX-80")
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".claude/settings.json", ".Claude/settings.json", ".claude /settings.json", ".mcp.json"),
+        *("web/.codex/config.toml", ".vscode/tasks.json", ".envrc", ".claude", ".npmrc"),
+    ],
+)
+def test_configuration_of_programs_needs_a_grant_that_names_it(small: Company, path: str) -> None:
+    add_repo(small)
+    run = author(small)
+    give(small, run, paths=["**"])
+    with pytest.raises(Refused) as refused:
+        propose(small, run, paths=["src/a.py", path])
+    assert refused.value.reason == "configures_programs"
+    assert path in refused.value.sentence
+    give(small, run, paths=[path])
+    propose(small, run, paths=["src/a.py", path])
+
+
+@pytest.mark.requirement("FX-80")
+def test_instructions_of_a_folder_need_no_grant_that_names_them(small: Company) -> None:
+    add_repo(small)
+    run = author(small)
+    propose(small, run, paths=["CLAUDE.md", "web/AGENTS.md", ".claude/skills/deploy/SKILL.md"])
+
+
+@pytest.mark.requirement("FX-28", "FX-80")
+@pytest.mark.parametrize("path", [".github/workflows/ci.yml", ".claude/settings.json"])
+def test_an_approval_that_the_whole_repository_needs_is_needed_for_named_files_too(
+    small: Company, path: str
+) -> None:
+    add_repo(small)
+    run = small.agent("careful")
+    give(small, run, mode="ask")
+    give(small, run, paths=[f"{path.partition('/')[0]}/**"])
+    with pytest.raises(AwaitsApproval):
+        propose(small, run, paths=[path])
+
+
 @pytest.mark.requirement("FX-28")
 def test_ask_about_some_files_asks_about_a_change_of_them_and_approval_takes_it_in(
     company: Company,
