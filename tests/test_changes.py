@@ -6,6 +6,7 @@ import pytest
 
 from remit.errors import AwaitsApproval, BadInput, Conflict, NotFound, Refused
 from remit.model.organisation import path_pattern
+from remit.runtime import diagnosis
 from remit.services.changes import changes, errands, proposals, reviews
 from remit.services.connections import repos
 from remit.services.identity import as_system
@@ -107,6 +108,25 @@ def test_instructions_of_a_folder_need_no_grant_that_names_them(small: Company) 
     add_repo(small)
     run = author(small)
     propose(small, run, paths=["CLAUDE.md", "web/AGENTS.md", ".claude/skills/deploy/SKILL.md"])
+
+
+@pytest.mark.requirement("FX-80")
+def test_doctor_lists_whose_last_proposal_would_be_refused_now(company: Company) -> None:
+    """As after an upgrade: what the files of the proposal need was not asked for at the time."""
+    add_repo(company)
+    plain, earlier, late = (author(company, name) for name in ("plain", "earlier", "late"))
+    named = [give(company, run, paths=[".claude/**"]) for run in (earlier, late)]
+    propose(company, plain, paths=["src/a.py"])
+    for run in (earlier, late):
+        propose(company, run, paths=[".claude/settings.json"])
+    propose(company, earlier, paths=["src/a.py"], head=NEXT)
+    assert list(diagnosis.proposals(company.app.settings)) == []
+    for grant in named:
+        company.call(company.board, grants.revoke, grant=grant["id"])
+    (found,) = diagnosis.proposals(company.app.settings)
+    assert found.state == "warn"
+    assert found.found.startswith("late would be refused what it last proposed to site: .claude/")
+    assert "remit grant give late repo:site propose --path" in found.next_step
 
 
 @pytest.mark.requirement("FX-28", "FX-80")

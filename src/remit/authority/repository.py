@@ -12,6 +12,8 @@ from remit.model.organisation.decision import Decision, Effect, deny
 from remit.model.organisation.grant import Grant, Level, Mode
 from remit.model.organisation.path_pattern import matches
 
+#: Reasons for which a file is refused to a capability that does not name it.
+UNNAMED = frozenset({"executed_by_forge", "configures_programs"})
 _NO_FILES = ""
 
 

@@ -5,13 +5,17 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.errors import RemitError
 from remit.extras import how_to_install
 from remit.settings import Settings
+
+if TYPE_CHECKING:
+    from remit.services.command import Gate
 
 OLDEST_PYTHON: Final = (3, 11)
 EXTRAS: Final = {
@@ -141,10 +145,38 @@ def _blobs(settings: Settings) -> Iterator[Finding]:
 
 def forges(settings: Settings) -> Iterator[Finding]:
     """Check the token of each forge with one request for its repository."""
-    from remit.clock import SystemClock
-    from remit.ids import Ids
     from remit.runtime.repos.forges import Forges
     from remit.runtime.secrets.values import Vault
+
+    with _gate(settings) as gate:
+        if gate is None:
+            return
+        problems = Forges(Vault(gate, settings.secrets).value).each(gate)
+        for repo, problem in asyncio.run(problems):
+            sentence = problem or f"{repo.forge} knows the token"
+            step = "See to the address and the token of the repository." if problem else ""
+            yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", sentence, step)
+
+
+def proposals(settings: Settings) -> Iterator[Finding]:
+    """Look for agents whose last proposals would be refused now."""
+    from remit.services.changes.proposals import refused_now
+    from remit.services.identity import as_system
+
+    with _gate(settings) as gate:
+        if gate is None:
+            return
+        for agent, repo, sentence in asyncio.run(gate(as_system(), refused_now)):
+            found = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
+            step = f"Name the files: `remit grant give {agent} repo:{repo} propose --path PATTERN`."
+            yield Finding("proposals", "warn", found, step)
+
+
+@contextmanager
+def _gate(settings: Settings) -> "Iterator[Gate | None]":
+    """Context manager: a gate to the database, if there is one of this program's schema."""
+    from remit.clock import SystemClock
+    from remit.ids import Ids
     from remit.services.command import Gate
     from remit.store.blob_store.blobs import open_blobs
     from remit.store.engine.database import open_database
@@ -152,16 +184,12 @@ def forges(settings: Settings) -> Iterator[Finding]:
 
     url = settings.database_url
     if (is_sqlite(url) and not sqlite_path(url).exists()) or _schema(settings) != HEAD:
+        yield None
         return
     clock, database = SystemClock(), open_database(url)
     try:
         blobs = open_blobs(settings.blob_url, settings.run_folder)
-        gate = Gate(database, clock, Ids(clock), blobs)
-        problems = Forges(Vault(gate, settings.secrets).value).each(gate)
-        for repo, problem in asyncio.run(problems):
-            sentence = problem or f"{repo.forge} knows the token"
-            step = "See to the address and the token of the repository." if problem else ""
-            yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", sentence, step)
+        yield Gate(database, clock, Ids(clock), blobs)
     finally:
         database.close()
 
@@ -214,6 +242,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _database,
     _blobs,
     forges,
+    proposals,
     sandbox,
     adapters,
     _extras,
