@@ -496,6 +496,38 @@ def test_a_project_is_built_tested_and_mended_in_a_folder_that_stays(
     asyncio.run(story())
 
 
+@pytest.mark.requirement("FX-80")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_instructions_of_a_folder_reach_the_model_once_and_in_the_turn(
+    kind: str, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    (project / "docs").mkdir(parents=True)
+    (project / "CLAUDE.md").write_text("MARK-OF-CLAUDE\n@docs/more.md\n")
+    (project / "AGENTS.md").write_text("MARK-OF-AGENTS\n")
+    (project / "docs" / "more.md").write_text("MARK-OF-IMPORT\n")
+
+    async def story() -> None:
+        command(kind)
+        with model(kind, [Say("done")]) as fake:
+            async with stage(tmp_path / "home") as at:
+                await at.cast(kind, config(kind, fake))
+                await at.app.gate(
+                    at.board, folders.bind, company=None, agent="ceo", path=str(project)
+                )
+                await at.send("Hello.")
+                await worked(at, 1)
+        first = fake.requests[0]
+        for mark in ("MARK-OF-CLAUDE", "MARK-OF-AGENTS", "MARK-OF-IMPORT"):
+            assert json.dumps(first).count(mark) == 1
+            assert f"| {mark}" in said_to(first)
+            assert mark not in prompt_of(first)
+        said = said_to(first)
+        assert said.index("# This folder") < said.index("MARK-OF-AGENTS") < said.index("Hello.")
+
+    asyncio.run(story())
+
+
 SCENARIO = """
 name: A colour
 agents:

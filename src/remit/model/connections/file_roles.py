@@ -1,5 +1,5 @@
 """Roles of files in a repository or a folder: executed by a forge, configuration of a program,
-instructions for agents.
+instructions for agents, keys.
 
 Names are compared as the most tolerant file system reads them: without case, invisible characters,
 trailing dots and blanks.
@@ -60,6 +60,23 @@ INSTRUCTIONS = (
 )
 
 
+#: Names of files and folders that hold keys, at any depth.
+_KEYS = frozenset(
+    {
+        *(".credentials.json", "auth.json", "oauth_creds.json", "credentials", "credentials.json"),
+        *("credentials.toml", ".git-credentials", ".netrc", ".npmrc", ".pypirc", ".vault-token"),
+        *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud", ".password-store"),
+        # The address of a remote may hold a password.
+        ".git",
+    }
+)
+
+
+def holds_keys(path: str) -> bool:
+    """Return whether a path names a file with keys, or leads into a folder of them."""
+    return any(name in _KEYS or name.startswith(".env") for name in _plain(path).split("/"))
+
+
 class FileRole(StrEnum):
     """The effect of a file on programs and agents that work in its folder."""
 
@@ -81,7 +98,7 @@ def roles(path: str) -> frozenset[FileRole]:
     return frozenset(found)
 
 
-#: What a person who looks at a change is told of such a file.
+#: Marks of such files in the difference of a change.
 _WORDS = {
     FileRole.INSTRUCTIONS: "will instruct agents",
     FileRole.CONFIGURATION: "configures programs",

@@ -39,7 +39,7 @@ from remit.runtime.repos.clones import Contents, Found, copy, resolve, survey
 from remit.runtime.repos.forges import Forges
 from remit.runtime.repos.mirrors import Mark, Mirror, discard, words
 from remit.runtime.repos.signing import Signer
-from remit.runtime.runs import held_commands
+from remit.runtime.runs import folder_instructions, held_commands
 from remit.runtime.runs.workspace import destroy_workspace, move_inside
 from remit.runtime.sandbox.mounts import View
 from remit.runtime.secrets.values import SecretOf
@@ -116,6 +116,9 @@ class Repos:
         }
         if checks := check.read(repo.checks):
             answer["checks"] = {repo_check.name: repo_check.command for repo_check in checks}
+        if repo.instructions:
+            told = await threads.FILES.run(_instructions, Path(workspace), where)
+            answer |= {"instructions": told} if told else {}
         if problem is not None:
             old = max(self._clock.now() - mark.fetched_at, 0) // SECOND
             answer["note"] = f"This is from {old} seconds ago; the remote fails now: {problem}."
@@ -461,3 +464,8 @@ def _is_running(pid: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _instructions(workspace: Path, clone: Path) -> str:
+    # From the workspace on, because its agent may put a link in place of a folder in it.
+    return folder_instructions.read(workspace, top=str(clone.relative_to(workspace)))

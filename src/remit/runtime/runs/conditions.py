@@ -23,6 +23,7 @@ from remit.errors import BadInput, Conflict, RemitError
 from remit.model.connections.folder import LONGEST_PATH, Folder, folder_path, refuse_keys
 from remit.model.messaging.turn import quoted
 from remit.runtime.repos.cache import Repos
+from remit.runtime.runs import folder_instructions
 from remit.runtime.runs.lifecycle import size_of
 from remit.runtime.runs.workspace import destroy_workspace, open_inside
 from remit.runtime.sandbox.mounts import View
@@ -73,6 +74,14 @@ class Conditions:
     search: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    #: Whether the run is told the instructions in its folder.
+    instructed: bool = False
+
+    def instructions(self) -> str:
+        """Return the instructions of the folder to work in, for the head of a turn."""
+        if self.work is None or not self.instructed:
+            return ""
+        return folder_instructions.read(self.work)
 
     @property
     def view(self) -> View:
@@ -162,7 +171,8 @@ async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
             "Let its contents be removed, or remove the binding and bind it with more megabytes.",
             code="folder_full",
         )
-    return Conditions(work, title, read, search, variables, notes)
+    instructed = folder.instructions and (repo is None or repo.instructions)
+    return Conditions(work, title, read, search, variables, notes, instructed)
 
 
 def place_of(app_home: Path, folder: Folder) -> Path:

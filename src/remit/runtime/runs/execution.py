@@ -160,6 +160,7 @@ async def _prepare(
             situation=briefing.situation + await threads.FILES.run(run_conditions.told),
             mail=bool(taken.ids),
             memory=await remembered(app.library, briefing.memory),
+            folder=await threads.FILES.run(run_conditions.instructions),
         ),
         session=session.session_id if session else None,
         credentials=lent.keys,

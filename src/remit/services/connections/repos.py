@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, TypedDict, Unpack
 
 from remit.authority import Action
@@ -51,6 +51,7 @@ from remit.store.organisation import grants as grant_statements
 MOST_REPOS = 1000
 FORGE_FIELDS = tuple(field.name for field in fields(ForgeSettings))
 _NAME = Exact(64)
+_OPENED = ("name", "url", "ref", "username", "secret")
 
 
 def wanted(**description: object) -> RepoSpec:
@@ -81,6 +82,12 @@ def _forge_kind(text: object) -> str | None:
     return str(text)
 
 
+def _yes_or_no(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput("instructions must be yes or no.", "Give true or false.")
+    return value
+
+
 def _secret_name(text: object) -> str:
     try:
         return repo_name(text)
@@ -96,6 +103,7 @@ _READ: Mapping[str, Callable[[object], Any]] = {
     "ref": repo_ref,
     "username": user_name,
     "secret": _secret_name,
+    "instructions": _yes_or_no,
     "api": api_address,
     "api_secret": _secret_name,
     "hook": _secret_name,
@@ -134,6 +142,11 @@ _Secret = Annotated[str, _NAME]
 Forge = Annotated[str, ForgeKind, Help("Kind of forge around it, to open requests there.")]
 
 
+Instructions = Annotated[
+    bool, Help("Tell runs the instructions in a copy, such as AGENTS.md; yes unless said.")
+]
+
+
 class AroundForge(TypedDict, total=False):
     """Access to a forge, and the people who are heard there."""
 
@@ -167,6 +180,7 @@ class AroundForge(TypedDict, total=False):
 @command(
     "repos.add",
     *(Added(name, None) for name in FORGE_FIELDS),
+    Added("instructions", None),
     AsRoute("POST /companies/{companyId}/repos", "add_repo", 201),
     AsCommand("repo add", said="{name} is added.", spelled={"url": "address"}),
 )
@@ -182,11 +196,12 @@ def add(
     | None = None,
     secret: Annotated[str, _NAME, Help("The name of the secret that opens it.")] | None = None,
     forge: Forge | None = None,
+    instructions: Instructions | None = None,
     **around: Unpack[AroundForge],
 ) -> shapes.RepoShape:
     """Add a repository; this instance then fetches it."""
-    opened: dict[str, object] = {"username": username, "secret": secret}
-    new = wanted(name=name, url=url, ref=ref, **opened, forge=forge, **around)
+    more: dict[str, object] = {"username": username, "secret": secret, "instructions": instructions}
+    new = wanted(name=name, url=url, ref=ref, **more, forge=forge, **around)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{new.name}")
     if of_name(ctx, new.name) is not None:
@@ -211,8 +226,30 @@ def set_forge(
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
-    kept = {key: getattr(repo, key) for key in ("name", "url", "ref", "username", "secret")}
+    kept = {key: getattr(repo, key) for key in (*_OPENED, "instructions")}
     change(ctx, repo, wanted(**kept, forge=forge, **around))
+    return view(named(ctx, name))
+
+
+@command(
+    "repos.set",
+    AsRoute("PATCH /companies/{companyId}/repos/{name}", "set_repo"),
+    AsCommand("repo set", said="{name} is changed."),
+)
+def set_(
+    ctx: Context,
+    *,
+    company: CompanyRef | None,
+    name: Annotated[str, _NAME],
+    instructions: Instructions | None = None,
+) -> shapes.RepoShape:
+    """Change whether runs that work in a copy of a repository are told the instructions in it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
+    repo = named(ctx, name)
+    if instructions is not None and instructions != repo.instructions:
+        spec = RepoSpec(**{field.name: getattr(repo, field.name) for field in fields(RepoSpec)})
+        change(ctx, repo, replace(spec, instructions=instructions))
     return view(named(ctx, name))
 
 

@@ -102,6 +102,8 @@ class RepoShape(OwnedShape):
     ref: str | None
     username: str | None
     secret: str | None
+    #: Whether runs are told the instructions in a copy.
+    instructions: bool
     #: Kind and address of the forge, and the names of two secrets.
     forge: str | None
     api: str | None
@@ -151,6 +153,8 @@ class FolderShape(OwnedShape):
     programs: list[str]
     variables: dict[str, str]
     megabytes: int | None
+    #: Whether runs are told the instructions in it.
+    instructions: bool
     created_at: Moment
 
 

@@ -91,6 +91,9 @@ ADDITIONS = {
         indexes=("uq_change_comments_outside_id",),
     ),
     "0035": Additions(tables=("change_checks",), columns={"repos": ("checks",)}),
+    "0046": Additions(
+        columns=dict.fromkeys(("repos", "folders"), ("instructions",)),
+    ),
     "0037": Additions(
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),

@@ -28,7 +28,7 @@ repos = schema.table_of(
     *(Repo, "repos"),
     schema.partial_index("uq_repos_name", "company_id", "name", unique=True, where=_THERE),
     referable=True,
-    defaults={"people": "[]"},
+    defaults={"people": "[]", "instructions": True},
 )
 
 #: Folders of workers' machines that are visible to runs.
@@ -40,4 +40,5 @@ folders = schema.table_of(
         "uq_folders_work", "agent_id", unique=True, where=f"{_THERE} AND kind = 'work'"
     ),
     schema.partial_index("ix_folders_company_id", "company_id", where=_THERE),
+    defaults={"instructions": True},
 )

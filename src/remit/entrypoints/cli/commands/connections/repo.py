@@ -48,12 +48,17 @@ def _draw(session: Session, view: View) -> None:
     cells.fields(
         *(session, view, "name", "url", "ref", "username", "secret", "forge", "api"),
         *("api secret: {apiSecret}", ("webhooks", _webhooks), "heard: {people:list}", "label"),
+        ("instructions", lambda _, row: _told(row)),
         "added: {createdAt:when}",
     )
 
 
 def _webhooks(_: Session, view: View) -> str | None:
     return view["hook"] and f"/api/hooks/{view['id']}, signed with {view['hook']}"
+
+
+def _told(row: View) -> str:
+    return "told" if row["instructions"] else "left out"
 
 
 repo.draw = _draw
@@ -68,5 +73,6 @@ folder = Group("folder", help="Folders of the machine that agents' runs work in 
 folder.rows(
     *("list", "id", "kind", ("agent", lambda _, row: row["agentName"] or "all"), "folder: {title}"),
     ("PATH", lambda _, row: " ".join(row["programs"])),
+    ("INSTRUCTIONS", lambda _, row: _told(row) if row["kind"] == "work" else ""),
     empty="There are no folders.",
 )
