@@ -282,6 +282,18 @@ async def _remove_repo(visit: Visit, name: str) -> str:
     return f"{name} is removed."
 
 
+def _told(row: Mapping[str, Any]) -> str:
+    return "told" if row.get("instructions") else "left out"
+
+
+async def _switch_repo(visit: Visit, name: str) -> str:
+    here = visit.site.app.gate
+    rows = await here(visit.caller, repos.listing, company=visit.company_id, limit=MOST)
+    told = any(row["name"] == name and row.get("instructions") for row in rows)
+    await visit.do(repos.set_, company=visit.company_id, name=name, instructions=not told)
+    return f"Runs {'are not' if told else 'are'} told its instructions from now on."
+
+
 REPOS = Noun(
     *("repositories", "Repositories", "repository", "repo"),
     about="Repositories that agents get copies of, once granted.",
@@ -485,18 +497,6 @@ async def _switch_folder(visit: Visit, folder: str) -> str:
     told = any(row["id"] == folder and row["instructions"] for row in rows)
     await visit.do(folders.change, company=visit.company_id, folder=folder, instructions=not told)
     return f"Runs {'are not' if told else 'are'} told its instructions from now on."
-
-
-async def _switch_repo(visit: Visit, name: str) -> str:
-    here = visit.site.app.gate
-    rows = await here(visit.caller, repos.listing, company=visit.company_id, limit=MOST)
-    told = any(row["name"] == name and row.get("instructions") for row in rows)
-    await visit.do(repos.set_, company=visit.company_id, name=name, instructions=not told)
-    return f"Runs {'are not' if told else 'are'} told its instructions from now on."
-
-
-def _told(row: Mapping[str, Any]) -> str:
-    return "told" if row.get("instructions") else "left out"
 
 
 def _folder_kinds(_: Visit) -> Sequence[tuple[str, str]]:
