@@ -17,6 +17,7 @@ one fetch. An agent gets a repository of its own:
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import time
@@ -34,7 +35,7 @@ from remit.model.connections import check
 from remit.model.connections.change import Change
 from remit.model.connections.commit_identity import CommitIdentity
 from remit.model.connections.repo import Repo, is_https, is_local, site
-from remit.runtime.repos import git
+from remit.runtime.repos import git, lendable
 from remit.runtime.repos.clones import Contents, Found, copy, resolve, survey
 from remit.runtime.repos.forges import Forges
 from remit.runtime.repos.mirrors import Mark, Mirror, discard, words
@@ -218,6 +219,21 @@ class Repos:
             "branches": len(refs.splitlines()),
             "head": head,
         }
+
+    async def lendable(
+        self, caller: Caller, *, company: str | None, name: str, ref: str | None, folder: str
+    ) -> Answer:
+        """Return the files in a repository that can be lent to an agent."""
+        repo = await self._gate(caller, repos.look_into, company=company, name=name, ref=ref)
+        mirror = self._mirror(repo)
+        await self._refreshed(mirror)
+        async with mirror.in_use():
+            found = await lendable.read(mirror, ref or repo.ref, folder)
+        files = [
+            {"path": path, "content": base64.b64encode(raw).decode()}
+            for path, raw in found.files.items()
+        ]
+        return {"commit": found.commit, "files": files, "left_out": found.left_out}
 
     async def try_out(self, caller: Caller, *, company: str | None, **spec: Any) -> Answer:
         """Check that the remote and the forge of a repository answer, before it is added."""

@@ -313,6 +313,18 @@ def sync(ctx: Context, *, company: str | None, name: str) -> Repo:
     return repo
 
 
+@logged("repos.look_into")
+def look_into(ctx: Context, *, company: str | None, name: str, ref: str | None = None) -> Repo:
+    """Record that a person reads files of a repository, to lend them; returns it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
+    if ref is not None:
+        repo_ref(ref)
+    repo = named(ctx, name)
+    ctx.record("repo.look_into", f"repo:{repo.name}", {"ref": ref or repo.ref})
+    return repo
+
+
 @logged("repos.use")
 def use(
     ctx: Context, *, name: str, ref: str | None = None, place: str | None = None

@@ -92,6 +92,7 @@ ADDITIONS = {
     ),
     "0035": Additions(tables=("change_checks",), columns={"repos": ("checks",)}),
     "0046": Additions(
+        tables=("lent_plugins",),
         columns=dict.fromkeys(("repos", "folders"), ("instructions",)),
     ),
     "0037": Additions(
