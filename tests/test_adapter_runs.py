@@ -122,15 +122,21 @@ def test_the_shared_login_is_used_and_no_variable_leads_elsewhere(
             place = tmp_path / f"{kind}-{mode}"
             place.mkdir()
             context = Paper(kind, place, sandbox=mode)
+            (context.home / f".{kind}").mkdir()
             login = login_file(os.environ, {variable: name, "HOME": f".{kind}/{name}"})
             assert login == shared / name
             asyncio.run(cli.attempt(context, kind, login, None))
             (started,) = context.started
-            if mode == "full":
+            own = context.home / f".{kind}"
+            if (mode, kind) == ("full", "claude"):
                 assert started["env"][variable] == str(shared)
+            elif mode == "full":
+                # A person's instructions and keys lie beside the login.
+                assert started["env"][variable] == str(own)
+                assert (own / name).readlink() == shared / name
             else:
-                assert started["env"][variable] == str(context.home / f".{kind}")
-                assert started["lent"] == {shared / name: context.home / f".{kind}" / name}
+                assert started["env"][variable] == str(own)
+                assert started["lent"] == {shared / name: own / name}
             assert "/elsewhere" not in started["env"].values()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from remit.clock import HOUR
 from remit.errors import AlreadyExists, BadInput, Conflict, NotFound, Refused, RemitError
+from remit.model.connections.folder import FolderKind
 from remit.runtime.runs import conditions, held_commands
 from remit.runtime.sandbox import sandbox_policy
 from remit.runtime.sandbox.mounts import View
@@ -324,9 +325,9 @@ def test_what_a_name_has_come_to_mean_is_looked_at_before_each_run(
     }
     for path, code in expected.items():
         with pytest.raises(RemitError) as refused:
-            conditions.looked_at(str(path), small.home)
+            conditions.looked_at(str(path), small.home, FolderKind.WORK)
         assert refused.value.reason == code, path
-    assert conditions.looked_at(str(plain), small.home) == plain
+    assert conditions.looked_at(str(plain), small.home, FolderKind.WORK) == plain
     # As seen by a run: it does not begin, and says why.
     agent = working.program(small, "coder", "echo started")
     mount(small, plain)

@@ -56,8 +56,8 @@ class Adapter(Described, ABC):
     remote: ClassVar[bool] = False
     #: The reader that turns its program's output into a transcript for people.
     reads_with: ClassVar[_Reader] = Reader
-    #: The folder of the workspace in which its program looks for skills; None without skills.
-    skills_folder: ClassVar[str | None] = None
+    #: Whether its program, or the model by itself, reads skills (`RunContext.skills`).
+    reads_skills: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:

@@ -121,10 +121,18 @@ class RunContext(ABC):
     complaint: str = ""
     #: A sentence about the set-up that is added to the error of a failed run.
     advice: str = ""
+    #: Folders with skills, each a plugin of Claude Code, which no run can change.
+    skills: Sequence[Path] = ()
     #: How many turns of the model a run may take; None without a limit.
     most_turns: int | None = None
     #: Counters to which the adapter reports turns and calls; they raise when the run is to end.
     pace: Pace = field(default_factory=Pace)
+
+    @property
+    def starts_in(self) -> Path:
+        """The folder in which its programs start, whose contents are not to be trusted."""
+        cwd = getattr(self.config, "cwd", None)
+        return self.workspace if cwd is None else self.workspace / cwd
 
     @abstractmethod
     async def start(

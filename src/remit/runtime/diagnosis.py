@@ -167,9 +167,9 @@ def proposals(settings: Settings) -> Iterator[Finding]:
         if gate is None:
             return
         for agent, repo, sentence in asyncio.run(gate(as_system(), refused_now)):
-            found = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
+            problem = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
             step = f"Name the files: `remit grant give {agent} repo:{repo} propose --path PATTERN`."
-            yield Finding("proposals", "warn", found, step)
+            yield Finding("proposals", "warn", problem, step)
 
 
 @contextmanager

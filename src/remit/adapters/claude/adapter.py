@@ -113,8 +113,7 @@ class Claude(Adapter):
     }
 
     reads_with = ClaudeReader
-    # Claude reads this folder only together with the settings of the project.
-    skills_folder: ClassVar[str | None] = ".claude/skills"
+    reads_skills: ClassVar[bool] = True
 
     def check(
         self, config: ClaudeConfig | None = None, environment: Environment | None = None

@@ -102,7 +102,7 @@ class Codex(Adapter):
     }
 
     reads_with = CodexReader
-    skills_folder: ClassVar[str | None] = ".agents/skills"
+    reads_skills: ClassVar[bool] = True
 
     def check(
         self, config: CodexConfig | None = None, environment: Environment | None = None

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from enum import StrEnum
 
+from remit.model.connections.folder import KEYS, OF_PROJECTS, holds_keys
 from remit.model.organisation.path_pattern import matches, within
 
 _BELOW = "/**"
@@ -60,21 +61,20 @@ INSTRUCTIONS = (
 )
 
 
-#: Names of files and folders that hold keys, at any depth.
-_KEYS = frozenset(
-    {
-        *(".credentials.json", "auth.json", "oauth_creds.json", "credentials", "credentials.json"),
-        *("credentials.toml", ".git-credentials", ".netrc", ".npmrc", ".pypirc", ".vault-token"),
-        *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud", ".password-store"),
-        # The address of a remote may hold a password.
-        ".git",
-    }
-)
+#: Further names of files and folders that may hold keys, for what Remit itself passes on.
+_MAY_HOLD_KEYS = KEYS - OF_PROJECTS | {
+    *("credentials", "credentials.json", "credentials.toml", ".npmrc", ".pypirc"),
+    # The address of a remote may have a password in it.
+    ".git",
+}
 
 
-def holds_keys(path: str) -> bool:
+def leads_to_keys(path: str) -> bool:
     """Return whether a path names a file with keys, or leads into a folder of them."""
-    return any(name in _KEYS or name.startswith(".env") for name in _plain(path).split("/"))
+    return any(
+        name in _MAY_HOLD_KEYS or holds_keys(name)
+        for name in (*path.split("/"), *_plain(path).split("/"))
+    )
 
 
 class FileRole(StrEnum):
@@ -88,14 +88,14 @@ class FileRole(StrEnum):
 def roles(path: str) -> frozenset[FileRole]:
     """Return the roles of the file, link or folder at a path of a repository."""
     plain = _plain(path)
-    found = set()
+    its_roles = set()
     if any(_leads_into(plain, pattern) for pattern in EXECUTED_BY_FORGES):
-        found.add(FileRole.EXECUTED)
+        its_roles.add(FileRole.EXECUTED)
     if any(_configures(tail) for tail in _tails(plain)):
-        found.add(FileRole.CONFIGURATION)
+        its_roles.add(FileRole.CONFIGURATION)
     if any(_instructs(tail) for tail in _tails(plain)):
-        found.add(FileRole.INSTRUCTIONS)
-    return frozenset(found)
+        its_roles.add(FileRole.INSTRUCTIONS)
+    return frozenset(its_roles)
 
 
 #: Marks of such files in the difference of a change.
@@ -110,8 +110,8 @@ MARKS = tuple(_WORDS.values())
 
 def marks(*paths: str) -> tuple[str, ...]:
     """Return the roles of a file in words, by its present and former paths; instructions first."""
-    found = frozenset[FileRole]().union(*map(roles, paths))
-    return tuple(words for role, words in _WORDS.items() if role in found)
+    its_roles = frozenset[FileRole]().union(*map(roles, paths))
+    return tuple(words for role, words in _WORDS.items() if role in its_roles)
 
 
 def is_guarded(path: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from remit.clock import Micros
 from remit.errors import BadInput, TooLarge
 from remit.ids import AgentId, CompanyId, LentPluginId
-from remit.model.connections.file_roles import holds_keys
+from remit.model.connections.file_roles import leads_to_keys
 from remit.model.text import clean_name
 
 LARGEST_PLUGIN = 1 << 20
@@ -55,7 +55,7 @@ class LentPlugin:
     company_id: CompanyId
     created_at: Micros
     agent_id: AgentId
-    #: What a program puts before the name of each skill: `name:skill`.
+    #: The prefix of each skill in a program: `name:skill`.
     name: str
     #: Where it was copied from, in words.
     source: str
@@ -84,13 +84,13 @@ class LentItem:
     files: tuple[str, ...]
     #: Commands that a program starts by itself when a model uses it.
     starts: tuple[str, ...] = ()
-    #: What a model reads of it first.
+    #: The text that a model reads first.
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Lendable:
-    """What would be lent of some files."""
+    """The part of some files that can be lent."""
 
     contents: Mapping[str, bytes]
     items: tuple[LentItem, ...]
@@ -159,7 +159,7 @@ def _any_below(paths: Iterable[str], start: str) -> bool:
 def _is_lent(path: str) -> bool:
     """Return whether a file at this path of a plugin instructs a model."""
     folder, _, inner = path.partition("/")
-    if holds_keys(path) or any(part.startswith(".") for part in path.split("/")):
+    if leads_to_keys(path) or any(part.startswith(".") for part in path.split("/")):
         return False
     if folder == "skills":
         return inner.count("/") >= 1
@@ -170,7 +170,7 @@ def _is_lent(path: str) -> bool:
 
 
 def lendable(files: Mapping[str, bytes]) -> Lendable:
-    """Return what is lent of files that are arranged as a plugin."""
+    """Return the part of these files that is lent; they are arranged as a plugin."""
     if len(files) > MOST_FILES or sum(map(len, files.values())) > LARGEST_PLUGIN:
         raise TooLarge(
             f"A plugin has at most {MOST_FILES} files and {LARGEST_PLUGIN >> 10} KiB.",
@@ -287,12 +287,12 @@ def _items(contents: Mapping[str, bytes]) -> Iterable[LentItem]:
         name = inner.rpartition("/")[0] if kind is ItemKind.SKILL else inner.removesuffix(".md")
         start = f"{folder}/{name}/"
         beside = [other for other in contents if kind is ItemKind.SKILL and other.startswith(start)]
-        starts = [one or more for one, more in _STARTS.findall(text)]
+        starts = [line or more for line, more in _STARTS.findall(text)]
         yield LentItem(
             kind,
             name,
             fields.get("description", ""),
             tuple(beside or [path]),
-            tuple(one.strip() for one in starts[:_MOST_RUN]),
+            tuple(line.strip() for line in starts[:_MOST_RUN]),
             text,
         )

@@ -61,7 +61,18 @@ _MOST_FETCHES = 4
 _MOST_CLONES = 4
 _NEWS_SECONDS = 60.0
 _REMOTE_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
-_IN_SANDBOX = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "LC_ALL": "C"}
+_IN_SANDBOX = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ALLOW_PROTOCOL": "file",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+#: Settings of a copy that name a program are without effect when Remit runs git in it.
+_WITHOUT_PROGRAMS = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false", "-c", "core.alternateRefsCommand=true"),
+)
 
 
 #: Prefix of the temporary file with a private key for ssh.
@@ -135,12 +146,14 @@ class Repos:
                 await self._placed(mirror, None, str(work.parent), work.name, who=who)
                 return problem or ""
         # The agent controls the contents, git's settings among them: so git runs in a sandbox.
-        quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
-        fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force")
+        fetch = (
+            *("fetch", "--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--force"),
+            "--upload-pack=git-upload-pack",  # the copy may have settings for an address, too
+        )
         async with mirror.in_use():
             try:
                 ended = await held_commands.run(
-                    ["git", *quiet, *fetch, mirror.path.as_uri(), _REMOTE_BRANCHES],
+                    ["git", *_WITHOUT_PROGRAMS, *fetch, mirror.path.as_uri(), _REMOTE_BRANCHES],
                     folder=work,
                     home=work,
                     env=_IN_SANDBOX,
@@ -228,12 +241,12 @@ class Repos:
         mirror = self._mirror(repo)
         await self._refreshed(mirror)
         async with mirror.in_use():
-            found = await lendable.read(mirror, ref or repo.ref, folder)
+            contents = await lendable.read(mirror, ref or repo.ref, folder)
         files = [
             {"path": path, "content": base64.b64encode(raw).decode()}
-            for path, raw in found.files.items()
+            for path, raw in contents.files.items()
         ]
-        return {"commit": found.commit, "files": files, "left_out": found.left_out}
+        return {"commit": contents.commit, "files": files, "left_out": contents.left_out}
 
     async def try_out(self, caller: Caller, *, company: str | None, **spec: Any) -> Answer:
         """Check that the remote and the forge of a repository answer, before it is added."""

@@ -59,14 +59,14 @@ async def _blobs(mirror: Mirror, commit: str, at: str) -> dict[str, tuple[str, i
 
     options = ("ls-tree", "-r", "-z", "--long", "--full-tree", "--end-of-options", commit)
     await mirror.look(*options, *([at] if at else ()), take=take)
-    found: dict[str, tuple[str, int]] = {}
+    blobs_by_path: dict[str, tuple[str, int]] = {}
     for entry in bytes(listing).split(b"\0"):
         about, _, raw = entry.partition(b"\t")
         fields: list[Any] = about.split()
         path = raw.decode(errors="surrogateescape").removeprefix(f"{at}/" if at else "")
         if len(fields) == 4 and fields[0] in _FILES and path.isprintable():
-            found[path] = (fields[2].decode(), int(fields[3]))
-    return found
+            blobs_by_path[path] = (fields[2].decode(), int(fields[3]))
+    return blobs_by_path
 
 
 def _folder(text: str) -> str:

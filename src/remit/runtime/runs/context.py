@@ -21,6 +21,7 @@ from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.liveness import Signs
 from remit.runtime.runs.processes import ChildProcess, end_leftovers
 from remit.runtime.sandbox import cgroups, sandbox_policy
+from remit.runtime.sandbox.mounts import View
 from remit.runtime.sandbox.places import Place
 from remit.services.command import Gate
 from remit.services.execution import account_faults, runs
@@ -68,6 +69,11 @@ class Context(RunContext):
     #: The processes from which its token is accepted; a job has no token.
     place: Place = field(default_factory=lambda: Place(""))
 
+    @property
+    def starts_in(self) -> Path:
+        own = getattr(self.config, "cwd", None) is not None
+        return super().starts_in if own else self.conditions.work or self.workspace
+
     async def start(
         self,
         argv: Sequence[str],
@@ -98,7 +104,7 @@ class Context(RunContext):
                 cwd=folder,
                 hidden=self.hidden,
                 lent=lent,
-                view=self.conditions.view,
+                view=self._view,
             )
             env = sandbox_policy.outer(env)
         child: ChildProcess | None = None
@@ -118,6 +124,11 @@ class Context(RunContext):
         finally:
             self.place.begun(None if child is None else child.pid)
         return child
+
+    @property
+    def _view(self) -> View:
+        view = self.conditions.view
+        return replace(view, read={**view.read, **dict.fromkeys(self.skills, ())})
 
     async def forget(self, name: str, keep: Sequence[str] = ()) -> None:
         await threads.FILES.run(homes.forget, self.home, name, keep)

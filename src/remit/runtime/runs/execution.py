@@ -23,7 +23,7 @@ from remit.model.execution.fault import Fault
 from remit.model.execution.limit import RUNAWAY
 from remit.runtime.deadlines import leave_behind, uninterrupted
 from remit.runtime.repos.cache import Repos
-from remit.runtime.runs import conditions, homes, prompt
+from remit.runtime.runs import conditions, homes, prompt, skill_folders
 from remit.runtime.runs.context import Context
 from remit.runtime.runs.journal import Journal
 from remit.runtime.runs.lifecycle import RetainedWorkspaces
@@ -134,6 +134,7 @@ async def _prepare(
     config = registry.read(agent["adapter_type"], agent["adapter_config"])
     taken, session = briefing.turn, briefing.session
     home = homes.set_up(app.settings.home, claimed.agent_id)
+    await threads.FILES.run(homes.forget_start_files, home)
     (claimed.workspace / ".tmp").mkdir(mode=0o700, exist_ok=True)
     run_conditions = await conditions.prepare(app.settings.home, app.repos, briefing.folders)
     lent = adapter.lending(config, os.environ)
@@ -148,6 +149,7 @@ async def _prepare(
         token=claimed.token,
         workspace=claimed.workspace,
         home=home,
+        skills=await _skills(app, adapter, briefing),
         instructions=prompt.instructions(
             agent=agent,
             boss=briefing.boss,
@@ -185,6 +187,15 @@ async def _prepare(
         signs=app.signs,
         place=Place(claimed.run_id, anywhere=adapter.remote),
     )
+
+
+async def _skills(app: Instance, adapter: Adapter, briefing: run_start.Briefing) -> list[Path]:
+    """Return the folders with Remit's skills and with what the agent is lent."""
+    if not adapter.reads_skills:
+        return []
+    home, agent = app.settings.home, briefing.agent["id"]
+    own = await threads.FILES.run(skill_folders.of_remit, home)
+    return [own, *await threads.FILES.run(skill_folders.lent_to, home, agent, briefing.lent)]
 
 
 async def _own_secret(app: Instance, claimed: Claimed, config: Any) -> str | None:

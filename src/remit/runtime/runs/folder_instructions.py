@@ -10,13 +10,13 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from remit.errors import RemitError
-from remit.model.connections.file_roles import holds_keys
+from remit.model.connections.file_roles import leads_to_keys
 from remit.model.messaging.turn import barred, quoted
 from remit.runtime.runs.prompt import bounded
 from remit.runtime.runs.workspace import names_inside, open_inside
@@ -54,6 +54,8 @@ class _Found:
 
     root: Path
     top: str
+    #: Files with keys, which the run does not see either.
+    hidden: Collection[Path]
     texts: dict[str, str] = field(default_factory=dict)
     skills: dict[str, str] = field(default_factory=dict)
     #: Files that are not shown, with the reason.
@@ -61,19 +63,22 @@ class _Found:
     seen: set[str] = field(default_factory=set)
 
 
-def read(root: Path, start: str = "", *, top: str = "") -> str:
+def read(
+    root: Path, start: str = "", *, top: str = "", hidden: Collection[Path] = frozenset()
+) -> str:
     """Return the instructions of a folder as a part of a turn; nothing if it has none. `start` is
-    the folder below the root that the agent works in, and `top` the one that is not left."""
-    found = _Found(root, top)
+    the folder below the root that the agent works in, and `top` the one that is not left; files
+    that are `hidden` from the run are not read."""
+    collected = _Found(root, top, hidden)
     for folder in _upwards(start or top, top):
         for name in FILES:
-            _add(found, posixpath.join(folder, name))
+            _add(collected, posixpath.join(folder, name))
         for rules in _RULES:
             for path in _rules(root, posixpath.join(folder, rules)):
-                _add(found, path)
+                _add(collected, path)
         for skills in _SKILLS:
-            _add_skills(found, posixpath.join(folder, skills))
-    return _rendered(found)
+            _add_skills(collected, posixpath.join(folder, skills))
+    return _rendered(collected)
 
 
 def _upwards(start: str, top: str) -> Iterator[str]:
@@ -85,38 +90,43 @@ def _upwards(start: str, top: str) -> Iterator[str]:
     yield top
 
 
-def _add(found: _Found, path: str, depth: int = 0, by: str = "") -> None:
+def _add(collected: _Found, path: str, depth: int = 0, by: str = "") -> None:
     """Add a file and what it imports, unless a nearer file says the same."""
-    if path in found.seen or len(found.seen) >= MOST_FILES:
+    if path in collected.seen or len(collected.seen) >= MOST_FILES:
         return
-    found.seen.add(path)
+    collected.seen.add(path)
     try:
-        text = _text(found.root, path)
+        text = _text(collected.root, path)
     except RemitError as error:
         if error.reason != "not_found":
-            _note(found, path, error.reason)
+            _note(collected, path, error.reason)
         return
     if text is None:
-        _note(found, path, "no_text")
+        _note(collected, path, "no_text")
         return
-    if not text.strip() or text in found.texts.values():
+    if not text.strip() or text in collected.texts.values():
         return
-    found.texts[f"{path} (imported by {by})" if by else path] = text
+    collected.texts[f"{path} (imported by {by})" if by else path] = text
     if depth < DEEPEST_IMPORT:
         for imported in _imports(text):
-            _import(found, path, imported, depth)
+            _import(collected, path, imported, depth)
 
 
-def _import(found: _Found, path: str, imported: str, depth: int) -> None:
-    inside = posixpath.relpath(posixpath.dirname(path) or ".", found.top or ".")
+def _import(collected: _Found, path: str, imported: str, depth: int) -> None:
+    inside = posixpath.relpath(posixpath.dirname(path) or ".", collected.top or ".")
     within = posixpath.normpath(posixpath.join(inside, imported))
-    wanted = posixpath.normpath(posixpath.join(found.top, within))
+    wanted = posixpath.normpath(posixpath.join(collected.top, within))
     if imported.startswith(("/", "~")) or within == ".." or within.startswith("../"):
-        _note(found, imported, "outside_workspace")
-    elif holds_keys(wanted):
-        _note(found, wanted, "keys")
+        _note(collected, imported, "outside_workspace")
+    elif leads_to_keys(wanted) or _is_hidden(collected, wanted):
+        _note(collected, wanted, "keys")
     else:
-        _add(found, wanted, depth + 1, path)
+        _add(collected, wanted, depth + 1, path)
+
+
+def _is_hidden(collected: _Found, path: str) -> bool:
+    place = collected.root / path
+    return any(key == place or key in place.parents for key in collected.hidden)
 
 
 def _imports(text: str) -> list[str]:
@@ -150,18 +160,18 @@ def _is_folder(root: Path, path: str) -> bool:
         return False
 
 
-def _add_skills(found: _Found, folder: str) -> None:
+def _add_skills(collected: _Found, folder: str) -> None:
     """Note the skills of a folder; an agent reads one when it fits its work."""
-    for name in names_inside(found.root, folder, _MOST_NAMES):
+    for name in names_inside(collected.root, folder, _MOST_NAMES):
         path = posixpath.join(folder, name, "SKILL.md")
-        if len(found.skills) >= MOST_SKILLS:
+        if len(collected.skills) >= MOST_SKILLS:
             return
         try:
-            text = _text(found.root, path)
+            text = _text(collected.root, path)
         except RemitError:
             continue
         about = _DESCRIPTION.search(text or "")
-        found.skills[path] = about[1].strip("\"' ") if about else ""
+        collected.skills[path] = about[1].strip("\"' ") if about else ""
 
 
 _REASONS: Final = {
@@ -173,23 +183,23 @@ _REASONS: Final = {
 }
 
 
-def _note(found: _Found, path: str, reason: str) -> None:
-    if len(found.notes) < MOST_NOTES:
+def _note(collected: _Found, path: str, reason: str) -> None:
+    if len(collected.notes) < MOST_NOTES:
         why = _REASONS.get(reason, "cannot be read")
-        found.notes.append(f"not read: {quoted(path)} ({why})\n")
+        collected.notes.append(f"not read: {quoted(path)} ({why})\n")
 
 
-def _rendered(found: _Found) -> str:
+def _rendered(collected: _Found) -> str:
     skills = "".join(
         f"{quoted(path, 200)}: {quoted(about, _LONGEST_DESCRIPTION)}\n"
-        for path, about in found.skills.items()
+        for path, about in collected.skills.items()
     )
-    parts = [f"{quoted(path, 200)}:\n{barred(text)}" for path, text in found.texts.items()]
+    parts = [f"{quoted(path, 200)}:\n{barred(text)}" for path, text in collected.texts.items()]
     if skills:
         parts.append(f"skills to read when they fit:\n{skills}")
-    if not parts and not found.notes:
+    if not parts and not collected.notes:
         return ""
     text = "".join(parts)
     if len(text.encode()) > MOST_SHOWN:
         text = f"{bounded(text, MOST_SHOWN)}\n{_CUT.format(MOST_SHOWN >> 10)}\n"
-    return f"# This folder\n\n{INTRODUCTION}\n\n{text}{''.join(found.notes)}\n"
+    return f"# This folder\n\n{INTRODUCTION}\n\n{text}{''.join(collected.notes)}\n"

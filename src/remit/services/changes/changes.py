@@ -179,11 +179,11 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
 def marked(value: Change) -> dict[str, list[str]]:
     """Return the paths of a change that instruct agents, configure programs or are run by a forge,
     by these words."""
-    found: dict[str, list[str]] = {}
+    by_mark: dict[str, list[str]] = {}
     for path in value.touched:
         for mark in marks(path):
-            found.setdefault(mark, []).append(path)
-    return {mark: found[mark] for mark in MARKS if mark in found}
+            by_mark.setdefault(mark, []).append(path)
+    return {mark: by_mark[mark] for mark in MARKS if mark in by_mark}
 
 
 def _view_request(value: Change) -> shapes.RequestShape | None:

@@ -227,7 +227,7 @@ def refused_now(ctx: Context, *, limit: int = 1000) -> list[RefusedNow]:
     last: dict[tuple[str, str], Change] = {}
     for change in ctx.tx.all(statements.NEWEST, limit=limit):
         last.setdefault((change.agent_id, change.repo_id), change)
-    found = []
+    refused = []
     for change in last.values():
         agent = ctx.tx.existing(agent_statements.AGENT_ANYWHERE, agent=change.agent_id)
         repo = changes.repo_of(ctx, change)
@@ -236,8 +236,8 @@ def refused_now(ctx: Context, *, limit: int = 1000) -> list[RefusedNow]:
         held = ctx.held(agent.id, repos.resource(repo.name))
         verdict = changing(held, Level.PROPOSE, change.target, change.touched, ctx.now)
         if verdict.reason in UNNAMED:
-            found.append(RefusedNow(agent.name, repo.name, verdict.sentence))
-    return sorted(found)
+            refused.append(RefusedNow(agent.name, repo.name, verdict.sentence))
+    return sorted(refused)
 
 
 def _outcome(ctx: Context, named: str | None) -> Outcome | None:

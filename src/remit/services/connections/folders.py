@@ -71,7 +71,10 @@ def bind(
     agent: AgentRef,
     repo: Annotated[str, Text(64, one_line=True), Help("A repository; Remit keeps a copy.")]
     | None = None,
-    path: Annotated[Place, Help("A folder of the machine, written to.")] | None = None,
+    path: Annotated[
+        Place, Help("A folder of the machine, written to; files with keys in it are hidden.")
+    ]
+    | None = None,
     megabytes: Quota | None = None,
     instructions: Instructions | None = None,
 ) -> shapes.FolderShape:
@@ -312,11 +315,15 @@ def view(ctx: Context, folder: Folder) -> shapes.FolderShape:
         agent_name=agent and agent.name,
         title=folder.path or f"repo:{repo.name if repo else folder.repo_id}",
         repo=repo and repo.name,
+        hides=list(folder.hides),
     )
 
 
 _view = views.view_of(
-    Folder, shapes.FolderShape, supplied={"agent_name", "title", "repo"}, megabytes="most_megabytes"
+    Folder,
+    shapes.FolderShape,
+    supplied={"agent_name", "title", "repo", "hides"},
+    megabytes="most_megabytes",
 )
 
 

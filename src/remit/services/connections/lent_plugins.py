@@ -44,15 +44,15 @@ def lend(
     ctx: Context,
     *,
     agent: AgentRef,
-    name: Annotated[Name, Help("What programs put before each skill: NAME:skill.")],
+    name: Annotated[Name, Help("Prefix of each skill in a program: NAME:skill.")],
     source: Source,
     files: Annotated[Mapping[str, Any], Help("Contents in base64, by path.")],
     seen: Annotated[str, Text(64, one_line=True), Help("Digest of what was shown.")] | None = None,
 ) -> shapes.LentPluginShape:
     """Lend skills, commands and agents to an agent, which its runs find from then on."""
-    called, found = plugin_name(name), lendable(_decoded(files))
+    called, copied = plugin_name(name), lendable(_decoded(files))
     agent_row = _concerned(ctx, agent)
-    if seen is not None and seen != found.sha256:
+    if seen is not None and seen != copied.sha256:
         raise Conflict("Something else is in the folder than what was shown.", "Look again.")
     lent = ctx.tx.all(statements.OF_AGENT, agent=agent_row.id)
     if len(lent) >= MOST_PLUGINS:
@@ -69,17 +69,17 @@ def lend(
         agent_row.id,
         called,
         source,
-        found.sha256,
-        found.packed,
+        copied.sha256,
+        copied.packed,
     )
     ctx.tx.add(plugin)
-    about = {"name": called, "source": source, "sha256": found.sha256}
-    items = [f"{item.kind.value} {item.name}" for item in found.items]
+    about = {"name": called, "source": source, "sha256": copied.sha256}
+    items = [f"{item.kind.value} {item.name}" for item in copied.items]
     ctx.record("agent.lend", f"agent:{agent_row.id}", {**about, "items": items})
-    return _view(plugin, found)
+    return _view(plugin, copied)
 
 
-#: What a call would lend; without a digest, because that is what it tells.
+#: Shows the plugin and its digest without lending it.
 preview = preview_of("lent_plugins.preview", lend)
 
 
@@ -99,16 +99,16 @@ def take_back(ctx: Context, *, agent: AgentRef, plugin: Name) -> shapes.RemovedS
     """Take a plugin back from an agent; runs that begin from now on do not find it."""
     agent_row = _concerned(ctx, agent, also_terminated=True)
     lent = ctx.tx.all(statements.OF_AGENT, agent=agent_row.id)
-    found = next((row for row in lent if plugin in (row.id, row.name)), None)
-    if found is None:
+    there = next((row for row in lent if plugin in (row.id, row.name)), None)
+    if there is None:
         raise NotFound(
             f"{agent_row.name} is lent no plugin {plugin[:64]!r}.",
             f"See `remit agent lend {agent_row.name}`.",
         )
-    ctx.tx.run(statements.TAKE_BACK, plugin=found.id)
-    about = {"name": found.name, "sha256": found.sha256}
+    ctx.tx.run(statements.TAKE_BACK, plugin=there.id)
+    about = {"name": there.name, "sha256": there.sha256}
     ctx.record("agent.take_back", f"agent:{agent_row.id}", about)
-    return {"id": found.id, "removed": True}
+    return {"id": there.id, "removed": True}
 
 
 def lent_to(ctx: Context, agent: Agent) -> list[LentPlugin]:
@@ -131,7 +131,7 @@ def _decoded(files: Mapping[str, Any]) -> dict[str, bytes]:
         raise BadInput("files must be base64 by path.", "Encode each file by itself.") from None
 
 
-def _view(plugin: LentPlugin, found: Lendable) -> shapes.LentPluginShape:
+def _view(plugin: LentPlugin, copied: Lendable) -> shapes.LentPluginShape:
     return {
         "id": plugin.id,
         "agent_id": plugin.agent_id,
@@ -139,8 +139,8 @@ def _view(plugin: LentPlugin, found: Lendable) -> shapes.LentPluginShape:
         "source": plugin.source,
         "sha256": plugin.sha256,
         "created_at": to_iso(plugin.created_at),
-        "items": [_view_item(item) for item in found.items],
-        "left_out": list(found.left_out),
+        "items": [_view_item(item) for item in copied.items],
+        "left_out": list(copied.left_out),
         "dry_run": False,
     }
 

@@ -151,6 +151,8 @@ class FolderShape(OwnedShape):
     title: str
     path: str | None
     repo: str | None
+    #: Patterns of names of files with keys, which runs do not see there.
+    hides: list[str]
     programs: list[str]
     variables: dict[str, str]
     megabytes: int | None

@@ -58,7 +58,7 @@ class AgentBody(Body):
 
 
 class LendBody(Body):
-    #: What programs put before each skill: `name:skill`.
+    #: Prefix of each skill in a program: `name:skill`.
     name: Annotated[str, Field(max_length=64)]
     #: Where it was copied from.
     source: Annotated[str, Field(max_length=LONGEST_SOURCE)]

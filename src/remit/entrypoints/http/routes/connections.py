@@ -172,10 +172,10 @@ def repo_router(app: App) -> APIRouter:
         ref: Annotated[str | None, Query(max_length=200)] = None,
     ) -> Response:
         """Skills, commands and agents in it that can be lent to an agent, in base64 by path."""
-        found = await app.repos.lendable(
+        files = await app.repos.lendable(
             caller(request), company=company, name=name, ref=ref, folder=folder
         )
-        return reply(found)
+        return reply(files)
 
     @routes.get("/changes/{id}/diff", tags=["changes"])
     async def diff_change(request: Request, change: ChangeId) -> Response:

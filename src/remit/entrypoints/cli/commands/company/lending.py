@@ -27,7 +27,7 @@ _MOST_LEFT_OUT = 20
 @option("--ref REF", "Branch, tag or commit of the repository.")
 @option(
     "--name NAME",
-    "What programs put before each skill; the folder's name unless said.",
+    "Prefix of each skill in a program; the folder's name unless said.",
     field="called",
 )
 @option("--remove NAME", "Take a plugin back.")
@@ -70,10 +70,10 @@ def _asked(session: Session, folder: str | None, options: View) -> tuple[View, l
         repo, at = options["from_repo"], folder or ""
         wanted = {"folder": at, **({"ref": options["ref"]} if options["ref"] else {})}
         address = f"{session.under_company('repos', repo, 'lendable')}?{urlencode(wanted)}"
-        found = session.client.get(address)
-        source = f"repo:{repo}{f' {at}' if at else ''} at {found['commit'][:12]}"
-        files = {file["path"]: file["content"] for file in found["files"]}
-        stayed = found["leftOut"]
+        lendable = session.client.get(address)
+        source = f"repo:{repo}{f' {at}' if at else ''} at {lendable['commit'][:12]}"
+        files = {file["path"]: file["content"] for file in lendable["files"]}
+        stayed = lendable["leftOut"]
         named = Path(at).name.lstrip(".") or repo
     else:
         place = Path(os.path.expanduser(folder or "")).absolute()
@@ -102,16 +102,16 @@ def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
 def _files(folder: Path) -> list[str]:
     roots = [folder / inner for inner in (".claude", ".agents", ".codex")]
     looked = [root for root in roots if root.is_dir() and not root.is_symlink()] or [folder]
-    found: list[str] = []
+    paths_seen: list[str] = []
     for root in looked:
         for here, folders, names in os.walk(root):
             folders[:] = [inner for inner in folders if inner not in (".git", "node_modules")]
             places = [Path(here, name) for name in sorted(names)]
             plain = [each for each in places if each.is_file() and not each.is_symlink()]
-            found += [str(each.relative_to(folder)) for each in plain]
-            if len(found) > _MOST_LOOKED_AT:
+            paths_seen += [str(each.relative_to(folder)) for each in plain]
+            if len(paths_seen) > _MOST_LOOKED_AT:
                 raise TooLarge(f"{folder} has too many files.", "Name the folder with the skills.")
-    return found
+    return paths_seen
 
 
 def _draw_all(plugins: list[View]) -> None:

@@ -76,3 +76,6 @@ folder.rows(
     ("INSTRUCTIONS", lambda _, row: _told(row) if row["kind"] == "work" else ""),
     empty="There are no folders.",
 )
+folder.more = lambda view: (
+    [f"Hidden from its runs, as keys: {', '.join(view['hides'])}."] if view.get("hides") else []
+)

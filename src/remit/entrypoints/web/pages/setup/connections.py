@@ -25,6 +25,7 @@ from remit.entrypoints.web.site import Page, Visit
 from remit.entrypoints.web.text import settings_form
 from remit.entrypoints.web.text.settings_form import Setting
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError
+from remit.model.connections.folder import KEY_FILES
 from remit.model.connections.secret import Secret, parse_place, source_name
 from remit.model.text import plural
 from remit.services.command import Verb
@@ -514,7 +515,8 @@ def _folder_fields(visit: Visit) -> list[Setting]:
         },
         words={
             "repo": "Remit keeps a copy of it, in which the agent works.",
-            "path": "A folder of this machine. Give it or a repository.",
+            "path": "A folder of this machine. Give it or a repository. Files that hold keys by "
+            f"their names are hidden in it: {', '.join(KEY_FILES)}.",
         }
         if FOLDERS.kind(visit) == "work"
         else {},
