@@ -77,14 +77,14 @@ def _asked(session: Session, folder: str | None, options: View) -> tuple[View, l
         named = Path(at).name.lstrip(".") or repo
     else:
         place = Path(os.path.expanduser(folder or "")).absolute()
-        contents, stayed = _read(place)
+        contents, stayed = read_folder(place)
         files = {each: base64.b64encode(raw).decode() for each, raw in contents.items()}
         source, named = str(place), place.name.lstrip(".")
     called = options["called"] or named
     return {"name": called, "source": source, "files": files}, stayed
 
 
-def _read(folder: Path) -> tuple[dict[str, bytes], list[str]]:
+def read_folder(folder: Path) -> tuple[dict[str, bytes], list[str]]:
     """Read what can be lent of a folder of this machine. Links in it stay behind."""
     if not folder.is_dir():
         raise NotFound(f"There is no folder {folder}.", "Check the path.")
