@@ -25,9 +25,16 @@ FEDERATION = "arrives with links between instances"
 PROTOCOL = "comes later: any program that speaks the Agent Client Protocol"
 MACHINES = "comes later: several machines and their operation"
 NETWORK = "comes later: what a run reaches on the network"
+SHOWN = "arrives with approvals that show everything, and folders that are data"
+ENDS = "arrives with requests that come to an end, and true costs"
+RELEASE = "arrives with a tested release"
+PLAIN_COST = "arrives with a cost of asking and deciding that does not grow"
+FACTS = "arrives with facts and their consequences in one place"
+SUPERVISION = "arrives with supervision, succession and partial views"
+ROOMS = "arrives with companies that are kept apart on the page"
 
 # How many rows each prefix has; they are numbered from 1 without a gap.
-TOTALS = {"PC": 80, "AG": 121, "AW": 29, "HH": 44, "HB": 62, "BX": 20, "FX": 52}
+TOTALS = {"PC": 80, "AG": 121, "AW": 29, "HH": 44, "HB": 62, "BX": 20, "FX": 81}
 
 
 @dataclass(frozen=True)
@@ -491,6 +498,35 @@ ROWS = (
     Row("FX-50", "Search and a command palette reach every thing and every action; the record has days, ranges and text; a run is a tree of turns; runs have a timeline."),
     Row("FX-51", "A wish can be taken back with everything made of it that has no other reason (`remit cancel ID`), with a preview."),
     Row("FX-52", "What needs a person can leave the instance from the first day: a command or a signed webhook per user, and a browser notification."),
+    Row("FX-53", "A release is built by the standard tools from a clean clone, equals the tree, and, installed by pip, uv and pipx in an empty environment, plays the demo, a run of every adapter, every page and an upgrade; it says which version it is, and no two builds of different sources say the same.", deferred=RELEASE),
+    Row("FX-54", "Every list of the command line is whole at 60, 80, 120 and 200 columns: no column vanishes, the next step is visible, states have a colour that NO_COLOR takes away.", deferred=RELEASE),
+    Row("FX-55", "Asking (a hire, a question, a request, mail that expects a reply) and deciding, and starting and ending a run of the agent that owns the desk, cost the same with an empty desk and with 10,000 open outcomes; what comes to the desk later is not held up.", deferred=PLAIN_COST),
+    Row("FX-56", "What awaits a person, and how many are in which state, is kept as it happens; badge, first page, list, notices and chat read it, agree with each other, and cost what they show.", deferred=PLAIN_COST),
+    Row("FX-57", "What follows from a fact is listed in one place, happens in the same transaction in the written order, and cannot be forgotten: a fact without a line, a line without a test, or a loop fails the checks.", deferred=FACTS),
+    Row("FX-58", "What leaves a transaction goes through one queue; people can see what waits and what failed, with the reason, and retry or drop it.", deferred=FACTS),
+    Row("FX-59", "Docs lead three readers (founder, engineer, operator) from nothing to done; tutorials and how-tos are played by tests; references are generated; troubleshooting goes by symptom.", deferred=RELEASE),
+    Row("FX-60", "Help, docs, pages and errors are in plain English; the help of everyday commands has examples that a test plays; all ways to stop are told apart in one table.", deferred=RELEASE),
+    Row("FX-61", "Whatever is approved is shown whole on the surface where it is approved (page, home, terminal, chat, API): configuration, instructions as they stand (nothing invisible, no direction or tag characters unseen), content of a write, arguments of a call, what changed since the last look. What a surface cannot show whole, it does not let decide.", deferred=SHOWN),
+    Row("FX-62", "Every wish ends, and visibly: asked, in work, waiting for you, answered, done without a word (then Remit writes). Perpetual mandates and hires made for it do not keep it open; a wish that nobody moves for a day awaits its person.", deferred=ENDS),
+    Row("FX-63", "A turn can be acted on without memory: each letter comes with what it answers and the last letters of its thread (bounded), a return with what was handed in and the earlier verdicts, the situation with one line about the last run.", deferred=ENDS),
+    Row("FX-64", "Work that runs away is known by what it achieves: reading, refusals and mail taken up are no progress; the second run in a row that was cut without an effect is followed by growing pauses, one row that says what it does, and a word to whoever wished; the next step offered never feeds it.", deferred=ENDS),
+    Row("FX-65", "A limit in money is promised only where the price is known; unknown cost is shown as unknown, with its tokens, and a limit in tokens holds instead; the same figures everywhere.", deferred=ENDS),
+    Row("FX-66", "One person with several companies sees each by itself and all on one page; nothing of one stands in the page of another.", deferred=ROOMS),
+    Row("FX-67", "The root outcome of a company outlives every root agent: who takes the place takes the outcome (`org replace-root`, preview, undo); a start repairs what was closed by a replacement before.", deferred=SUPERVISION),
+    Row("FX-68", "Whoever owns a part of the tree may insert, remove, merge and split layers among its own reports, as a capability (preview, undo, approval if the company wants it), by CLI, HTTP, page and MCP; level `boss` also directly below itself. An agent that is added without a boss is placed below the one root; another root takes an explicit word.", deferred=SUPERVISION),
+    Row("FX-69", "A letter or request to several people is taken by one of them: the others see by whom, and it leaves their lists; what a colleague answered is off everybody's list.", deferred=SUPERVISION),
+    Row("FX-70", "A person or agent with a part of the company sees every list, tree, record and page cut to that part, on each surface; nothing is refused for being too wide.", deferred=SUPERVISION),
+    Row("FX-71", "Every run has an entry in its agent's activity log, written by Remit (what it did, its last words, what it left undone) if the agent wrote none.", deferred=SUPERVISION),
+    Row("FX-72", "A file means the same by whichever door it came (mail, chat, web, path): its receivers find it by name and search, others do not know of it, the turn names it. Lists of knowledge hold knowledge, not letters.", deferred=SUPERVISION),
+    Row("FX-73", "Whoever supervises may look: configuration (secrets apart), revisions, bound folder and kept workspace of whoever works below, read-only; changing stays a proposal.", deferred=SUPERVISION),
+    Row("FX-74", "Each run records its program and its version; a company or agent can pin them; what does not fit is `setup`, with the command.", deferred=SUPERVISION),
+    Row("FX-75", "In every channel a letter names person, handle, place and its title.", deferred=SUPERVISION),
+    Row("FX-76", "A run answers a conversation once, however many letters of it the run took up.", deferred=SUPERVISION),
+    Row("FX-77", "Levels are a table of operation by level, edited by the board; what is not listed says who may.", deferred=SUPERVISION),
+    Row("FX-78", "What a run needs (program, key, folder, full access, model) is settled when it is set: binding, hiring and settings check as the run would, and approving full access gives it. What Remit itself refuses is a `setup` fault with its command; mending it is news that ends the pause. A project's own `.claude`, `.codex` or `.gemini` does not keep it from being bound (FX-80).", deferred=SUPERVISION),
+    Row("FX-79", "The words of the seeds lead to ours (hints, never to a verb that stops or decides); a pending request is found by the name of what it would create; a person's own skills, plugins and commands of a program can be lent to an agent by choice, and never leak in.", deferred=SUPERVISION),
+    Row("FX-80", "Nothing that lies in a working folder configures the agent program or what it or Remit starts by itself; keys in it are hidden; its instructions reach the model as the folder's words, for every adapter, switchable.", deferred=SHOWN),
+    Row("FX-81", "An import or a file from outside arrives halted, with a preview of all it would run, reach and be lent; a person accepts it; rights over the machine never travel.", deferred=SHOWN),
 )
 # fmt: on
 

@@ -144,12 +144,14 @@ class RunContext(ABC):
         stdin: bytes = b"",
         full_access: bool = False,
         lent: Mapping[Path, Path] | None = None,
+        sealed: Sequence[Path] = (),
         unlogged: str | None = None,
     ) -> Child:
         """Start a program in the run's sandbox, with this environment and nothing else.
 
-        `lent` are files of the worker, each with its path in the sandbox. Lines of standard output
-        that begin with `unlogged` are not logged.
+        `lent` are files of the worker, each with its path in the sandbox. `sealed` are files of the
+        home that stay empty during the run, where the sandbox can enforce that. Lines of standard
+        output that begin with `unlogged` are not logged.
         """
 
     async def forget(self, name: str, keep: Sequence[str] = ()) -> None:

@@ -288,7 +288,8 @@ async def attempt(
         # Beside the worker's login lie a person's own settings, instructions and keys.
         _link(login, Path(told["CODEX_HOME"]))
         login = None
-    child = await start_program(context, argv, told, login, ("CODEX_HOME", ".codex"))
+    sealed = [Path(told["CODEX_HOME"], name) for name in codex_wall.INSTRUCTIONS]
+    child = await start_program(context, argv, told, login, ("CODEX_HOME", ".codex"), sealed=sealed)
     home = Path(told["CODEX_HOME"])
     turns = _Turns(home, session)
     reading = asyncio.create_task(_read(child, events, context))

@@ -21,6 +21,8 @@ OPTIONS: Final = (
     *("--ignore-user-config", "--ignore-rules"),
     *("--disable", "hooks", "--disable", "shell_snapshot"),
 )
+#: Files of its home that Codex reads whenever they appear, also while a run is under way.
+INSTRUCTIONS: Final = ("AGENTS.md", "AGENTS.override.md")
 #: Folders in which Codex looks for skills, seen from the one in which it starts.
 _SKILLS: Final = (".codex/skills", ".agents/skills")
 _SKILL: Final = "SKILL.md"

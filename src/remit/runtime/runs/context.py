@@ -83,6 +83,7 @@ class Context(RunContext):
         stdin: bytes = b"",
         full_access: bool = False,
         lent: Mapping[Path, Path] | None = None,
+        sealed: Sequence[Path] = (),
         unlogged: str | None = None,
     ) -> Child:
         folder = self.conditions.work or self.workspace
@@ -104,7 +105,7 @@ class Context(RunContext):
                 cwd=folder,
                 hidden=self.hidden,
                 lent=lent,
-                view=self._view,
+                view=self._view(sealed),
             )
             env = sandbox_policy.outer(env)
         child: ChildProcess | None = None
@@ -125,10 +126,10 @@ class Context(RunContext):
             self.place.begun(None if child is None else child.pid)
         return child
 
-    @property
-    def _view(self) -> View:
+    def _view(self, sealed: Sequence[Path]) -> View:
         view = self.conditions.view
-        return replace(view, read={**view.read, **dict.fromkeys(self.skills, ())})
+        covered = [*view.covered, *(sealed if sandbox_policy.can_cover() else ())]
+        return replace(view, read={**view.read, **dict.fromkeys(self.skills, ())}, covered=covered)
 
     async def forget(self, name: str, keep: Sequence[str] = ()) -> None:
         await threads.FILES.run(homes.forget, self.home, name, keep)

@@ -174,10 +174,15 @@ def wrap(
     return tie_to_parent(command) if trial.sandbox.scoped else command
 
 
+def can_cover() -> bool:
+    """Return whether files in a writable folder can be hidden here. Landlock allows a folder with
+    everything in it: otherwise files that are made there could not be read."""
+    return not isinstance(look().sandbox, Landlock)
+
+
 def refuse_to_cover(paths: Sequence[Path]) -> None:
-    """Refuse to hide files under Landlock, which allows a folder with everything in it: without
-    that, files that are made there could not be read."""
-    if paths and isinstance(look().sandbox, Landlock):
+    """Refuse a program from which files would have to be hidden, where that is not possible."""
+    if paths and not can_cover():
         names = ", ".join(str(path) for path in paths[:_MOST_NAMED])
         more = len(paths) - _MOST_NAMED
         raise Unsupported(
