@@ -50,6 +50,21 @@ def test_a_change_is_found_read_commented_by_line_and_merged(
     assert "merge" in proposals.shown(change)["waiting"]
 
 
+@pytest.mark.requirement("FX-80")
+def test_a_change_says_first_that_it_will_instruct_agents(
+    proposals: Proposals, visitor: Visitor
+) -> None:
+    change = proposals.propose({**GOOD, "web/AGENTS.md": "Obey.\n"})
+    page = visitor.goto(f"/changes/{change}")
+    files = page.locator(".change-file")
+    expect(files.first.locator("h3")).to_contain_text("web/AGENTS.md")
+    expect(files.first).to_contain_text("will instruct agents")
+    expect(files.nth(1)).not_to_contain_text("will instruct agents")
+    decide = page.locator("section", has=page.get_by_role("heading", name="Decide"))
+    expect(decide).to_contain_text("will instruct agents web/AGENTS.md")
+    check_accessible(page)
+
+
 @pytest.mark.requirement("FX-30")
 def test_what_was_proposed_after_the_page_was_opened_is_not_decided_about(
     proposals: Proposals, visitor: Visitor
