@@ -226,6 +226,12 @@ def bodies(ours: Estate) -> dict[str, Any]:
         "PATCH /api/agents/{id}": {"title": "Renamed"},
         "POST /api/agents/{id}/config-proposals": {"title": "Renamed"},
         "PATCH /api/agents/{id}/permissions": {"canCreateAgents": True},
+        "POST /api/agents/{id}/lent": {
+            "name": "more",
+            "source": "/srv/site",
+            "files": {"skills/a/SKILL.md": "QQ=="},
+            "dryRun": True,
+        },
         "POST /api/runs/{id}/report": {"ok": True},
         "POST /api/companies/{companyId}/bindings": {
             "agent": ids["report"],
@@ -299,6 +305,7 @@ OWN = {
     "accounts": "account",
     "linked-accounts": "linked",
     "folders": "folder",
+    "lent": "lent",
 }
 
 

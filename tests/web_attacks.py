@@ -31,6 +31,7 @@ OWN = {
     "account": "account",
     "company": "company",
     "change": "change",
+    "plugin": "lent",
 }
 
 

@@ -44,8 +44,10 @@ def agent(ctx: Context, *, agent: AgentRef) -> shapes.AgentShape:
     ctx.require(Action.AGENT_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
     if not _readable(ctx, agent_row):
         return _public(agent_row)
-    lent = [f"{plugin.name} from {plugin.source}" for plugin in lent_to(ctx, agent_row)]
-    return {**_with_configuration(agent_row), "lent": lent}
+    shown = _with_configuration(agent_row)
+    if lent := lent_to(ctx, agent_row):
+        shown["lent"] = [f"{plugin.name} from {plugin.source}" for plugin in lent]
+    return shown
 
 
 @query("overview.agents", AsRoute("GET /companies/{companyId}/agents", "list_agents", page="id"))
