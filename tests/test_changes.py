@@ -135,7 +135,7 @@ def test_an_approval_that_the_whole_repository_needs_is_needed_for_named_files_t
     small: Company, path: str
 ) -> None:
     add_repo(small)
-    run = small.agent("careful")
+    run = small.run(small.agent("careful"))
     give(small, run, mode="ask")
     give(small, run, paths=[f"{path.partition('/')[0]}/**"])
     with pytest.raises(AwaitsApproval):

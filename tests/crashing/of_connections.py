@@ -136,7 +136,7 @@ def _(s: Scene) -> Call:
 
 @situation("folders.change")
 def _(s: Scene) -> Call:
-    about = {"company": s.c.id, "agent": s.agent().id, "path": f"/srv/{s.name()}"}
+    about: dict[str, Any] = {"company": s.c.id, "agent": s.agent().id, "path": f"/srv/{s.name()}"}
     folder = s.c.call(s.c.board, folders.bind, **about)["id"]
     return s.by_board(company=s.c.id, folder=folder, instructions=False)
 
@@ -152,7 +152,11 @@ def _(s: Scene) -> Call:
 
 
 #: A skill, in base64.
-_LENT = {"name": "team", "source": "/srv/site", "files": {"skills/a/SKILL.md": "QQ=="}}
+_LENT: dict[str, Any] = {
+    "name": "team",
+    "source": "/srv/site",
+    "files": {"skills/a/SKILL.md": "QQ=="},
+}
 
 
 @situation("lent_plugins.lend")
