@@ -154,7 +154,7 @@ async def stage(
     home: Path, *, working: bool = True, clock: Clock | None = None, slots: int = DEFAULT_SLOTS
 ) -> AsyncIterator[Stage]:
     settings = load({"REMIT_HOME": str(home)})
-    async with running(settings, clock=clock) as (app, url):
+    async with running(settings, clock=clock) as (app, url, _):
         worker = Worker(app, url, slots=slots)
         if working:
             worker.start()

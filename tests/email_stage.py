@@ -24,16 +24,13 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from imapclient import IMAPClient
 
 from remit.channels import mail_text
 from remit.channels.contract import Connection
 from remit.channels.email import EmailConfig
 from remit.testing.channels import Shown
+from tests.certificate import write_certificate
 
 PASSWORD = "mailbox-password"  # of a server that the test makes
 SERVER = "mx.agents.example"
@@ -235,7 +232,7 @@ def serving() -> Iterator[MailStage]:
     folder.chmod(0o755)  # its processes may be those of another user
     before = os.environ.get("SSL_CERT_FILE")
     try:
-        _certificate(folder)
+        write_certificate(folder)
         os.environ["SSL_CERT_FILE"] = str(folder / "cert.pem")
         sent = Sent()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -309,29 +306,3 @@ def _free_port() -> int:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         return int(door.getsockname()[1])
-
-
-def _certificate(folder: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )

@@ -177,6 +177,7 @@ def serving(
                 http=Impatient,
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,
                 ws="none",
             )
             server = Server(config, instance, ready.set)

@@ -62,6 +62,7 @@ SLOW_FILES = {
     "test_forges.py": "git, and servers in processes of their own",
     "test_telegram*.py": "a library that takes seconds to import",
     "test_chat_matrix.py": "a library that takes seconds to import",
+    "test_proxies.py": "proxies in processes of their own",
     "test_email.py": "servers in processes of their own",
     "test_adding_a_verb.py": "the whole project, imported anew",
     "test_upstream.py": "servers in processes of their own",

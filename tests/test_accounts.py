@@ -32,8 +32,8 @@ from remit.services.screens import needs_you
 from remit.testing.clock import VirtualClock
 from tests.agent_stage import until
 from tests.company import Answer, Company, Member, Run
-from tests.mailing import send, take
-from tests.working import NOWHERE, claim, end, held, told, why_idle
+from tests.mailing import ack, send, take, unread
+from tests.working import NOWHERE, claim, end, held, told, why_idle, written
 
 MODEL: dict[str, Any] = {"adapter_type": "claude", "adapter_config": {"secretRef": "key"}}
 
@@ -129,7 +129,24 @@ def test_one_fault_closes_an_account_for_everybody_and_one_good_answer_opens_it(
     assert len(start_all(company)) == 1  # not all at once
     clock.advance(SECOND)
     assert len(start_all(company)) == 1
-    assert told(company) == ["claude:key cannot be used: rate"]
+    # It was told once, and is nothing to look at any more.
+    assert written(company) == ["claude:key cannot be used: rate"]
+    assert told(company) == []
+
+
+@pytest.mark.requirement("FX-62")
+def test_who_read_that_an_account_is_closed_is_told_that_it_works_again(
+    company: Company, clock: VirtualClock
+) -> None:
+    one = worker(company, "one")
+    fails(company, claim(company, one), Fault.BILLING)
+    (letter,) = unread(company, company.board)
+    ack(company, company.board, letter)
+    clock.advance(HOUR)
+    (probe,) = start_all(company)
+    company.call(as_system(), account_faults.answered, run=probe.id)
+    assert told(company) == ["claude:key works again"]
+    assert written(company)[-1] == "claude:key cannot be used: billing"
 
 
 def the_account_named(company: Company, name: str) -> Answer:
@@ -379,7 +396,8 @@ def test_a_set_up_is_closed_on_one_worker_until_its_check_passes(
     assert ready(company, "broken") == [two.id]
     with pytest.raises(Conflict):
         company.call(as_system(), account_faults.checked, **answer, usable=True)
-    assert told(company) == ["claude on worker broken cannot be used: setup"]
+    assert written(company) == ["claude on worker broken cannot be used: setup"]
+    assert told(company) == []
 
 
 def test_a_set_up_whose_check_passes_and_that_does_not_work_is_tried_less_and_less(
@@ -396,7 +414,7 @@ def test_a_set_up_whose_check_passes_and_that_does_not_work_is_tried_less_and_le
         pauses.append(clock.now() - began)
         small.call(as_system(), account_faults.checked, account=found[0].id, usable=True)
     assert pauses == list(PROBES[:4])
-    assert len(told(small)) == 1
+    assert len(written(small)) == 1
 
 
 def test_settings_that_fail_on_a_set_up_that_works_for_others_hold_nobody_else(
@@ -589,7 +607,7 @@ def test_200_agents_on_an_account_that_is_closed_for_five_hours(
     assert provider.most_trying == 1
     assert set(many.sql("SELECT status FROM deliveries WHERE agent_id IS NOT NULL")) == {("done",)}
     assert count_status(many, "error") == count_status(many, "paused") == 0
-    assert [one for one in told(many) if one] == ["claude:key cannot be used: rate"]
+    assert [one for one in written(many) if one] == ["claude:key cannot be used: rate"]
 
 
 def count_status(company: Company, status: str) -> int:

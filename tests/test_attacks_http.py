@@ -82,6 +82,30 @@ def test_a_head_without_end_is_cut_off(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
+    ("begun", "status"),
+    [
+        (b"GET /" + b"a" * 3 * LARGEST_HEAD, b"414"),
+        (b"GET /health HTTP/1.1\r\nX-Filler: " + b"a" * 3 * LARGEST_HEAD, b"431"),
+        (b"GET /health HTTP/1.1\r\nX-Filler: \x01" + b"a" * 3 * LARGEST_HEAD, b"400"),
+    ],
+    ids=["a long address", "a long header", "a malformed header"],
+)
+def test_a_long_head_is_refused_once(
+    stage: Stage, caplog: pytest.LogCaptureFixture, begun: bytes, status: bytes
+) -> None:
+    with connected(stage) as connection:
+        connection.sendall(begun)
+        answer = connection.recv(100)
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"a" * LARGEST_HEAD)  # it goes on
+        answer += said(connection)
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    # Anybody can send this, so it must not fill the log.
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize(
     "begun",
     [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nX-Slow: ", b"GET /health HTTP/1.1\r\n\r"],
     ids=["nothing", "a line", "a header", "an end"],

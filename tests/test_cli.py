@@ -22,7 +22,7 @@ MODULE = "remit.entrypoints.cli.main"
 NOWHERE = "http://127.0.0.1:1"
 WELCOME = {
     *("url", "pid", "login_url", "token_file", "agent", "can_work", "sentence"),
-    *("spending", "tried", "restored"),
+    *("spending", "tried", "restored", "outside"),
 }
 
 

@@ -37,10 +37,12 @@ def test_a_value_that_no_secret_names_is_deleted_when_it_is_old(company: Company
     vault = company.app.vault
     given = {"company": company.id, "name": "key"}
     company.wait(vault.put(company.board, **given, value="a value that is named"))
-    named = Path(company.sql("SELECT place FROM secrets")[0][0])
-    lost = Path(company.wait(vault.keep(company.id, "a value without a row")))
-    young = Path(company.wait(vault.keep(company.id, "a value on its way")))
-    elsewhere = Path(company.wait(vault.keep(company.app.ids.new(), "of another database")))
+    named = company.home / company.sql("SELECT place FROM secrets")[0][0]
+    lost = company.home / company.wait(vault.keep(company.id, "a value without a row"))
+    young = company.home / company.wait(vault.keep(company.id, "a value on its way"))
+    elsewhere = company.home / company.wait(
+        vault.keep(company.app.ids.new(), "of another database")
+    )
     long_ago = (SystemClock().now() - 2 * DAY) / 1_000_000
     for path in (named, lost, elsewhere):
         os.utime(path, (long_ago, long_ago))

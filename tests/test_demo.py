@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import tempfile
 from pathlib import Path
 
@@ -98,6 +99,31 @@ sandbox_policy.look = lambda: nothing
     (said,) = [line for line in demo.out.splitlines() if "no sandbox here" in line]
     assert said.endswith("bubblewrap (bwrap) is not installed")
     assert demo.left_nothing()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("until", ["Stop it with Ctrl-C", CHAPTERS[0]])
+def test_a_demonstration_that_serves_ends_at_once_and_leaves_nothing(
+    until: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    surroundings = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    speed = "normal" if until == CHAPTERS[0] else "fast"
+    words = ["demo", "--serve", "--speed", speed]
+    with cli_forks.instances().open(words, surroundings, errors=True, new_session=True) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        said = [demo.stdout.readline().decode()]
+        assert "/login?token=rmt_login_" in said[0]
+        while until not in said[-1]:
+            said.append(demo.stdout.readline().decode())
+            assert said[-1]
+        demo.send_signal(number)
+        # Far below the 9 seconds after which a process that hangs is cut off.
+        assert demo.wait(7) == 0
+        assert demo.stderr.read() == b""
+        with pytest.raises(ProcessLookupError):
+            os.killpg(demo.pid, 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

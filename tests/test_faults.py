@@ -109,7 +109,7 @@ def test_what_is_not_recognised_is_the_agents() -> None:
     for reason, fault in _BY_REASON.items():
         assert fault_of(None, reason) is fault
         assert fault_of("nonsense", reason) is fault
-    for unknown in ("timeout", "crashed", "memory", "exit", "", None, "adapter", "internal"):
+    for unknown in ("timeout", "crashed", "memory", "exit", "", None, "internal"):
         assert fault_of(None, unknown) is Fault.AGENT
     assert all(fault_of(None, reason) is Fault.SETUP for reason in UNMENDABLE)
 

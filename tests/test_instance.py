@@ -3,9 +3,7 @@
 import os
 
 import pytest
-from starlette.requests import Request
 
-from remit.entrypoints.http.server import instance as over_http
 from remit.errors import Conflict, NotFound, Refused
 from remit.runtime import backups as kept
 from remit.services.identity import Caller
@@ -62,22 +60,6 @@ def test_nobody_else_learns_of_backups_or_of_the_machine(small: Company) -> None
             with pytest.raises((Refused, NotFound)):
                 small.wait(work)
     assert small.wait(small.app.backups.listing(small.board))[0]["name"] == name
-
-
-def test_a_backup_is_private_over_https_or_on_the_machine_alone() -> None:
-    for scheme, peer, host, private in (
-        ("https", "203.0.113.7", "remit.example.com", True),
-        ("http", "127.0.0.1", "localhost:8080", True),
-        ("http", "::1", "[::1]:8080", True),
-        # The sender chooses the Host header; it says nothing about the way.
-        ("http", "203.0.113.7", "localhost:8080", False),
-        # A proxy on the machine sends for somebody who may be elsewhere.
-        ("http", "127.0.0.1", "remit.example.com", False),
-    ):
-        headers = [(b"host", host.encode())]
-        scope = {"type": "http", "scheme": scheme, "client": (peer, 5000), "headers": headers}
-        scope |= {"server": ("127.0.0.1", 8080), "path": "/", "query_string": b""}
-        assert over_http.is_private(Request(scope)) is private, (scheme, peer, host)
 
 
 def test_no_name_leads_out_of_the_folder_of_backups(small: Company) -> None:

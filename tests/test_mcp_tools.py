@@ -165,7 +165,7 @@ def serving(home: Path) -> Iterator[Site]:
     found: list[tuple[App, str]] = []
 
     async def main() -> None:
-        async with running(settings_for(home)) as (app, url):
+        async with running(settings_for(home)) as (app, url, _):
             found.append((app, url))
             ready.set()
             await stop.wait()

@@ -882,7 +882,7 @@ def test_an_agent_lists_and_clones_through_its_tool(remote: Remote, tmp_path: Pa
             assert agent.call("repo_clone") == {"repos": []}
             with pytest.raises(ToolRefused, match=r"no_capability: .*repo:site and level read"):
                 agent.call("repo_clone", name="site")
-            site.call(site.board, grants.give, **here, **wish)
+            site.call(site.board, grants.give, company=site.company, **wish)
             (listed,) = agent.call("repo_clone")["repos"]
             assert listed == {"name": "site", "url": remote.url, "mode": "allow"}
             answer = agent.call("repo_clone", name="site", dir="work/site", ref="main")

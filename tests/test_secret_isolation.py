@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from remit.runtime.sandbox import sandbox_policy
-from remit.services.connections import mcp_servers, secrets
+from remit.services.connections import mcp_servers
 from remit.services.execution import runs
 from remit.services.organisation import agents
 from remit.services.rights import grants
@@ -38,10 +38,7 @@ async def prepare(at: Stage, mark: Path) -> str:
     """A server with a secret, and what it is told; answers the company."""
     ceo = await at.app.gate(at.board, agents.show, agent="ceo")
     company = str(ceo["company_id"])
-    place = await at.app.vault.keep(company, SECRET)
-    await at.app.gate(
-        at.board, secrets.put, company=company, name="key", source="file", place=place
-    )
+    await at.app.vault.put(at.board, company=company, name="key", value=SECRET)
     definition = {
         "command": [*command()[:-1], mark.name, "good"],
         "env": {"UPSTREAM_MARK": str(mark), "UPSTREAM_SHA256": SHA256},
@@ -207,15 +204,7 @@ def test_a_key_that_a_configuration_names_reaches_the_program_and_no_log(tmp_pat
     async def story() -> None:
         async with stage(tmp_path / "home") as at:
             ceo = await at.app.gate(at.board, agents.show, agent="ceo")
-            place = await at.app.vault.keep(ceo["company_id"], SECRET)
-            await at.app.gate(
-                at.board,
-                secrets.put,
-                company=ceo["company_id"],
-                name="key",
-                source="file",
-                place=place,
-            )
+            await at.app.vault.put(at.board, company=ceo["company_id"], name="key", value=SECRET)
             script = tmp_path / "claude"
             script.write_text(
                 '#!/bin/sh\necho "$ANTHROPIC_API_KEY" | tee "$HOME/key" >&2\nexit 1\n'

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -20,7 +21,7 @@ from remit.runtime.secrets import secret_sources
 from remit.runtime.secrets.values import Vault
 from remit.services.connections import mcp_servers, secrets
 from remit.services.hiring import hiring
-from remit.services.identity import Caller
+from remit.services.identity import Caller, as_system
 from remit.services.people import companies
 from remit.services.record import events
 from remit.services.redaction import REMOVED, Known
@@ -332,7 +333,8 @@ class Broken:
 
 @pytest.mark.requirement("AG-65")
 def test_a_value_that_is_given_is_kept_in_a_file_that_nobody_else_reads(here: Company) -> None:
-    place = Path(here.wait(here.app.vault.keep(here.id, f"{VALUE}\n")))
+    home = here.app.settings.home
+    place = home / here.wait(here.app.vault.keep(here.id, f"{VALUE}\n"))
     assert place.parent == here.app.settings.home / "secrets" / here.id
     assert place.read_text() == VALUE
     assert place.stat().st_mode & 0o777 == 0o600
@@ -346,6 +348,34 @@ def test_a_value_that_is_given_is_kept_in_a_file_that_nobody_else_reads(here: Co
     for wrong in ("short", "x" * 100_000, "nul\0nul", "half\udc00half", 7, None):
         with pytest.raises(BadInput):
             here.wait(here.app.vault.keep(here.id, wrong))
+
+
+@pytest.mark.parametrize("stored", ["relative", "absolute, as before 0.2"])
+def test_a_home_that_is_moved_keeps_its_secrets(stored: str, here: Company, tmp_path: Path) -> None:
+    before = here.app.settings.home
+    here.wait(here.app.vault.put(here.board, company=here.id, name="key", value=VALUE))
+    (place,) = (one.place for one in here.call(as_system(), secrets.registered))
+    assert not place.startswith("/")
+    if stored != "relative":
+        here.sql("UPDATE secrets SET place = ?", str(before / place))
+    after = tmp_path / "moved"
+    shutil.copytree(before / "secrets", after / "secrets")
+    moved = Vault(here.app.gate, after / "secrets")
+    # The old home is still there, with another value: the new one does not read that.
+    (before / place).write_text("a value of the old home")
+    assert here.wait(moved.value(here.id, "key")) == VALUE
+    (before / place).unlink()
+    other = Vault(here.app.gate, after / "secrets")
+    assert here.wait(other.value(here.id, "key")) == VALUE
+    here.wait(other.remove(here.board, company=here.id, name="key"))
+    assert list((after / "secrets").glob("*/*")) == []
+
+
+@pytest.mark.parametrize("place", ["/x/secrets/../board.token", "/x/secrets/a/b", "secrets/a/b"])
+def test_a_place_that_only_looks_like_a_stored_value_is_left_alone(
+    place: str, here: Company
+) -> None:
+    assert not here.app.vault.keeps(place)
 
 
 # ── what agents are given ───────────────────────────────────────────────────────────────────────

@@ -28,12 +28,14 @@ from remit.app import App, InstanceLock
 from remit.entrypoints import serve, work
 from remit.entrypoints.http.server.logs import Redacting, keep_logs
 from remit.errors import BadInput, Conflict
+from remit.runtime import diagnosis
 from remit.services.command import Gate
 from remit.services.identity import Caller
 from remit.services.people import instance, users
 from tests.company import opened, run_sql, settings
 from tests.http_client import Child, Client, server_sent, serving, settings_for
 from tests.postgres import Cluster
+from tests.working import eventually
 
 
 def first_company(client: Client) -> str:
@@ -110,6 +112,22 @@ def test_who_would_store_contents_elsewhere_than_the_others_does_not_start(
         # A content that is lost does not keep the others from being worked with.
         shutil.rmtree(tmp_path / "one/blobs" / newest["id"])
         company.wait(company.app.library.check_place())
+
+
+def test_a_store_that_lost_its_contents_is_not_well(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        health = running.board
+        place = f"/api/companies/{first_company(health)}/files"
+        health.must("POST", place, {"description": "The only content", "content": "text"})
+        assert health("GET", "/health").status == 200
+        (before,) = diagnosis.look(running.app.settings, (diagnosis._contents,))
+        assert before.state == "ok"
+        for content in (tmp_path / "blobs").glob("*/*"):
+            content.unlink()
+        (found,) = diagnosis.look(running.app.settings, (diagnosis._contents,))
+        assert (found.state, found.found[:22]) == ("fail", "the blob store lacks 1")
+        eventually(lambda: health("GET", "/health").status == 503)
+        assert "none of the newest contents" in health("GET", "/health").json["error"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -18,7 +18,7 @@ from remit.entrypoints.mcp.registry import Tool
 from remit.runtime.runs import skill_folders
 from remit.services.identity import Caller
 
-ROOT = Path(__file__).parent.parent
+SKILLS = Path(__file__).parent.parent / "src/remit/skills"
 NAMES = ["remit", "remit-create-agent"]
 WORD = re.compile(r"`([a-z]+(?:_[a-z]+)+)`")
 #: In backticks too, but no tools: keys and states.
@@ -32,7 +32,7 @@ NO_TOOLS = {
 
 
 def skill(name: str) -> str:
-    return (ROOT / "skills" / name / "SKILL.md").read_text()
+    return (SKILLS / name / "SKILL.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_the_main_skill_points_to_the_hiring_one_and_that_to_its_reference() -> 
     assert skills.names() == NAMES
     assert "remit-create-agent" in skill("remit")
     assert "references/api-reference.md" in skill("remit-create-agent")
-    assert (ROOT / "skills/remit-create-agent/references/api-reference.md").is_file()
+    assert (SKILLS / "remit-create-agent/references/api-reference.md").is_file()
 
 
 @pytest.mark.requirement("PC-77")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from remit.adapters.process import Process
 from remit.adapters.running import RunResult
 from remit.clock import SECOND, SystemClock
 from remit.errors import StorageFull
@@ -391,6 +392,28 @@ def test_what_fails_on_our_side_is_told_without_what_it_happened_to(
     assert "cannot use {'command': 'x'" in run["error"]
     assert "hunter2" not in json.dumps(run)
     assert not any("hunter2" in text for (text,) in company.sql("SELECT details FROM events"))
+
+
+def test_an_exception_inside_an_adapter_is_no_fault_of_the_agent(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> RunResult:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    with monkeypatch.context() as defect:
+        defect.setattr(Process, "run", broken)
+        dev = program(company, "dev", "exit 0")
+        send(company, company.board, "agent:dev")
+        at_work(company, over(company, dev))
+    run = listed(company, dev)[-1]
+    assert (run["exit_reason"], run["fault"]) == ("adapter", "setup")
+    assert run["error"].startswith("the adapter process failed inside Remit (FileNotFoundError")
+    assert "`remit doctor` checks the installation" in run["error"]
+    assert why_idle(company, dev) == "held"
+    # The worker checks the set-up again, and finds it sound; so does the run after that.
+    at_work(company, over(company, dev, 2))
+    assert statuses(company, dev) == ["failed", "completed"]
+    assert look(company, dev) == []
 
 
 def test_no_room_for_a_log_leaves_the_run_alone(

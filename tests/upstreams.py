@@ -15,7 +15,7 @@ from remit.app import App
 from remit.entrypoints.mcp import upstream
 from remit.entrypoints.serve import running
 from remit.runtime.runs.lifecycle import LiveRun, begin
-from remit.services.connections import mcp_servers, secrets
+from remit.services.connections import mcp_servers
 from remit.services.execution import runs
 from remit.services.identity import Caller, as_system
 from remit.services.organisation import agents
@@ -44,10 +44,7 @@ class Site:
     ceo: str
 
     async def secret(self, name: str = "key", value: str = SECRET) -> None:
-        place = await self.app.vault.keep(self.company, value)
-        await self.app.gate(
-            self.board, secrets.put, company=self.company, name=name, source="file", place=place
-        )
+        await self.app.vault.put(self.board, company=self.company, name=name, value=value)
 
     async def server(self, name: str = "up", mode: str = "good", **more: Any) -> None:
         replace = more.pop("replace", False)
@@ -118,7 +115,7 @@ async def site(home: Path, **patience: float) -> AsyncIterator[Site]:
     if patience:
         upstream.Patience = lambda: before(**patience)  # type: ignore[assignment,misc]
     try:
-        async with running(settings) as (app, url):
+        async with running(settings) as (app, url, _):
             board = Caller(settings.board_token_file.read_text().strip())
             ceo = await app.gate(board, agents.show, agent="ceo")
             yield Site(app, url, board, ceo["company_id"], ceo["id"])

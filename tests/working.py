@@ -134,6 +134,11 @@ def told(company: Company) -> list[str]:
     return [message["subject"] for message in unread(company, company.board)]
 
 
+def written(company: Company) -> list[str]:
+    """The subjects of what the board was written, read or not."""
+    return [message["subject"] for message in unread(company, company.board, everything=True)]
+
+
 def program(company: Company, name: str, script: str, boss: str = "ceo", **more: Any) -> Member:
     """An agent that is a shell script, started for mail only unless told otherwise."""
     config = {"command": "/bin/sh", "args": ["-c", script], **more.pop("config", {})}

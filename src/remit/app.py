@@ -285,13 +285,13 @@ class InstanceLock:
             "Use it, stop it with `remit down`, or set another REMIT_HOME.",
         )
 
-    def describe(self, url: str, restored: Sequence[str] = ()) -> None:
-        """Write the process id, address and repairs of the start into the lock file, for `remit
-        up`, `remit status` and `remit down`."""
+    def describe(self, urls: Sequence[str], restored: Sequence[str] = ()) -> None:
+        """Write the process id, addresses and repairs of the start into the lock file, for `remit
+        up`, `remit status` and `remit down`. The first address is the one on this machine."""
         assert self._file is not None
         try:
             os.ftruncate(self._file, 0)
-            lines = [str(os.getpid()), url, *restored]
+            lines = [str(os.getpid()), " ".join(urls), *restored]
             os.pwrite(self._file, "".join(f"{line}\n" for line in lines).encode(), 0)
         except OSError as error:
             raise storage_error(error) from error

@@ -4,6 +4,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ class Settings:
     blob_url: str
     #: The address of the instance; None means this machine's default address.
     url: str | None = None
+    #: Other addresses by which the instance is reached from outside.
+    more_urls: tuple[str, ...] = ()
+    #: Networks of the proxies in front that are believed; None if nothing was said about proxies.
+    proxies: tuple[str, ...] | None = None
     token: str | None = None
     company: str | None = None
     #: Largest archive that may be imported, in MiB; None means Remit's own limit.
@@ -35,6 +40,11 @@ class Settings:
     private_channels: bool = False
     #: Servers in place of the public ones, by kind of channel: `telegram=http://127.0.0.1:8081`.
     channel_servers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """All addresses of the instance, the one for links first."""
+        return ((self.url,) if self.url else ()) + self.more_urls
 
     @property
     def board_token_file(self) -> Path:
@@ -72,6 +82,8 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         text = env.get(f"REMIT_{name.upper()}") or stored.get(name)
         if text is not None:
             values[name] = read(text)
+    if urls := values.get("url"):
+        values["url"], values["more_urls"] = urls[0], urls[1:]
     values["database_url"] = values.get("database_url") or f"sqlite:///{home / 'remit.db'}"
     values["blob_url"] = values.get("blob_url") or (home / "blobs").as_uri()
     return Settings(home, **values)
@@ -126,7 +138,7 @@ def _private_channels(text: str) -> bool:
 
 def _servers(text: str) -> dict[str, str]:
     servers = {}
-    for part in text.replace(",", " ").split():
+    for part in _parts(text):
         kind, _, url = part.partition("=")
         if not kind or not url.startswith(("http://", "https://")):
             raise BadInput(
@@ -137,9 +149,39 @@ def _servers(text: str) -> dict[str, str]:
     return servers
 
 
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())
+
+
+def _proxies(text: str) -> tuple[str, ...]:
+    """Parse networks of proxies; "none" says that there is no proxy."""
+    if text.strip() == "none":
+        return ()
+    networks = []
+    for part in _parts(text):
+        try:
+            network = ip_network(part, strict=False)
+        except ValueError:
+            network = None
+        if network is None:
+            raise BadInput(
+                f"proxies names {part[:60]!r}, which is neither an address nor a network.",
+                'Write it like "127.0.0.1, 10.0.0.0/8"; "none" if there is no proxy.',
+            )
+        if not network.prefixlen:
+            raise BadInput(
+                f"proxies names {part}, so everybody would be believed.",
+                "Name the addresses of your proxies alone.",
+            )
+        networks.append(str(network))
+    return tuple(networks)
+
+
 #: The parser of each setting's text.
 _KNOWN: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("database_url", "blob_url", "url", "token", "company"), str),
+    **dict.fromkeys(("database_url", "blob_url", "token", "company"), str),
+    "url": _parts,
+    "proxies": _proxies,
     "largest_import": _number("largest_import", "MiB", "4096", 7),
     "background_jobs": _jobs,
     "keep_failed_workspaces": _number("keep_failed_workspaces", "hours", "24", 5),

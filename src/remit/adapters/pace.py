@@ -55,6 +55,8 @@ class Pace:
         self._elsewhere = elsewhere
         #: The last call and its count in a row, by caller: an agent's program may run helpers.
         self._last: dict[str, tuple[Call, int]] = {}
+        #: Whether a tool was called that is not Remit's.
+        self.acted = False
 
     def turn(self, number: int) -> None:
         """Report the number of turns so far; raises beyond the limit."""
@@ -64,6 +66,7 @@ class Pace:
     def call(self, tool: str, arguments: Any, *, by: str = "", ours: bool = False) -> None:
         """Report a call, of Remit's tools or others; raises after too many identical ones."""
         if not ours:
+            self.acted = True
             self._elsewhere()
         if self._most_repeats is None:
             return

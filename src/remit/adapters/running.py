@@ -60,6 +60,9 @@ class RunResult:
     #: Until when the fault lasts, if the provider named a time, in microseconds since 1970; at most
     #: a day from now is believed.
     until: int | None = None
+    #: Whether it did something that Remit cannot see, such as calls of a shell. Calls that are
+    #: reported to `RunContext.pace` count by themselves.
+    acted: bool = False
 
 
 #: Suffix of the address of Remit's tools that limits them to the most important, for small models.

@@ -16,6 +16,7 @@ from remit.adapters.settings import Config
 from remit.model.execution import transcript
 from remit.model.execution.transcript import Entry, EntryKind
 from remit.model.text import plural
+from remit.model.work.wish import NOTHING_DONE
 
 if TYPE_CHECKING:
     from remit.testing import ScriptedAgent, ToolRefused
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The answer to a person who wrote to an agent that has only a script, and an empty one.
 NO_MODEL = (
-    "I have no model, so nothing was done about your message; I only read it. To let me work, "
+    f"{NOTHING_DONE} To let me work, "
     "install Claude Code or Codex where Remit runs, give it a key, and choose it as my adapter: "
     "`remit agent set {name} adapterType=claude` (or codex, or llm). To see what is "
     "missing: `remit adapter test claude`."

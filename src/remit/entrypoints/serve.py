@@ -20,6 +20,7 @@ from remit import __version__, threads
 from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
 from remit.clock import Clock
+from remit.entrypoints.arrival import Outside
 from remit.entrypoints.http.server.asgi import Instance, build_asgi
 from remit.entrypoints.http.server.logs import keep_logs
 from remit.entrypoints.http.server.protocol import Impatient
@@ -61,6 +62,7 @@ def run(
     the server answers. Errors of the start are raised; nothing is created before the port is bound.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
+    outside = Outside.of(settings)
     with (
         listen(settings, host, port) as listening,
         InstanceLock(settings) as lock,
@@ -71,7 +73,7 @@ def run(
         app = App(settings)
 
         def announce() -> None:
-            lock.describe(url, app.restored)
+            lock.describe((url, *outside.addresses), app.restored)
             log.info("serving at %s", url)
             # Loaded modules stay. Collecting garbage among them blocks the event loop for 150 ms,
             # and happens whenever a request brings many values.
@@ -124,7 +126,7 @@ async def serve_and_work(serving: Serving, slots: int, name: str = "local") -> N
         await asyncio.gather(*(worker.stop() for worker in workers))
 
     app.places.strict = True
-    server = _server(app, host, ready, stop_working, deadline)
+    server = _server(app, host, ready, stop_working, deadline=deadline, owns_process=True)
     for worker in workers:
         worker.start()
     try:
@@ -149,9 +151,10 @@ def _server(
     host: str,
     ready: Callable[[], None],
     stopping: Callable[[], Awaitable[None]] = _nothing,
-    deadline: Deadline | None = None,
+    *,
+    deadline: Deadline,
+    owns_process: bool = False,
 ) -> Server:
-    owns_process = deadline is not None
     instance = build_asgi(app, host=host, load_mcp=lambda: _load_mcp(app, instance, owns_process))
     config = uvicorn.Config(
         instance,
@@ -159,7 +162,7 @@ def _server(
         http=Impatient,
         access_log=False,
         log_config=None,
-        proxy_headers=False,
+        proxy_headers=False,  # see `Arrivals`: the connection's own end has to be known, too
         server_header=False,
         ws="none",
         backlog=BACKLOG,
@@ -288,7 +291,6 @@ def _load_mcp(app: App, instance: Instance, owns_process: bool) -> Endpoint:
         needs=pool,
         authenticate=lambda token: app.gate.check(Caller(token)),
         version=__version__,
-        allowed_hosts=[name + port for name in instance.hosts.names for port in ("", ":*")],
     )
 
 
@@ -300,21 +302,32 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
+class Running(NamedTuple):
+    """An instance inside a program with other work."""
+
+    app: App
+    url: str
+    #: Done once a signal has told the process to stop.
+    stopped: asyncio.Task[None]
+
+
 @contextlib.asynccontextmanager
-async def running(
-    settings: Settings, *, clock: Clock | None = None
-) -> AsyncIterator[tuple[App, str]]:
-    """Context manager: an instance inside a program with other work."""
+async def running(settings: Settings, *, clock: Clock | None = None) -> AsyncIterator[Running]:
+    """Context manager: an instance inside a program with other work, until a signal or its end."""
     host = DEFAULT_HOST
-    with listen(settings, host, 0) as listening, InstanceLock(settings) as lock:
+    with (
+        listen(settings, host, 0) as listening,
+        InstanceLock(settings) as lock,
+        Deadline() as deadline,
+    ):
         url = address(host, listening.getsockname()[1])
-        lock.describe(url)
+        lock.describe([url])
         async with App(settings, clock=clock) as app:
             await app.first_start()
-            server = _server(app, host, ready=lambda: None)
+            server = _server(app, host, ready=lambda: None, deadline=deadline)
             serving = asyncio.create_task(server.serve([listening]))
             try:
-                yield app, url
+                yield Running(app, url, serving)
             finally:
                 server.should_exit = True
                 await serving

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from remit import threads
 from remit.adapters.registry import best_adapter
 from remit.app import App, InstanceLock
+from remit.entrypoints.arrival import Outside
 from remit.entrypoints.http.server.logs import keep_logs
 from remit.entrypoints.serve import (
     Serving,
@@ -45,6 +46,7 @@ def run(
 
     Its agents call back here: the address is a loopback one, picked by the system.
     """
+    Outside.of(settings)
     prepare_home(settings)
     with (
         _held(settings) as describe,
@@ -99,4 +101,4 @@ def _held(settings: Settings) -> Iterator[Callable[[str], None]]:
                 "An instance uses this SQLite database, and SQLite is for one process.",
                 "Use `remit up`, which has a worker, or PostgreSQL (REMIT_DATABASE_URL).",
             ) from None
-        yield lock.describe
+        yield lambda url: lock.describe([url])

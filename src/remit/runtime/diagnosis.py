@@ -1,15 +1,20 @@
 """Diagnosis of this installation: checks that try each part, with the next step for a problem."""
 
+from __future__ import annotations
+
 import asyncio
+import contextlib
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, PackagePath, distribution
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from remit import __version__
 from remit.errors import RemitError
 from remit.extras import how_to_install
 from remit.settings import Settings
@@ -26,6 +31,14 @@ EXTRAS: Final = {
     "slack": "slack_sdk",
     "telegram": "aiogram",
 }
+#: One file of each kind that the package holds besides modules.
+_DATA: Final = (
+    "skills/remit/SKILL.md",
+    "skills/remit-create-agent/SKILL.md",
+    "entrypoints/cli/demo.yaml",
+    "entrypoints/web/templates/base.html",
+    "entrypoints/web/static/remit.css",
+)
 _ABOUT_THE_REST: Final = "Run only agents that you trust with it."
 
 
@@ -59,6 +72,24 @@ def _python(_: Settings) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     good = sys.version_info >= OLDEST_PYTHON
     yield Finding("python", "ok" if good else "fail", version, "" if good else "Use 3.11 or newer.")
+
+
+def _package(_: Settings) -> Iterator[Finding]:
+    """Look for the files of the package that are no modules: a build can leave them out."""
+    missing = [name for name in _DATA if not files("remit").joinpath(name).is_file()]
+    with contextlib.suppress(PackageNotFoundError):
+        missing += [str(file) for file in distribution("remit").files or () if _is_gone(file)]
+    if missing:
+        others = f", and {len(missing) - 1} more" if missing[1:] else ""
+        sentence = f"{missing[0]} is missing{others}"
+        yield Finding("package", "fail", sentence, "Install Remit again, from another build.")
+    else:
+        yield Finding("package", "ok", f"{__version__}, complete")
+
+
+def _is_gone(file: PackagePath) -> bool:
+    # Compiled files may be removed; they are made again.
+    return file.suffix != ".pyc" and not Path(str(file.locate())).exists()
 
 
 def _sqlite(_: Settings) -> Iterator[Finding]:
@@ -143,38 +174,10 @@ def _blobs(settings: Settings) -> Iterator[Finding]:
     yield Finding("blobs", "ok", open_blobs(settings.blob_url, settings.run_folder).check())
 
 
-def forges(settings: Settings) -> Iterator[Finding]:
-    """Check the token of each forge with one request for its repository."""
-    from remit.runtime.repos.forges import Forges
-    from remit.runtime.secrets.values import Vault
-
-    with _gate(settings) as gate:
-        if gate is None:
-            return
-        problems = Forges(Vault(gate, settings.secrets).value).each(gate)
-        for repo, problem in asyncio.run(problems):
-            sentence = problem or f"{repo.forge} knows the token"
-            step = "See to the address and the token of the repository." if problem else ""
-            yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", sentence, step)
-
-
-def proposals(settings: Settings) -> Iterator[Finding]:
-    """Look for agents whose last proposals would be refused now."""
-    from remit.services.changes.proposals import refused_now
-    from remit.services.identity import as_system
-
-    with _gate(settings) as gate:
-        if gate is None:
-            return
-        for agent, repo, sentence in asyncio.run(gate(as_system(), refused_now)):
-            problem = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
-            step = f"Name the files: `remit grant give {agent} repo:{repo} propose --path PATTERN`."
-            yield Finding("proposals", "warn", problem, step)
-
-
-@contextmanager
-def _gate(settings: Settings) -> "Iterator[Gate | None]":
-    """Context manager: a gate to the database, if there is one of this program's schema."""
+@contextlib.contextmanager
+def _data(settings: Settings) -> Iterator[Gate | None]:
+    """Context manager: a way to the data of an instance; None where there is none that this
+    version can read."""
     from remit.clock import SystemClock
     from remit.ids import Ids
     from remit.services.command import Gate
@@ -192,6 +195,78 @@ def _gate(settings: Settings) -> "Iterator[Gate | None]":
         yield Gate(database, clock, Ids(clock), blobs)
     finally:
         database.close()
+
+
+def _contents(settings: Settings) -> Iterator[Finding]:
+    """Look whether the contents that the database names are in the blob store: the newest ones."""
+    from remit.services.knowledge.file_contents import Library
+
+    with _data(settings) as gate:
+        if gate is None:
+            return
+        library = Library(gate, gate.blobs, gate.ids)
+        try:
+            newest, missing = asyncio.run(library.newest())
+        finally:
+            library.close()
+    if missing:
+        sentence = f"the blob store lacks {missing} of the {newest} newest contents"
+        step = "Restore the blobs, or correct REMIT_BLOB_URL."
+        yield Finding("contents", "fail", sentence, step)
+    else:
+        yield Finding("contents", "ok", f"the {newest} newest are there" if newest else "none yet")
+
+
+def forges(settings: Settings) -> Iterator[Finding]:
+    """Check the token of each forge with one request for its repository."""
+    from remit.runtime.repos.forges import Forges
+    from remit.runtime.secrets.values import Vault
+
+    with _data(settings) as gate:
+        if gate is None:
+            return
+        problems = Forges(Vault(gate, settings.secrets).value).each(gate)
+        for repo, problem in asyncio.run(problems):
+            sentence = problem or f"{repo.forge} knows the token"
+            step = "See to the address and the token of the repository." if problem else ""
+            yield Finding(f"forge of {repo.name}", "warn" if problem else "ok", sentence, step)
+
+
+def proposals(settings: Settings) -> Iterator[Finding]:
+    """Look for agents whose last proposals would be refused now."""
+    from remit.services.changes.proposals import refused_now
+    from remit.services.identity import as_system
+
+    with _data(settings) as gate:
+        if gate is None:
+            return
+        for agent, repo, sentence in asyncio.run(gate(as_system(), refused_now)):
+            problem = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
+            step = f"Name the files: `remit grant give {agent} repo:{repo} propose --path PATTERN`."
+            yield Finding("proposals", "warn", problem, step)
+
+
+def _secrets(settings: Settings) -> Iterator[Finding]:
+    """Try to read each secret that lies in a file; no value is shown. The instance may have other
+    variables than this process, and a command may ask for something."""
+    from remit.model.connections.secret import FILE
+    from remit.runtime.secrets.values import Vault
+    from remit.services.connections import secrets
+    from remit.services.identity import as_system
+
+    with _data(settings) as gate:
+        if gate is None:
+            return
+
+        async def tried(gate: Gate) -> list[tuple[str, str | None]]:
+            registered = await gate(as_system(), secrets.registered)
+            rows = [row for row in registered if row.source == FILE]
+            problems = await Vault(gate, settings.secrets).problems(rows)
+            return [(row.name, problem) for row, problem in zip(rows, problems, strict=True)]
+
+        for name, problem in asyncio.run(tried(gate)):
+            step = f"Set it again with `remit secret set {name}`." if problem else ""
+            yield Finding(f"secret {name}", "fail" if problem else "ok", problem or "is read", step)
 
 
 def sandbox(_: Settings) -> Iterator[Finding]:
@@ -236,11 +311,14 @@ def _extras(_: Settings) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     _python,
+    _package,
     _sqlite,
     _home,
     _board_token,
     _database,
     _blobs,
+    _contents,
+    _secrets,
     forges,
     proposals,
     sandbox,

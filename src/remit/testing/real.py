@@ -107,7 +107,7 @@ def real_stage(
         opened.callback(shutil.rmtree, folder, ignore_errors=True)
         runner = opened.enter_context(asyncio.Runner())
         instance = running(load({"REMIT_HOME": folder}))
-        app, url = runner.run(instance.__aenter__())
+        app, url, _ = runner.run(instance.__aenter__())
         opened.callback(lambda: runner.run(instance.__aexit__(None, None, None)))
         worker = runner.run(_started(app, url))
         opened.callback(lambda: runner.run(worker.stop()))

@@ -10,8 +10,9 @@ from remit.ids import short
 #: Seconds between two polls: an answer may come at once, or take a day.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
-#: Final states of a letter; only those of the first tuple mean that it was answered.
-_ANSWERED = ("answered", "done")
+#: Final states of a letter; only those of the first tuple mean that there is an answer, which may
+#: be a question.
+_ANSWERED = ("answered", "asks_back", "done")
 _OVER = ("taken_back", "discarded", "dead", "unanswered")
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
@@ -33,6 +34,13 @@ _KINDS: dict[int, type[RemitError]] = {
     400: BadInput,
     412: Conflict,
 }
+
+#: Answers of a proxy that cannot reach the instance.
+_NOBODY_BEHIND = (502, 503, 504)
+_RAISE = (
+    "Raise its limit for bodies to 40 MB: in nginx `client_max_body_size 40m`, in Caddy "
+    "`request_body { max_size 40MB }`."
+)
 
 T = TypeVar("T")
 Body = bytes | BinaryIO | None
@@ -159,6 +167,16 @@ class Client:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: Exception) -> Unreachable:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return Unreachable(
+                f"The certificate of {self.url} is not trusted ({error.verify_message}).",
+                "Set SSL_CERT_FILE to the certificate of the authority that signed it.",
+            )
+        if isinstance(error, ssl.SSLError):
+            return Unreachable(
+                f"There is no TLS at {self.url} ({error.reason}).",
+                "See whether the address has to begin with http://, and what the proxy logs.",
+            )
         if isinstance(error, ConnectionRefusedError):
             return Unreachable(f"No instance answers at {self.url}.")
         if isinstance(error, TimeoutError):
@@ -219,6 +237,15 @@ def _decoded(body: bytes) -> Any:
 def error_of(status: int, answer: Any) -> RemitError:
     kind = _KINDS.get(status, RemitError)
     if not isinstance(answer, dict) or not isinstance(answer.get("error"), str):
+        if status == TooLarge.status:
+            return TooLarge(
+                "The proxy in front of the instance refuses what is this large.", _RAISE
+            )
+        if status in _NOBODY_BEHIND:
+            return Unreachable(
+                f"A proxy answers, and the instance behind it does not (status {status}).",
+                "Start the instance with `remit up`, or see where the proxy looks for it.",
+            )
         return kind(f"The instance answered with status {status}.")
     known = {"error", "code", "nextStep", "what"}
     error = kind(

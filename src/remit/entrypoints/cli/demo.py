@@ -19,13 +19,15 @@ from remit.entrypoints.cli.drawing import trees
 from remit.entrypoints.serve import running
 from remit.runtime.sandbox import sandbox_policy
 from remit.services.identity import Caller
-from remit.services.people import companies
+from remit.services.people import companies, sessions
 from remit.settings import load
 from remit.testing import story
 
 STORY = Path(__file__).with_name("demo.yaml")
 _PAUSE_SECONDS = 0.25
 _WIDTH = 8
+#: Exit code of a program that SIGINT ended.
+_INTERRUPTED = 130
 
 
 def run(*, serve: bool = False, speed: str = "normal", as_json: bool = False) -> int:
@@ -43,9 +45,19 @@ async def _play(home: Path, narrator: Narrator, serve: bool) -> int:
     steps = story.read(STORY)
     held = sandbox_policy.look()
     known = {"sandboxed": held.usable, "sandbox": {"reason": held.reason}}
-    async with running(load({"REMIT_HOME": str(home)})) as (app, url):
+    async with running(load({"REMIT_HOME": str(home)})) as (app, url, stopped):
         board = Caller((home / "board.token").read_text().strip())
-        came_out_right = await story.Player(app, url, board, narrator, known).play(steps)
+        if serve:
+            link = (await app.gate(board, sessions.create_link))["token"]
+            narrator.line(f"Watch it in a browser: {url}/login?token={link}")
+        playing = asyncio.create_task(story.Player(app, url, board, narrator, known).play(steps))
+        await asyncio.wait([playing, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if not playing.done():
+            playing.cancel()
+            await asyncio.wait([playing])
+            narrator.line("Stopped before the end of the story.")
+            return 0 if serve else _INTERRUPTED
+        came_out_right = playing.result()
         narrator.line()
         narrator.line(
             "Everything came out as it should." if came_out_right else "Something is wrong."
@@ -57,7 +69,7 @@ async def _play(home: Path, narrator: Narrator, serve: bool) -> int:
             narrator.line("In another terminal: a link that signs you in, and who is there.")
             for command in ("open", "agent tree"):
                 narrator.line(f"  REMIT_HOME={home} REMIT_COMPANY={told} remit {command}")
-            await asyncio.Event().wait()
+            await stopped
     return 0 if came_out_right else 1
 
 

@@ -18,6 +18,8 @@ class Holder(NamedTuple):
 
     pid: int | None = None
     url: str | None = None
+    #: Its addresses for others, the one for links first.
+    outside: tuple[str, ...] = ()
     #: Repairs made at its start, one sentence each.
     restored: tuple[str, ...] = ()
 
@@ -39,7 +41,8 @@ def holder(settings: Settings) -> Holder:
     has_it = _has_open(pid, lock_file(settings)) if _OPEN_FILES.exists() else is_locked(settings)
     if not has_it:
         return Holder()
-    return Holder(pid, lines[1] if len(lines) > 1 else None, tuple(lines[2:]))
+    urls = lines[1].split() if len(lines) > 1 else []
+    return Holder(pid, urls[0] if urls else None, tuple(urls[1:]), tuple(lines[2:]))
 
 
 def is_locked(settings: Settings) -> bool:

@@ -57,9 +57,27 @@ class Session:
         return settings_module.load()
 
     @cached_property
+    def here(self) -> process.Holder:
+        """The instance that runs in this home, if there is one."""
+        return process.holder(self.settings)
+
+    @cached_property
     def url(self) -> str:
-        address = self.url_option or self.settings.url or process.holder(self.settings).url
+        """The address to connect to; on this machine itself, if the settings name the instance that
+        runs in this home by an address for others."""
+        address = self.url_option or self.settings.url
+        if address is None or (not self.url_option and self._is_ours(address)):
+            address = self.here.url or address
         return (address or f"http://{DEFAULT_HOST}:{DEFAULT_PORT}").rstrip("/")
+
+    @property
+    def url_for_others(self) -> str:
+        """The address by which others reach the instance, for links and webhooks."""
+        outside = self.here.outside if self.is_here else ()
+        return outside[0] if outside else self.url
+
+    def _is_ours(self, address: str) -> bool:
+        return address.rstrip("/") in self.here.outside
 
     @cached_property
     def token(self) -> str | None:
@@ -68,13 +86,20 @@ class Session:
     def _kept_token(self) -> str | None:
         """Return the token stored for this address; it is never sent to another address."""
         stored = settings_module.load({"REMIT_HOME": str(self.settings.home)})
-        belongs = stored.url.rstrip("/") == self.url if stored.url else self.is_local
+        address = (stored.url or "").rstrip("/")
+        belongs = address == self.url or (self.is_here and self._is_ours(address))
+        belongs = belongs if address else self.is_local
         if stored.token and belongs:
             return stored.token
         if self.is_local:
             with suppress(OSError, UnicodeDecodeError):
                 return self.settings.board_token_file.read_text().strip() or None
         return None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the instance is the one that runs in this home."""
+        return self.here.url is not None and self.here.url.rstrip("/") == self.url
 
     @cached_property
     def is_local(self) -> bool:

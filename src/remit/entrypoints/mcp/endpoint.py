@@ -103,7 +103,7 @@ def build_endpoint(
     listed: ToolsOf,
     authenticate: Authenticate,
     version: str,
-    allowed_hosts: Sequence[str],
+    allowed_hosts: Sequence[str] | None = None,
     find: FindTool | None = None,
     admit: Admit | None = None,
     needs: AbstractAsyncContextManager[object] | None = None,
@@ -114,7 +114,8 @@ def build_endpoint(
     `tools`; `needs` is entered while it serves. `admit` may refuse a run's call before it is made.
 
     `allowed_hosts` are the names under which it may be reached besides loopback, each as
-    `name:port`, `name:*` for any port, or `name` for the scheme's own port.
+    `name:port`, `name:*` for any port, or `name` for the scheme's own port. None is for a server
+    that checks Host and Origin itself.
     """
     return Endpoint(
         _server(tools, listed, find, admit, version),
@@ -436,7 +437,9 @@ def _json(value: object) -> bytes:
 # ── what HTTP needs ─────────────────────────────────────────────────────────────────────────────
 
 
-def _security(allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
+def _security(allowed_hosts: Sequence[str] | None) -> TransportSecuritySettings:
+    if allowed_hosts is None:
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     hosts = [*allowed_hosts, *_LOOPBACK, *(f"{host}:*" for host in _LOOPBACK)]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,

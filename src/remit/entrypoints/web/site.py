@@ -28,6 +28,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from remit.app import App
+from remit.entrypoints import arrival
 from remit.entrypoints.http.wire.caller import check_same_origin, session
 from remit.entrypoints.http.wire.error_answers import unexpected
 from remit.entrypoints.web.forms import Form, read_form
@@ -399,6 +400,7 @@ class Site:
                     done.as_cookie(),
                     max_age=60,
                     path="/",
+                    secure=arrival.of(visit.request).expects_https,
                     httponly=True,
                     samesite="strict",
                 )
@@ -517,7 +519,12 @@ class Site:
             response.delete_cookie(SAID_COOKIE, path="/")
         if visit.company is not None:
             response.set_cookie(
-                COMPANY_COOKIE, visit.company["id"], path="/", httponly=True, samesite="strict"
+                COMPANY_COOKIE,
+                visit.company["id"],
+                path="/",
+                secure=arrival.of(visit.request).expects_https,
+                httponly=True,
+                samesite="strict",
             )
         return response
 

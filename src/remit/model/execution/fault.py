@@ -112,6 +112,8 @@ _BY_REASON: dict[str, Fault] = {
     "context_full": Fault.CONTEXT,
     "unsupported": Fault.SETUP,
     "no_adapter": Fault.SETUP,
+    # An exception inside an adapter is a defect of Remit, of a plugin or of the installation.
+    "adapter": Fault.SETUP,
     "bad_configuration": Fault.SETUP,
     "program": Fault.SETUP,
     "no_sandbox": Fault.SETUP,

@@ -54,6 +54,8 @@ class Run(Metered):
     fault_until: Micros | None = None
     #: The account of a provider that it used.
     account_id: str | None = None
+    #: Whether its program called tools that are not Remit's, such as a shell.
+    acted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

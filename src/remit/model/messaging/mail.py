@@ -82,6 +82,8 @@ class Message:
     mark: str | None = None
     #: The speaker's name in the chat system.
     outside_sender: str | None = None
+    #: The matter of a letter of Remit, such as `account:<id>`: unread copies go when it is over.
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,6 +222,7 @@ class Context(RunContext):
             session=report["session"],
             fault=report["fault"],
             until=report["fault_until"],
+            acted=True,  # elsewhere, where nobody sees it
         )
 
     def _without(self, start: str) -> Callable[[str, str], None]:

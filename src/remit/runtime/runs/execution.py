@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -120,6 +120,7 @@ async def _execute(app: Instance, url: str, claimed: Claimed) -> RunResult:
     app.places.open(claimed.token, context.place)
     try:
         result = context.advised(context.judged(await call(adapter, context)))
+        result = replace(result, acted=result.acted or context.pace.acted)
     finally:
         app.places.close(claimed.token)
         await uninterrupted(context.close())
@@ -235,16 +236,24 @@ async def call(adapter: Adapter, context: Context) -> RunResult:
         given_up = await _watch(working, context)
         if given_up is None and not working.cancelled():
             return working.result()
-        reason, sentence = given_up or ("adapter", "its adapter gave up by itself")
+        reason, sentence = given_up or ("adapter", _defect(adapter, "it gave up by itself"))
     except RemitError as error:
         reason, sentence = error.reason, error.sentence
     except Exception as error:
         log.exception("the adapter %s failed in run %s", adapter.type, context.run_id)
-        reason, sentence = "adapter", f"its adapter failed ({told(error)})"
+        reason, sentence = "adapter", _defect(adapter, told(error))
     finally:
         context.signs.forget(context.run_id)
         await uninterrupted(_let_go(working, adapter, context.run_id))
     return RunResult(False, reason=reason, error=sentence, usage=context.spent)
+
+
+def _defect(adapter: Adapter, cause: str) -> str:
+    """Say that an adapter failed, which is not the doing of its agent."""
+    return (
+        f"the adapter {adapter.type} failed inside Remit ({cause}): the agent did nothing wrong; "
+        "`remit doctor` checks the installation"
+    )
 
 
 async def _watch(working: asyncio.Task[RunResult], context: Context) -> tuple[str, str] | None:
@@ -314,4 +323,5 @@ def report(result: RunResult) -> dict[str, Any]:
         "error": result.error,
         "fault": result.fault or RUNAWAY.get(result.reason),
         "fault_until": result.until,
+        "acted": result.acted,
     }

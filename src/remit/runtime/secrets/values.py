@@ -141,7 +141,8 @@ class Vault:
         return answer
 
     async def keep(self, company: str, value: object) -> str:
-        """Store a value in a new file that only this user can read; returns its path."""
+        """Store a value in a new file that only this user can read; returns its place, which is
+        relative to the home, so that a home can be moved."""
         if not isinstance(value, str):
             raise BadInput("value must be text.", "Send it as a string.")
         text = value.removesuffix("\n").removesuffix("\r")
@@ -165,7 +166,7 @@ class Vault:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
-        return str(path)
+        return str(path.relative_to(self._folder.parent))
 
     async def tidy(self) -> None:
         """Delete orphaned values that no secret names, such as those of a killed process.
@@ -181,19 +182,30 @@ class Vault:
         for company, places in named.items():
             if len(places) < secrets.MOST:
                 for kept in old[company]:
-                    if not any(kept in place for place in places):
+                    if not any(kept in self._path(place) for place in places):
                         await self.discard(kept)
 
     def keeps(self, place: str) -> bool:
         """Return whether a place is a file that Remit stores."""
-        return self._folder in Path(place).parents
+        return self._folder in Path(self._path(place)).parents
 
     async def discard(self, place: str | None) -> None:
         """Delete the file of a value that Remit stored; other files stay."""
         if place is None or not self.keeps(place):
             return
         with contextlib.suppress(OSError):
-            await asyncio.to_thread(os.unlink, place)
+            await asyncio.to_thread(os.unlink, self._path(place))
+
+    def _path(self, place: str) -> str:
+        """Return the path of a file at a place; other places stay as they are.
+
+        Before version 0.2 the path of a stored value was kept whole; after a move of the
+        home it leads elsewhere.
+        """
+        *_, folder, company, name = ("", "", "", *Path(place).parts)
+        here = self._folder / company / name
+        ours = folder == self._folder.name and ".." not in (company, name) and here.is_file()
+        return str(here) if ours else place
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────
 
@@ -219,7 +231,9 @@ class Vault:
                 f"There is no source {secret.source!r} of secrets here.", "Install its plugin."
             )
         async with self._turn:
-            value = await source.read(secret.place)
+            value = await source.read(
+                self._path(secret.place) if secret.source == FILE else secret.place
+            )
         _check(value)
         return value
 

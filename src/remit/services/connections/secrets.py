@@ -48,10 +48,11 @@ def put(
     place: object = None,
     new_place: str | None = None,
 ) -> shapes.SecretShape:
-    """Set the source and place of a secret. `new_place` is one that Remit made for it."""
+    """Set the source and place of a secret. `new_place` is a file that Remit made for its value,
+    relative to the home."""
     called = secret_name(name)
     from_ = source_name(source)
-    at = parse_place(from_, place if new_place is None else new_place)
+    at = parse_place(from_, place) if new_place is None else new_place
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.SECRET_CHANGE, on=f"secret:{called}")
     secret = ctx.tx.one(statements.SECRET_NAMED, name=called)

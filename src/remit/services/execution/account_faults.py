@@ -28,8 +28,10 @@ from remit.services.execution import accounts
 from remit.services.execution.error_recovery import Broken
 from remit.services.execution.running import entered
 from remit.services.governance import approval_engine
+from remit.services.messaging import inbox
 from remit.store.execution import accounts as statements
 from remit.store.execution import jobs, leases, runs
+from remit.store.messaging import mail as mail_statements
 
 #: Most good runs that are looked at for an agent with the same set-up.
 _OTHERS = 50
@@ -192,6 +194,7 @@ def _tell_once(ctx: Context, before: Account, after: Account) -> None:
             f"{accounts.sentence(after)} Nobody who needs it is started until it works again; "
             "that is tried at growing intervals, and whoever waits goes on by itself. "
             f"{accounts.step(after)}",
+            about=f"account:{after.id}",
         )
 
 
@@ -210,6 +213,19 @@ def _open(ctx: Context, account: Account, *, proved: bool = True) -> None:
                 "fault": account.fault,
             },
         )
+    if account.told_at is not None and account.is_held:
+        _take_letters_back(ctx, account, proved=proved)
+
+
+def _take_letters_back(ctx: Context, account: Account, *, proved: bool) -> None:
+    """Take the unread letters about a closed account back; if it is proved to work, and somebody
+    has read one, say so."""
+    about = f"account:{account.id}"
+    was_read = ctx.tx.one(mail_statements.WAS_READ_ABOUT, about=about, since=account.told_at)
+    inbox.settle_about(ctx, about, "it works again")
+    if was_read and proved:
+        sentence = f"{account.title} works again; whoever waited for it goes on."
+        approval_engine.tell(ctx, "board", f"{account.title} works again", sentence)
 
 
 @command("accounts.answered", FOR_REMIT)

@@ -66,7 +66,8 @@ def finish(ctx: Context, run: Run, ended: RunStatus, report: shapes.RunEndShape)
     whole = ledger.took(ctx, run, report)
     over = _over_budget(ctx, run, report) is not None or _over_limit(ctx, report) is not None
     fault = _fault(ended, report, over)
-    told = {name: report.get(name) for name in statements.REPORT} | {"fault": fault}
+    told = {name: report.get(name) for name in statements.REPORT}
+    told |= {"fault": fault, "acted": bool(report.get("acted"))}
     if fault is None:
         told["fault_until"] = None
     new = {f"new_{name}": value for name, value in told.items()}

@@ -209,6 +209,7 @@ class RunEndShape(TypedDict, total=False):
     error: str | None
     fault: str | None
     fault_until: int | None
+    acted: bool
     tokens_in: int
     tokens_out: int
     tokens_cached: int

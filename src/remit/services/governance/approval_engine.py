@@ -43,7 +43,7 @@ from remit.model.work.outcome import Outcome
 from remit.model.work.wait import WaitKind
 from remit.services import lookup
 from remit.services.command import Context
-from remit.services.messaging import mail, origins
+from remit.services.messaging import inbox, mail, origins
 from remit.services.work import waits
 from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
@@ -247,7 +247,12 @@ def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | N
         _have_requester_wait(ctx, new)
     else:
         waits.end(ctx, WaitKind.APPROVAL, new.id)
+        inbox.settle_about(ctx, _matter(new), f"it was {wanted.value.replace('_', ' ')}")
     return new
+
+
+def _matter(approval: Approval) -> str:
+    return waits.matter(WaitKind.APPROVAL, approval.id)
 
 
 def _have_requester_wait(ctx: Context, approval: Approval, mandate: Outcome | None = None) -> None:
@@ -312,6 +317,7 @@ def _tell_decider(ctx: Context, approval: Approval) -> None:
             f"To decide: {summary(approval)}",
             f"{_who(ctx, approval.requester)} asks for your approval of approval:{approval.id}, "
             f"revision {approval.revision}.\nLook at it with approval_view.",
+            about=_matter(approval),
         )
 
 
@@ -340,8 +346,10 @@ def tell(
     attachments: Sequence[str] = (),
     origin: MessageId | None = None,
     question: QuestionId | None = None,
+    about: str | None = None,
 ) -> None:
-    """Send mail from Remit itself. A receiver that is gone is skipped."""
+    """Send mail from Remit itself. A receiver that is gone is skipped. Unread letters `about` a
+    matter go with it."""
     origin = origin or origins.of_caller(ctx)
     with ctx.acting_as(SYSTEM), suppress(NotFound, Conflict):
         mail.post(
@@ -352,6 +360,7 @@ def tell(
             attachments=attachments,
             origin=origin,
             question=question,
+            about=about,
         )
 
 

@@ -200,22 +200,27 @@ class Library:
 
     async def check_place(self) -> None:
         """Refuse a blob store without any of the newest contents: other processes use another."""
-        newest = await self.gate.database.read(lambda tx: tx.all(NEWEST_STORED))
-        if newest and not await self.run(self._has_any, newest):
+        newest, missing = await self.newest()
+        if newest and missing == newest:
             raise BadInput(
                 "The blob store has none of the newest contents that the database names.",
                 "Give this process the REMIT_BLOB_URL of the other ones, or restore the blobs.",
             )
 
-    def _has_any(self, some: Sequence[File]) -> bool:
+    async def newest(self) -> tuple[int, int]:
+        """Look for the newest contents; return how many the database names, and how many of them
+        the blob store does not have."""
+        newest = await self.gate.database.read(lambda tx: tx.all(NEWEST_STORED))
+        return len(newest), await self.run(self._missing, newest)
+
+    def _missing(self, some: Sequence[File]) -> int:
+        missing = 0
         for file in some:
             try:
                 self.blobs.open(file.id, file.sha256).close()
             except Unavailable as error:
-                if error.reason == MISSING:
-                    continue
-            return True
-        return False
+                missing += error.reason == MISSING
+        return missing
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Run blocking storage work in a thread of the pool."""

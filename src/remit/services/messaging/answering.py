@@ -104,6 +104,9 @@ def close(
         {"agent": question.agent_id, "answer": answer},
     )
     settle_letters(ctx, question, f"the question was {status.value}")
+    inbox.settle_about(
+        ctx, waits.matter(WaitKind.QUESTION, question.id), f"the question was {status.value}"
+    )
     return ctx.tx.existing(statements.QUESTION_ANYWHERE, question=question.id)
 
 

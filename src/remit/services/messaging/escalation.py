@@ -60,6 +60,7 @@ def pass_on(
         address,
         f"Still awaited: {waits.subject(ctx, wait)}",
         f"{waits.waiting_for_you(ctx, wait)} {why}",
+        about=waits.matter(wait.kind, wait.subject_id),
     )
 
 
@@ -73,6 +74,7 @@ def _remind(ctx: Context, wait: Wait, address: str) -> None:
         f"Still awaited: {waits.subject(ctx, wait)}",
         waits.waiting_for_you(ctx, wait),
         question=QuestionId(wait.subject_id) if is_question else None,
+        about=waits.matter(wait.kind, wait.subject_id),
     )
 
 

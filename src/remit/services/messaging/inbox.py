@@ -298,6 +298,20 @@ def settle(ctx: Context, message: Message, why: str) -> None:
                 update_inbox_outcome(ctx, delivery.agent_id)
 
 
+def settle_about(ctx: Context, about: str, why: str) -> None:
+    """Settle the unread letters that Remit wrote about a matter, because that is over."""
+    for message in ctx.tx.all(statements.LETTERS_ABOUT, about=about):
+        settle(ctx, message, why)
+
+
+def answered_by(ctx: Context, message: Message, person: Principal) -> None:
+    """Settle the unread copies of a letter that a person answered: their own, and those of the
+    other people whom it reached, for whom nothing is left to do."""
+    for delivery in ctx.tx.all(statements.DELIVERIES_OF, message=message.id):
+        if delivery.user_id is not None and delivery.status is DeliveryStatus.QUEUED:
+            _end(ctx, delivery, DeliveryStatus.DONE, f"{person.name} answered it")
+
+
 def update_inbox_outcome(ctx: Context, agent: AgentId, *, arrived: bool = False) -> None:
     """Keep the inbox outcome open exactly while there is unread mail, so that outcomes alone decide
     whether an agent has something to do."""

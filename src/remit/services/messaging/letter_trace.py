@@ -1,17 +1,18 @@
 """Trace of a letter: its state, the runs that read it, the outcomes made of it, and the replies."""
 
 from remit.authority import Action
-from remit.clock import moment
+from remit.clock import Micros, moment
 from remit.model.execution.run import Run
-from remit.model.messaging.mail import Delivery, DeliveryStatus, Message
+from remit.model.messaging.mail import Delivery, DeliveryStatus, Mark, Message
 from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import AgentStatus
 from remit.model.organisation.principal import ActorKind
 from remit.model.text import plural
-from remit.model.work.outcome import Outcome, OutcomeKind, OutcomeStatus
+from remit.model.work.outcome import Outcome, OutcomeKind
 from remit.model.work.wish import Wish, WishStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context
+from remit.services.governance import approval_engine
 from remit.services.messaging import wishes
 from remit.services.organisation import idleness
 from remit.services.work import waits
@@ -62,16 +63,30 @@ def _after_reading(
             return _said(
                 "waiting", f"{asker} waits for an answer: remit question answer {question.id} …"
             )
+    if undecided := ctx.tx.all(statements.UNDECIDED_OF, **about, limit=1):
+        request = approval_engine.summary(undecided[0])
+        return _said(
+            "waiting", f"It waits for an approval: {request}. remit approval show {undecided[0].id}"
+        )
     behind = wishes.behind(wish) if wish is not None else [message.id]
     if any(wishes.is_under_way(ctx, letter) for letter in behind):
         return _said("in_work", _in_work(ctx, message))
     user = message.sender_user_id
-    if wish is not None and wish.status is WishStatus.ENDED:
-        if wish.ended_why in ("answered", "result"):
-            return _said("answered", "It is answered.")
-        return _said("done", "Work on it has ended.")
-    if user is not None and wishes.answers(ctx, message, user):
-        return _said("answered", "It is answered.")
+    if wish is not None and wish.ended_why == wishes.NO_MODEL:
+        return _said(
+            "unanswered",
+            f"{name} has no model, so nothing was done. Give it one, then send the letter again.",
+        )
+    replies = [] if user is None else wishes.answers(ctx, message, user)
+    if wish is not None and wish.status is WishStatus.ENDED and not replies:
+        words = (
+            ("answered", "It is answered.")
+            if wish.ended_why in ("answered", "result")
+            else ("done", "Work on it has ended.")
+        )
+        return _said(*words)
+    if replies:
+        return _answered(ctx, replies[-1])
     if wish is None:
         return _said("read", f"{name} has read it.")
     receiver = lookup.agent_row(ctx, wish.agent_id)
@@ -82,13 +97,35 @@ def _after_reading(
     return _said("unanswered", f"{name} has read it, and nobody has answered.{how}")
 
 
+def _answered(ctx: Context, reply: Message) -> shapes.LetterStateShape:
+    if reply.mark != Mark.RESULT and wishes.asks_back(ctx, reply):
+        who = _sender(ctx, reply)
+        return _said("asks_back", f"{who} asks you something back: remit reply {reply.id} …")
+    return _said("answered", "It is answered.")
+
+
+def still_since(ctx: Context, message: Message) -> Micros | None:
+    """Return since when nothing has moved of a letter that is in work; None while somebody works on
+    it, or it was put off to a later time."""
+    parts = [part for part in _parts(ctx, message.id) if wishes.can_end(part)]
+    owners = (lookup.agent_row(ctx, part.owner_id) for part in parts)
+    if any(owner is not None and owner.status is AgentStatus.RUNNING for owner in owners):
+        return None
+    if any((part.deferred_until or 0) > ctx.now for part in parts):
+        return None
+    moved = [message.created_at, ctx.tx.one(statements.LAST_WRITTEN, message=message.id) or 0]
+    moved += [part.updated_at for part in _parts(ctx, message.id)]
+    moved += [run.ended_at or ctx.now for run in ctx.tx.all(statements.RUNS_OF, message=message.id)]
+    return max(moved)
+
+
 def _said(word: str, sentence: str) -> shapes.LetterStateShape:
     return {"state": word, "sentence": sentence}
 
 
 def _in_work(ctx: Context, message: Message) -> str:
     """Sentence with the number of open outcomes, and what holds the first of them up."""
-    outcomes = [part for part in _parts(ctx, message.id) if part.status is OutcomeStatus.OPEN]
+    outcomes = [part for part in _parts(ctx, message.id) if wishes.can_end(part)]
     count = f"{plural(len(outcomes), 'outcome')} of it open."
     for outcome in outcomes:
         if held_up := waits.of_outcome(ctx, outcome.id):

@@ -219,12 +219,13 @@ def post(
     outside_sender: str | None = None,
     origin: MessageId | None = None,
     mark: Mark | None = None,
+    about: str | None = None,
     answers: bool = False,
     wishes: bool = True,
 ) -> Message:
     """Send a message; every way of sending ends here. With `answers`, an answer to a question may
     go to the asker, wherever that is in the tree. Without `wishes`, a person's message asks for
-    nothing, so it is no wish."""
+    nothing, so it is no wish. `about` names the matter with which a letter of Remit goes."""
     assert not from_background or ctx.actor.kind is ActorKind.SYSTEM
     assert not from_channel or ctx.actor.kind is not ActorKind.AGENT
     subject = clean_line(subject, "subject", longest=LONGEST_SUBJECT, empty_ok=True)
@@ -271,6 +272,7 @@ def post(
         expects_reply=expects_reply,
         origin_id=origins.for_letter(ctx, answered, origin),
         mark=mark,
+        about=about,
         question_id=question,
         request=request,
         background=from_background,
@@ -312,6 +314,8 @@ def post(
         answering.answered_by_mail(ctx, message, answered.question_id)
     if answered is not None:
         _end_waits_for_reply(ctx, message, answered, receivers)
+        if by_person:
+            inbox.answered_by(ctx, answered, ctx.actor)
     return message
 
 

@@ -25,7 +25,7 @@ from remit.model.messaging.question import QuestionStatus
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.principal import SYSTEM, Principal
 from remit.model.work.outcome import Outcome, OutcomeStatus
-from remit.model.work.wish import GRACE, LOOK_AGAIN, Wish, WishStatus
+from remit.model.work.wish import GRACE, LOOK_AGAIN, NOTHING_DONE, Wish, WishStatus
 from remit.services import lookup, shapes
 from remit.services.command import FOR_REMIT, Context, logged
 from remit.services.messaging import letters, mail, origins
@@ -36,6 +36,8 @@ from remit.store.organisation import people
 from remit.store.work import files as file_statements
 from remit.store.work import wishes as statements
 
+#: Why a wish ended that only an agent without a model has read.
+NO_MODEL = "no model"
 #: The longest wait for a run that ended the last outcome and may still write about it.
 _LONGEST_GRACE = 3 * GRACE
 
@@ -88,10 +90,17 @@ def is_under_way(ctx: Context, letter: str) -> bool:
     questions = ctx.tx.all(statements.QUESTIONS_OF, message=letter)
     return bool(
         ctx.tx.all(statements.UNREAD_OF, message=letter)
-        or any(outcome.status is OutcomeStatus.OPEN for outcome in _made(ctx, letter))
+        or any(map(can_end, _made(ctx, letter)))
         or any(question.status is QuestionStatus.OPEN for question in questions)
+        or ctx.tx.all(statements.UNDECIDED_OF, message=letter, limit=1)
         or ctx.tx.all(statements.UNFINISHED_JOBS_OF, message=letter)
     )
+
+
+def can_end(outcome: Outcome) -> bool:
+    """Return whether an outcome is open and will end. The lasting mandate of an agent that was
+    hired for a wish stays open when the wish is long fulfilled."""
+    return outcome.status is OutcomeStatus.OPEN and not outcome.perpetual
 
 
 def answers(
@@ -124,11 +133,18 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return _later(ctx, wish, LOOK_AGAIN)
     if all(delivery.status is DeliveryStatus.CANCELLED for delivery in reached):
         return end(ctx, letter.id, "taken back")
-    outcomes = [outcome for message_id in behind(wish) for outcome in _made(ctx, message_id)]
+    outcomes = [
+        outcome
+        for message_id in behind(wish)
+        for outcome in _made(ctx, message_id)
+        if outcome.status is not OutcomeStatus.OPEN
+        and not ctx.tx.one(statements.OF_NOBODY, outcome=outcome.id)
+    ]
     last = max(outcomes, key=lambda outcome: outcome.finished_at or 0, default=None)
     last_letter = ctx.tx.one(statements.LAST_SAID, message=letter.id)
-    if answers(ctx, letter, wish.user_id, after=last_letter, since=_since(ctx, last)):
-        return end(ctx, letter.id, "answered")
+    replies = answers(ctx, letter, wish.user_id, after=last_letter, since=_since(ctx, last))
+    if replies:
+        return end(ctx, letter.id, _how_answered(ctx, replies[-1]))
     if last is None:
         return _last_words(ctx, wish, letter)
     verdict = _verdict(last)
@@ -138,6 +154,18 @@ def _settle(ctx: Context, wish: Wish) -> None:
         return _later(ctx, wish, GRACE)
     _send_result(ctx, wish, letter, outcomes)
     return None
+
+
+def _how_answered(ctx: Context, reply: Message) -> str:
+    """Return why a wish with this last reply is over."""
+    has_no_model = letters.body_of(ctx, reply)[0].startswith(NOTHING_DONE)
+    return NO_MODEL if has_no_model else "answered"
+
+
+def asks_back(ctx: Context, reply: Message) -> bool:
+    """Return whether a reply ends with a question, so that its reader is asked to go on."""
+    words = letters.body_of(ctx, reply)[0].rstrip().rstrip("*_`\"')")
+    return words.endswith(("?", "\uff1f", "\u061f"))
 
 
 def _later(ctx: Context, wish: Wish, pause: Micros) -> None:
@@ -197,7 +225,9 @@ def _last_words(ctx: Context, wish: Wish, letter: Message) -> None:
         agent = lookup.agent_row(ctx, run.agent_id) or agent
         _say(ctx, wish, letter, _of_another(agent, text), Mark.REPORT)
         return end(ctx, letter.id, "answered")
-    idle = run is None or not ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=agent.id)
+    idle = run is None or not (
+        run.acted or ctx.tx.one(run_statements.MADE_BY, run=run.id, agent=agent.id)
+    )
     mark = Mark.LAST_WORDS if idle else Mark.REPORT
     if run is None or not text or not _say_as(ctx, agent, run, wish, letter, text, mark):
         _say(ctx, wish, letter, _for_agent(agent, run, text, idle=idle), mark)

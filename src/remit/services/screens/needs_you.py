@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 
-from remit.clock import Micros
+from remit.clock import Micros, moment
 from remit.errors import BadInput
 from remit.ids import END_OF_IDS, AgentId
 from remit.model.execution.account import Account
@@ -18,7 +18,7 @@ from remit.model.organisation.approval import Approval, ApprovalType, is_as_aske
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
 from remit.model.text import monthly, plural
-from remit.model.work.wish import UNREAD_SHOWN
+from remit.model.work.wish import STILL_SHOWN, UNREAD_SHOWN
 from remit.services import lookup, shapes, views
 from remit.services.command import Context, query
 from remit.services.execution import accounts, runaway, running
@@ -308,9 +308,14 @@ def _unanswered(ctx: Context, dead: set[str]) -> list[shapes.AwaitingShape]:
             and wish.created_at + UNREAD_SHOWN <= ctx.now
             and mail.not_started(ctx, letter, by_itself=True) is not None
         )
+        sentence = stands["sentence"]
+        if stands["state"] == "in_work" and wish.created_at + STILL_SHOWN <= ctx.now:
+            still = letter_trace.still_since(ctx, letter)
+            kept = still is not None and still + STILL_SHOWN <= ctx.now
+            sentence = f"Nothing has happened to it since {moment(still or 0)}. {sentence}"
         if kept or stands["state"] in ("unanswered", "dead"):
             title = letter.subject or wishes.first_words(ctx, letter)
-            about = (wish.agent_id, wish.created_at, stands["sentence"])
+            about = (wish.agent_id, wish.created_at, sentence)
             item = views.awaiting(ctx.company, "unanswered", letter.id, title, *about)
             receiver = lookup.agent_row(ctx, wish.agent_id)
             if receiver is not None and receiver.status is AgentStatus.TERMINATED:

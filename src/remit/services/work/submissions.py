@@ -9,6 +9,7 @@ from remit.model.work.outcome import Outcome
 from remit.model.work.wait import Submission, SubmissionStatus, WaitKind
 from remit.services import lookup, shapes, views
 from remit.services.context import Context
+from remit.services.messaging import inbox
 from remit.services.subjects import require_file
 from remit.services.work import waits
 from remit.store.work import waits as statements
@@ -52,6 +53,7 @@ def end(
         new_note=note,
         by=ctx.actor.address,
     )
+    inbox.settle_about(ctx, waits.matter(WaitKind.SUBMISSION, submission.id), "it was judged")
 
 
 def judge_of(outcome: Outcome, owner: Agent) -> tuple[AgentId | None, UserId | None]:

@@ -184,6 +184,7 @@ def _ask_for_verdict(
         f"To judge: {outcome.title}"[:LONGEST_SUBJECT],
         "\n".join(lines),
         attachments=[file["id"] for file in json.loads(submission.evidence)],
+        about=waits.matter(WaitKind.SUBMISSION, submission.id),
     )
 
 

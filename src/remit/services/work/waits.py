@@ -71,6 +71,11 @@ def begin_for_capability(
     return begin(ctx, kind, request, agent.id, to_agent=boss, to_user=person, about=about)
 
 
+def matter(kind: WaitKind, subject: str) -> str:
+    """The name of what is awaited, by which letters about it are found."""
+    return f"{kind.value}:{subject}"
+
+
 def end(ctx: Context, kind: WaitKind, subject: str, why: str = "") -> None:
     """End a wait: its subject was decided, refused, met in another way, or nobody is left to decide
     it.

@@ -118,7 +118,11 @@ FAILED_RUNS = _RUNS.find(
             sa.select(sa.func.max(_later.c.id))
             .where(_later.c.agent_id == agents.c.id)
             .scalar_subquery()
-        ).where(agents.c.company_id == bind("company"))
+        ).where(
+            agents.c.company_id == bind("company"),
+            # Nobody can do anything about an agent that is gone.
+            agents.c.status != sa.literal_column("'terminated'"),
+        )
     ),
     company_id="company",
     order=[runs.c.id.desc()],
@@ -137,6 +141,7 @@ REPORT = (
     "error",
     "fault",
     "fault_until",
+    "acted",
 )
 #: Stores the report of a run, known only when it is over.
 REPORT_RUN = _RUNS.update(_one, **new(*REPORT))

@@ -106,6 +106,19 @@ NEXT_POSITION = Statement(
 )
 #: Adds a delivery: one message for one recipient.
 INSERT_DELIVERY = _DELIVERIES.insert_without("id", "faults", "alone_run_id")
+#: The letters of Remit about a matter.
+LETTERS_ABOUT = _MESSAGES.find(company_id="company", about="about")
+#: Whether a person has read a letter about a matter since a time.
+WAS_READ_ABOUT = _MESSAGES.any(
+    messages.c.created_at >= bind("since"),
+    sa.exists().where(
+        deliveries.c.message_id == messages.c.id,
+        deliveries.c.user_id.is_not(None),
+        deliveries.c.status == sa.literal_column("'done'"),
+    ),
+    company_id="company",
+    about="about",
+)
 #: All deliveries of a message.
 DELIVERIES_OF = _DELIVERIES.keyed(message_id="message", order=[deliveries.c.id])
 #: Mail that waits for an agent or is with its run, in the order of its queue.

@@ -98,6 +98,9 @@ ADDITIONS = {
     "0037": Additions(
         columns={"companies": ("commit_committer", "commit_co_authors", "commit_signing")}
     ),
+    "0048": Additions(
+        columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
+    ),
 }
 
 

@@ -26,7 +26,13 @@ runs = schema.table_of(
     Index("ix_runs_company_id", "company_id", "id"),
     schema.by_short_id("runs"),
     referable=True,
-    defaults={"message_ids": "[]", "cost_estimated": False, "outcome_ids": "[]", "goes_on": False},
+    defaults={
+        "message_ids": "[]",
+        "cost_estimated": False,
+        "outcome_ids": "[]",
+        "goes_on": False,
+        "acted": False,
+    },
 )
 
 agent_leases = schema.table_of(

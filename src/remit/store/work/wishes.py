@@ -7,10 +7,12 @@ from remit.model.execution.job import Job
 from remit.model.execution.run import Run
 from remit.model.messaging.mail import Delivery, Message
 from remit.model.messaging.question import Question
+from remit.model.organisation.approval import Approval
 from remit.model.work.outcome import Outcome
 from remit.model.work.wish import Wish
 from remit.store.engine.statement import Rows, values_of
 from remit.store.tables import (
+    approvals,
     deliveries,
     events,
     jobs,
@@ -29,6 +31,7 @@ _RUNS = Rows(Run)
 _WISHES = Rows(Wish, "message_id")
 _OUTCOMES = Rows(Outcome)
 _MESSAGES = Rows(Message)
+_APPROVALS = Rows(Approval)
 #: Constants are written out, so that the planner uses the partial indexes.
 _open = wishes.c.status == literal_column("'open'")
 _one = wishes.c.message_id == bind("message")
@@ -95,20 +98,34 @@ QUESTIONS_OF = _QUESTIONS.find(
         )
     )
 )
+#: Whether an outcome is the mandate of an agent whose hire was not approved.
+OF_NOBODY = _APPROVALS.any(
+    approvals.c.type == literal_column("'hire_agent'"),
+    approvals.c.status.in_([literal_column("'rejected'"), literal_column("'cancelled'")]),
+    agent_id="outcome",
+)
 #: Unfinished background jobs that resulted from a wish.
 UNFINISHED_JOBS_OF = _JOBS.find(
     messages.c.origin_id == bind("message"),
     jobs.c.status.in_([literal_column("'queued'"), literal_column("'running'")]),
     join=(messages, messages.c.id == jobs.c.message_id),
 )
+_runs_of = (
+    select(deliveries.c.run_id)
+    .join(messages, messages.c.id == deliveries.c.message_id)
+    .where(_of_wish, deliveries.c.run_id.is_not(None))
+)
 #: Runs that took up a wish's message or a resulting one.
-RUNS_OF = _RUNS.find(
-    runs.c.id.in_(
-        select(deliveries.c.run_id)
-        .join(messages, messages.c.id == deliveries.c.message_id)
-        .where(_of_wish, deliveries.c.run_id.is_not(None))
-    )
-).keep()
+RUNS_OF = _RUNS.find(runs.c.id.in_(_runs_of)).keep()
+#: Undecided approvals that these runs asked for.
+UNDECIDED_OF = _APPROVALS.find(
+    approvals.c.status.in_(
+        [literal_column("'pending'"), literal_column("'revision_requested'")],
+    ),
+    approvals.c.requested_by_run_id.in_(_runs_of),
+    order=[approvals.c.id],
+    limit=bind("limit"),
+)
 #: The last runs of the receiver that had taken up a wish's message and ended since a time.
 TRIED_BY = _RUNS.find(
     runs.c.ended_at >= bind("since"),
@@ -139,6 +156,8 @@ ANSWERS_TO = _MESSAGES.after(
     _to_person,
     company_id="company",
 ).keep()
+#: The time of the newest message that belongs to a wish.
+LAST_WRITTEN = values_of(func.max(messages.c.created_at), _of_wish)
 #: The newest message from a person that belongs to a wish.
 LAST_SAID = values_of(
     func.max(messages.c.id), _of_wish, messages.c.sender_kind == literal_column("'user'")

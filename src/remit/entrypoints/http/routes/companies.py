@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt
 from starlette.responses import StreamingResponse
 
 from remit.app import App
-from remit.entrypoints import declared_files, svg
+from remit.entrypoints import arrival, declared_files, svg
 from remit.entrypoints.http.wire import field_types
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import Body, CompanyId, new_router
@@ -123,8 +123,8 @@ def login_links(app: App) -> APIRouter:
     async def create_login_link(request: Request) -> Response:
         """A link that signs the calling person in to the web, once."""
         link = await app.gate(caller(request), sessions.create_link)
-        base = app.settings.url or f"{request.url.scheme}://{request.url.netloc}"
-        url = link["token"] and f"{base.rstrip('/')}/login?token={link['token']}"
+        base = arrival.of(request).link_base
+        url = link["token"] and f"{base}/login?token={link['token']}"
         return reply({"url": url, "expires_at": link["expires_at"]}, 201)
 
     return routes

@@ -8,7 +8,6 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -18,6 +17,8 @@ from starlette.types import Message, Receive, Scope, Send
 from remit import __version__, threads
 from remit.adapters import registry
 from remit.app import App
+from remit.entrypoints import arrival
+from remit.entrypoints.arrival import Arrivals, Outside
 from remit.entrypoints.http import declared_routes
 from remit.entrypoints.http.routes import (
     agents,
@@ -39,6 +40,7 @@ from remit.entrypoints.http.server.places import Places
 from remit.entrypoints.http.server.stream import Announcer
 from remit.entrypoints.http.wire import error_answers, openapi
 from remit.entrypoints.http.wire.caller import run_tokens
+from remit.entrypoints.http.wire.problems import CrossSite
 from remit.entrypoints.web import routes as web
 from remit.errors import RemitError, Unavailable
 from remit.ids import token_digest
@@ -54,9 +56,7 @@ def build_asgi(
     app: App, *, host: str = DEFAULT_HOST, load_mcp: Callable[[], Endpoint] | None = None
 ) -> Instance:
     """`host` is where the server is bound; `load_mcp` is called in a thread, once it serves."""
-    configured = urlsplit(app.settings.url or "").hostname
-    hosts = Hosts(host, [configured] if configured else [])
-    return Instance(app, hosts, load_mcp)
+    return Instance(app, host, Outside.of(app.settings), load_mcp)
 
 
 def _head_of(send: Send) -> Send:
@@ -77,20 +77,25 @@ def _head_of(send: Send) -> Send:
 class Instance:
     """Pages, API and MCP behind one guard."""
 
-    def __init__(self, app: App, hosts: Hosts, load_mcp: Callable[[], Endpoint] | None) -> None:
-        self.hosts = hosts
+    def __init__(
+        self, app: App, host: str, outside: Outside, load_mcp: Callable[[], Endpoint] | None
+    ) -> None:
         self.announcer = Announcer(app)
         self._load_mcp = load_mcp
         self._mcp: LazyEndpoint | None = None
         self._content = ContentRoutes(app)
         self._app = app
         self._guard = Guard(
-            self._dispatch, hosts, app.library.largest, lambda who: app.gate.check(who)
+            self._dispatch,
+            Hosts(host, outside.names),
+            app.library.largest,
+            lambda who: app.gate.check(who),
         )
+        self._arrivals = Arrivals(self._guard, outside)
         self.api = self._build(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._guard(scope, receive, send)
+        await self._arrivals(scope, receive, send)
 
     def end_streams(self) -> None:
         """End all streams; an open one would delay the server's stop to the limit."""
@@ -100,6 +105,8 @@ class Instance:
         for token in run_tokens(scope):
             await check_origin(self._app, token, scope)
         if self._mcp is not None and scope.get("path") in MCP_PATHS:
+            if not arrival.of(scope).is_from_near:
+                raise CrossSite("The request did not come from a page of this instance.")
             endpoint = self._mcp.endpoint or await self._mcp.settled()
             await endpoint(scope, receive, send)
             return
@@ -169,7 +176,7 @@ async def check_origin(app: App, token: str, scope: Scope) -> None:
     """Refuse a run's token that comes from outside its run, before any other code accepts it."""
     place = app.places.of(token)
     if place is not None:
-        other, own = scope.get("client"), scope.get("server")
+        other, own = arrival.of(scope).peer, scope.get("server")
         if other is None or own is None:
             raise outside(place.run)
         await app.places.check(place, other, own)

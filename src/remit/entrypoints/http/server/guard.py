@@ -13,12 +13,12 @@ from contextlib import suppress
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remit.entrypoints import bodies
+from remit.entrypoints.arrival import LOOPBACK, host_name
 from remit.entrypoints.bodies import Incoming, Room
 from remit.entrypoints.http.wire import error_answers
 from remit.entrypoints.http.wire.caller import presented
@@ -39,8 +39,6 @@ MOST_RECENT: Final = 10_000
 _OPEN: Final = ("/login", "/api/channels/", "/api/hooks/")
 #: Has a limit of its own.
 _UNLIMITED: Final = "/api/companies/import"
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_NAMED: Final = frozenset("@/\\?# \t")
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  compared with, not bound
 _HEADERS: Final = (
     (
@@ -68,7 +66,7 @@ class Hosts:
     def __init__(self, bound: str, more: Iterable[str] = ()) -> None:
         self._everywhere = bound in _EVERYWHERE
         own = [socket.gethostname()] if self._everywhere else [bound]
-        self.names = frozenset(name.lower() for name in (*_LOOPBACK, *own, *more))
+        self.names = frozenset(name.lower() for name in (*LOOPBACK, *own, *more))
         self.allows = lru_cache(maxsize=256)(self._allows)
 
     def _allows(self, header: str) -> bool:
@@ -188,16 +186,6 @@ class Guard:
 
 async def _nobody() -> str:
     return ""
-
-
-def host_name(header: str) -> str:
-    """Return the name in a Host header, without port and brackets; empty if it is invalid."""
-    if not _NAMED.isdisjoint(header):
-        return ""  # parsed as an address, it would yield another name
-    try:
-        return urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def _is_address(name: str) -> bool:

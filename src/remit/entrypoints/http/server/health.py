@@ -33,7 +33,8 @@ def router(app: App, guard: Guard, streams: Callable[[], int]) -> APIRouter:
 
     @routes.get("/health")
     async def health() -> Response:
-        """Needs no token. 503 while the database or the blobs cannot be written."""
+        """Needs no token. 503 while the database or the blobs cannot be written, or the newest
+        contents are not there."""
         if failing := await vitals.failing():
             what = " ".join(f"{name}: {sentence}" for name, sentence in failing.items())
             return reply(
@@ -41,7 +42,7 @@ def router(app: App, guard: Guard, streams: Callable[[], int]) -> APIRouter:
                     "status": "failing",
                     "version": __version__,
                     "failing": failing,
-                    "error": f"The instance cannot write its data. {what}",
+                    "error": f"The storage of the instance does not work. {what}",
                     "code": "storage",
                     "next_step": "Check the disk and the database; nothing acknowledged is lost.",
                 },
@@ -118,6 +119,7 @@ class Vitals:
         looks: dict[str, Awaitable[object]] = {
             "database": self._app.database.check(),
             "blobs": self._app.library.run(self._app.blobs.check),
+            "contents": self._app.library.check_place(),
         }
         tasks = {name: asyncio.create_task(_found(look)) for name, look in looks.items()}
         await asyncio.wait(tasks.values(), timeout=LONGEST_SECONDS)
@@ -128,9 +130,9 @@ class Vitals:
                 self._failing[name] = sentence
             task.cancel()
         if self._failing and not before:
-            log.error("the instance cannot write its data: %s", self._failing)
+            log.error("the storage of the instance does not work: %s", self._failing)
         elif before and not self._failing:
-            log.info("the instance can write its data again")
+            log.info("the storage of the instance works again")
         self._at = time.monotonic()
         self._looking = None
 

@@ -10,7 +10,7 @@ from starlette.responses import FileResponse
 
 from remit import threads
 from remit.app import App
-from remit.entrypoints.http.server.guard import host_name
+from remit.entrypoints import arrival, outside_check
 from remit.entrypoints.http.wire.caller import caller
 from remit.entrypoints.http.wire.fields import new_router
 from remit.entrypoints.http.wire.json_document import reply
@@ -20,33 +20,31 @@ from remit.services.identity import Caller
 from remit.services.people import instance
 
 BackupName = Annotated[str, Path(alias="name", min_length=1, max_length=100)]
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _BINARY: Final = "application/octet-stream"
 _BYTES: Final[dict[str, Any]] = {_BINARY: {"schema": {"type": "string", "format": "binary"}}}
 _HEADERS: Final = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 
 
-async def examined(app: App, who: Caller) -> list[diagnosis.Finding]:
-    """Findings of `remit doctor` on the machine of the instance, for an operator."""
+async def examined(app: App, request: Request, who: Caller) -> list[diagnosis.Finding]:
+    """Findings of `remit doctor` on the machine of the instance, and about the way of the request,
+    for an operator."""
     await app.gate(who, instance.may_operate, what="doctor")
-    return await threads.CHECKS.run(diagnosis.look, app.settings)
-
-
-def is_private(request: Request) -> bool:
-    """Return whether nobody on the way can read a response: https, or from this machine to itself
-    under a loopback name. Without the name it may be a proxy's request for somebody elsewhere."""
-    if request.url.scheme == "https":
-        return True
-    peer = "" if request.client is None else request.client.host
-    return peer in _LOOPBACK and host_name(request.headers.get("host", "")) in _LOOPBACK
+    checks = (*diagnosis.CHECKS, outside_check.look)
+    findings = await threads.CHECKS.run(diagnosis.look, app.settings, checks)
+    way = arrival.of(request)
+    if way.doubt is None:
+        safe = "over TLS" if way.is_encrypted else "on this machine"
+        return [*findings, diagnosis.Finding("this request", "ok", f"came {safe}")]
+    return [*findings, diagnosis.Finding("this request", "warn", *way.doubt)]
 
 
 async def backup_file(app: App, request: Request, who: Caller, name: str) -> Response:
     """Return a backup as a download, unless somebody on the way could read it."""
-    if not is_private(request):
+    await app.gate(who, instance.may_operate, what="backups")
+    if doubt := arrival.of(request).doubt:
         raise Conflict(
-            "A backup holds everything, so it is not sent over plain HTTP.",
-            f"Use https, or copy it on the machine from {app.backups.folder}.",
+            f"A backup holds everything, so it is not sent. {doubt.sentence}",
+            f"{doubt.next_step} Or copy it on the machine from {app.backups.folder}.",
         )
     path = await app.backups.take(who, name)
     return FileResponse(path, filename=path.name, media_type=_BINARY, headers=_HEADERS)
@@ -58,7 +56,9 @@ def router(app: App) -> APIRouter:
     @routes.get("/doctor")
     async def examine_instance(request: Request) -> Response:
         """Each thing that was looked at, whether it is good, and what to do if not."""
-        return reply([finding._asdict() for finding in await examined(app, caller(request))])
+        return reply(
+            [finding._asdict() for finding in await examined(app, request, caller(request))]
+        )
 
     @routes.get("/backups")
     async def list_backups(request: Request) -> Response:
@@ -76,7 +76,7 @@ def router(app: App) -> APIRouter:
         responses={200: {"description": "A backup", "content": _BYTES}},
     )
     async def download_backup(request: Request, name: BackupName) -> Response:
-        """The file; over https, or from the same machine."""
+        """The file; over TLS, as a proxy that is believed says, or on the machine itself."""
         return await backup_file(app, request, caller(request), name)
 
     @routes.delete("/backups/{name}")

@@ -149,6 +149,8 @@ class Impatient(HttpToolsProtocol):
             return
         fresh = not self._in_head
         super().data_received(data)
+        if self._is_over():
+            return  # refused while it was parsed
         if self._in_head:
             self._head_size = len(data) if fresh else self._head_size + len(data)
             if self._head_size > LARGEST_HEAD:
@@ -156,7 +158,7 @@ class Impatient(HttpToolsProtocol):
             elif fresh and self._timer is None:
                 # Not restarted by each byte, or a slow sender could go on for ever.
                 self._timer = self.loop.call_later(self.head_seconds, self._give_up)
-        elif not self._is_over() and (self._in_body or self._timer is not None):
+        elif self._in_body or self._timer is not None:
             self._forget()
             if self._in_body:
                 self._timer = self.loop.call_later(self.silent_seconds, self._give_up)

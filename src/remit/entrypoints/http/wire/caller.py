@@ -1,11 +1,11 @@
 """The caller: the bearer token of the request, or the session cookie of a browser."""
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.types import Scope
 
+from remit.entrypoints import arrival
 from remit.entrypoints.http.wire.problems import CrossSite
 from remit.errors import NoToken, Unauthenticated
 from remit.ids import RUN_TOKEN, TokenKind
@@ -30,10 +30,16 @@ def caller(request: Request) -> Caller:
     return Caller(token, None if key is None else checked_key(key), company=company)
 
 
+def cookie_name(request: Request) -> str:
+    """Return the name of the session's cookie. With the prefix, a browser takes it over TLS alone,
+    and from this very host, so that no neighbour in the same domain can plant a session."""
+    return f"__Host-{COOKIE}" if arrival.of(request).expects_https else COOKIE
+
+
 def session(request: Request) -> str | None:
     """Return the session token of the cookie. Any other token there is ignored: it does not expire
     by itself, and a page could be made to carry it."""
-    token = request.cookies.get(COOKIE) or ""
+    token = request.cookies.get(cookie_name(request)) or ""
     return token if token.startswith(_SESSION) else None
 
 
@@ -77,8 +83,7 @@ def check_same_origin(request: Request) -> None:
             return
     else:
         # Over plain HTTP a browser sends Origin alone.
-        origin = urlsplit(request.headers.get("origin", ""))
-        if origin.netloc and origin.netloc.lower() == request.headers.get("host", "").lower():
+        if arrival.of(request).is_own(request.headers.get("origin", "")):
             return
     raise CrossSite("The request did not come from a page of this instance.")
 

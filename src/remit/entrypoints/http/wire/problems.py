@@ -32,7 +32,7 @@ class WrongHost(RemitError):
 
     code = "wrong_host"
     status = 421
-    next_step = "Use the address that `remit status` shows, or set REMIT_URL to this one."
+    next_step = "Use the address that `remit status` shows, or add this one to REMIT_URL."
 
 
 class NoSuchMethod(RemitError):

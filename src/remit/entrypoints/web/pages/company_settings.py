@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from remit.entrypoints import arrival
 from remit.entrypoints.web.forms import Form
 from remit.entrypoints.web.site import MOST_ROWS, Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import common_queries
@@ -269,10 +270,9 @@ def _page_of(visit: Visit, who: Answer) -> str:
 
 def shown_once(visit: Visit, sentence: str, who: Answer, credential: Answer, back: str) -> Page:
     """Values of the page that shows a link or a token, which no later page has."""
-    token, url = credential.get("token"), visit.request.url
+    token = credential.get("token")
     is_link = token is not None and token.startswith(LINK)
-    # The address under which others reach this instance.
-    base = (visit.site.app.settings.url or f"{url.scheme}://{url.netloc}").rstrip("/")
+    base = arrival.of(visit.request).link_base
     return visit.show(
         "token.html",
         said=sentence,

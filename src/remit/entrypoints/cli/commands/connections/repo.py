@@ -53,8 +53,9 @@ def _draw(session: Session, view: View) -> None:
     )
 
 
-def _webhooks(_: Session, view: View) -> str | None:
-    return view["hook"] and f"/api/hooks/{view['id']}, signed with {view['hook']}"
+def _webhooks(session: Session, view: View) -> str | None:
+    place = f"{session.url_for_others}/api/hooks/{view['id']}"
+    return view["hook"] and f"{place}, signed with {view['hook']}"
 
 
 def _told(row: View) -> str:

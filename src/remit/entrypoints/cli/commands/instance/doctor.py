@@ -1,14 +1,16 @@
 """`remit doctor`: findings about this installation, each with its next step."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
 
+from remit.entrypoints.cli.client import Client
 from remit.entrypoints.cli.commands.company import account
 from remit.entrypoints.cli.drawing import output
 from remit.entrypoints.cli.options import Command
-from remit.entrypoints.cli.session import Session
+from remit.entrypoints.cli.session import Session, View
 from remit.errors import RemitError
 from remit.model.connections.folder import FolderKind
 from remit.runtime import diagnosis
@@ -26,6 +28,7 @@ def doctor(session: Session) -> int:
     findings = [
         *diagnosis.look(session.settings),
         *_instance(session),
+        *_outside(session),
         *_conditions(session),
         *_accounts(session),
         *_receivers(session),
@@ -44,6 +47,24 @@ def _instance(session: Session) -> Iterator[Finding]:
         yield Finding("instance", "warn", error.sentence, error.step)
     else:
         yield Finding("instance", "ok", f"answers at {session.url}")
+
+
+def _outside(session: Session) -> Iterator[Finding]:
+    """Findings about how others reach the instance of this home, if it has one."""
+    settings = session.settings
+    if not settings.board_token_file.exists():
+        return
+    from remit.entrypoints import outside_check
+
+    yield from diagnosis.look(settings, (outside_check.look,))
+    for address in session.here.outside:
+        try:
+            with closing(Client(address, None)) as client:
+                client.get("/health")
+        except RemitError as error:
+            yield Finding("from outside", "warn", error.sentence, error.step)
+        else:
+            yield Finding("from outside", "ok", f"answers at {address}")
 
 
 def _conditions(session: Session) -> Iterator[Finding]:
@@ -91,6 +112,7 @@ def _receivers(session: Session) -> Iterator[Finding]:
         if binding["state"] == "held":
             step = f"`remit bind add {agent} {channel} --secret NAME`"
             yield Finding(f"{channel} of {agent}", "warn", binding["problem"], step)
+        yield from _webhook(session, binding)
     for receiver in session.visible("receivers"):
         if receiver["bindingId"] not in bound:
             continue
@@ -100,6 +122,15 @@ def _receivers(session: Session) -> Iterator[Finding]:
             yield Finding(name, "warn", receiver["problem"], step)
         else:
             yield Finding(name, "ok", receiver["state"])
+
+
+def _webhook(session: Session, binding: View) -> Iterator[Finding]:
+    """A finding about an address that a channel posts to, if it is none of this instance."""
+    address, outside = binding["adapterConfig"].get("webhookUrl"), session.here.outside
+    if address and session.is_here and address.rstrip("/") not in outside:
+        name = f"{binding['adapterType']} of {binding['agentName']}"
+        sentence = f"posts to {address}, which is no address of this instance"
+        yield Finding(name, "warn", sentence, "Add it to REMIT_URL.")
 
 
 def _accounts(session: Session) -> Iterator[Finding]:

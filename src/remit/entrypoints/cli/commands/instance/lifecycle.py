@@ -187,16 +187,17 @@ def welcome(session: Session, url: str, pid: int, how: Greeting) -> None:
 
 def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Greeting) -> None:
     token_file = session.settings.board_token_file
-    link = _link(client, url)
+    links = _links(session, client, url)
     first = first_agent.look(client)
     spending = _daily_limit(client)
     # The JSON answer is one document, so the model is tried before it is printed.
     tried = first_agent.try_out(client, first) if session.as_json and how.try_out else None
-    restored = list(process.holder(session.settings).restored)
+    restored = list(session.here.restored)
     answer = {
         "url": url,
         "pid": pid,
-        "login_url": link,
+        "login_url": links[0],
+        "outside": list(session.here.outside),
         "token_file": str(token_file),
         "agent": first.name,
         "can_work": first.can_work,
@@ -209,7 +210,9 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
     def draw(_: Any) -> None:
         output.say(
             f"Remit is running at {url} (process {pid}).",
-            f"  sign in, once:  {link}",
+            *(f"  for others:     {address}" for address in session.here.outside),
+            f"  sign in, once:  {links[0]}",
+            *(f"  or, from here:  {link}" for link in links[1:]),
             f"  board's token:  {token_file}",
             *restored,
             first.sentence,
@@ -222,7 +225,7 @@ def _say_welcome(session: Session, client: Client, url: str, pid: int, how: Gree
 
     session.show(answer, draw)
     if how.browse:
-        _browse(link)
+        _browse(links[-1])
     if how.try_out and not session.as_json:
         sys.stdout.flush()
         if (tried := first_agent.try_out(client, first)) is not None:
@@ -279,12 +282,13 @@ def status(session: Session) -> None:
         if session.as_json:
             print(output.as_json({"running": False, "url": session.url}))
         raise
-    here = process.holder(session.settings)
+    here = session.here
     answer: View = {
         "running": True,
         "url": session.url,
+        "outside": list(here.outside) if session.is_here else [],
         "version": health.get("version") if isinstance(health, dict) else None,
-        "pid": here.pid if here.url and here.url.rstrip("/") == session.url else None,
+        "pid": here.pid if session.is_here else None,
         "companies": _companies(session) if session.token else [],
     }
     answer["agents"] = sum(company["agents"] for company in answer["companies"])
@@ -294,6 +298,7 @@ def status(session: Session) -> None:
         output.fields(
             {
                 "running at": view["url"],
+                "for others": ", ".join(view["outside"]),
                 "version": view["version"],
                 "process": view["pid"],
                 "companies": ", ".join(company["name"] for company in view["companies"]),
@@ -334,17 +339,25 @@ def _counted(number: int) -> str:
 @click.command("open", cls=Command)
 @option("--browser", "Open it in a browser, too.")
 def open_(session: Session, browser: bool) -> None:
-    """Print a link that signs you in to the web, once."""
-    link = _link(session.client, session.url)
-    session.show({"url": link}, lambda answer: output.say(answer["url"]))
+    """Print a link that signs you in to the web, once.
+
+    If the instance has an address for others, the link is printed for a browser elsewhere and for
+    one on this machine.
+    """
+    links = _links(session, session.client, session.url)
+    answer = {"url": links[0], "local_url": links[-1] if session.is_here else None}
+    session.show(answer, lambda _: output.say(*links))
     if browser:
-        _browse(link)
+        _browse(links[-1])
 
 
-def _link(client: Client, url: str) -> str:
-    """Make a one-time sign-in link with the address that this command connects to."""
-    login_link = client.send("POST", path("login-links"))
-    return f"{url.rstrip('/')}/login?{urlsplit(login_link['url']).query}"
+def _links(session: Session, client: Client, url: str) -> list[str]:
+    """Make a one-time sign-in link with the address for others, if this command asks the instance
+    of this home, and with the address that it connects to."""
+    query = urlsplit(client.send("POST", path("login-links"))["url"]).query
+    here = session.here
+    outside = here.outside[:1] if here.url == url else ()
+    return [f"{address.rstrip('/')}/login?{query}" for address in (*outside, url)]
 
 
 def _browse(link: str) -> None:

@@ -36,7 +36,10 @@ def login(session: Session, secret: str | None, show: bool) -> None:
     me = session.connect(token).get(path("me"))
     prepare_home(session.settings)
     kept_in = session.settings.home / "remit.toml"
-    keep(kept_in, {"url": session.url, "token": token})
+    values = {"url": session.url, "token": token}
+    if session.is_here and session.settings.url:
+        del values["url"]  # it stays the address for others
+    keep(kept_in, values)
     session.show({**me, "url": session.url}, _draw)
     output.note(f"Kept in {kept_in}.")
 

@@ -127,7 +127,7 @@ def _budgets(session: Session) -> list[View]:
 
 
 def _limits(session: Session) -> list[View]:
-    """Reached limits that the caller may raise."""
+    """Arrivals limits that the caller may raise."""
     try:
         rows = list(session.client.each(path("needs-you"), company=session.company["id"]))
     except RemitError:

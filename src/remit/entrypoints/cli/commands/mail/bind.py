@@ -42,10 +42,11 @@ def add(
         if channel in _LISTENING:
             output.say("  Somebody listens within seconds; `remit doctor` says whether it works.")
         elif binding["token"] is not None:
+            place = f"{session.url_for_others}/api/channels/{binding['adapterType']}"
             output.say(
                 f"  token: {binding['token']}",
                 "  Keep it where messages come from; it is not shown again.",
-                f"  They are posted to {session.url}/api/channels/{binding['adapterType']}.",
+                f"  They are posted to {place}.",
             )
 
     session.show(answer, draw)

@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from remit.app import App
 from remit.clock import SECOND
-from remit.entrypoints import bodies
-from remit.entrypoints.http.wire.caller import COOKIE, check_same_origin, session
+from remit.entrypoints import arrival, bodies
+from remit.entrypoints.http.wire.caller import check_same_origin, cookie_name, session
 from remit.entrypoints.web.site import Routes, Site
 from remit.errors import RemitError, TooMany, Unauthenticated
 from remit.ids import TokenKind, looks_like_token
@@ -32,7 +32,6 @@ _LINK: Final = f"rmt_{TokenKind.LOGIN.value}_"
 def routes(site: Site) -> Routes:
     app = site.app
     attempts = Attempts()
-    https = (app.settings.url or "").startswith("https:")
 
     async def login(request: Request) -> Response:
         if request.method == "POST":
@@ -44,7 +43,7 @@ def routes(site: Site) -> Routes:
 
     async def redeem(request: Request) -> Response:
         check_same_origin(request)
-        who = request.client.host if request.client else ""
+        who = arrival.of(request).client
         try:
             attempts.check(who)
             opened = await _opened(app, await _token(request))
@@ -54,11 +53,11 @@ def routes(site: Site) -> Routes:
             return site.render("login.html", error.status, token=None, problem=error, asked=False)
         response = RedirectResponse("/", 303)
         response.set_cookie(
-            COOKIE,
+            cookie_name(request),
             opened["token"],
             max_age=sessions.SESSION_LASTS // SECOND,
             path="/",
-            secure=https or request.url.scheme == "https",
+            secure=arrival.of(request).expects_https,
             httponly=True,
             samesite="strict",
         )
@@ -72,7 +71,13 @@ def routes(site: Site) -> Routes:
             with contextlib.suppress(RemitError):
                 await app.gate(Caller(token), sessions.end, session=token)
         response = RedirectResponse("/", 303)
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        response.delete_cookie(
+            cookie_name(request),
+            path="/",
+            secure=arrival.of(request).expects_https,
+            httponly=True,
+            samesite="strict",
+        )
         return response
 
     return [

@@ -5,7 +5,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from remit.adapters import registry
-from remit.entrypoints import declared_files
+from remit.entrypoints import arrival, declared_files
 from remit.entrypoints.http.server import instance as over_http
 from remit.entrypoints.web.site import Done, Page, Routes, Site, Visit
 from remit.entrypoints.web.text import settings_form
@@ -37,7 +37,7 @@ async def show(visit: Visit, findings: Any = None) -> Page:
             "setup/instance.html",
             findings=findings,
             problem=backups.problem,
-            private=over_http.is_private(visit.request),
+            doubt=arrival.of(visit.request).doubt,
             folder=str(backups.folder),
         )
 
@@ -47,7 +47,7 @@ async def show(visit: Visit, findings: Any = None) -> Page:
 
 
 async def examine(visit: Visit) -> Page:
-    return await show(visit, await over_http.examined(visit.site.app, visit.who))
+    return await show(visit, await over_http.examined(visit.site.app, visit.request, visit.who))
 
 
 async def back_up(visit: Visit) -> Done:
