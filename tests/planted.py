@@ -217,8 +217,13 @@ def plant_git(folder: Path, tag: str, *addresses: str) -> None:
     settings = folder / ".git" / "config"
     written = settings.read_text() + _git_settings(tag, "filter")
     for address in addresses:
+        # Fetching asks a repository for the references of those that it takes objects from.
+        store = address.removeprefix("file://")
+        (folder / ".git" / "objects" / "info").mkdir(exist_ok=True)
+        (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{store}/objects\n")
         written += f'[remote "{address}"]\n\tuploadpack = "{_ran(tag, "pack")}; git-upload-pack"\n'
-        written += f'[url "ext::sh -c {_ran(tag, "ext")}"]\n\tinsteadOf = "{address}"\n'
+        helper = _ran(tag, "ext").replace(" ", "% ")
+        written += f'[url "ext::sh -c {helper}"]\n\tinsteadOf = "{address}"\n'
     settings.write_text(written)
     (folder / ".git" / "info").mkdir(exist_ok=True)
     (folder / ".git" / "info" / "attributes").write_text("* filter=planted\n")

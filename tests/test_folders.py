@@ -19,7 +19,7 @@ from remit.runtime.sandbox.mounts import View
 from remit.services.connections import folders, repos
 from remit.services.organisation import agents, termination
 from remit.services.record import events
-from tests import working
+from tests import planted, working
 from tests.company import Answer, Company, Member
 from tests.git_remote import Remote, git
 from tests.mailing import send
@@ -208,6 +208,40 @@ def test_only_a_folder_to_work_in_is_changed_and_by_the_board_alone(
     caller = small.run(small.ceo).caller
     with pytest.raises(Refused):
         small.call(caller, folders.change, company=None, folder=bound["id"], instructions=False)
+
+
+@pytest.mark.requirement("FX-80")
+def test_settings_of_a_copy_start_nothing_when_remit_brings_it_up_to_date(
+    small: Company, remote: Remote
+) -> None:
+    """An agent writes the settings and hooks of its copy, in which Remit then runs git."""
+    add(small, remote.url)
+    agent = working.program(small, "coder", "true")
+    give(small, agent)
+    place = small.home / "projects" / agent.id / bind(small, agent, repo="site")["id"]
+    run(small, agent)
+    (mirror,) = (small.home / "repos").glob("*/site.git")
+    settings = place / ".git" / "config"
+    planted.plant_git(place, "copy", mirror.as_uri())
+    run(small, agent, 2)
+    assert planted.ran(place) == set()
+    # Without another address, which is refused as a whole, the copy is brought up to date.
+    everything = settings.read_text()
+    settings.write_text(everything.replace("insteadOf", "pushInsteadOf"))
+    newer = remote.commit({"more.txt": "later"})
+    small.clock.advance(HOUR)  # type: ignore[attr-defined]
+    run(small, agent, 3)
+    assert planted.ran(place) == set()
+    # The control: git does all of that for whoever runs it there.
+    fetch = ("fetch", "--force", mirror.as_uri(), "+refs/heads/main:refs/heads/other")
+    git(place, *fetch)
+    wanted = {"copy-pack", "copy-reference-transaction", "copy-filter-alternates"}
+    assert wanted <= planted.ran(place)
+    assert git(place, "rev-parse", "origin/main") == newer
+    settings.write_text(everything)
+    with pytest.raises(AssertionError):
+        git(place, *fetch)
+    assert "copy-ext" in planted.ran(place)
 
 
 def test_without_the_capability_the_copy_is_not_shown(small: Company, remote: Remote) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from remit.runtime.sandbox import sandbox_policy
 from remit.services.connections import folders, repos
 from remit.services.rights import grants
 from tests import planted
@@ -26,11 +27,14 @@ from tests.agents.fake_model import Say, Step, Use
 from tests.git_remote import Remote
 from tests.planted import Elsewhere
 from tests.real_programs import KEY, RESUMED, Fake, command, config, model, surroundings
+from tests.test_sandbox import found
 
 __all__ = ["surroundings"]
 
 KINDS = ["claude", "codex"]
 LETTER = "letter-4711"
+#: A skill of Remit, in the home of the instance.
+SKILL = "skills/remit/skills/remit-create-agent/SKILL.md"
 
 
 def steps(kind: str, folder: Path | str) -> list[Step]:
@@ -116,17 +120,26 @@ def test_a_bound_project_with_settings_is_worked_in_and_configures_nothing(
 
 
 @pytest.mark.requirement("FX-80")
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_copy_of_a_repository_and_a_workspace_configure_nothing(
-    kind: str, tmp_path: Path, outside: Elsewhere
+def test_a_copy_of_a_repository_configures_nothing(
+    kind: str, sandbox: str, tmp_path: Path, outside: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The copy has what was committed, and what a run left in it beside that: settings of git."""
+    here = found(sandbox)
+    monkeypatch.setattr(sandbox_policy, "look", lambda: here)
     remote = Remote(tmp_path / "remotes" / "site")
     remote.commit({**planted.files("repo", outside.url), "README.md": "readable-4711\n"})
 
+    skill = tmp_path / "home" / SKILL
+    spoil = shell(kind, f"echo spoiled >>{skill}; mv {skill.parent} /tmp; rm -rf {skill}; echo x")
+    read = Use("Skill", {"skill": "remit:remit-create-agent"})
+    if kind == "codex":
+        read = shell(kind, f"cat {skill}")
+
     def script(request: Mapping[str, Any]) -> Sequence[Step]:
         del request
-        return steps(kind, copies[0] if copies else ".") * 2
+        return [*steps(kind, copies[0] if copies else ".")[:-1], spoil, read, Say("done")] * 2
 
     copies: list[Path] = []
 
@@ -151,7 +164,9 @@ def test_a_copy_of_a_repository_and_a_workspace_configure_nothing(
                 planted.plant(home / "agents" / own["id"], planted.files("home", outside.url))
                 remote.commit({"more.txt": "later"})
                 done = await run(at, 2, to="agent:dev")
-                assert "readable-4711 and changed" in fake.results()[-1].text
+                assert "readable-4711 and changed" in fake.results()[-3].text
+                assert "Propose a configuration" in json.dumps(fake.requests[-1])
+                assert "spoiled" not in skill.read_text()
                 assert_held(kind, fake, outside, copies[0], home / "agents")
                 assert done["session_id"]
 
@@ -201,7 +216,7 @@ def test_full_access_brings_no_settings_of_the_person_and_of_folders_above(
     for folder, tag in ((work, "work"), (above, "above"), (person, "person")):
         planted.plant(folder, planted.files(tag, outside.url))
     planted.plant(person / ".claude", planted.files("config", outside.url))
-    planted.make_repository(work, "work")
+    planted.make_repository(above, "above")  # a project is often a part of a repository
     login = {
         "accessToken": KEY,
         "refreshToken": "x",

@@ -77,7 +77,9 @@ class ClaudeConfig(ModelSettings, RunSettings):
 
 class Claude(Adapter):
     """Runs Claude Code without a terminal. It gets its instructions as a system prompt, works in
-    the workspace of the run, and reaches Remit through the MCP server named remit."""
+    the workspace of the run or the folder of its agent, which configures nothing (CLAUDE.md,
+    .claude and .mcp.json are files like any others), and reaches Remit through the MCP server named
+    remit."""
 
     type = "claude"
     Config = ClaudeConfig

@@ -71,7 +71,9 @@ class CodexConfig(PricedSettings, RunSettings):
 
 class Codex(Adapter):
     """Runs Codex without a terminal. It gets its instructions as developer instructions, works in
-    the workspace of the run, and reaches Remit through the MCP server named remit."""
+    the workspace of the run or the folder of its agent, which configures nothing (AGENTS.md, .codex
+    and .agents are files like any others), and reaches Remit through the MCP server named
+    remit."""
 
     type = "codex"
     Config = CodexConfig

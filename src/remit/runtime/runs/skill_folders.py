@@ -27,13 +27,13 @@ _ATTEMPTS = 5
 def of_remit(home: Path) -> Path:
     """Return the folder with Remit's skills, made anew unless it holds exactly what it should;
     `home` is that of the instance."""
-    return _kept(home / "skills", skills.PLUGIN, skills.plugin())
+    return kept(home / "skills", skills.PLUGIN, skills.plugin())
 
 
 def lent_to(home: Path, agent: str, plugins: Iterable[LentPlugin]) -> list[Path]:
     """Return the folders with what an agent is lent; those that were taken back are removed."""
     root = home / LENT / agent
-    places = [_kept(root, plugin.id, plugin.files()) for plugin in plugins]
+    places = [kept(root, plugin.id, plugin.files()) for plugin in plugins]
     known = {place.name for place in places}
     for name in os.listdir(root) if root.is_dir() else ():
         if name not in known:
@@ -41,7 +41,8 @@ def lent_to(home: Path, agent: str, plugins: Iterable[LentPlugin]) -> list[Path]
     return places
 
 
-def _kept(root: Path, name: str, wanted: Mapping[PurePosixPath, bytes]) -> Path:
+def kept(root: Path, name: str, wanted: Mapping[PurePosixPath, bytes]) -> Path:
+    """Return a folder below `root` that holds exactly these files."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = root / name
     for _ in range(_ATTEMPTS):
