@@ -270,8 +270,10 @@ def around(operation: str, place: tuple[str, ...], ours: Estate) -> Any:
 
 #: What is not looked at: such a grant lasts as long as what is delegated; `boss` or `board`; what
 #: the outside calls its own; the names of two secrets, which may be set later and are looked up in
-#: the company when they are used.
+#: the company when they are used; a place in a repository, which cannot be reached here.
 IGNORED = {
+    "GET /api/companies/{companyId}/repos/{name}/lendable ?folder",
+    "GET /api/companies/{companyId}/repos/{name}/lendable ?ref",
     "POST /api/companies/{companyId}/repos apiSecret",
     "POST /api/companies/{companyId}/repos hook",
     "POST /api/companies/{companyId}/repos/{name}/forge apiSecret",
@@ -323,7 +325,8 @@ class Operation:
             if name not in ("adapterType", "revisionId", "kind"):
                 yield ("{}", name)
         for name in self.query:
-            yield ("?", name)
+            if f"{self} ?{name}" not in IGNORED:
+                yield ("?", name)
         yield from (path for path in self.texts if f"{self} {'.'.join(path)}" not in IGNORED)
 
     def request(self, ours: Estate, place: tuple[str, ...], value: str) -> tuple[str, Any]:

@@ -212,6 +212,16 @@ def test_what_stays_behind_is_said() -> None:
             ["a/auth.json", "b/x.md"],
         ),
         (
+            ["commands/code.md", ".claude/skills/a/SKILL.md"],
+            {"skills/a/SKILL.md": ".claude/skills/a/SKILL.md"},
+            [],
+        ),
+        (
+            [".claude-plugin/plugin.json", "commands/b.md", ".claude/skills/a/SKILL.md"],
+            {"commands/b.md": "commands/b.md"},
+            [".claude-plugin/plugin.json", ".claude/skills/a/SKILL.md"],
+        ),
+        (
             [".agents/skills/a/SKILL.md", ".claude/commands/b.md"],
             {
                 "skills/a/SKILL.md": ".agents/skills/a/SKILL.md",
@@ -283,5 +293,14 @@ def test_a_folder_is_lent_at_the_terminal_after_it_was_shown(remit: Home, tmp_pa
     assert "site from " in remit("agent", "show", "ceo").out
     assert remit("agent", "lend", "ceo", "--remove", "site").code == 0
     assert "It is lent no plugin." in remit("agent", "lend", "ceo").out
+    home = tmp_path / ".claude"
+    (home / "commands").mkdir(parents=True)
+    (home / "commands" / "mend.md").write_text("Mend $1.\n")
+    (home / ".credentials.json").write_text("{}")
+    (home / "projects").mkdir()
+    (home / "projects" / "talk.jsonl").write_text("secret")
+    shown = remit("agent", "lend", "ceo", str(home), "--dry-run")
+    assert "command claude:mend" in shown.out
+    assert "left out: .credentials.json, projects" in shown.out
     missing = remit("agent", "lend", "ceo", str(tmp_path / "none"), "--yes")
     assert "There is no folder" in missing.err

@@ -26,6 +26,10 @@ MOST_FILES = 300
 LONGEST_PATH = 300
 MOST_PLUGINS = 10
 LONGEST_SOURCE = 500
+#: The folder that marks a plugin.
+PLUGIN_FOLDER = ".claude-plugin"
+#: Folders of a project in which programs look.
+PROJECT_FOLDERS = (".claude", ".agents", ".codex")
 #: The name of the plugin with Remit's own skills.
 RESERVED = frozenset({"remit"})
 _LONGEST_FIELD = 2000
@@ -69,7 +73,7 @@ class LentPlugin:
         """Return the files of the plugin as a program reads it."""
         manifest = {"name": self.name, "description": f"Lent from {self.source}."}
         return {
-            PurePosixPath(".claude-plugin/plugin.json"): json.dumps(manifest).encode(),
+            PurePosixPath(PLUGIN_FOLDER, "plugin.json"): json.dumps(manifest).encode(),
             **{PurePosixPath(path): content for path, content in unpacked(self.contents).items()},
         }
 
@@ -127,10 +131,10 @@ def arranged(paths: Iterable[str], name: str) -> tuple[dict[str, str], list[str]
     stay behind. A folder is a project, a plugin, the home of a program, a folder of skills, or one
     skill, which is called `name`."""
     here = sorted(paths)
-    roots = [root for root in (".claude/", ".agents/", ".codex/") if _any_below(here, root)]
+    roots = [f"{root}/" for root in PROJECT_FOLDERS if _any_below(here, f"{root}/")]
     if _any_below(here, "SKILL.md"):
         chosen = {f"skills/{name}/{path}": path for path in here}
-    elif roots and not any(_any_below(here, f"{folder}/") for folder in _FOLDERS):
+    elif roots and not _any_below(here, f"{PLUGIN_FOLDER}/"):
         # Of a project, files outside of these folders are its own.
         here = [path for path in here if path.startswith(tuple(roots)) or path == ".mcp.json"]
         chosen = {

@@ -147,13 +147,13 @@ def router(app: App) -> APIRouter:
         await app.kept.tidy()
         return reply(gone)
 
-    @routes.post("/agents/{id}/lent", status_code=201)
+    @routes.post("/agents/{id}/lent")
     async def lend_plugin(request: Request, agent: Id, body: LendBody) -> Response:
         """Lend skills, commands and agents to an agent, or show what would be lent."""
         verb = lent_plugins.preview if body.dry_run else lent_plugins.lend
         arguments = body.model_dump(exclude={"dry_run"}, exclude_none=True)
         view = await app.gate(caller(request), verb, agent=agent, **arguments)
-        return reply(view, status=200 if body.dry_run else 201)
+        return reply(view)
 
     @routes.post("/agents/{id}/stop")
     async def stop_agent(

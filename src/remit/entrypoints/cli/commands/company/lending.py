@@ -14,7 +14,13 @@ from remit.entrypoints.cli.options import AGENT, Command, option
 from remit.entrypoints.cli.session import Session, View, path
 from remit.errors import BadInput, NotFound, TooLarge
 from remit.model.connections.diff import visible
-from remit.model.connections.lent_plugin import LARGEST_PLUGIN, MOST_FILES, arranged
+from remit.model.connections.lent_plugin import (
+    LARGEST_PLUGIN,
+    MOST_FILES,
+    PLUGIN_FOLDER,
+    PROJECT_FOLDERS,
+    arranged,
+)
 
 _MOST_LOOKED_AT = 20_000
 _MOST_LEFT_OUT = 20
@@ -100,9 +106,20 @@ def read_folder(folder: Path) -> tuple[dict[str, bytes], list[str]]:
 
 
 def _files(folder: Path) -> list[str]:
-    roots = [folder / inner for inner in (".claude", ".agents", ".codex")]
-    looked = [root for root in roots if root.is_dir() and not root.is_symlink()] or [folder]
+    """Return the paths of files that may be lent; of a program's home, the rest by its names alone,
+    because it holds every conversation."""
+
+    def there(*names: str) -> list[Path]:
+        places = [folder / name for name in names]
+        return [place for place in places if place.is_dir() and not place.is_symlink()]
+
+    project = [] if there(PLUGIN_FOLDER) else there(*PROJECT_FOLDERS)
+    own = [] if project else there("skills", "commands", "agents")
+    looked = project or own or [folder]
     paths_seen: list[str] = []
+    if own:
+        known = {place.name for place in own}
+        paths_seen = sorted(name for name in os.listdir(folder) if name not in known)
     for root in looked:
         for here, folders, names in os.walk(root):
             folders[:] = [inner for inner in folders if inner not in (".git", "node_modules")]
