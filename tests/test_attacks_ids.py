@@ -270,8 +270,9 @@ def around(operation: str, place: tuple[str, ...], ours: Estate) -> Any:
 
 #: What is not looked at: such a grant lasts as long as what is delegated; `boss` or `board`; what
 #: the outside calls its own; the names of two secrets, which may be set later and are looked up in
-#: the company when they are used; a place in a repository, which cannot be reached here.
+#: the company when they are used; a place in a repository, which cannot be reached here; a digest.
 IGNORED = {
+    "POST /api/agents/{id}/lent seen",
     "GET /api/companies/{companyId}/repos/{name}/lendable ?folder",
     "GET /api/companies/{companyId}/repos/{name}/lendable ?ref",
     "POST /api/companies/{companyId}/repos apiSecret",
