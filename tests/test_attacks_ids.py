@@ -226,6 +226,8 @@ def bodies(ours: Estate) -> dict[str, Any]:
         "PATCH /api/agents/{id}": {"title": "Renamed"},
         "POST /api/agents/{id}/config-proposals": {"title": "Renamed"},
         "PATCH /api/agents/{id}/permissions": {"canCreateAgents": True},
+        "PATCH /api/companies/{companyId}/folders/{id}": {"instructions": False},
+        "PATCH /api/companies/{companyId}/repos/{name}": {"instructions": False},
         "POST /api/agents/{id}/lent": {
             "name": "more",
             "source": "/srv/site",

@@ -258,6 +258,8 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/agents/{id}": {"title": "Renamed"},
         "/api/agents/{id}/config-proposals": {"title": "Renamed"},
         "/api/agents/{id}/permissions": {"canCreateAgents": True},
+        "/api/companies/{companyId}/folders/{id}": {"instructions": False},
+        "/api/companies/{companyId}/repos/{name}": {"instructions": False},
         "/api/agents/{id}/lent": {
             "name": "team",
             "source": "/srv/site",

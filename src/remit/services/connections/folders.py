@@ -184,6 +184,8 @@ def change(
 ) -> shapes.FolderShape:
     """Change the quota of the folder that an agent works in, or whether runs are told the
     instructions in it. Its content stays."""
+    if megabytes is None and instructions is None:
+        raise BadInput("There is nothing to change.", "Give megabytes or instructions.")
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.FOLDER_CHANGE, on=f"folder:{folder[:36]}")
     was = _existing(ctx, folder)
@@ -200,14 +202,13 @@ def change(
         for name, column in settings.items()
         if getattr(was, column) != getattr(now, column)
     }
-    if changed:
-        ctx.tx.run(
-            statements.CHANGE,
-            folder=was.id,
-            new_most_megabytes=now.most_megabytes,
-            new_instructions=now.instructions,
-        )
-        ctx.record("folder.change", f"folder:{was.id}", changed)
+    ctx.tx.run(
+        statements.CHANGE,
+        folder=was.id,
+        new_most_megabytes=now.most_megabytes,
+        new_instructions=now.instructions,
+    )
+    ctx.record("folder.change", f"folder:{was.id}", changed)
     return view(ctx, now)
 
 

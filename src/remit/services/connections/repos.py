@@ -244,12 +244,13 @@ def set_(
     instructions: Instructions | None = None,
 ) -> shapes.RepoShape:
     """Change whether runs that work in a copy of a repository are told the instructions in it."""
+    if instructions is None:
+        raise BadInput("There is nothing to change.", "Give instructions: yes or no.")
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
-    if instructions is not None and instructions != repo.instructions:
-        spec = RepoSpec(**{field.name: getattr(repo, field.name) for field in fields(RepoSpec)})
-        change(ctx, repo, replace(spec, instructions=instructions))
+    spec = RepoSpec(**{field.name: getattr(repo, field.name) for field in fields(RepoSpec)})
+    change(ctx, repo, replace(spec, instructions=instructions))
     return view(named(ctx, name))
 
 
