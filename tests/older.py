@@ -7,6 +7,7 @@ that schema, then make a database of that schema.
 
 from __future__ import annotations
 
+import base64
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -23,6 +24,7 @@ from remit.services.chat import accounts, intake, receivers
 from remit.services.connections import (
     bindings,
     folders,
+    lent_plugins,
     mcp_servers,
     notice_planning,
     notice_rules,
@@ -238,6 +240,13 @@ def _folders(company: Company) -> None:
     company.call(company.board, folders.bind, company=company.id, **shown)
 
 
+def _lent(company: Company) -> None:
+    """An agent that is lent a skill."""
+    files = {"skills/deploy/SKILL.md": base64.b64encode(b"Push it.").decode()}
+    lent: Any = {"agent": "lead", "name": "team", "source": "/srv/site", "files": files}
+    company.call(company.board, lent_plugins.lend, **lent)
+
+
 def _rules(company: Company) -> None:
     """Somebody who said what reaches them, and when."""
     rules: dict[str, Any] = {"quiet": "22:00-07:00", "digest": ["mail"], "escalate_minutes": 30}
@@ -324,6 +333,7 @@ CHAPTERS: dict[str, tuple[Callable[[Company], None], ...]] = {
     "0033": (_forges,),
     "0035": (_checks,),
     "0040": (_looks,),
+    "0046": (_lent,),
 }
 
 

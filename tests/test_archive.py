@@ -966,7 +966,8 @@ def test_repositories_checks_and_copies_wait_in_an_export_until_they_are_applied
     assert other.call(other.board, repos.listing, **there) == []
     assert other.call(other.board, folders.listing, **there) == []
     document = load("", written)
-    assert document["folders"] == [{"agent": "ceo", "repo": "site", "megabytes": 50}]
+    folder = {"agent": "ceo", "repo": "site", "megabytes": 50, "instructions": True}
+    assert document["folders"] == [folder]
     with pytest.raises(BadInput, match=r"repos\[0\].*url"):
         other.call(other.board, declared_company.apply, **there, document=document)
     document["repos"][0]["url"] = "/srv/here.git"

@@ -90,6 +90,7 @@ class World:
         ids |= {"keyId": self.key, "id": self.id_for(template)}
         ids |= {"adapterType": "scripted", "revisionId": "1", "name": "site", "check": "test"}
         ids |= {"kind": "webhook", "binding": self.binding, "repo": self.company}
+        ids |= {"plugin": "team"}
         return re.sub(r"{(\w+)}", lambda found: ids[found[1]], template)
 
     def id_for(self, template: str) -> str:
@@ -261,6 +262,13 @@ def good_body(method: str, template: str, world: World) -> Any:
         "/api/agents/{id}": {"title": "Renamed"},
         "/api/agents/{id}/config-proposals": {"title": "Renamed"},
         "/api/agents/{id}/permissions": {"canCreateAgents": True},
+        "/api/companies/{companyId}/folders/{id}": {"instructions": False},
+        "/api/companies/{companyId}/repos/{name}": {"instructions": False},
+        "/api/agents/{id}/lent": {
+            "name": "team",
+            "source": "/srv/site",
+            "files": {"skills/a/SKILL.md": "QQ=="},
+        },
         "/api/runs/{id}/report": {"ok": True},
     }
     things = {"outcome": world.worker, "agent": "worker", "resource": f"kb_file:{world.file}"}
@@ -281,6 +289,7 @@ TABLES = [
     *("approvals", "approval_revisions", "approval_comments", "config_revisions"),
     *("messages", "deliveries", "questions", "schedules", "jobs", "repos"),
     *("secrets", "mcp_servers", "agent_bindings", "channel_deliveries", "channel_receipts"),
+    "lent_plugins",
 ]
 
 

@@ -121,7 +121,7 @@ def test_an_agent_looks_for_nobody(github: ForgeStage) -> None:
         company.call(guest, reviews.push, **seen(made))
     for caller in (guest, judge, run.caller):
         with pytest.raises(Refused):
-            company.call(caller, repos.set_push, company=company.id, name="site", push="at_once")
+            company.call(caller, repos.set_, company=company.id, name="site", push="at_once")
 
 
 def test_an_errand_that_was_in_line_pushes_nothing_unseen(small: Company) -> None:
@@ -131,12 +131,12 @@ def test_an_errand_that_was_in_line_pushes_nothing_unseen(small: Company) -> Non
     made = propose(small, run)
     (waiting,) = small.sql("SELECT kind FROM change_errands WHERE status = 'queued'")
     assert waiting == ("publish",)
-    small.call(small.board, repos.set_push, company=small.id, name="site", push="after_look")
+    small.call(small.board, repos.set_, company=small.id, name="site", push="after_look")
     assert small.wait(small.app.publisher.tick()) == 1
     assert small.sql("SELECT DISTINCT status FROM change_errands") == [("done",)]
     assert small.call(small.board, changes.show, change=made["change"])["problems"] == []
     # Looked at or not needed any more, it is in line again.
-    small.call(small.board, repos.set_push, company=small.id, name="site", push="at_once")
+    small.call(small.board, repos.set_, company=small.id, name="site", push="at_once")
     assert small.sql("SELECT count(*) FROM change_errands WHERE status = 'queued'") == [(1,)]
 
 
@@ -176,7 +176,7 @@ def test_a_proposal_goes_to_the_fork_and_its_request_to_the_repository(
         small.call(small.board, secrets.put, company=small.id, name="fork-token", **where)
         small.call(
             small.board,
-            repos.set_push,
+            repos.set_,
             company=small.id,
             name="site",
             push="fork",
@@ -246,10 +246,10 @@ def test_other_settings_leave_the_way_of_proposals_as_it_is(small: Company) -> N
     )
     here = {"company": small.id, "name": "site"}
     fork = "https://example.invalid/b/site.git"
-    shown = small.call(small.board, repos.set_push, **here, push="fork", fork=fork)
+    shown = small.call(small.board, repos.set_, **here, push="fork", fork=fork)
     assert (shown["push"], shown["fork"], shown["forge"]) == ("fork", fork, "gitea")
     assert shown["people"] == ["bea"]
-    shown = small.call(small.board, repos.set_push, **here, push="at_once")
+    shown = small.call(small.board, repos.set_, **here, push="at_once")
     assert (shown["push"], shown["fork"]) == ("at_once", None)
 
 
@@ -263,7 +263,7 @@ def test_the_doctor_says_what_runs_in_the_ci_of_a_forge(github: ForgeStage) -> N
         return one.state, one.found
 
     assert found() == ("ok", "pushed once a person has looked at the commits")
-    company.call(company.board, repos.set_push, company=company.id, name="site", push="at_once")
+    company.call(company.board, repos.set_, company=company.id, name="site", push="at_once")
     state, sentence = found()
     assert state == "warn"
     assert "CI of the forge runs what agents wrote" in sentence

@@ -32,6 +32,7 @@ OWN = {
     "confirmation": "confirmation",
     "company": "company",
     "change": "change",
+    "plugin": "lent",
 }
 
 

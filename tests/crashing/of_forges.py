@@ -54,11 +54,6 @@ def _(s: Scene) -> Call:
     return s.by_board(company=s.c.id, name=add_repo(s.c, s.name(), **FORGE), **more)
 
 
-@situation("repos.set_push")
-def _(s: Scene) -> Call:
-    return s.by_board(company=s.c.id, name=add_repo(s.c, s.name()), push="after_look")
-
-
 @situation("requests.opened")
 def _(s: Scene) -> Call:
     *_, errand = _proposed(s)

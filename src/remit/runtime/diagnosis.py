@@ -234,6 +234,20 @@ def forges(settings: Settings) -> Iterator[Finding]:
             yield _pushes(repo)
 
 
+def proposals(settings: Settings) -> Iterator[Finding]:
+    """Look for agents whose last proposals would be refused now."""
+    from remit.services.changes.proposals import refused_now
+    from remit.services.identity import as_system
+
+    with _data(settings) as gate:
+        if gate is None:
+            return
+        for agent, repo, sentence in asyncio.run(gate(as_system(), refused_now)):
+            problem = f"{agent} would be refused what it last proposed to {repo}: {sentence}"
+            step = f"Name the files: `remit grant give {agent} repo:{repo} propose --path PATTERN`."
+            yield Finding("proposals", "warn", problem, step)
+
+
 def _secrets(settings: Settings) -> Iterator[Finding]:
     """Try to read each secret that lies in a file; no value is shown. The instance may have other
     variables than this process, and a command may ask for something."""
@@ -269,7 +283,7 @@ def _pushes(repo: Repo) -> Finding:
         "warn",
         "pushed at once: the CI of the forge runs what agents wrote (scripts, tests, build files), "
         "with the secrets that the repository gives to its branches",
-        f"`remit repo set {repo.name} after_look`, or push to a fork without secrets; if "
+        f"`remit repo set {repo.name} --push after_look`, or push to a fork without secrets; if "
         "the CI has no secrets, leave it.",
     )
 
@@ -325,6 +339,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _contents,
     _secrets,
     forges,
+    proposals,
     sandbox,
     adapters,
     _extras,

@@ -63,7 +63,11 @@ def _in(folder: Path) -> list[Skill]:
 def _described(file: Path) -> Skill:
     head = _HEAD.match(file.read_text(errors="replace"))
     fields = dict(_FIELD.findall(head["head"])) if head else {}
-    return Skill(fields.get("name", file.parent.name), fields.get("description", ""), file)
+    return Skill(
+        fields.get("name", file.parent.name).strip('"'),
+        fields.get("description", "").strip('"'),
+        file,
+    )
 
 
 def _skills() -> dict[PurePosixPath, bytes]:

@@ -70,6 +70,8 @@ class Folder:
     #: JSON: variables that are set for programs.
     variables: str = "{}"
     most_megabytes: int | None = None
+    #: Whether runs that work in it are told the instructions in it, such as AGENTS.md.
+    instructions: bool = True
     removed_at: Micros | None = None
 
     @property

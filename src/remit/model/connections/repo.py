@@ -69,6 +69,8 @@ class RepoSpec(PushSettings):
     username: str | None = None
     #: Name of the secret that opens it.
     secret: str | None = None
+    #: Whether runs that work in a copy are told the instructions in it, such as AGENTS.md.
+    instructions: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

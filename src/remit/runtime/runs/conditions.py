@@ -30,7 +30,7 @@ from remit.model.connections.folder import (
 )
 from remit.model.messaging.turn import quoted
 from remit.runtime.repos.cache import Repos
-from remit.runtime.runs import key_files
+from remit.runtime.runs import folder_instructions, key_files
 from remit.runtime.runs.lifecycle import size_of
 from remit.runtime.runs.workspace import destroy_workspace, open_inside
 from remit.runtime.sandbox.mounts import View
@@ -85,6 +85,14 @@ class Conditions:
     search: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    #: Whether the run is told the instructions in its folder.
+    instructed: bool = False
+
+    def instructions(self) -> str:
+        """Return the instructions of the folder to work in, for the head of a turn."""
+        if self.work is None or not self.instructed:
+            return ""
+        return folder_instructions.read(self.work, hidden=self.covered)
 
     @property
     def view(self) -> View:
@@ -184,7 +192,8 @@ async def prepare(app_home: Path, repos: Repos, shown: Shown) -> Conditions:
             code="folder_full",
         )
     covered = await threads.FILES.run(key_files.found, work) if folder.hides else []
-    return Conditions(work, title, covered, read, search, variables, notes)
+    instructed = folder.instructions and (repo is None or repo.instructions)
+    return Conditions(work, title, covered, read, search, variables, notes, instructed)
 
 
 def place_of(app_home: Path, folder: Folder) -> Path:

@@ -186,7 +186,7 @@ async def _prepare(
         token=claimed.token,
         workspace=claimed.workspace,
         home=home,
-        skills=await _skills(app, adapter),
+        skills=await _skills(app, adapter, briefing),
         instructions=prompt.instructions(
             agent=agent,
             boss=briefing.boss,
@@ -199,6 +199,7 @@ async def _prepare(
             situation=briefing.situation + await threads.FILES.run(run_conditions.told),
             mail=bool(taken.ids),
             memory=await remembered(app.library, briefing.memory),
+            folder=await threads.FILES.run(run_conditions.instructions),
         ),
         session=session.session_id if session else None,
         credentials=lent.keys,
@@ -225,10 +226,13 @@ async def _prepare(
     )
 
 
-async def _skills(app: Instance, adapter: Adapter) -> list[Path]:
+async def _skills(app: Instance, adapter: Adapter, briefing: run_start.Briefing) -> list[Path]:
+    """Return the folders with Remit's skills and with what the agent is lent."""
     if not adapter.reads_skills:
         return []
-    return [await threads.FILES.run(skill_folders.of_remit, app.settings.home)]
+    home, agent = app.settings.home, briefing.agent["id"]
+    own = await threads.FILES.run(skill_folders.of_remit, home)
+    return [own, *await threads.FILES.run(skill_folders.lent_to, home, agent, briefing.lent)]
 
 
 async def _own_secret(app: Instance, claimed: Claimed, config: Any) -> str | None:

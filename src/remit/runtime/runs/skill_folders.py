@@ -1,22 +1,26 @@
-"""The folder with Remit's skills on this machine, which runs are shown read only.
+"""Folders with Remit's skills and with lent ones on this machine, which runs are shown read only.
 
-    REMIT_HOME/skills/remit     a plugin of Claude Code; other programs are told its files
+    REMIT_HOME/skills/remit             a plugin of Claude Code; other programs are told its files
+    REMIT_HOME/lent/<agent>/<plugin>    a plugin that people lent to the agent
 
-It lies outside of what a run in the sandbox can write. It is compared, byte for byte, before each
-run, because a run with full access, or a person, can change it.
+They lie outside of what a run in the sandbox can write. They are compared, byte for byte, before
+each run, because a run with full access, or a person, can change them.
 """
 
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from remit.adapters.setup import skills
 from remit.errors import Unavailable
 from remit.ids import random_name
+from remit.model.connections.lent_plugin import LentPlugin
 from remit.runtime.runs.workspace import destroy_workspace
 
+#: The folder of an instance with what agents are lent.
+LENT = "lent"
 _ATTEMPTS = 5
 
 
@@ -24,6 +28,17 @@ def of_remit(home: Path) -> Path:
     """Return the folder with Remit's skills, made anew unless it holds exactly what it should;
     `home` is that of the instance."""
     return kept(home / "skills", skills.PLUGIN, skills.plugin())
+
+
+def lent_to(home: Path, agent: str, plugins: Iterable[LentPlugin]) -> list[Path]:
+    """Return the folders with what an agent is lent; those that were taken back are removed."""
+    root = home / LENT / agent
+    places = [kept(root, plugin.id, plugin.files()) for plugin in plugins]
+    known = {place.name for place in places}
+    for name in os.listdir(root) if root.is_dir() else ():
+        if name not in known:
+            destroy_workspace(root / name)
+    return places
 
 
 def kept(root: Path, name: str, wanted: Mapping[PurePosixPath, bytes]) -> Path:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from remit.authority import Action
 from remit.ids import END_OF_IDS
 from remit.model.connections.change import LONGEST_TITLE, Change, ChangeComment, ChangeStatus
+from remit.model.connections.file_roles import MARKS, marks
 from remit.model.connections.repo import Repo
 from remit.model.messaging.turn import barred
 from remit.model.organisation.decision import Decision
@@ -158,6 +159,7 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
     return {
         **view(ctx, value),
         "paths": list(value.touched),
+        "marks": marked(value),
         "checks": [checks.view(check) for check in checks.of_change(ctx, value)],
         "comments": [view_comment(comment) for comment in comments],
         "waiting": [
@@ -173,6 +175,16 @@ def detail(ctx: Context, value: Change) -> shapes.ChangeDetailShape:
             ),
         ],
     }
+
+
+def marked(value: Change) -> dict[str, list[str]]:
+    """Return the paths of a change that instruct agents, configure programs or are run by a forge,
+    by these words."""
+    by_mark: dict[str, list[str]] = {}
+    for path in value.touched:
+        for mark in marks(path):
+            by_mark.setdefault(mark, []).append(path)
+    return {mark: by_mark[mark] for mark in MARKS if mark in by_mark}
 
 
 def _view_request(value: Change) -> shapes.RequestShape | None:

@@ -128,6 +128,8 @@ class ChangeCheckShape(NamedShape):
 
 class ChangeDetailShape(ChangeShape):
     paths: list[str]
+    #: Paths of files with an effect on agents, programs or the forge, by that effect in words.
+    marks: dict[str, list[str]]
     checks: list[ChangeCheckShape]
     comments: list[ChangeCommentShape]
     #: Errands still to be done outside, and those that failed there.

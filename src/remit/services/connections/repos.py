@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Any, TypedDict, Unpack
 
 from remit.authority import Action
@@ -54,7 +54,7 @@ from remit.store.organisation import grants as grant_statements
 MOST_REPOS = 1000
 FORGE_FIELDS = tuple(field.name for field in fields(ForgeSettings))
 PUSH_FIELDS = tuple(field.name for field in fields(PushSettings) if field.name not in FORGE_FIELDS)
-_OWN_FIELDS = ("name", "url", "ref", "username", "secret")
+_OWN_FIELDS = ("name", "url", "ref", "username", "secret", "instructions")
 _NAME = Exact(64)
 
 
@@ -93,6 +93,12 @@ def _push_mode(text: object) -> str:
     return str(text)
 
 
+def _yes_or_no(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput("instructions must be yes or no.", "Give true or false.")
+    return value
+
+
 def _secret_name(text: object) -> str:
     try:
         return repo_name(text)
@@ -108,6 +114,7 @@ _READ: Mapping[str, Callable[[object], Any]] = {
     "ref": repo_ref,
     "username": user_name,
     "secret": _secret_name,
+    "instructions": _yes_or_no,
     "api": api_address,
     "api_secret": _secret_name,
     "hook": _secret_name,
@@ -171,6 +178,11 @@ _Secret = Annotated[str, _NAME]
 Forge = Annotated[str, ForgeKind, Help("Kind of forge around it, to open requests there.")]
 
 
+Instructions = Annotated[
+    bool, Help("Tell runs the instructions in a copy, such as AGENTS.md; yes unless said.")
+]
+
+
 class AroundForge(TypedDict, total=False):
     """Access to a forge, and the people who are heard there."""
 
@@ -227,6 +239,7 @@ class AroundNew(AroundForge, Pushed, total=False):
 @command(
     "repos.add",
     *(Added(name, None) for name in (*FORGE_FIELDS, *PUSH_FIELDS)),
+    Added("instructions", None),
     AsRoute("POST /companies/{companyId}/repos", "add_repo", 201),
     AsCommand("repo add", said="{name} is added.", spelled={"url": "address"}),
 )
@@ -242,11 +255,12 @@ def add(
     | None = None,
     secret: Annotated[str, _NAME, Help("The name of the secret that opens it.")] | None = None,
     forge: Forge | None = None,
+    instructions: Instructions | None = None,
     **around: Unpack[AroundNew],
 ) -> shapes.RepoShape:
     """Add a repository; this instance then fetches it."""
-    opened: dict[str, object] = {"username": username, "secret": secret}
-    new = wanted(name=name, url=url, ref=ref, **opened, forge=forge, **around)
+    more: dict[str, object] = {"username": username, "secret": secret, "instructions": instructions}
+    new = wanted(name=name, url=url, ref=ref, **more, forge=forge, **around)
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{new.name}")
     if of_name(ctx, new.name) is not None:
@@ -277,37 +291,33 @@ def set_forge(
 
 
 @command(
-    "repos.set_push",
-    AsRoute("POST /companies/{companyId}/repos/{name}/push", "set_push"),
-    AsCommand("repo set", said="Proposals to {name} are pushed {push}."),
+    "repos.set",
+    AsRoute("PATCH /companies/{companyId}/repos/{name}", "set_repo"),
+    AsCommand("repo set", said="{name} is changed."),
 )
-def set_push(
+def set_(
     ctx: Context,
     *,
     company: CompanyRef | None,
     name: Annotated[str, _NAME],
-    push: Annotated[
-        str,
-        PushMode,
-        Help("When proposals are pushed: at_once, after a person's look, or to a fork."),
-    ],
-    fork: Annotated[str, Exact(LONGEST_URL), Help("The address of the fork.")] | None = None,
-    fork_username: Annotated[
-        str, Exact(LONGEST_USER), Help("The account of its secret, at the remote.")
-    ]
-    | None = None,
-    fork_secret: Annotated[_Secret, Help("The name of the secret that opens the fork.")]
-    | None = None,
+    instructions: Instructions | None = None,
+    **pushed: Unpack[Pushed],
 ) -> shapes.RepoShape:
-    """Set when and where proposals are pushed. The CI of a forge runs each push to the repository
-    itself, with its secrets."""
+    """Change when and where proposals are pushed, and whether runs are told the instructions in a
+    copy. The CI of a forge runs each push to the repository itself, with its secrets."""
+    if instructions is None and all(value is None for value in pushed.values()):
+        raise BadInput("There is nothing to change.", "Give push or instructions.")
     lookup.company_of_caller(ctx, company)
     ctx.require(Action.REPO_ADD, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
-    kept = {key: getattr(repo, key) for key in (*_OWN_FIELDS, *FORGE_FIELDS)}
-    kept["people"] = None if repo.forge is None else json.loads(repo.people)
-    there = {"fork": fork, "fork_username": fork_username, "fork_secret": fork_secret}
-    change(ctx, repo, wanted(**kept, push=push, **there))
+    spec = RepoSpec(**{field.name: getattr(repo, field.name) for field in fields(RepoSpec)})
+    if any(value is not None for value in pushed.values()):
+        kept = {key: getattr(repo, key) for key in (*_OWN_FIELDS, *FORGE_FIELDS)}
+        kept["people"] = None if repo.forge is None else json.loads(repo.people)
+        spec = wanted(**{**kept, "push": repo.push, **pushed})
+    if instructions is not None:
+        spec = replace(spec, instructions=instructions)
+    change(ctx, repo, spec)
     return view(named(ctx, name))
 
 
@@ -368,6 +378,18 @@ def sync(ctx: Context, *, company: str | None, name: str) -> Repo:
     ctx.require(Action.REPO_SYNC, CONFIGURING, on=f"repo:{repo_name(name)}")
     repo = named(ctx, name)
     ctx.record("repo.sync", f"repo:{repo.name}", {"url": repo.url})
+    return repo
+
+
+@logged("repos.look_into")
+def look_into(ctx: Context, *, company: str | None, name: str, ref: str | None = None) -> Repo:
+    """Record that a person reads files of a repository, to lend them; returns it."""
+    lookup.company_of_caller(ctx, company)
+    ctx.require(Action.REPO_CHANGE, on=f"repo:{repo_name(name)}")
+    if ref is not None:
+        repo_ref(ref)
+    repo = named(ctx, name)
+    ctx.record("repo.look_into", f"repo:{repo.name}", {"ref": ref or repo.ref})
     return repo
 
 

@@ -10,6 +10,7 @@ from remit.adapters import registry
 from remit.clock import DAY, HOUR, MINUTE, SECOND, Micros
 from remit.errors import Conflict, RemitError
 from remit.model.connections.commit_identity import CommitIdentity
+from remit.model.connections.lent_plugin import LentPlugin
 from remit.model.connections.mcp_server import McpServer
 from remit.model.execution.limit import stored
 from remit.model.organisation.agent import Agent
@@ -17,7 +18,7 @@ from remit.model.organisation.principal import Principal
 from remit.services import lookup, shapes, views
 from remit.services.changes import changes
 from remit.services.command import FOR_REMIT, Answer, Context, logged
-from remit.services.connections import folders, mcp_servers
+from remit.services.connections import folders, lent_plugins, mcp_servers
 from remit.services.execution import situation
 from remit.services.execution.run_queue import has_full_access
 from remit.services.execution.running import entered
@@ -69,6 +70,7 @@ class Briefing:
     turn: inbox.Turn
     offers: frozenset[str]
     folders: folders.Shown
+    lent: Sequence[LentPlugin]
     memory: Sequence[Memory]
 
 
@@ -121,6 +123,7 @@ def briefing(ctx: Context, *, run: str, token: str) -> Briefing:
         turn=turn,
         offers=offers,
         folders=shown_folders(ctx, me, agent),
+        lent=lent_plugins.lent_to(ctx, agent),
         memory=memory,
     )
 

@@ -29,6 +29,8 @@ CHANGES = _CHANGES.before(
     if_asked(changes.c.status, "status"),
     company_id="company",
 )
+#: The newest changes of all companies.
+NEWEST = _CHANGES.find(order=[changes.c.id.desc()], limit=bind("limit"))
 #: The open changes of a repository.
 OPEN_IN_REPO = _CHANGES.find(_open, repo_id="repo", limit=bind("limit"))
 #: Stores another head and its proposal as the next revision of an open change.

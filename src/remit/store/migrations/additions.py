@@ -104,6 +104,10 @@ ADDITIONS = {
         tables=("confirmations",),
         columns={"channel_receivers": ("proof_digest",), "companies": ("mail_decisions",)},
     ),
+    "0046": Additions(
+        tables=("lent_plugins",),
+        columns=dict.fromkeys(("repos", "folders"), ("instructions",)),
+    ),
     "0047": Additions(
         columns={
             "tokens": ("event_id",),

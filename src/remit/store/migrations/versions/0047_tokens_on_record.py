@@ -13,7 +13,7 @@ from remit.model.text import canonical, digest_of
 from remit.store.migrations import additions
 
 revision = "0047"
-down_revision = "0043"
+down_revision = "0046"
 
 _VALID = """SELECT id, kind, digest, expires_at, company_id, user_id, agent_id, run_id FROM tokens
     WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now) ORDER BY id"""
