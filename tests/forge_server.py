@@ -284,7 +284,7 @@ PAGED = ("per_page", "page")
 
 class GitHubSite(Forge):
     kind, prefix = "github", "/api/v3"
-    opening: ClassVar = ("title", "head", "base", "body", "head_repo")
+    opening: ClassVar[tuple[str, ...]] = ("title", "head", "base", "body", "head_repo")
     paged = PAGED
     states: ClassVar = {"approve": "APPROVED", "changes": "CHANGES_REQUESTED", "": "COMMENTED"}
 
@@ -493,7 +493,7 @@ class GitHubSite(Forge):
 
 class GiteaSite(GitHubSite):
     kind, prefix = "gitea", "/api/v1"
-    opening: ClassVar = ("title", "head", "base", "body")
+    opening: ClassVar[tuple[str, ...]] = ("title", "head", "base", "body")
     paged = ("limit", "page")
     states: ClassVar = {"approve": "APPROVED", "changes": "REQUEST_CHANGES", "": "COMMENT"}
 

@@ -151,6 +151,7 @@ def test_the_record_before_a_push_refuses_what_nobody_saw(small: Company) -> Non
     small.call(small.board, reviews.push, **seen(made))
     ((errand,),) = small.sql("SELECT id FROM change_errands")
     claimed = small.call(as_system(), errands.claim, errand=errand, worker="w")
+    assert claimed is not None
     later = propose(small, run, head=NEXT)
     assert later["commit"] != HEAD
     told = {"errand": errand, "epoch": claimed["epoch"]}
@@ -244,7 +245,7 @@ def test_other_settings_leave_the_way_of_proposals_as_it_is(small: Company) -> N
         api_secret="t",
         people="bea",
     )
-    here = {"company": small.id, "name": "site"}
+    here: Answer = {"company": small.id, "name": "site"}
     fork = "https://example.invalid/b/site.git"
     shown = small.call(small.board, repos.set_, **here, push="fork", fork=fork)
     assert (shown["push"], shown["fork"], shown["forge"]) == ("fork", fork, "gitea")
