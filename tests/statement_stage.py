@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
+from remit.model.event import Event
 from remit.model.spelling import spelled_lines, spelled_name
 from remit.model.text import digest_of
 from remit.services.governance import approvals, statement
 from remit.services.hiring import helper_creation
 from remit.services.people import companies
+from remit.store.record.events import event_hash
 from tests.company import Answer, Company, keyed
 from tests.governance import hire, propose
 from tests.test_parking import gate, parked, send
@@ -143,6 +146,26 @@ def rewritten(company: Company, approval: Answer, payload: Any) -> None:
             f"UPDATE {table} SET payload = ?, digest = ? WHERE {key} = ?",  # noqa: S608
             *(text, digest, approval["id"]),
         )
+    _recorded_anew(company, approval["id"], digest)
+
+
+def _recorded_anew(company: Company, approval: str, digest: str) -> None:
+    """Have the record say that the approval was submitted with this digest."""
+    names = [field.name for field in fields(Event)]
+    (row,) = company.sql(
+        f"SELECT {', '.join(names)} FROM events WHERE resource = ? AND action IN"  # noqa: S608
+        " ('approval.request', 'approval.resubmit') ORDER BY seq DESC LIMIT 1",
+        f"approval:{approval}",
+    )
+    found = dict(zip(names, row, strict=True))
+    event = Event(**{**found, "allowed": bool(found["allowed"])})
+    assert event_hash(event) == event.hash
+    told = replace(event, details=json.dumps({**json.loads(event.details), "digest": digest}))
+    company.sql("DROP TRIGGER IF EXISTS events_no_update")
+    company.sql(
+        "UPDATE events SET details = ?, hash = ? WHERE id = ?",
+        *(told.details, event_hash(told), told.id),
+    )
 
 
 def named(path: tuple[Any, ...]) -> str:
