@@ -25,6 +25,7 @@ from remit.services.people import companies
 from remit.services.record import events
 from remit.services.screens import needs_you
 from remit.services.spending import limits
+from remit.services.work import outcomes
 from remit.store.engine.migrate import sqlite_path
 from remit.store.engine.statement import SQLITE
 from remit.store.execution import leases
@@ -183,7 +184,7 @@ def test_an_agent_waits_until_the_hour_allows_a_run_and_its_board_is_told_once(
     assert (item["agent_id"], item["title"]) == (dev.id, error.sentence)
     assert (item["cause"], item["next"]) == (
         "agentRunsPerHour=3",
-        "remit company set --limit agentRunsPerHour=6",
+        "remit run list --agent dev, then remit company set --limit agentRunsPerHour=6",
     )
     # News does not get around it, and nobody is asked about the agent in vain.
     send(company, company.board, f"agent:{dev.id}", "And again")
@@ -440,14 +441,32 @@ def test_a_run_that_a_limit_ended_awaits_somebody_with_the_command(
 ) -> None:
     dev = worker(company)
     send(company, company.board, f"agent:{dev.id}")
-    end(company, claim(company, dev), "failed", exit_reason=reason, error="It was too much.")
+    run = claim(company, dev)
+    company.call(run.caller, outcomes.create, parent=dev.id, title="A part")
+    end(company, run, "failed", exit_reason=reason, error="It was too much.")
     (item,) = needs(company, "runaway")
     assert item["title"] == "A run of dev was ended: It was too much"
-    assert item["next"] == command_that_raises(limit, DEFAULTS[limit])
+    look = f"remit run tail {run.id}"
+    # It got something done, so a higher limit may help; looking at it comes first.
+    assert item["next"] == f"{look}, then {command_that_raises(limit, DEFAULTS[limit])}"
     assert needs(company, "failed_run") == []
     set_limits(company, **{limit.value: "none"})
     (item,) = needs(company, "runaway")
-    assert item["next"] == f"remit run tail {item['id']}"
+    assert item["next"] == look
+
+
+@pytest.mark.requirement("FX-64")
+@pytest.mark.parametrize("reason", ["max_turns", "repetition"])
+def test_a_run_without_an_effect_is_not_offered_a_higher_limit(
+    company: Company, reason: str
+) -> None:
+    dev = worker(company)
+    letter = send(company, company.board, f"agent:{dev.id}")
+    run = claim(company, dev)
+    company.call(run.caller, inbox.take)
+    end(company, run, "failed", exit_reason=reason, error="It was too much.")
+    (item,) = needs(company, "runaway")
+    assert item["next"] == f"remit run tail {run.id}, then remit cancel {letter['id']}"
 
 
 def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) -> None:

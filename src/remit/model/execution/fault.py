@@ -129,6 +129,12 @@ _BY_REASON: dict[str, Fault] = {
 UNMENDABLE = frozenset({"no_adapter", "bad_configuration"})
 
 
+def says_nothing(fault: Fault) -> bool:
+    """Return whether a fault says nothing about the agent or its letters: somebody stopped the run,
+    or a provider or a worker failed."""
+    return fault is Fault.STOPPED or CONSEQUENCES[fault].holds is not None
+
+
 def fault_of(named: str | None, reason: str | None) -> Fault:
     """Return the fault of a failed run; an unrecognised one is the agent's."""
     try:

@@ -1,4 +1,4 @@
-"""Runs that need attention: those that repeat the same call, and those that are silent.
+"""Runs that need attention: those that a limit ended, and those that are silent.
 
 A run that repeats itself is ended here when Remit's own tools see it, whatever its program is.
 """
@@ -11,7 +11,8 @@ from remit.model.execution.limit import REPETITION, RUNAWAY, command_that_raises
 from remit.model.execution.run import Run, RunStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import FOR_REMIT, Context, command, query
-from remit.services.execution.run_endings import changed, finish, release
+from remit.services.execution import fruitless
+from remit.services.execution.run_endings import finish, got_on, release
 from remit.services.execution.running import entered
 from remit.services.spending import limits
 from remit.services.work import waits
@@ -46,7 +47,7 @@ def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=run_row.agent_id)
     fault = RUNAWAY[REPETITION].value
     known: shapes.RunEndShape = {"exit_reason": REPETITION, "error": error, "fault": fault}
-    progress = changed(ctx, run_row)
+    progress = got_on(ctx, run_row, RunStatus.FAILED)
     finish(ctx, run_row, RunStatus.FAILED, known)
     release(ctx, run_row, RunStatus.FAILED, None, known, progress)
     return {"id": run, "status": RunStatus.FAILED.value}
@@ -81,13 +82,15 @@ def runaway_item(ctx: Context, run: Run) -> shapes.AwaitingShape | None:
     limit = ended_by(run.exit_reason)
     if limit is None:
         return None
-    allowed = limits.of_company(ctx).of(limit)
+    name = lookup.name_of(ctx, run.agent_id)
     why = (run.error or "it took too much").removesuffix(".")
-    title = f"A run of {lookup.name_of(ctx, run.agent_id)} was ended: {why}"
+    title, step = f"A run of {name} was ended: {why}", f"remit run tail {run.id}"
+    if not fruitless.has_effect(ctx, run):
+        runs = fruitless.in_a_row(ctx, run.agent_id)
+        step = fruitless.next_step(ctx, run)
+        if runs > 1:
+            title = f"{name} gets nothing done: {runs} runs in a row were ended. {why}"
+    elif (allowed := limits.of_company(ctx).of(limit)) is not None:
+        step = f"{step}, then {command_that_raises(limit, allowed)}"
     about = (run.id, title, run.agent_id, run.ended_at, why)
-    return {
-        **views.awaiting(ctx.company, "runaway", *about),
-        "next": f"remit run tail {run.id}"
-        if allowed is None
-        else command_that_raises(limit, allowed),
-    }
+    return {**views.awaiting(ctx.company, "runaway", *about), "next": step}

@@ -2,6 +2,7 @@
 
 from remit.authority import Action
 from remit.clock import Micros, moment
+from remit.model.execution.fault import Fault, says_nothing
 from remit.model.execution.run import Run
 from remit.model.messaging.mail import Delivery, DeliveryStatus, Mark, Message
 from remit.model.messaging.question import QuestionStatus
@@ -41,6 +42,8 @@ def state(ctx: Context, message: Message) -> shapes.LetterStateShape:
     if first.status is DeliveryStatus.QUEUED:
         if message.sender_user_id and wishes.answers(ctx, message, message.sender_user_id):
             return _said("answered", "It is answered.")  # by an agent that did not take it up
+        if failed := _failed_with(ctx, first):
+            return _said("failing", _not_done_yet(ctx, first, failed))
         return _said("queued", f"{name} has not read it yet. {_why(ctx, first.agent_id)}")
     if first.status is DeliveryStatus.LEASED:
         return _said("being_read", f"{name} is reading it.")
@@ -154,6 +157,25 @@ def _cause(ctx: Context, delivery: Delivery) -> str:
     why = delivery.ended_why or "it was tried too often"
     error = last_error(ctx, delivery)
     return _end(f"{why}; last: {error}" if error else why)
+
+
+def _failed_with(ctx: Context, delivery: Delivery) -> list[Run]:
+    """Return the runs that took a letter up and failed, the newest first; not those that were
+    stopped, or that a closed account ended."""
+    return [
+        run
+        for run in tried_by(ctx, delivery)
+        if run.fault is not None and not says_nothing(Fault(run.fault))
+    ]
+
+
+def _not_done_yet(ctx: Context, delivery: Delivery, failed: list[Run]) -> str:
+    times = "once" if len(failed) == 1 else f"{len(failed)} times"
+    error = failed[0].error or failed[0].status.value
+    return (
+        f"{_name(ctx, delivery.agent_id)} read it {times} and could not do it so far: "
+        f"{_end(error)} {_why(ctx, delivery.agent_id)}"
+    )
 
 
 def last_error(ctx: Context, delivery: Delivery) -> str:
