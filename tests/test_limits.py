@@ -113,6 +113,7 @@ def test_a_new_company_has_limits_and_only_its_board_changes_them(company: Compa
     assert company.call(company.board, companies.show, company=company.id)["limits"] == {
         "turns_per_run": 100,
         "identical_calls": 10,
+        "failed_calls": 25,
         "agent_runs_per_hour": 60,
         "agent_tokens_per_day": 20_000_000,
         "company_runs_per_hour": 300,
@@ -434,7 +435,11 @@ def test_only_who_may_raise_a_limit_is_asked_to(company: Company) -> None:
 @pytest.mark.requirement("FX-11")
 @pytest.mark.parametrize(
     ("reason", "limit"),
-    [("max_turns", Limit.TURNS_PER_RUN), ("repetition", Limit.IDENTICAL_CALLS)],
+    [
+        ("max_turns", Limit.TURNS_PER_RUN),
+        ("repetition", Limit.IDENTICAL_CALLS),
+        ("failed_calls", Limit.FAILED_CALLS),
+    ],
 )
 def test_a_run_that_a_limit_ended_awaits_somebody_with_the_command(
     company: Company, reason: str, limit: Limit
@@ -474,7 +479,7 @@ def test_a_run_that_repeats_itself_is_ended_with_what_it_took(company: Company) 
     send(company, company.board, f"agent:{dev.id}")
     run = claim(company, dev)
     spend(company, run, tokens=70)
-    assert company.call(run.caller, runaway.watched) == (run.id, 10)
+    assert company.call(run.caller, runaway.watched) == (run.id, 10, 25)
     assert company.call(dev.caller, runaway.watched).run_id is None
     company.call(as_system(), runaway.end, run=run.id, error="It called x 10 times in a row.")
     found = shown(company, run)

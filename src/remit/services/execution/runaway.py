@@ -1,6 +1,7 @@
 """Runs that need attention: those that a limit ended, and those that are silent.
 
-A run that repeats itself is ended here when Remit's own tools see it, whatever its program is.
+A run that repeats itself, or whose calls fail again and again, is ended here when Remit's own tools
+see it, whatever its program is.
 """
 
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from remit.services.execution import fruitless
 from remit.services.execution.run_endings import finish, got_on, release
 from remit.services.execution.running import entered
 from remit.services.spending import limits
+from remit.services.verbs import Added
 from remit.services.work import waits
 from remit.store.execution import limits as statements
 
@@ -24,29 +26,31 @@ MOST = 100
 
 
 class Watched(NamedTuple):
-    """A calling run, and how often in a row it may make the same call; both None for a person."""
+    """A calling run, how often in a row it may make the same call, and how many of its calls in a
+    row may fail; all None for a person."""
 
     run_id: str | None
     identical_calls: int | None
+    failed_calls: int | None
 
 
 @query("runaway.watched")
 def watched(ctx: Context) -> Watched:
-    """Return the calling run, and how often in a row it may make the same call."""
+    """Return the calling run, with the limits of its calls."""
     if ctx.actor.run_id is None:
-        return Watched(None, None)
+        return Watched(None, None, None)
     lookup.company_of_caller(ctx, None)
-    limit = limits.of_company(ctx).identical_calls
-    return Watched(ctx.actor.run_id, limit)
+    of = limits.of_company(ctx)
+    return Watched(ctx.actor.run_id, of.identical_calls, of.failed_calls)
 
 
-@command("runaway.end", FOR_REMIT)
-def end(ctx: Context, *, run: str, error: str) -> shapes.EndedShape:
-    """End a run that repeats the same call; for Remit itself."""
+@command("runaway.end", FOR_REMIT, Added("reason", REPETITION))
+def end(ctx: Context, *, run: str, error: str, reason: str = REPETITION) -> shapes.EndedShape:
+    """End a run that repeats the same call, or whose calls fail; for Remit itself."""
     run_row = entered(ctx, run)
     ctx.require(Action.RUN_CHANGE, on=f"run:{run}", home=run_row.agent_id)
-    fault = RUNAWAY[REPETITION].value
-    known: shapes.RunEndShape = {"exit_reason": REPETITION, "error": error, "fault": fault}
+    fault = RUNAWAY[reason].value
+    known: shapes.RunEndShape = {"exit_reason": reason, "error": error, "fault": fault}
     progress = got_on(ctx, run_row, RunStatus.FAILED)
     finish(ctx, run_row, RunStatus.FAILED, known)
     release(ctx, run_row, RunStatus.FAILED, None, known, progress)

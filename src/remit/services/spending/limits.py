@@ -255,6 +255,7 @@ def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
     return {
         "turns_per_run": limits.of(Limit.TURNS_PER_RUN),
         "identical_calls": limits.of(Limit.IDENTICAL_CALLS),
+        "failed_calls": limits.of(Limit.FAILED_CALLS),
         "agent_runs_per_hour": limits.of(Limit.AGENT_RUNS_PER_HOUR),
         "agent_tokens_per_day": limits.of(Limit.AGENT_TOKENS_PER_DAY),
         "company_runs_per_hour": limits.of(Limit.COMPANY_RUNS_PER_HOUR),
