@@ -142,6 +142,16 @@ def propose(
             )
         _refuse_other_words(ctx, before, (head, base), (title, description))
     about = _outcome(ctx, outcome)
+    if before is not None and _is_unchanged(
+        ctx, before, base, (title, description), about, new_facts
+    ):
+        ctx.record("change.keep", f"change:{before.id}", {"head": before.head_commit})
+        return {
+            "change": before.id,
+            "commit": before.head_commit,
+            "base": base,
+            "branch": place,
+        }
     if before is not None and (before.head_commit, before.base_commit) == (head, base):
         bundle = before.bundle_id
     else:
@@ -207,6 +217,26 @@ def propose(
     if about is not None:
         waking.moved(ctx, about)
     return {"change": change.id, "commit": head, "base": base, "branch": place}
+
+
+def _is_unchanged(
+    ctx: Context,
+    open_change: Change,
+    base: str,
+    words: tuple[str, str],
+    about: Outcome | None,
+    facts: Mapping[str, Any],
+) -> bool:
+    """Return whether a proposal has the files and words of the open one. Its commits may have other
+    dates and messages; that is no news, and starts nobody. A head that could not be published is
+    proposed anew."""
+    return (
+        facts.get("same_files_as") == open_change.head_commit
+        and base == open_change.base_commit
+        and words == (open_change.title, open_change.description)
+        and (about is None or about.id == open_change.outcome_id)
+        and not ctx.tx.all(statements.DEAD_OF, change=open_change.id)
+    )
 
 
 def _outcome(ctx: Context, named: str | None) -> Outcome | None:

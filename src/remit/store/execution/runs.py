@@ -231,6 +231,7 @@ _own_letters = sa.select(sa.literal("message:").concat(messages.c.id)).where(
 _UNNOTICED = (
     "approval.collect",
     "approval.remind",
+    "change.keep",
     "change.prepare",
     "log.submit",
     "message.ack",

@@ -55,6 +55,7 @@ _WORDS: Final[_Words] = {
     "change.outside": "receive outside comments on",
     "change.push": ("push", "began to push"),
     "change.request": "update the request for",
+    "change.keep": "propose the same files again in",
     "change.tell": "post comments to the forge about",
     "chat.flood": ("hold back messages of", "held back messages of"),
     "chat.refused": "refuse",
