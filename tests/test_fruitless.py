@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.clock import HOUR, MINUTE, SECOND
+from remit.clock import DAY, HOUR, MINUTE, SECOND, to_iso
 from remit.services.execution import runs
 from remit.services.messaging import threads
 from remit.services.screens import needs_you
@@ -182,3 +182,54 @@ def test_a_letter_that_is_blamed_by_who_holds_none_is_the_agents_fault(sim: Simu
     assert dev.turns <= 5
     found = sim.ask(runs.listing, company=sim.company, agent=dev.id)
     assert {run["fault"] for run in found} == {"agent"}
+
+
+# ── letters to itself ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("FX-64")
+def test_an_agent_that_writes_to_itself_is_started_less_and_less(sim: Simulation) -> None:
+    said: list[str | None] = []
+
+    def writes_on(turn: Turn) -> None:
+        said.append(turn.send(turn.agent, "Go on.")["not_started"])
+
+    dev = sim.agent("dev", writes_on)
+    letter = sim.send(dev, WISH)
+    began = sim.clock.now()
+    sim.run(patience=HOUR)
+    assert sim.clock.now() - began <= HOUR
+    assert dev.turns == 5  # at once, and after 30 s, 2, 10 and 30 minutes
+    assert said[0] is not None
+    assert said[0].startswith("your own letter reaches you at ")
+    word, sentence = state(sim, letter)
+    assert word == "in_work"
+    assert sentence.startswith("dev gets a letter because of it at ")
+    # Nothing comes of it for a day: whoever wished finds it in the list.
+    sim.run(patience=2 * DAY)
+    assert dev.turns <= 5 + 2 * 24
+    (row,) = sim.ask(needs_you.listing)
+    assert (row["kind"], row["id"]) == ("unanswered", letter["id"])
+    assert "Nothing has happened to it since" in row["cause"]
+
+
+@pytest.mark.requirement("FX-64")
+def test_a_letter_to_itself_for_a_later_time_and_one_for_another_matter_keep_theirs(
+    sim: Simulation,
+) -> None:
+    def reminds_itself(turn: Turn) -> None:
+        for letter in turn.mail:
+            if letter.sender.startswith("user:"):
+                tomorrow = to_iso(sim.clock.now() + DAY)
+                turn.call("mail_send", to=dev.address, body="Later.", deliver_at=tomorrow)
+                turn.send(dev, "Soon.")
+                turn.reply(letter, "Noted.")
+
+    dev = sim.agent("dev", reminds_itself)
+    for _ in range(3):
+        sim.send(dev, WISH)
+        sim.turn(dev.id)
+    query = "SELECT deliver_at FROM deliveries WHERE status = 'deferred' ORDER BY deliver_at"
+    found = sim.do_async(sim.app.database.read(lambda tx: tx.execute(query, {}).fetchall()))
+    due = [row[0] - sim.clock.now() for row in found]
+    assert due == [2 * MINUTE] * 3 + [DAY] * 3

@@ -13,6 +13,7 @@ from remit.model.work.outcome import Outcome, OutcomeKind
 from remit.model.work.wish import Wish, WishStatus
 from remit.services import lookup, shapes, views
 from remit.services.command import Context
+from remit.services.execution import fruitless
 from remit.services.governance import approval_engine
 from remit.services.messaging import wishes
 from remit.services.organisation import idleness
@@ -118,8 +119,18 @@ def still_since(ctx: Context, message: Message) -> Micros | None:
         return None
     moved = [message.created_at, ctx.tx.one(statements.LAST_WRITTEN, message=message.id) or 0]
     moved += [part.updated_at for part in _parts(ctx, message.id)]
-    moved += [run.ended_at or ctx.now for run in ctx.tx.all(statements.RUNS_OF, message=message.id)]
-    return max(moved)
+    return max(*moved, _last_effect(ctx, message))
+
+
+def _last_effect(ctx: Context, message: Message) -> Micros:
+    """Return when the last run about a letter ended that others could notice something of; 0 if
+    there was none."""
+    for run in reversed(ctx.tx.all(statements.RUNS_OF, message=message.id)):
+        if run.ended_at is None:
+            return ctx.now
+        if run.acted or fruitless.has_effect(ctx, run):
+            return run.ended_at
+    return 0
 
 
 def _said(word: str, sentence: str) -> shapes.LetterStateShape:
@@ -142,6 +153,8 @@ def _in_work(ctx: Context, message: Message) -> str:
         return f"{count} {first.title!r} is with {who}. {why}"
     if unread:
         who = _name(ctx, unread[0].agent_id)
+        if unread[0].status is DeliveryStatus.DEFERRED:
+            return f"{who} gets a letter because of it at {moment(unread[0].deliver_at)}."
         return f"{who} has mail because of it. {_why(ctx, unread[0].agent_id)}"
     return "Work on it is under way."
 
