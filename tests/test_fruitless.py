@@ -13,7 +13,17 @@ from remit.services.execution import runs
 from remit.services.messaging import threads
 from remit.services.screens import needs_you
 from remit.services.work import delegation, outcomes
-from remit.testing import Member, RunFailed, Simulation, ToolRefused, Turn
+from remit.testing import (
+    AgentDied,
+    Broken,
+    Member,
+    RunFailed,
+    Simulation,
+    ToolRefused,
+    Turn,
+    check,
+)
+from remit.testing.invariants import check_requests
 
 TOO_MANY = {"exit_reason": "max_turns", "fault": "turns"}
 WISH = "Look something up."
@@ -233,3 +243,77 @@ def test_a_letter_to_itself_for_a_later_time_and_one_for_another_matter_keep_the
     found = sim.do_async(sim.app.database.read(lambda tx: tx.execute(query, {}).fetchall()))
     due = [row[0] - sim.clock.now() for row in found]
     assert due == [2 * MINUTE] * 3 + [DAY] * 3
+
+
+# ── a week ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def answers(turn: Turn) -> None:
+    for letter in turn.mail:
+        if letter.sender.startswith("user:"):
+            turn.reply(letter, "Done.")
+
+
+def says_nothing(_: Turn) -> None:
+    """Its mail counts as handled."""
+
+
+def asks(turn: Turn) -> None:
+    for letter in turn.mail:
+        if letter.sender.startswith("user:"):
+            turn.call("ask", question="Which colour?", to="board")
+
+
+def writes_to_itself(turn: Turn) -> None:
+    turn.send(turn.agent, "Go on.")
+
+
+def begins_and_forgets(turn: Turn) -> None:
+    if turn.mail:
+        turn.call("outcome_create", parent_id=turn.agent.id, title=WISH)
+
+
+def dies(_: Turn) -> None:
+    raise AgentDied("out of memory")
+
+
+def blames_its_mail(turn: Turn) -> None:
+    raise RunFailed("It cannot be read.", fault="message")
+
+
+HABITS = (
+    *LOOPS.values(),
+    *(answers, says_nothing, asks, writes_to_itself, begins_and_forgets, dies, blames_its_mail),
+)
+
+
+@pytest.mark.requirement("FX-62", "FX-64")
+@pytest.mark.parametrize("seed", range(3))
+def test_in_a_week_of_random_days_no_request_is_forgotten(seed: int) -> None:
+    with Simulation(seed) as sim:
+        staff = [sim.agent(f"dev-{number}", sim.chance.choice(HABITS)) for number in range(4)]
+        for _ in range(5):
+            for dev in staff:
+                dev.script = sim.chance.choice(HABITS)
+            for dev in sim.chance.sample(staff, 2):
+                sim.send(dev, WISH)
+            until = sim.clock.now() + DAY
+            sim.run(patience=DAY)
+            sim.clock.advance(max(0, until - sim.clock.now()))
+        before = sum(dev.turns for dev in staff)
+        sim.run(patience=2 * DAY)
+        sim.clock.advance(DAY)
+        check(sim)
+        check_requests(sim)
+        # Agents that get nothing done are tried about once an hour, and no more.
+        assert sum(dev.turns for dev in staff) - before < 4 * 2 * 30
+
+
+def test_a_forgotten_request_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs_you, "_unanswered", lambda *_: [])
+    with Simulation() as sim:
+        dev = sim.agent("dev", writes_to_itself)
+        sim.send(dev, WISH)
+        sim.run(patience=3 * DAY)
+        with pytest.raises(Broken, match="every request ends, or awaits a person"):
+            check_requests(sim)
