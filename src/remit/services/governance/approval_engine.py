@@ -194,8 +194,8 @@ def is_as_recorded(ctx: Context, approval: Approval) -> bool:
     """Return whether the event of the latest submission names this revision and this digest.
 
     Who can write to the database can change payload, digest and revision together, but not the
-    event without breaking the chain. What its decider did directly was never submitted; its
-    approval is the event.
+    event without breaking the chain. A request that its decider made and approved at once was never
+    submitted; its approval is the event.
     """
     named = {"resource": f"approval:{approval.id}"}
     events = ctx.tx.all(event_log.SUBMISSIONS, **named)
