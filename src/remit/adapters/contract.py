@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
+from remit.adapters.conversation import Conversation
 from remit.adapters.plugin_shape import Described, fitting
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
@@ -59,8 +60,10 @@ class Adapter(Described, ABC):
     remote: ClassVar[bool] = False
     #: The reader that turns its program's output into a transcript for people.
     reads_with: ClassVar[_Reader] = Reader
-    #: The folder of the workspace in which its program looks for skills; None without skills.
-    skills_folder: ClassVar[str | None] = None
+    #: Whether its program, or the model by itself, reads skills (`RunContext.skills`).
+    reads_skills: ClassVar[bool] = False
+    #: The conversations that its program keeps in the home of an agent; None without any.
+    conversation: ClassVar[Conversation | None] = None
 
     @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:
