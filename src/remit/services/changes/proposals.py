@@ -154,6 +154,7 @@ def propose(
             "commit": before.head_commit,
             "base": base,
             "branch": place,
+            "awaits_look": before.awaits_look(repo.push),
         }
     if before is not None and (before.head_commit, before.base_commit) == (head, base):
         bundle = before.bundle_id
