@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from remit.model.spelling import spelled_lines, spelled_name
@@ -9,6 +10,8 @@ from remit.model.text import digest_of
 from remit.services.governance import approvals, statement
 from remit.services.hiring import helper_creation
 from remit.services.people import companies
+from remit.store.engine.database import Transaction
+from remit.store.record import events as event_log
 from tests.company import Answer, Company, keyed
 from tests.governance import hire, propose
 from tests.test_parking import gate, parked, send
@@ -143,6 +146,19 @@ def rewritten(company: Company, approval: Answer, payload: Any) -> None:
             f"UPDATE {table} SET payload = ?, digest = ? WHERE {key} = ?",  # noqa: S608
             *(text, digest, approval["id"]),
         )
+    _record_anew(company, f"approval:{approval['id']}", digest)
+
+
+def _record_anew(company: Company, resource: str, digest: str) -> None:
+    """Record another digest for an approval, as its submission does."""
+
+    def record(tx: Transaction) -> None:
+        submitted = tx.all(event_log.SUBMISSIONS, company=company.id, resource=resource)[-1]
+        details = json.dumps({**json.loads(submitted.details), "digest": digest})
+        new = replace(submitted, id=company.app.ids.new(), details=details)
+        event_log.Chain(tx, company.id).append(new)
+
+    company.app.database.submit_write(record).result()
 
 
 def named(path: tuple[Any, ...]) -> str:
