@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from remit.channels import parts
+from remit.channels.email import Email
 from remit.clock import DAY, HOUR
 from remit.errors import Conflict, NotFound, Refused
 from remit.ids import short
+from remit.model.messaging.chat import MAX_PARTS
 from remit.services.chat import accounts, confirmations
 from remit.services.governance import approvals
 from remit.services.identity import as_linked
@@ -20,6 +23,9 @@ from remit.services.screens import needs_you
 from remit.testing.clock import VirtualClock
 from tests.company import Company
 from tests.mail_office import MailOffice
+
+#: Room in a part for its author, and for the result.
+_ROOM = 40 + 370
 
 pytestmark = pytest.mark.requirement("FX-24")
 
@@ -190,13 +196,40 @@ def test_the_board_alone_has_decisions_take_effect_at_once(office: MailOffice) -
     assert halted(office)
 
 
-def test_only_what_the_mail_showed_whole_is_approved_there(office: MailOffice) -> None:
+@pytest.mark.requirement("FX-61")
+def test_only_what_the_mail_showed_whole_is_approved_there(
+    office: MailOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = office.asked(title="Move", words="x " * 5_000)
+    [shown] = [text for text in _needs(office) if "To decide, reply" in text]
+    stated = shown.partition("\n\nTo decide, reply")[0]
+    sizes = range(len(stated) // MAX_PARTS, len(shown))
+    # A size at which the request fits, and what is said below it does not.
+    between = next(size for size in sizes if len(parts.split(stated, size)) <= MAX_PARTS)
+    assert len(parts.split(shown, between)) > MAX_PARTS
+    for size in (between - 20, between):
+        monkeypatch.setattr(Email, "longest_shown", size + _ROOM)
+        [cut] = [text for text in _needs(office) if "too long to be shown" in text]
+        assert "\napprove " not in cut
+        assert "not shown whole" in office.mail(f"approve {named(long)}")
+        assert office.waiting() == []
+    monkeypatch.undo()
+    _needs(office)
+    assert office.mail(f"approve {named(long)}").startswith("Not done yet")
+
+
+def _needs(office: MailOffice) -> list[str]:
+    before = len(office.answers())
+    office.mail("/needs")
+    return office.answers()[before:]
+
+
+def test_what_is_too_long_for_a_mail_is_rejected_there(
+    office: MailOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Email, "longest_shown", 1_000)
     long = office.asked(title="Move", words="x " * 5_000)
     office.mail("/needs")
-    refusal = office.mail(f"approve {named(long)}")
-    if "Not done yet" not in refusal:  # an e-mail may show more than a chat does
-        assert "not shown whole" in refusal
-        assert office.waiting() == []
     assert office.mail(f"reject {named(long)}").startswith("Not done yet")
 
 
