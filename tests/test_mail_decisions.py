@@ -10,7 +10,7 @@ import pytest
 from remit.channels import parts
 from remit.channels.email import Email
 from remit.clock import DAY, HOUR
-from remit.errors import Conflict, NotFound, Refused
+from remit.errors import BadInput, Conflict, NotFound, Refused
 from remit.ids import short
 from remit.model.messaging.chat import MAX_PARTS
 from remit.services.chat import accounts, confirmations
@@ -23,6 +23,7 @@ from remit.services.screens import needs_you
 from remit.testing.clock import VirtualClock
 from tests.company import Company
 from tests.mail_office import MailOffice
+from tests.statement_stage import a_write
 
 #: Room in a part for its author, and for the result.
 _ROOM = 40 + 370
@@ -239,6 +240,72 @@ def test_a_request_is_decided_by_mail_only_where_it_was_shown(office: MailOffice
     office.mail("/needs")
     assert "which revision" in office.mail(f"approve {short(asked['id'])}")
     assert "Revision 9" in office.mail(f"approve {named(asked, 9)}")
+    assert office.waiting() == []
+
+
+@pytest.mark.requirement("FX-61")
+def test_what_would_be_applied_otherwise_by_now_is_not_approved_in_words(
+    office: MailOffice,
+) -> None:
+    written = a_write(office.c)
+    office.mail("/needs")
+    [sha] = office.c.sql("SELECT sha256 FROM files WHERE description = 'Rule book'")[0]
+    [file] = office.c.sql("SELECT blob_file_id FROM approvals WHERE id = ?", written["id"])[0]
+    seen: Any = {"file": file, "version": 1, "sha256": sha}
+    office.c.wait(office.c.app.library.write(office.c.board, b"One\nNew\nThree\n", **seen))
+    assert "not what would be applied now" in office.mail(f"approve {named(written)}")
+    assert office.waiting() == []
+
+
+@pytest.mark.requirement("FX-61")
+def test_what_cannot_be_stated_whole_is_not_approved_in_words(office: MailOffice) -> None:
+    written = a_write(office.c)
+    [place] = office.c.sql(
+        "SELECT blob_file_id, blob_sha256 FROM approvals WHERE id = ?", written["id"]
+    )
+    office.c.app.library.blobs.discard(*place)
+    [shown] = [text for text in _needs(office) if "To decide, reply" in text]
+    assert "\napprove " not in shown
+    assert "not shown whole" in office.mail(f"approve {named(written)}")
+    assert office.waiting() == []
+
+
+@pytest.mark.requirement("FX-61")
+def test_the_title_of_a_request_is_spelled(office: MailOffice) -> None:
+    office.asked(title="Move\u3164on⟨U+200B⟩")
+    [shown] = [text for text in _needs(office) if "To decide, reply" in text]
+    title = shown.partition("\n")[0]
+    assert title.endswith(
+        "Move⟨U+3164 HANGUL FILLER⟩on⟨U+27E8 MATHEMATICAL LEFT ANGLE BRACKET⟩U+200B⟩"
+    )
+
+
+def test_digits_that_several_requests_begin_with_decide_nothing(office: MailOffice) -> None:
+    first, second = office.asked(), office.asked(title="Stay")
+    office.mail("/needs")
+    digits = first["id"].replace("-", "")[:8]
+    assert second["id"].replace("-", "").startswith(digits)
+    assert "Give more digits" in office.mail(f"approve {digits} r1")
+    assert office.waiting() == []
+
+
+def test_who_may_not_decide_is_told_so_and_asked_for_nothing(small: Company) -> None:
+    office = MailOffice(small)
+    office.board = small.user("viewer", "observer")
+    office.link()
+    assert "Not done yet" not in office.mail("/stop all")
+    assert office.waiting() == []
+
+
+def test_no_account_is_linked_where_nobody_vouches_for_senders(office: MailOffice) -> None:
+    with pytest.raises(BadInput, match="cannot prove who speaks"):
+        office.code("webhook")
+
+
+def test_a_code_of_somebody_without_a_part_links_nothing_here(small: Company) -> None:
+    office = MailOffice(small)
+    office.board = small.second_company().board
+    assert "not good here" in office.mail(office.code())
     assert office.waiting() == []
 
 
