@@ -196,8 +196,8 @@ def test_a_request_that_was_put_back_to_an_earlier_revision_is_not_approved(
     resubmit(small, small.ceo.caller, made, cost=5)
     small.sql(
         "UPDATE approvals SET revision = 1,"
-        " payload = (SELECT payload FROM approval_revisions WHERE number = 1),"
-        " digest = (SELECT digest FROM approval_revisions WHERE number = 1) WHERE id = ?",
+        " (payload, digest) = (SELECT payload, digest FROM approval_revisions"
+        " WHERE number = 1 AND approval_id = approvals.id) WHERE id = ?",
         made["id"],
     )
     assert refusal(small, small.board, approvals.approve, approval=made["id"]) == "altered"
