@@ -15,6 +15,7 @@ from tests.governance import approve, ask, empower, hire, propose, reject, seen
 from tests.organisation import refusal
 from tests.statement_stage import rewritten
 from tests.test_parking import gate, parked, send
+from tests.test_reorganise import apply as reorganise
 
 DECISIONS = (approvals.approve, approvals.reject, approvals.request_revision)
 SECRET = {"provider": "openai", "model": "x", "secretRef": "key"}
@@ -191,14 +192,17 @@ def test_the_use_of_the_whole_machine_is_decided_by_people(small: Company, decid
 
 @pytest.mark.requirement("BX-10", "HB-10")
 def test_no_agent_decides_what_it_or_its_boss_gains_by(small: Company) -> None:
-    """Not even where a person asked for it."""
+    """The requester is below who would decide, and who gains by it is above by now."""
     firm = Firm(small)
-    empower(small, firm.worker)
-    for about in (firm.worker, firm.lead):
-        payload = {"agentId": about.id, "budgetMonthlyCents": 5}
-        asked: Any = {"company": small.id, "kind": "budget", "payload": payload}
-        made = small.call(small.board, approvals.request, **asked)
-        for verb in DECISIONS:
-            why = refusal(small, firm.worker.caller, verb, approval=made["id"])
-            assert why == "people_decide", verb
-        assert seen(small, made)["status"] == "pending"
+    firm.set_level(firm.chief, "standard")
+    empower(small, firm.chief)
+    made, later = firm.budget_of(firm.worker), firm.budget_of(firm.worker)
+    assert approve(small, made, firm.chief.caller)["status"] == "approved", "the control"
+    reorganise(
+        small,
+        {"op": "move", "agent": "worker", "to": "ceo"},
+        {"op": "move", "agent": "chief", "to": "worker"},
+    )
+    for verb in DECISIONS:
+        assert refusal(small, firm.chief.caller, verb, approval=later["id"]) == "people_decide"
+    assert approve(small, later)["status"] == "approved"
