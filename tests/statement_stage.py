@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from remit.ids import EventId
 from remit.model.spelling import spelled_lines, spelled_name
 from remit.model.text import digest_of
 from remit.services.governance import approvals, statement
@@ -155,7 +156,7 @@ def _record_anew(company: Company, resource: str, digest: str) -> None:
     def record(tx: Transaction) -> None:
         submitted = tx.all(event_log.SUBMISSIONS, company=company.id, resource=resource)[-1]
         details = json.dumps({**json.loads(submitted.details), "digest": digest})
-        new = replace(submitted, id=company.app.ids.new(), details=details)
+        new = replace(submitted, id=EventId(company.app.ids.new()), details=details)
         event_log.Chain(tx, company.id).append(new)
 
     company.app.database.submit_write(record).result()
