@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from remit.ids import EventId
+from remit.model.organisation.decision import BY_REMIT
 from remit.model.spelling import spelled_lines, spelled_name
 from remit.model.text import digest_of
-from remit.services.governance import approvals, statement
+from remit.services import lookup
+from remit.services.command import Context, Kind, Verb
+from remit.services.governance import approval_engine, approvals, statement
 from remit.services.hiring import helper_creation
 from remit.services.people import companies
-from remit.store.engine.database import Transaction
-from remit.store.record import events as event_log
+from remit.store.organisation import governance
 from tests.company import Answer, Company, keyed
 from tests.governance import hire, propose
 from tests.test_parking import gate, parked, send
@@ -140,26 +140,26 @@ def replaced(document: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def rewritten(company: Company, approval: Answer, payload: Any) -> None:
-    """Have the approval ask for another payload, as if it had from the beginning."""
+    """Have the approval ask for another payload, as if it had from the beginning: the record, too,
+    says that this was submitted."""
     text, digest = json.dumps(payload), digest_of(payload)
     for table, key in (("approvals", "id"), ("approval_revisions", "approval_id")):
         company.sql(
             f"UPDATE {table} SET payload = ?, digest = ? WHERE {key} = ?",  # noqa: S608
             *(text, digest, approval["id"]),
         )
-    _record_anew(company, f"approval:{approval['id']}", digest)
+    company.call(company.board, _SUBMITTED, approval=approval["id"])
 
 
-def _record_anew(company: Company, resource: str, digest: str) -> None:
-    """Record another digest for an approval, as its submission does."""
+def _submit(ctx: Context, *, approval: str) -> Answer:
+    lookup.company_of_caller(ctx, None)
+    ctx.allow_by_rule(BY_REMIT)
+    row = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=approval)
+    ctx.record("approval.request", f"approval:{approval}", approval_engine.details(row))
+    return {}
 
-    def record(tx: Transaction) -> None:
-        submitted = tx.all(event_log.SUBMISSIONS, company=company.id, resource=resource)[-1]
-        details = json.dumps({**json.loads(submitted.details), "digest": digest})
-        new = replace(submitted, id=EventId(company.app.ids.new()), details=details)
-        event_log.Chain(tx, company.id).append(new)
 
-    company.app.database.submit_write(record).result()
+_SUBMITTED = Verb("tests.submitted", Kind.COMMAND, _submit)
 
 
 def named(path: tuple[Any, ...]) -> str:

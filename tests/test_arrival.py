@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remit.entrypoints import arrival, outside_check
-from remit.entrypoints.arrival import Arrival, Arrivals, Outside
+from remit.entrypoints.arrival import Arrival, Arrivals, Outside, host_name
 from remit.errors import BadInput
 from remit.settings import load
 
