@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel
 
 from remit.adapters.plugin_shape import Described, fitting
+from remit.adapters.price_table import Served
 from remit.adapters.reading import Reader
 from remit.adapters.running import RunContext, RunResult
 from remit.adapters.setup.lending import Lent, pick
@@ -59,6 +60,10 @@ class Adapter(Described, ABC):
     remote: ClassVar[bool] = False
     #: The reader that turns its program's output into a transcript for people.
     reads_with: ClassVar[_Reader] = Reader
+    #: Whether its program itself says what a run cost.
+    reports_cost: ClassVar[bool] = False
+    #: Whether its runs can take tokens of a model that has a price.
+    takes_tokens: ClassVar[bool] = True
     #: The folder of the workspace in which its program looks for skills; None without skills.
     skills_folder: ClassVar[str | None] = None
 
@@ -70,6 +75,12 @@ class Adapter(Described, ABC):
         """Return what a run with this `Config` is lent of the worker's environment."""
         del config  # of no consequence here
         return Lent(pick(environment, self.lends))
+
+    def served(self, config: Any) -> Served | None:
+        """Return the model that a run with this `Config` uses; None if the configuration names
+        none. Its price is looked up: see `remit.adapters.price_table`."""
+        model = getattr(config, "model", None)
+        return Served(model) if isinstance(model, str) else None
 
     async def try_out(self, config: Any, lent: Lent, secret: str | None) -> Tried | None:
         """Send a trial request to the model's server, with a run's credentials; takes seconds.

@@ -22,6 +22,8 @@ class CompanyShape(NamedShape):
     commit_co_authors: str | None
     commit_signing: str | None
     limits: dict[str, int | None]
+    #: Dollars for a million tokens, by model.
+    prices: dict[str, dict[str, float]]
     created_at: Moment
     #: The part that the calling person has in it.
     role: NotRequired[Annotated[str, UserRole]]

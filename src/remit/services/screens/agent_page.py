@@ -145,11 +145,12 @@ def _runs_by_day(ctx: Context, agent: Agent) -> list[int]:
 
 
 @query("portrait.run_totals")
-def run_totals(ctx: Context, *, agent: str) -> dict[str, int]:
+def run_totals(ctx: Context, *, agent: str) -> dict[str, Any]:
     """Totals over all runs of an agent."""
     agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.OUTCOME_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
-    return ctx.tx.one(statements.RUN_TOTALS, agent=agent_row.id) or {}
+    totals = ctx.tx.existing(statements.RUN_TOTALS, agent=agent_row.id)
+    return {**totals._asdict(), **totals.cost.view()}
 
 
 @query("portrait.correspondence")

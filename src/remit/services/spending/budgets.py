@@ -10,6 +10,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import moment, month_of, next_month
 from remit.model.execution.budget import Account, Kind, Reservation, Stop, shown
+from remit.model.execution.cost import Cost
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.decision import BY_REMIT
 from remit.services import lookup, shapes, views
@@ -152,6 +153,7 @@ def overview(ctx: Context, agent: Agent) -> shapes.BudgetShape:
         "until": views.time(next_month(ctx.now)),
         "money": side(Kind.MONEY),
         "tokens": side(Kind.TOKENS),
+        "cost": (spent.cost if spent else Cost()).view(),
         "stopped_at": views.time(stop.since) if stop else None,
         "limits": limits.overview(ctx, agent),
     }
@@ -232,6 +234,7 @@ def listing(
                 "reports_to": node.boss_id,
                 "money": _listed(Kind.MONEY, mine, took, month),
                 "tokens": _listed(Kind.TOKENS, mine, took, month),
+                "cost": (took.cost if took else Cost()).view(),
             }
         )
     return rows

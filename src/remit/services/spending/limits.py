@@ -13,6 +13,7 @@ from typing import Any
 from remit.authority import Action
 from remit.clock import HOUR, Micros, day_of, moment, next_day
 from remit.ids import AgentId, CompanyId, earliest_id
+from remit.model.execution.cost import Cost
 from remit.model.execution.limit import (
     Limit,
     Limits,
@@ -112,9 +113,14 @@ def tokens_today(ctx: Context, agent: str) -> int:
     return ctx.tx.one(statements.TOKENS_OF_AGENT, agent=agent, day=day_of(ctx.now)) or 0
 
 
+def cost_today(ctx: Context) -> Cost:
+    """Return what the company has spent on this day."""
+    return ctx.tx.one(statements.COST_OF_COMPANY, day=day_of(ctx.now)) or Cost()
+
+
 def money_today(ctx: Context) -> int:
     """Return the company's spending of this day, in millionths of a dollar."""
-    return ctx.tx.one(statements.MONEY_OF_COMPANY, day=day_of(ctx.now)) or 0
+    return cost_today(ctx).micros
 
 
 def money_left(ctx: Context, limits: Limits | None = None) -> int | None:
@@ -255,6 +261,7 @@ def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
         "company_cents_per_day": limits.of(Limit.COMPANY_CENTS_PER_DAY),
         "tokens_today": tokens_today(ctx, agent.id),
         "company_money_today": money_today(ctx),
+        "company_cost_today": cost_today(ctx).view(),
         "company_money_left": None if money is None else max(money - money_today(ctx), 0),
         "held_until": views.time(reached.until) if (reached := keeping(ctx, agent)) else None,
     }

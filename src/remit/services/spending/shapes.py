@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from remit.model.execution.cost import CostShape
 from remit.services.shape_basics import Moment
 
 
@@ -57,6 +58,7 @@ class UsedLimitsShape(TypedDict):
     company_cents_per_day: int | None
     tokens_today: int
     company_money_today: int
+    company_cost_today: CostShape
     company_money_left: int | None
     held_until: Moment | None
 
@@ -68,6 +70,8 @@ class BudgetShape(TypedDict):
     until: Moment
     money: BudgetSideShape
     tokens: BudgetSideShape
+    #: Spending of the agent itself in this month.
+    cost: CostShape
     stopped_at: Moment | None
     limits: UsedLimitsShape
 
@@ -78,6 +82,8 @@ class ListedBudgetShape(TypedDict):
     reports_to: str | None
     money: ListedSideShape
     tokens: ListedSideShape
+    #: Spending of the agent itself in this month.
+    cost: CostShape
 
 
 class LeftShape(TypedDict):

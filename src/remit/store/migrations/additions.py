@@ -103,6 +103,14 @@ ADDITIONS = {
     "0048": Additions(
         columns={"messages": ("about",), "runs": ("acted",)}, indexes=("ix_messages_about",)
     ),
+    "0051": Additions(
+        columns={
+            "companies": ("prices",),
+            "jobs": ("cost_estimated", "price"),
+            "runs": ("price",),
+            "spending": ("money_estimated", "tokens_unpriced"),
+        }
+    ),
 }
 
 
