@@ -116,6 +116,7 @@ def test_a_new_company_has_limits_and_only_its_board_changes_them(company: Compa
         "agent_tokens_per_day": 20_000_000,
         "company_runs_per_hour": 300,
         "company_cents_per_day": 5_000,
+        "company_unpriced_tokens_per_day": 100_000_000,
     }
     now = set_limits(company, agentRunsPerHour=120, turnsPerRun="none")["limits"]
     assert (now["agent_runs_per_hour"], now["turns_per_run"]) == (120, None)

@@ -37,9 +37,7 @@ def lines(budget: Mapping[str, Any]) -> list[str]:
             parts.append(f"of {amount(kind, side['limit'])} a month")
         sentences.append(f"{kind}: {' '.join(parts)}")
         if kind == "money" and budget["cost"]["tokensUnpriced"]:
-            sentences.append(
-                f"  {_spent(budget, kind)} spent by itself: this budget cannot hold it"
-            )
+            sentences.append(f"  {_spent(budget, kind)} spent by itself")
         for name, words in (
             ("spent", "spent"),
             ("reserved", "reserved for those below"),
@@ -78,6 +76,8 @@ def limits(budget: Mapping[str, Any]) -> list[str]:
             sentences.append(f"  the company has spent {spent} today; {most} limit what is known")
         else:
             sentences.append(f"  the company has spent {spent} of {most} today")
+    if budget["warning"]:
+        sentences.append(f"  {budget['warning']}")
     if now["heldUntil"] is not None:
         sentences.append(f"  it is not started before {now['heldUntil']}")
     return sentences

@@ -19,7 +19,7 @@ from remit.services.execution import waking
 from remit.services.execution.running import entered, require_look
 from remit.services.fields import AgentRef, CompanyRef
 from remit.services.governance import approval_engine
-from remit.services.spending import ledger, limits
+from remit.services.spending import ledger, limits, promises
 from remit.services.spending.ledger import Means, charge
 from remit.services.surfaces import AsRoute
 from remit.store.execution import budgets as statements
@@ -156,6 +156,7 @@ def overview(ctx: Context, agent: Agent) -> shapes.BudgetShape:
         "cost": (spent.cost if spent else Cost()).view(),
         "stopped_at": views.time(stop.since) if stop else None,
         "limits": limits.overview(ctx, agent),
+        "warning": promises.warning(ctx, agent),
     }
 
 

@@ -59,6 +59,7 @@ def keeping(ctx: Context, agent: Agent) -> Reached | None:
         _reached(ctx, Limit.AGENT_TOKENS_PER_DAY, next_day(ctx.now) if spent else None, agent.id),
         _reached(ctx, Limit.COMPANY_RUNS_PER_HOUR, runs_here),
         money_reached(ctx, limits),
+        _tokens_reached(ctx, limits),
     ]
     return max(
         (reached for reached in candidates if reached is not None),
@@ -136,6 +137,13 @@ def money_reached(ctx: Context, limits: Limits | None = None) -> Reached | None:
     return _reached(ctx, Limit.COMPANY_CENTS_PER_DAY, until)
 
 
+def _tokens_reached(ctx: Context, limits: Limits) -> Reached | None:
+    most = limits.company_unpriced_tokens_per_day
+    spent = most is not None and cost_today(ctx).unpriced >= most
+    until = next_day(ctx.now) if spent else None
+    return _reached(ctx, Limit.COMPANY_UNPRICED_TOKENS_PER_DAY, until)
+
+
 def capped(ctx: Context, left: Mapping[str, int]) -> dict[str, int]:
     """Cap what is left of budgets by the money that the company may still spend on this day."""
     today = money_left(ctx)
@@ -209,6 +217,7 @@ def sentence(ctx: Context, reached: Reached) -> str:
         Limit.COMPANY_RUNS_PER_HOUR: f"had {runs} within an hour",
         Limit.AGENT_TOKENS_PER_DAY: f"used its {amount} tokens of today",
         Limit.COMPANY_CENTS_PER_DAY: f"spent its {amount} of today",
+        Limit.COMPANY_UNPRICED_TOKENS_PER_DAY: f"used its {amount} tokens of unknown cost of today",
     }[reached.name]
     return f"{who} has {predicate}. It goes on at {moment(reached.until)}."
 
@@ -259,6 +268,7 @@ def overview(ctx: Context, agent: Agent) -> shapes.UsedLimitsShape:
         "agent_tokens_per_day": limits.of(Limit.AGENT_TOKENS_PER_DAY),
         "company_runs_per_hour": limits.of(Limit.COMPANY_RUNS_PER_HOUR),
         "company_cents_per_day": limits.of(Limit.COMPANY_CENTS_PER_DAY),
+        "company_unpriced_tokens_per_day": limits.of(Limit.COMPANY_UNPRICED_TOKENS_PER_DAY),
         "tokens_today": tokens_today(ctx, agent.id),
         "company_money_today": money_today(ctx),
         "company_cost_today": cost_today(ctx).view(),

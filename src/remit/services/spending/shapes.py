@@ -56,6 +56,7 @@ class UsedLimitsShape(TypedDict):
     agent_tokens_per_day: int | None
     company_runs_per_hour: int | None
     company_cents_per_day: int | None
+    company_unpriced_tokens_per_day: int | None
     tokens_today: int
     company_money_today: int
     company_cost_today: CostShape
@@ -74,6 +75,8 @@ class BudgetShape(TypedDict):
     cost: CostShape
     stopped_at: Moment | None
     limits: UsedLimitsShape
+    #: Why the budget of money does not hold the agent, and what does; None if it holds.
+    warning: str | None
 
 
 class ListedBudgetShape(TypedDict):
@@ -84,6 +87,18 @@ class ListedBudgetShape(TypedDict):
     tokens: ListedSideShape
     #: Spending of the agent itself in this month.
     cost: CostShape
+
+
+class SpendingShape(TypedDict):
+    """Spending of a company, and what holds it."""
+
+    today: CostShape
+    month: CostShape
+    day_limit_cents: int | None
+    #: Sentences about what holds.
+    promise: list[str]
+    #: Agents of unknown cost, such as `codex with gpt-9`.
+    unpriced: list[str]
 
 
 class LeftShape(TypedDict):

@@ -1,5 +1,6 @@
 """Statements about budgets: accounts, reservations, spending, and stops for used-up budgets."""
 
+import json
 from dataclasses import dataclass
 
 from sqlalchemy import BigInteger, and_, case, delete, func, insert, literal, select, update
@@ -195,6 +196,17 @@ SPENT_IN_COMPANY = Statement(
     .where(spending.c.company_id == bind("company"), _in_month)
     .group_by(spending.c.agent_id),
     into(Spent),
+)
+
+#: The different adapters and configurations of the agents of a company.
+SPENDERS = Statement(
+    select(agents.c.adapter_type, agents.c.adapter_config)
+    .where(
+        agents.c.company_id == bind("company"),
+        agents.c.status.not_in([literal("terminated"), literal("pending_approval")]),
+    )
+    .distinct(),
+    lambda adapter, config: (str(adapter), json.loads(config)),
 )
 
 # Stops for used-up budgets

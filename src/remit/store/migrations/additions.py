@@ -109,7 +109,13 @@ ADDITIONS = {
             "jobs": ("cost_estimated", "price"),
             "runs": ("price",),
             "spending": ("money_estimated", "tokens_unpriced"),
-        }
+        },
+        checks={
+            "limits_reached": {
+                "name": "name IN ('agent_runs_per_hour', 'agent_tokens_per_day', "
+                "'company_runs_per_hour', 'company_cents_per_day')"
+            }
+        },
     ),
 }
 

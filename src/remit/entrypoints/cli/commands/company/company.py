@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from remit.entrypoints import cost_text
 from remit.entrypoints.cli.commands.company.acceptance import accept
 from remit.entrypoints.cli.commands.company.archive import export, import_
 from remit.entrypoints.cli.commands.company.hiring import LEVELS
@@ -131,6 +132,18 @@ def set_(
         raise click.UsageError("Nothing is to be changed.")
     answer = session.client.send("PATCH", session.under_company(), body)
     session.show(answer, partial(_draw, session))
+
+
+@company.command()
+def spending(session: Session) -> None:
+    """Show what the company spent, and which limits hold it."""
+    answer = session.client.get(session.under_company("spending"))
+
+    def draw(view: View) -> None:
+        today, month = cost_text.cost(view["today"]), cost_text.cost(view["month"])
+        output.say(f"Today: {today}. This month: {month}.", *view["promise"])
+
+    session.show(answer, draw)
 
 
 @company.command("signing-key")

@@ -245,8 +245,9 @@ async def _save_budget(visit: Visit, arguments: Given) -> str:
     if not changes:
         raise BadInput("There is nothing to save.", "Give dollars or tokens; none for no limit.")
     agent = await _agent(visit, arguments["agent"])
-    await visit.do(configuration.change, agent=agent, changes=changes)
-    return f"The budget of {arguments['agent']} is saved."
+    done = await visit.do(configuration.change, agent=agent, changes=changes)
+    saved = f"The budget of {arguments['agent']} is saved."
+    return f"{saved} {done['warning']}" if done["warning"] else saved
 
 
 BUDGETS = Noun(
