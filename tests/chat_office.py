@@ -84,10 +84,9 @@ class Seen:
 
 class Outside(Protocol):
     kind: str
-    #: Whose account is linked, as the channel knows it, where they talk, and who vouches for them.
+    #: Whose account is linked, as the channel knows it, where they talk.
     account: str
     conversation: str
-    realm: str
     secret: str
     config: Any
     #: For `remit.toml` of the instance.
@@ -100,7 +99,7 @@ class Outside(Protocol):
 
 
 class InTelegram:
-    kind, account, conversation, realm = "telegram", "5", "5", ""
+    kind, account, conversation = "telegram", "5", "5"
     port: int | None = None
 
     def __init__(self, telegram: Telegram) -> None:
@@ -137,7 +136,7 @@ class PostedByTelegram(InTelegram):
 
 
 class InSlack:
-    kind, conversation, realm = "slack", slack_stage.DIRECT, ""
+    kind, conversation = "slack", slack_stage.DIRECT
     port: int | None = None
     account = f"{slack_stage.TEAM}:U0ANN"
 
@@ -169,7 +168,6 @@ class InEmail:
         stage.empty()
         self.stage = stage
         self.config = stage.config(secretRef="chat").model_dump(by_alias=True)
-        self.realm = f"localhost:{stage.imap_port}/{email_stage.SERVER}"
 
     def say(self, text: str) -> None:
         self.stage.bring(email_stage.written(text, Subject=text))
@@ -225,7 +223,6 @@ class ChatOffice:
                 ann,
                 binding["id"],
                 kind=self.outside.kind,
-                realm=self.outside.realm,
                 account=self.outside.account,
                 conversation=self.outside.conversation,
             )

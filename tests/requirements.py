@@ -523,9 +523,11 @@ ROWS = (
     Row("FX-75", "In every channel a letter names person, handle, place and its title.", deferred=SUPERVISION),
     Row("FX-76", "A run answers a conversation once, however many letters of it the run took up.", deferred=SUPERVISION),
     Row("FX-77", "Levels are a table of operation by level, edited by the board; what is not listed says who may.", deferred=SUPERVISION),
-    Row("FX-78", "What a run needs (program, key, folder, full access, model) is settled when it is set: binding, hiring and settings check as the run would, and approving full access gives it. What Remit itself refuses is a `setup` fault with its command; mending it is news that ends the pause. A project's own `.claude`, `.codex` or `.gemini` does not keep it from being bound (FX-80).", deferred=SUPERVISION),
-    Row("FX-79", "The words of the seeds lead to ours (hints, never to a verb that stops or decides); a pending request is found by the name of what it would create; a person's own skills, plugins and commands of a program can be lent to an agent by choice, and never leak in.", deferred=SUPERVISION),
-    Row("FX-80", "Nothing that lies in a working folder configures the agent program or what it or Remit starts by itself; keys in it are hidden; its instructions reach the model as the folder's words, for every adapter, switchable.", deferred=SHOWN),
+    Row("FX-78", "What a run needs (program, key, folder, full access, model) is settled when it is set: binding, hiring and settings check as the run would, and approving full access gives it. What Remit itself refuses is a `setup` fault with its command; mending it is news that ends the pause. A project's own `.claude`, `.codex` or `.gemini` does not keep it from being bound (FX-80).",
+        lacking="Only the last sentence is so yet."),
+    Row("FX-79", "The words of the seeds lead to ours (hints, never to a verb that stops or decides); a pending request is found by the name of what it would create; a person's own skills, plugins and commands of a program can be lent to an agent by choice, and never leak in.",
+        lacking="Hints for the words of the seeds, and that a pending request is found by name; lending is shown."),
+    Row("FX-80", "Nothing that lies in a working folder configures the agent program or what it or Remit starts by itself; keys in it are hidden; its instructions reach the model as the folder's words, for every adapter, switchable."),
     Row("FX-81", "An import or a file from outside arrives halted, with a preview of all it would run, reach and be lent; a person accepts it; rights over the machine never travel. (Replaced: a file for `remit apply` makes no company, so it is accepted in the act.)"),
 )
 # fmt: on

@@ -4,11 +4,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from remit.model.organisation.decision import BY_REMIT
 from remit.model.spelling import spelled_lines, spelled_name
 from remit.model.text import digest_of
-from remit.services.governance import approvals, statement
+from remit.services import lookup
+from remit.services.command import Context, Kind, Verb
+from remit.services.governance import approval_engine, approvals, statement
 from remit.services.hiring import helper_creation
 from remit.services.people import companies
+from remit.store.organisation import governance
 from tests.company import Answer, Company, keyed
 from tests.governance import hire, propose
 from tests.test_parking import gate, parked, send
@@ -136,13 +140,26 @@ def replaced(document: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def rewritten(company: Company, approval: Answer, payload: Any) -> None:
-    """Have the approval ask for another payload, as if it had from the beginning."""
+    """Have the approval ask for another payload, as if it had from the beginning: the record, too,
+    says that this was submitted."""
     text, digest = json.dumps(payload), digest_of(payload)
     for table, key in (("approvals", "id"), ("approval_revisions", "approval_id")):
         company.sql(
             f"UPDATE {table} SET payload = ?, digest = ? WHERE {key} = ?",  # noqa: S608
             *(text, digest, approval["id"]),
         )
+    company.call(company.board, _SUBMITTED, approval=approval["id"])
+
+
+def _submit(ctx: Context, *, approval: str) -> Answer:
+    lookup.company_of_caller(ctx, None)
+    ctx.allow_by_rule(BY_REMIT)
+    row = ctx.tx.existing(governance.APPROVAL_ANYWHERE, approval=approval)
+    ctx.record("approval.request", f"approval:{approval}", approval_engine.details(row))
+    return {}
+
+
+_SUBMITTED = Verb("tests.submitted", Kind.COMMAND, _submit)
 
 
 def named(path: tuple[Any, ...]) -> str:

@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from remit.channels.contract import Connection
 from remit.channels.telegram import TelegramConfig
+from remit.ids import token_digest
 from remit.testing.channels import Shown
 
 TOKEN = "123456:AAE-stand-in-token-of-a-bot-that-is-none"
@@ -460,6 +461,8 @@ class TelegramStand:
             key=telegram.token.encode(),
             server=telegram.url,
             commands=commands,
+            proof="secret-of-a-listener",
+            proof_digest=token_digest("secret-of-a-listener"),
         )
 
     async def say(

@@ -702,7 +702,9 @@ def test_an_import_is_a_command_of_an_operator_and_happens_once(
     kinds = [event["action"] for event in record]
     assert kinds[0] == "company.import"
     assert kinds.count("company.import") == 1
-    assert set(kinds) == {"company.import", "halt.stop", "agent.import", "grant.import"}
+    assert set(kinds) == {
+        *("company.import", "halt.stop", "agent.import", "grant.import", "approval.import")
+    }
 
 
 def test_an_id_that_is_taken_elsewhere_is_a_conflict(sample: bytes, other: Company) -> None:
@@ -964,7 +966,8 @@ def test_repositories_checks_and_copies_wait_in_an_export_until_they_are_applied
     assert other.call(other.board, repos.listing, **there) == []
     assert other.call(other.board, folders.listing, **there) == []
     document = load("", written)
-    assert document["folders"] == [{"agent": "ceo", "repo": "site", "megabytes": 50}]
+    folder = {"agent": "ceo", "repo": "site", "megabytes": 50, "instructions": True}
+    assert document["folders"] == [folder]
     with pytest.raises(BadInput, match=r"repos\[0\].*url"):
         other.call(other.board, declared_company.apply, **there, document=document)
     document["repos"][0]["url"] = "/srv/here.git"

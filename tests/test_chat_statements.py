@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from remit.channels import registry
 from remit.channels.contract import Channel
 from remit.channels.email import Email
 from remit.channels.slack import Slack
@@ -113,8 +112,7 @@ class Chat:
 
     def _link(self, user: str) -> None:
         place = self.place
-        realm = place.channel.realm(registry.installed.read(place.kind, place.config))
-        about = {"kind": place.kind, "realm": realm, "account": place.account}
+        about = {"kind": place.kind, "account": place.account}
         where = {"conversation": place.stand.direct}
         linked(self.c.app, self.c.id, user, self.binding, **about, **where)
 
@@ -258,7 +256,8 @@ def test_a_hire_shows_its_program_its_arguments_its_sandbox_its_budget_and_its_p
         assert all(one.text.endswith("→ Approved by board.") for one in after)
     else:
         assert labels(posts) == []
-        assert f"To decide: `remit approval approve {answer['approval']['id'][-12:]}`" in text
+        # In words: that decides nothing by itself, but asks for a confirmation.
+        assert f"approve {answer['approval']['id'][-12:]} r1\n" in text
 
 
 @pytest.mark.requirement("FX-61")
@@ -330,7 +329,7 @@ def test_an_email_asks_in_one_mail_and_offers_no_button(
         [asked] = [one.text for one in posts if "Question from ceo" in one.text]
         [text] = [one.text for one in posts if "r1: Move" in one.text]
         assert all(f"│ Line {n}." in text for n in range(4000))
-        assert f"To decide: https://remit.example.org/approvals/{approval['id']}" in text
+        assert f"decide it there: https://remit.example.org/approvals/{approval['id']}" in text
         assert "│ red\n│ blue" in asked
         assert "\n→" not in asked
         subjects = [str(one["Subject"]) for one in place.stand.stage.sent.got]
@@ -338,5 +337,5 @@ def test_an_email_asks_in_one_mail_and_offers_no_button(
         asyncio.run(place.stand.say("/help"))
         chat.hear()
         assert "button" not in place.stand.shown()[-1].text
-        references = "SELECT count(*) FROM button_references"
-        assert small.sql(references) == [(0,)]
+        # A decision in words finds its act by a reference, which is not in the mail.
+        assert all("button" not in str(one) for one in place.stand.stage.sent.got)

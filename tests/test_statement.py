@@ -211,6 +211,34 @@ def test_a_merge_is_shown_by_its_commits_and_where_to_look(asking: Company) -> N
     assert f"difference: https://remit.example/changes/{made['change']}" in linked
 
 
+@pytest.mark.requirement("FX-61", "FX-80")
+def test_a_merge_says_first_which_files_instruct_agents_or_configure_programs(
+    asking: Company,
+) -> None:
+    change_stage.add_repo(asking)
+    given = [".claude/**", ".github/**", "docs/**", "src/**"]
+    author = change_stage.author(asking, paths=given)
+    told = [f"docs/{number:02}/AGENTS.md" for number in range(11)]
+    paths = [".claude/settings.json", ".github/workflows/ci.yml", *told, "src/app.py"]
+    made = change_stage.propose(asking, author, paths=paths)
+    judge = asking.agent("judge")
+    change_stage.give(asking, judge, "merge", paths=given)
+    run, seen = asking.run(judge), {"head": change_stage.HEAD, "base": change_stage.BASE}
+    approval = parked(lambda: asking.call(run.caller, reviews.merge, change=made["change"], **seen))
+    notes, *_ = look(asking, approval)["sections"]
+    assert notes["title"] == statement.TAKE_NOTE
+    some = ", ".join(f"“{path}”" for path in told[:10])
+    assert [line for note in notes["entries"] for line in note["lines"]] == [
+        "The commits below are merged into the repository.",
+        f"The merge changes files, marked “will instruct agents”: {some} and 1 more.",
+        "The merge changes files, marked “configures programs”: “.claude/settings.json”.",
+        "The merge changes files, marked “run by the forge”: “.github/workflows/ci.yml”.",
+    ]
+    lines = text_of(asking, approval).splitlines()
+    assert "files[12]: docs/10/AGENTS.md (will instruct agents)" in lines
+    assert "files[13]: src/app.py" in lines
+
+
 def test_different_texts_are_spelled_differently() -> None:
     values: list[object] = [
         *("5", 5, "true", True, "null", None, "", " ", "a", '"a"', "a b", "a\u00a0b", "a\u200bb"),

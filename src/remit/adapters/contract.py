@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
+from remit.adapters.conversation import Conversation
 from remit.adapters.plugin_shape import Described, fitting
 from remit.adapters.price_table import Served
 from remit.adapters.reading import Reader
@@ -64,8 +65,10 @@ class Adapter(Described, ABC):
     reports_cost: ClassVar[bool] = False
     #: Whether its runs can take tokens of a model that has a price.
     takes_tokens: ClassVar[bool] = True
-    #: The folder of the workspace in which its program looks for skills; None without skills.
-    skills_folder: ClassVar[str | None] = None
+    #: Whether its program, or the model by itself, reads skills (`RunContext.skills`).
+    reads_skills: ClassVar[bool] = False
+    #: The conversations that its program keeps in the home of an agent; None without any.
+    conversation: ClassVar[Conversation | None] = None
 
     @abstractmethod
     def check(self, config: Any = None, environment: Environment | None = None) -> Check:

@@ -107,6 +107,7 @@ class Action(StrEnum):
     AGENT_PURGE = "agent.purge"
     BINDING_READ = "binding.read"
     BINDING_CHANGE = "binding.change"
+    AGENT_LEND = "agent.lend"
 
 
 #: Read-only actions, which are all that an observer may do.

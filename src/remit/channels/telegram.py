@@ -9,8 +9,6 @@ Bot API has no idempotency keys, so a message that may have arrived says so when
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import io
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -223,10 +221,7 @@ class Telegram(Channel):
 
     def prove(self, connection: Connection, headers: Mapping[str, str]) -> None:
         shown = headers.get("x-telegram-bot-api-secret-token", "")
-        right = connection.config.webhook_url is not None and hmac.compare_digest(
-            shown.encode(), _proof(connection).encode()
-        )
-        if not right:
+        if connection.config.webhook_url is None or not connection.proves(shown):
             raise Unproven
 
     async def accept(self, connection: Connection, body: bytes) -> Posted:
@@ -253,11 +248,6 @@ class Telegram(Channel):
             return into.getvalue()
 
 
-def _proof(connection: Connection) -> str:
-    """Return the secret that Telegram sends with each post, derived from the bot's token."""
-    return hmac.new(connection.key, connection.binding.encode(), hashlib.sha256).hexdigest()
-
-
 #: Cache of each binding's bot account, which Telegram's posts do not name.
 _known: dict[str, User] = {}
 
@@ -281,7 +271,7 @@ async def _posted_to_us(
     such as those to a killed process. Failures before that are ignored.
     """
     url = f"{connection.config.webhook_url}/api/channels/telegram/{connection.binding}"
-    post: dict[str, Any] = {"url": url, "secret_token": _proof(connection)}
+    post: dict[str, Any] = {"url": url, "secret_token": connection.proof}
     post |= {"allowed_updates": _HEARD, "request_timeout": _SECONDS}
     try:
         before = (await bot.get_webhook_info(request_timeout=_SECONDS)).last_error_date
@@ -331,11 +321,14 @@ async def _calling(connection: Connection, gone_is_well: Sequence[str] = ()) -> 
         from aiogram.client.session.aiohttp import AiohttpSession
         from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
         from aiogram.utils.token import TokenValidationError
+
+        from remit.channels import guarded_session
     except ImportError:
         raise Undelivered("the library for Telegram is not installed") from None
     server = connection.server
     api = PRODUCTION if server is None else TelegramAPIServer.from_base(server)
     session = AiohttpSession(api=api)
+    session._connector_init |= guarded_session.connector_settings(connection)
     client = await session.create_session()
     try:
         yield Bot(connection.key.decode().strip(), session=session)

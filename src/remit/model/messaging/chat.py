@@ -68,6 +68,8 @@ class Receiver(Polled):
     binding_id: BindingId
     #: Time of the chat system's last response.
     heard_at: Micros | None = None
+    #: Digest of the secret that the chat system shows with its posts; it is made by each listener.
+    proof_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from remit.errors import AlreadyExists, Conflict, NotFound
 from remit.ids import AgentId, FileId, UserId
 from remit.model.event import GENESIS
 from remit.model.messaging.question import QuestionStatus
-from remit.model.organisation.approval import ApprovalStatus
+from remit.model.organisation.approval import OPEN, ApprovalStatus
 from remit.model.organisation.company import company_name
 from remit.model.organisation.configuration import RevisionSource
 from remit.model.organisation.principal import ActorKind
@@ -25,6 +25,7 @@ from remit.services.archive.plan import Plan, Stored
 from remit.services.command import Context, command, query
 from remit.services.connections import bindings
 from remit.services.execution import waking
+from remit.services.governance import approval_engine
 from remit.services.hiring import configuration
 from remit.services.knowledge import files
 from remit.services.organisation import roots
@@ -239,3 +240,8 @@ def _record_origins(ctx: Context, plan: Plan) -> None:
     for grant in plan.grants.values():
         if not grant.by_authorship:
             ctx.record("grant.import", f"grant:{grant.id}", {"holder": grant.holder_id})
+    for approval in plan.approvals.values():
+        if approval.status in OPEN:
+            # The decision compares the request with this digest.
+            about = approval_engine.details(approval)
+            ctx.record("approval.import", f"approval:{approval.id}", about)

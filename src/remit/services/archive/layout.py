@@ -17,6 +17,7 @@ from remit.model.event import Event
 from remit.model.execution import prices
 from remit.model.execution.limit import changed as with_limits
 from remit.model.execution.prices import changed as with_prices
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation import path_pattern
 from remit.model.organisation.agent import Agent, AgentStatus
@@ -202,6 +203,7 @@ COMPANY_RECORD = Record(
     Entry("commit_committer", checked(somebody), default=None),
     Entry("commit_co_authors", checked(some_people), default=None),
     Entry("commit_signing", checked(lambda text, _: secret_name(text)), default=None),
+    Entry("mail_decisions", word(MailDecisions), before=MailDecisions.CONFIRM),
 )
 
 

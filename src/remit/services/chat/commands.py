@@ -16,7 +16,7 @@ from remit.clock import MINUTE
 from remit.errors import BadInput, NotFound
 from remit.ids import token_digest
 from remit.model.messaging.channel import Binding
-from remit.model.messaging.chat import Post
+from remit.model.messaging.chat import ButtonReference, Post
 from remit.model.organisation.agent import Agent
 from remit.model.organisation.approval import ApprovalStatus
 from remit.model.text import plural
@@ -58,6 +58,8 @@ class Command:
     run: Callable[[Context, Asked], str]
     #: Whether the answer is for this person alone, and not for a room.
     private: bool = False
+    #: Of a command that changes something: refuses a person who may not.
+    require: Callable[[Context, Asked], object] | None = None
 
 
 def status(ctx: Context, request: Asked) -> str:
@@ -108,12 +110,7 @@ def abort(ctx: Context, request: Asked) -> str:
 def stop(ctx: Context, request: Asked) -> str:
     """Stop the agent and everybody below it, or with `all` the company."""
     whole = _whole(request.words)
-    done = halts.stop.body(
-        ctx,
-        company=ctx.company if whole else None,
-        agent=None if whole else request.agent.id,
-        note="",
-    )
+    done = halts.stop.body(ctx, **_top(ctx, request), note="")
     what = "The company" if whole else f"{request.agent.name} and everybody below"
     ended = plural(done["runs_ended"], "run") + " ended"
     return f"{what} {'was stopped already' if done['already'] else 'is stopped'}; {ended}."
@@ -121,12 +118,31 @@ def stop(ctx: Context, request: Asked) -> str:
 
 def go(ctx: Context, request: Asked) -> str:
     whole = _whole(request.words)
-    halts.go.body(
-        ctx, company=ctx.company if whole else None, agent=None if whole else request.agent.id
-    )
+    halts.go.body(ctx, **_top(ctx, request))
     covering = halts.covering(ctx, request.agent.id)
     left = f" Still: {halts.explain(ctx, covering)}" if covering is not None else ""
     return f"{'The company' if whole else request.agent.name} goes on.{left}"
+
+
+def _control(ctx: Context, request: Asked) -> object:
+    return agents.require_control(ctx, request.agent.id)
+
+
+def _may_stop(ctx: Context, request: Asked) -> object:
+    return halts.require_stop(ctx, **_top(ctx, request))
+
+
+def _may_go(ctx: Context, request: Asked) -> object:
+    return halts.require_go(ctx, **_top(ctx, request))
+
+
+def _top(ctx: Context, request: Asked) -> dict[str, str | None]:
+    """The company, or the agent, that a command is about."""
+    whole = _whole(request.words)
+    return {
+        "company": ctx.company if whole else None,
+        "agent": None if whole else request.agent.id,
+    }
 
 
 def _whole(words: str) -> bool:
@@ -179,10 +195,10 @@ COMMANDS = {
     "status": Command("how it is, and what waits", status, private=True),
     "now": Command("what it is doing", now, private=True),
     "needs": Command("what awaits you", needs, private=True),
-    "new": Command("begin a new conversation with its next run", new),
-    "abort": Command("end its run", abort),
-    "stop": Command("stop it and everybody below; /stop all: the company", stop),
-    "go": Command("let it go on; /go all: the company", go),
+    "new": Command("begin a new conversation with its next run", new, require=_control),
+    "abort": Command("end its run", abort, require=_control),
+    "stop": Command("stop it and everybody below; /stop all: the company", stop, require=_may_stop),
+    "go": Command("let it go on; /go all: the company", go, require=_may_go),
     "help": Command("this list", help_),
 }
 
@@ -208,16 +224,7 @@ class Tapped:
 
 def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Tapped:
     """Take the act of a button. Of two taps at the same time, the second finds it used."""
-    button = ctx.tx.one(statements.REFERENCE, digest=token_digest(reference))
-    post = ctx.tx.one(statements.POSTS.row, post=button.post_id) if button else None
-    if (
-        button is None
-        or post is None
-        or (post.binding_id, post.conversation) != (binding.id, conversation)
-        or ctx.now >= button.expires_at
-    ):
-        raise NotFound("That button is not known here, or too old.", "Send /needs for new ones.")
-    act: Mapping[str, Any] = json.loads(button.act)
+    button, post, act = _found(ctx, binding, conversation, reference)
     if button.used_at is None and not posts.is_whole(ctx, post):
         return Tapped(f"incomplete {act['act']}", _INCOMPLETE)
     if not ctx.tx.run(statements.USE_REFERENCE, reference=button.digest, by=ctx.actor.id):
@@ -227,6 +234,30 @@ def tap(ctx: Context, binding: Binding, conversation: str, reference: str) -> Ta
         items.refresh(ctx, f"question:{act['question']}", ctx.actor.id)
         return Tapped(f"answer question {act['question']}")
     return _decide(ctx, post, binding, act)
+
+
+def act_of(
+    ctx: Context, binding: Binding, conversation: str, reference: str
+) -> Mapping[str, Any] | None:
+    """Return the act of a button; None if it was used."""
+    button, _, act = _found(ctx, binding, conversation, reference)
+    return act if button.used_at is None else None
+
+
+def _found(
+    ctx: Context, binding: Binding, conversation: str, reference: str
+) -> tuple[ButtonReference, Post, Mapping[str, Any]]:
+    """Return a button of a conversation, its post, and its act."""
+    button = ctx.tx.one(statements.REFERENCE, digest=token_digest(reference))
+    post = ctx.tx.one(statements.POSTS.row, post=button.post_id) if button else None
+    if (
+        button is None
+        or post is None
+        or (post.binding_id, post.conversation) != (binding.id, conversation)
+        or ctx.now >= button.expires_at
+    ):
+        raise NotFound("That button is not known here, or too old.", "Send /needs for new ones.")
+    return button, post, json.loads(button.act)
 
 
 def _decide(ctx: Context, post: Post, binding: Binding, act: Mapping[str, Any]) -> Tapped:

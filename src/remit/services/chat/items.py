@@ -41,10 +41,9 @@ def show_approval(ctx: Context, binding: Binding, conversation: str, approval: A
     text, whole = approval_text(ctx, approval)
     digest = digest_of(text)
     is_open = approval.status is ApprovalStatus.PENDING
-    taps = registry.get(binding.adapter_type).taps
-    if is_open and not taps:
-        text += f"\n\nTo decide: {_place(ctx, approval, 'approve')}"
     whole = whole and posts.fits(binding, text)
+    if is_open and not registry.get(binding.adapter_type).taps:
+        text += f"\n\n{_in_words(ctx, approval, whole=whole)}"
     too_long = f"It is too long to be shown here. Read and approve it: {_place(ctx, approval)}"
     return posts.put_item(
         ctx,
@@ -52,7 +51,7 @@ def show_approval(ctx: Context, binding: Binding, conversation: str, approval: A
         conversation,
         posts.parts_of(binding, text, too_long),
         subject=f"approval:{approval.id}",
-        buttons=approval_buttons(approval, whole=whole) if taps else (),
+        buttons=approval_buttons(approval, whole=whole),
         mark="" if is_open else approval_state(ctx, approval),
         shows=f"{approval.revision} {digest}",
     )
@@ -67,6 +66,15 @@ def approval_text(ctx: Context, approval: Approval) -> tuple[str, bool]:
     if not stated["whole"]:
         text += f"\n\nA part of it cannot be shown here. Look at it: {_place(ctx, approval)}"
     return f"{title}\n\n{text}", stated["whole"]
+
+
+def _in_words(ctx: Context, approval: Approval, *, whole: bool) -> str:
+    """How an approval is decided where no buttons are shown; its post has their references."""
+    named = f"{short(approval.id)} r{approval.revision}"
+    acts = [f"approve {named}"] if whole else []
+    acts += [f"reject {named} and why", f"return {named} and what to change"]
+    there = f"Or decide it there: {_place(ctx, approval)}"
+    return "\n".join(["To decide, reply with one of these lines:", *acts, there])
 
 
 def approval_state(ctx: Context, approval: Approval) -> str:
@@ -87,11 +95,11 @@ def approval_buttons(approval: Approval, *, whole: bool) -> Sequence[Sequence[po
     return (row,)
 
 
-def _place(ctx: Context, approval: Approval, verb: str = "show") -> str:
+def _place(ctx: Context, approval: Approval) -> str:
     """Where an approval is decided, besides a chat: its page, or the command."""
     if ctx.outside_url is not None:
         return f"{ctx.outside_url}/approvals/{approval.id}"
-    return f"`remit approval {verb} {short(approval.id)}`"
+    return f"`remit approval show {short(approval.id)}`"
 
 
 def show_question(ctx: Context, binding: Binding, conversation: str, question: Question) -> Post:

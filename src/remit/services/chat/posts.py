@@ -85,7 +85,9 @@ def put_item(
     """
     ids = [ctx.ids.new() for _ in texts]  # in order, because posts are sent in that order
     rows = [[(label, new_reference(), act) for label, act in line] for line in buttons]
-    shown = [[(label, reference) for label, reference, _ in line] for line in rows]
+    # A channel without buttons takes the acts in words; `decisions` finds them by their references.
+    taps = registry.get(binding.adapter_type).taps
+    shown = [[(label, reference) for label, reference, _ in line] for line in rows if taps]
     content = {"mark": _mark_of(binding, mark), "reply_to": reply_to, "shows": shows}
     for number, (post_id, text) in enumerate(zip(ids, texts, strict=True), 1):
         is_last = number == len(ids)

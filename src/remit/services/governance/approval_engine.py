@@ -14,6 +14,7 @@ from remit.authority import Action, holding
 from remit.clock import Micros
 from remit.errors import BadInput, Conflict, NotFound, Refused, stale
 from remit.ids import AgentId, ApprovalId, CompanyId, MessageId, QuestionId
+from remit.model.event import Event
 from remit.model.messaging.mail import LONGEST_SUBJECT
 from remit.model.organisation import configuration as configurations
 from remit.model.organisation.agent import OPERATIONAL, Agent
@@ -48,6 +49,7 @@ from remit.services.work import waits
 from remit.store.engine.statement import renewed
 from remit.store.organisation import governance as statements
 from remit.store.organisation import people
+from remit.store.record import events as event_log
 from remit.store.work import outcomes as outcome_statements
 
 DECIDING = Resource(ResourceKind.ACTION, APPROVAL_DECIDE)
@@ -181,10 +183,30 @@ def revise(ctx: Context, approval: Approval, payload: Mapping[str, Any]) -> Appr
 
 
 def is_altered(ctx: Context, approval: Approval) -> bool:
-    """Return whether the payload differs from its latest revision or from its digest."""
+    """Return whether the payload differs from its latest revision, from its digest, or from the
+    digest in the record."""
     seen = ctx.tx.one(statements.REVISION, approval=approval.id, number=approval.revision)
     same = seen is not None and (seen.payload, seen.digest) == (approval.payload, approval.digest)
-    return not same or not is_as_asked(approval)
+    return not same or not is_as_asked(approval) or not is_as_recorded(ctx, approval)
+
+
+def is_as_recorded(ctx: Context, approval: Approval) -> bool:
+    """Return whether the event of the latest submission names this revision and this digest.
+
+    Who can write to the database can change payload, digest and revision together, but not the
+    event without breaking the chain. A request that its decider made and approved at once was never
+    submitted; its approval is the event.
+    """
+    named = {"resource": f"approval:{approval.id}"}
+    events = ctx.tx.all(event_log.SUBMISSIONS, **named)
+    if not events and approval.status not in OPEN:
+        events = ctx.tx.all(event_log.APPROVED, **named)
+    return bool(events) and submits(events[-1], approval)
+
+
+def submits(event: Event, approval: Approval) -> bool:
+    """Return whether an event is unchanged and submits an approval as it is now."""
+    return event_log.tells_of(event, revision=approval.revision, digest=approval.digest)
 
 
 def refuse_altered(ctx: Context, approval: Approval) -> None:
@@ -210,6 +232,12 @@ def check_seen(approval: Approval, seen: int | None) -> None:
             revision=approval.revision,
             digest=approval.digest,
         )
+
+
+def still_asks(approval: Approval, revision: int, digest: str) -> bool:
+    """Return whether an approval is undecided and asks for exactly what somebody saw."""
+    seen = (ApprovalStatus.PENDING, revision, digest)
+    return (approval.status, approval.revision, approval.digest) == seen
 
 
 def move(ctx: Context, approval: Approval, wanted: ApprovalStatus, note: str | None) -> Approval:

@@ -16,6 +16,7 @@ from remit.model.organisation.approval import (
     ASKED_DIRECTLY,
     LONGEST_COMMENT,
     LONGEST_NOTE,
+    OPEN,
     Approval,
     ApprovalStatus,
     ApprovalType,
@@ -200,6 +201,7 @@ def _in_full(ctx: Context, row: Approval) -> shapes.ApprovalInFullShape:
         "revisions": _revisions(ctx, row),
         "comments": _comments(ctx, row, "", 500),
         "statement": statement.of(ctx, row),
+        "altered": row.status in OPEN and approval_engine.is_altered(ctx, row),
     }
 
 
@@ -283,7 +285,7 @@ def _decide(
     note: str | None = None,
     expected_revision: int | None = None,
 ) -> tuple[Approval, str | None]:
-    row, remark = _require_deciding(ctx, approval), note or None
+    row, remark = require_deciding(ctx, approval), note or None
     if wanted is not ApprovalStatus.REJECTED:  # rejecting is the way to get rid of an altered one
         approval_engine.refuse_altered(ctx, row)
     approval_engine.check_seen(row, expected_revision)
@@ -475,7 +477,8 @@ def expire(ctx: Context, *, approval: str) -> shapes.ApprovalShape:
     return views.approval(new)
 
 
-def _require_deciding(ctx: Context, text: str) -> Approval:
+def require_deciding(ctx: Context, text: str) -> Approval:
+    """Return an approval that the caller may decide and that has not expired."""
     row = _require(ctx, Action.APPROVAL_DECIDE, text)
     _refuse_expired(ctx, row)
     return row

@@ -111,6 +111,8 @@ class ApprovalInFullShape(ApprovalShape):
     revisions: list[ApprovalRevisionShape]
     comments: list[CommentShape]
     statement: StatementShape
+    #: Whether it is not what was submitted, by the record.
+    altered: bool
 
 
 class DeletedAgentShape(TypedDict):

@@ -78,6 +78,7 @@ def of(ctx: Context, approval: Approval) -> StatementShape:
     warnings = [_ALTERED] if altered else []
     warnings += [
         *_dangers(ctx, approval, raw, payload),
+        *([] if merge is None else merge.dangers),
         *dangers.of_secrets(_stated(redacted)),
     ]
     sections = [

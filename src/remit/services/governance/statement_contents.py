@@ -13,12 +13,14 @@ from remit.authority import Action
 from remit.errors import RemitError
 from remit.ids import short
 from remit.model.connections.change import Change
+from remit.model.connections.file_roles import marks
 from remit.model.organisation.approval import Approval
 from remit.model.organisation.statement import EntryKind
 from remit.model.work.file import File
 from remit.services.changes import changes
 from remit.services.command import Context
 from remit.services.governance.shapes import EntryShape
+from remit.services.governance.statement_dangers import of_files
 from remit.services.governance.statement_leaves import (
     entry,
     fact,
@@ -50,10 +52,11 @@ _TYPES: Final = {
 
 @dataclass
 class Contents:
-    """Entries about contents, and whether they show all of it."""
+    """Entries about contents, whether they show all of it, and dangers of it in sentences."""
 
     entries: list[EntryShape] = field(default_factory=list)
     whole: bool = True
+    dangers: list[str] = field(default_factory=list)
 
 
 def written(ctx: Context, approval: Approval, arguments: object, *, mine: bool) -> Contents:
@@ -89,7 +92,8 @@ def merged(ctx: Context, payload: Mapping[str, Any]) -> Contents:
     if change is None or change.company_id != ctx.company or not changes.sees(ctx, change):
         gone = "The change is not here, or not yours to see."
         return Contents([entry("", EntryKind.NOTE, gone)], False)
-    return Contents([*_merging(ctx, change, payload.get("arguments") or {})])
+    entries = [*_merging(ctx, change, payload.get("arguments") or {})]
+    return Contents(entries, dangers=[*of_files(changes.marked(change))])
 
 
 def _merging(ctx: Context, change: Change, arguments: Mapping[str, Any]) -> Iterator[EntryShape]:
@@ -105,7 +109,7 @@ def _merging(ctx: Context, change: Change, arguments: Mapping[str, Any]) -> Iter
         moved = "Other commits are proposed by now, so the merge that was asked for is refused."
         yield entry("", EntryKind.NOTE, moved)
     for number, touched in enumerate(change.touched):
-        yield fact(f"files[{number}]", touched)
+        yield fact(f"files[{number}]", touched, ", ".join(marks(touched)))
     yield entry(
         "difference",
         EntryKind.LINK,

@@ -104,14 +104,18 @@ def of_call(ctx: Context, payload: Mapping[str, Any]) -> Iterator[str]:
         yield f"A tool of {_quoted(resource)} is called{_lent_by(ctx, resource)}."
 
 
+def of_files(by_mark: Mapping[str, list[str]]) -> Iterator[str]:
+    """Dangers of files that a merge changes, by their marks."""
+    for mark, paths in by_mark.items():
+        yield f"The merge changes files, marked “{mark}”: {_some(paths)}."
+
+
 def of_secrets(paths: list[str]) -> Iterator[str]:
     """Say where secrets were written into a request, because nobody sees what stands there."""
     if paths:
-        named = ", ".join(map(_quoted, paths[:_MOST_NAMED]))
-        more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
         yield (
-            f"Something that looks like a secret is not shown at {named}{more}. Approve it only if "
-            "you know what stands there."
+            f"Something that looks like a secret is not shown at {_some(paths)}. Approve it only "
+            "if you know what stands there."
         )
 
 
@@ -179,6 +183,12 @@ def _lent_by(ctx: Context, resource: str) -> str:
     names = [] if server is None else named_in(server.templates.values())
     lent = "; ".join(f"{_quoted(name)}, {_source(ctx, name)}" for name in names)
     return f", which has the secret {lent}" if lent else ""
+
+
+def _some(paths: list[str]) -> str:
+    """The first of several paths, and how many more there are."""
+    named = ", ".join(map(_quoted, paths[:_MOST_NAMED]))
+    return f"{named} and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else named
 
 
 def _quoted(value: object) -> str:

@@ -53,10 +53,7 @@ def stop(
     | None = None,
 ) -> shapes.StoppedShape:
     """Stop a company, or an agent and everybody below it. Stopping twice is one halt."""
-    top = _top(ctx, company, agent)
-    ctx.require(Action.HALT_STOP, on=_on(ctx, top), place=ctx.boss_chain(top.id if top else None))
-    if top is not None:
-        top.require_operational("Choose an agent that works here.")
+    top = require_stop(ctx, company, agent)
     before = _halt_of(ctx, top)
     halt = Halt(
         id=before.id if before else HaltId(ctx.ids.new()),
@@ -95,13 +92,7 @@ def go(
     ctx: Context, *, company: CompanyRef | None = None, agent: AgentRef | None = None
 ) -> shapes.LiftedShape:
     """Remove one halt: the company's, or that of an agent. Others stay."""
-    top = _top(ctx, company, agent)
-    halt = _halt_of(ctx, top)
-    ctx.require(Action.HALT_GO, on=_on(ctx, top), **_lifting(ctx, top.id if top else None, halt))
-    if halt is None:
-        raise Conflict(*_not_stopped(ctx, top), code="not_stopped")
-    if halt.awaits_acceptance:
-        raise Conflict(sentence(ctx, halt), _step(ctx, halt), code="not_accepted")
+    top, halt = require_go(ctx, company, agent)
     ctx.tx.run(statements.DELETE_HALT, halt=halt.id)
     ctx.record("halt.go", _on(ctx, top), {"halt": halt.id, "level": halt.level})
     left = ctx.tx.all(statements.HALTS)
@@ -201,6 +192,28 @@ _view = views.view_of(
     since="created_at",
     awaits_acceptance="awaits_acceptance",
 )
+
+
+def require_stop(ctx: Context, company: str | None, agent: str | None) -> Agent | None:
+    """Return the agent to be stopped, or None for the company; refused to who may not stop it."""
+    top = _top(ctx, company, agent)
+    ctx.require(Action.HALT_STOP, on=_on(ctx, top), place=ctx.boss_chain(top.id if top else None))
+    if top is not None:
+        top.require_operational("Choose an agent that works here.")
+    return top
+
+
+def require_go(ctx: Context, company: str | None, agent: str | None) -> tuple[Agent | None, Halt]:
+    """Return the agent whose halt is to be lifted, or None for the company, and the halt; refused
+    to who may not lift it."""
+    top = _top(ctx, company, agent)
+    halt = _halt_of(ctx, top)
+    ctx.require(Action.HALT_GO, on=_on(ctx, top), **_lifting(ctx, top.id if top else None, halt))
+    if halt is None:
+        raise Conflict(*_not_stopped(ctx, top), code="not_stopped")
+    if halt.awaits_acceptance:
+        raise Conflict(sentence(ctx, halt), _step(ctx, halt), code="not_accepted")
+    return top, halt
 
 
 def _top(ctx: Context, company: str | None, agent: str | None) -> Agent | None:

@@ -49,6 +49,8 @@ class AgentShape(OwnedShape):
     permission_level: NotRequired[Annotated[str, PermissionLevel]]
     config_revision: NotRequired[int]
     redacted: NotRequired[list[str]]
+    #: Plugins that it is lent, and where each was copied from.
+    lent: NotRequired[list[str]]
 
 
 _describe(AgentShape, CONFIGURED, seen_by_all=[field for field in LISTED if not field.part.private])

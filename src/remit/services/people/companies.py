@@ -13,6 +13,7 @@ from remit.model.event import GENESIS
 from remit.model.execution.limit import changed as with_limits
 from remit.model.execution.limit import stored
 from remit.model.execution.prices import changed as with_prices
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.company import (
     LONGEST_MODEL,
@@ -51,6 +52,11 @@ Prices = Annotated[
         'Dollars for a million tokens, by model: `{"gpt-5.5": {"input": 5, "output": 30}}`; '
         "null: the list price."
     ),
+]
+MailDecision = Annotated[
+    str,
+    MailDecisions,
+    Help("Whether decisions by e-mail are confirmed elsewhere first, or take effect at once."),
 ]
 Limits = Annotated[
     Mapping[str, object], Help('Such as `{"agentRunsPerHour": 120}`; 0, null or "none": no limit.')
@@ -150,6 +156,7 @@ class Settings(TypedDict, total=False):
     commit_signing: Signing | None
     limits: Limits | None
     prices: Prices | None
+    mail_decisions: MailDecision | None
 
 
 def _flag(flag: object, field: str) -> bool:
@@ -161,6 +168,7 @@ def _flag(flag: object, field: str) -> bool:
 #: The parser of each setting that is not plain text; an empty plain text is stored as None.
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "messaging": lambda text, _: Messaging(text),
+    "mail_decisions": lambda text, _: MailDecisions(text),
     "require_board_approval_for_new_agents": _flag,
     "require_approval_for_config_changes": _flag,
     "review_hours": lambda text, _: hours(text),
@@ -186,6 +194,7 @@ CALLED = {name: _ROUTE.called(name) for name in Settings.__annotations__}
     Added("commit_committer", None),
     Added("commit_co_authors", None),
     Added("commit_signing", None),
+    Added("mail_decisions", None),
     _ROUTE,
 )
 def change(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NotRequired, TypedDict
 
 from remit.ids import TokenKind
+from remit.model.messaging.confirmation import MailDecisions
 from remit.model.messaging.mail import Messaging
 from remit.model.organisation.principal import ActorKind
 from remit.model.organisation.user import UserRole
@@ -21,6 +22,7 @@ class CompanyShape(NamedShape):
     commit_committer: str | None
     commit_co_authors: str | None
     commit_signing: str | None
+    mail_decisions: Annotated[str, MailDecisions]
     limits: dict[str, int | None]
     #: Dollars for a million tokens, by model.
     prices: dict[str, dict[str, float]]

@@ -145,12 +145,18 @@ def _runs_by_day(ctx: Context, agent: Agent) -> list[int]:
 
 
 @query("portrait.run_totals")
-def run_totals(ctx: Context, *, agent: str) -> dict[str, Any]:
+def run_totals(ctx: Context, *, agent: str) -> shapes.AgentTotalsShape:
     """Totals over all runs of an agent."""
     agent_row = lookup.agent_anywhere(ctx, agent)
     ctx.require(Action.OUTCOME_READ, on=f"agent:{agent_row.id}", home=agent_row.id)
     totals = ctx.tx.existing(statements.RUN_TOTALS, agent=agent_row.id)
-    return {**totals._asdict(), **totals.cost.view()}
+    return {
+        "runs": totals.runs,
+        "tokens_in": totals.tokens_in,
+        "tokens_out": totals.tokens_out,
+        "tokens_cached": totals.tokens_cached,
+        **totals.cost.view(),
+    }
 
 
 @query("portrait.correspondence")

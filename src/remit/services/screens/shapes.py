@@ -297,6 +297,15 @@ class RecordPageShape(TypedDict):
     last: int
 
 
+class AgentTotalsShape(CostShape):
+    """Totals over all runs of an agent."""
+
+    runs: int
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+
+
 class RunTotalsShape(CostShape):
     runs: int
     failed: int

@@ -31,8 +31,8 @@ class _Known(NamedTuple):
 
 @query("spending.show", AsRoute("GET /companies/{companyId}/spending", "show_spending"))
 def show(ctx: Context, *, company: CompanyRef | None) -> shapes.SpendingShape:
-    """What a company spent today and this month, and what holds it: the limit in money, and a limit
-    in tokens for agents of which nobody knows what they cost."""
+    """The spending of a company today and this month, and the limits that hold it: in money, and in
+    tokens for agents of unknown cost."""
     lookup.company_of_caller(ctx, company)
     scope = ctx.membership.scope_agent_id if ctx.membership else None
     ctx.require(Action.OUTCOME_READ, on=f"company:{ctx.company}", home=scope)

@@ -23,6 +23,7 @@ from remit.store.tables import (
     channel_intake,
     channel_posts,
     channel_receivers,
+    confirmations,
     deliveries,
     link_codes,
     linked_accounts,
@@ -125,12 +126,16 @@ RELEASE_RECEIVER = RECEIVERS.update(
     next_at=bind("due"),
     **new("failures", "problem"),
 )
+#: Stores the digest of the secret by which the chat system proves its posts from now on.
+PROVE_BY = RECEIVERS.update(RECEIVERS.by_holder, **new("proof_digest"))
 #: Records that the chat system answered a receiver, and clears its failures.
 HEARD = RECEIVERS.update(
     RECEIVERS.by_holder, heard_at=bind("now"), problem=null(), failures=literal_column("0")
 )
-#: Drops the lease of a receiver and makes it due; changes of the former holder are ignored.
+#: Drops the lease of a receiver and makes it due; changes of the former holder are ignored, and
+#: so is its secret.
 RESTART_RECEIVER = RECEIVERS.change(
+    proof_digest=null(),
     epoch=channel_receivers.c.epoch + 1,
     lease_until=null(),
     worker=null(),
@@ -245,6 +250,14 @@ UNSHOWN = POSTS.find(POSTS.unfinished, binding_id="binding")
 _BUTTONS = Rows(ButtonReference, "digest")
 #: A button reference by its digest.
 REFERENCE = _BUTTONS.one(digest="digest")
+#: The buttons of a conversation that were not used.
+BUTTONS_HERE = _BUTTONS.find(
+    button_references.c.used_at.is_(None),
+    button_references.c.expires_at > bind("now"),
+    channel_posts.c.binding_id == bind("binding"),
+    channel_posts.c.conversation == bind("conversation"),
+    join=(channel_posts, channel_posts.c.id == button_references.c.post_id),
+)
 #: Uses up a button reference; of concurrent uses, one succeeds.
 USE_REFERENCE = change(
     update(button_references)
@@ -280,6 +293,7 @@ _its_posts = select(channel_posts.c.id).where(channel_posts.c.binding_id.in_(_it
 #: Deletes the intake, posts, buttons and receivers of a purged agent's bindings. Accounts that were
 #: linked through them stay linked.
 FORGET_CHATS = (
+    change(delete(confirmations).where(confirmations.c.binding_id.in_(_its_bindings))),
     _ACCOUNTS.update(linked_accounts.c.binding_id.in_(_its_bindings), binding_id=null()),
     change(delete(button_references).where(button_references.c.post_id.in_(_its_posts))),
     change(delete(channel_posts).where(channel_posts.c.binding_id.in_(_its_bindings))),

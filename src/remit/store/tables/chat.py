@@ -16,6 +16,7 @@ from remit.model.messaging.chat import (
     Post,
     Receiver,
 )
+from remit.model.messaging.confirmation import Confirmation
 from remit.store.tables import base as schema
 from remit.store.tables.base import Id
 
@@ -65,6 +66,12 @@ channel_posts = schema.table_of(
     *schema.optional(Id, "last_id"),
     referable=True,
     defaults={"withdrawn": False, "part": 1, "parts": 1},
+)
+
+confirmations = schema.table_of(
+    *(Confirmation, "confirmations"),
+    Index("ix_confirmations_user_id", "user_id", "expires_at"),
+    Index("ix_confirmations_company_id", "company_id", "id"),
 )
 
 button_references = schema.table_of(

@@ -40,12 +40,13 @@ def draw(session: Session, request: View) -> None:
     if request["status"] == "pending":
         id_ = short(request["id"])
         seen = f"{id_} --revision {request['revision']}"
+        output.say("")
+        if (change := _change_of(request)) is not None:
+            output.say(f"Look at it before: `remit change show {short(change)}`.")
         if request["statement"]["whole"]:
-            output.say(
-                "", f"Decide with `remit approval approve {seen}`, or reject or revise {id_}."
-            )
+            output.say(f"Decide with `remit approval approve {seen}`, or reject or revise {id_}.")
         else:
-            output.say("", f"Not all of it can be shown: `remit approval reject {id_}`.")
+            output.say(f"Not all of it can be shown: `remit approval reject {id_}`.")
 
 
 def called(session: Session, request: Mapping[str, Any]) -> dict[str, str]:

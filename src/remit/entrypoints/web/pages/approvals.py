@@ -11,6 +11,7 @@ from remit.entrypoints.web.text import approval_words, common_queries, settings_
 from remit.errors import BadInput, NotFound, RemitError
 from remit.model.organisation.agent_spec import CONFIGURED, AgentRole
 from remit.model.organisation.approval import ApprovalStatus
+from remit.services.chat import confirmations
 from remit.services.command import Answer, Verb
 from remit.services.governance import approvals
 from remit.services.hiring import configuration
@@ -94,9 +95,11 @@ def _show(visit: Visit) -> Page:
     visit.enter(approval["company_id"])
     called = common_queries.called(visit, approval["company_id"], [approval])
     happened = visit.ask(approvals.history, approval=approval["id"])
+    waiting = visit.ask(confirmations.mine)
     return visit.show(
         "approval.html",
         one=approval,
+        by_mail=[row for row in waiting if row["subject"] == f"approval:{approval['id']}"],
         asks=asks_to(approval, called),
         about=_about(visit, approval),
         # The changes of the newest revision are part of the statement.

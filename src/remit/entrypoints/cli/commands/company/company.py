@@ -87,6 +87,11 @@ def show(session: Session, name: str | None) -> None:
     "Whether a configuration that an agent proposes waits for you.",
     field="requireApprovalForConfigChanges",
 )
+@option(
+    "--mail-decisions confirm|direct",
+    "Whether decisions that come by e-mail wait until they are confirmed elsewhere.",
+    field="mailDecisions",
+)
 @option("--chat-provider NAME", "Adapter of agents that agents create.", field="chatLLMProvider")
 @option(
     "--chat-model NAME", "Model of those agents. An empty text removes it.", field="chatLLMModel"
@@ -170,6 +175,7 @@ def _draw(session: Session, view: View) -> None:
         *(session, view, "name", "id", "messaging: {messaging}"),
         ("hires", lambda *_: _waits(view.get(hires))),
         ("configuration", lambda *_: _waits(view.get(configuration))),
+        ("decisions by e-mail", lambda *_: _BY_MAIL.get(view.get("mailDecisions", ""))),
         *("chat provider: {chatLLMProvider}", "chat model: {chatLLMModel}"),
         ("reviews after", lambda *_: reviews),
         *("committer: {commitCommitter}", "co-authors: {commitCoAuthors}"),
@@ -216,6 +222,9 @@ def _limits(amounts: dict[str, int | None]) -> list[str]:
         for limit in Limit
         if limit.spelled in amounts
     ]
+
+
+_BY_MAIL = {"confirm": "wait for a confirmation", "direct": "take effect at once"}
 
 
 def _waits(flag: bool | None) -> str | None:
