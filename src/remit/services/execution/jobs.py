@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
+from remit.adapters.running import Usage
 from remit.authority import Action
 from remit.errors import Conflict, NotFound
 from remit.ids import END_OF_IDS, JobId, MessageId
-from remit.model.execution.budget import METERS, Metered
+from remit.model.execution.budget import METERS
 from remit.model.execution.cost import Cost
 from remit.model.execution.job import FAILED, LONGEST_ANSWER, UNFINISHED, Job, JobStatus
 from remit.model.organisation.agent import Agent
@@ -184,11 +185,12 @@ def charge(ctx: Context, job: Job, usage: Mapping[str, int]) -> dict[str, int]:
     taken = {name: min(max(int(usage.get(name, 0)), 0), _MOST_COUNTED) for name in METERS}
     if any(taken.values()):
         price = pricing.price_of(ctx, job.adapter_type, json.loads(job.adapter_config))
+        tokens = taken["tokens_in"], taken["tokens_out"], taken["tokens_cached"]
+        estimated = bool(usage.get("cost_estimated"))
         if price is not None and not taken["cost_micros"]:  # cut off before it was worked out
-            tokens = taken["tokens_in"], taken["tokens_out"], taken["tokens_cached"]
             taken["cost_micros"] = price.of(*tokens)
-        estimated = bool(usage.get("cost_estimated")) or (price is not None and price.listed)
-        cost = Cost(taken["cost_micros"], estimated and taken["cost_micros"] > 0)
+            estimated = taken["cost_micros"] > 0
+        cost = Cost(taken["cost_micros"], estimated)
         if price is None and not cost.micros:
             cost = replace(cost, unpriced=taken["tokens_in"] + taken["tokens_out"])
         more = {f"more_{name}": count for name, count in taken.items()}
@@ -199,7 +201,7 @@ def charge(ctx: Context, job: Job, usage: Mapping[str, int]) -> dict[str, int]:
             estimated=job.cost_estimated or cost.estimated,
             new_price=price.stored() if price else job.price,
         )
-        ledger.charge(ctx, job.agent_id, Metered(**taken), cost)
+        ledger.charge(ctx, job.agent_id, Usage(*tokens, taken["cost_micros"]), cost)
     return taken
 
 
